@@ -1,0 +1,148 @@
+"""Derives the polynomial coefficients in ``ir/elementary/coefficients.py``.
+
+    python benchmarks/coefficients.py > ir/elementary/coefficients.py
+
+Each polynomial interpolates a smooth function at the Chebyshev nodes of its interval (within a
+factor of two of the minimax error), in 60 digits with mpmath, and is then rounded to the dtype.
+The functions are what remains after the leading terms, so that these stay exact in the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from mpmath import mp, mpf
+
+mp.dps = 60
+
+
+def fit(f: Callable[[mpf], mpf], low: float, high: float, degree: int) -> list[mpf]:
+    """Monomial coefficients, lowest first, of the Chebyshev interpolant of `f` on [low, high]."""
+    n = degree + 1
+    centre, half = (mpf(low) + high) / 2, (mpf(high) - low) / 2
+    nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * n)) for i in range(n)]
+    values = [f(centre + half * t) for t in nodes]
+    previous, current = [mpf(1)], [mpf(0), mpf(1)]
+    total = [mpf(0)] * n
+    for j in range(n):
+        weight = sum(v * mp.cos(j * mp.acos(t)) for v, t in zip(values, nodes)) * (2 if j else 1) / n
+        basis = previous if j == 0 else current
+        for i, c in enumerate(basis):
+            total[i] += weight * c
+        if j:
+            doubled = [mpf(0)] + [2 * c for c in current]
+            for i, c in enumerate(previous):
+                doubled[i] -= c
+            previous, current = current, doubled
+    # substitute t = (x - centre) / half
+    out = [mpf(0)] * n
+    for c in reversed(total):
+        shifted = [mpf(0)] * n
+        for i in range(n):
+            shifted[i] -= out[i] * centre / half
+            if i:
+                shifted[i] += out[i - 1] / half
+        out = shifted
+        out[0] += c
+    return out
+
+
+def maximum_error(f: Callable[[mpf], mpf], low: float, high: float, coefficients: Sequence[mpf]) -> float:
+    """The largest error of a polynomial relative to `f`, on 200 points."""
+    worst = mpf(0)
+    for i in range(201):
+        x = mpf(low) + (mpf(high) - low) * i / 200
+        worst = max(worst, abs(mp.polyval(list(reversed(coefficients)), x) - f(x)) / (abs(f(x)) or 1))
+    return float(worst)
+
+
+def near_zero(f: Callable[[mpf], mpf], at_zero: mpf) -> Callable[[mpf], mpf]:
+    """`f` with its limit at 0, and with enough digits around it."""
+
+    def smooth(x: mpf) -> mpf:
+        if x == 0:
+            return mpf(at_zero)
+        with mp.workdps(200):
+            return f(x)
+
+    return smooth
+
+
+def odd(f: Callable[[mpf], mpf]) -> Callable[[mpf], mpf]:
+    """(f(s) - s) / s³ as a function of z = s²."""
+    return lambda z: (f(mp.sqrt(z)) - mp.sqrt(z)) / (z * mp.sqrt(z))
+
+
+def erfinv_of_w(w: mpf) -> mpf:
+    """erfinv(x) / x where w = -log(1 - x²)."""
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def erfc_scaled(u: mpf) -> mpf:
+    """erfc(x)·exp(x²) where u = (x - 2) / (x + 2)."""
+    x = 2 * (1 + u) / (1 - u)
+    return mp.erfc(x) * mp.exp(x * x)
+
+
+SQRT_HALF, SQRT_TWO = mp.sqrt(mpf(1) / 2), mp.sqrt(2)
+LN2_HALF = mp.log(2) / 2 * mpf("1.0001")
+QUARTER = (mp.pi / 4) ** 2 * mpf("1.001")
+ATANH = ((SQRT_TWO - 1) / (SQRT_TWO + 1)) ** 2 * mpf("1.0001")
+ATAN = (SQRT_TWO - 1) ** 2 * mpf("1.0001")
+TWO_OVER_SQRT_PI = 2 / mp.sqrt(mp.pi)
+
+#: name: (what is approximated, its value at 0, low, high, degree for float32, degree for float64)
+FITS = {
+    "EXP": (lambda r: (mp.expm1(r) - r) / r**2, 0.5, -LN2_HALF, LN2_HALF, 4, 10),
+    "EXP2": (lambda f: mp.expm1(f * mp.log(2)) / f, mp.log(2), -0.5001, 0.5001, 6, 12),
+    "LOG": (lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mpf(1) / 3, SQRT_HALF - 1, SQRT_TWO - 1, 8, None),
+    "ATANH": (odd(mp.atanh), mpf(1) / 3, 0, ATANH, None, 7),
+    "POW": (lambda z: (odd(mp.atanh)(z) - mpf(1) / 3) / z, mpf(1) / 5, 0, ATANH, 2, 7),
+    "SIN": (odd(mp.sin), -mpf(1) / 6, 0, QUARTER, 2, 5),
+    "COS": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, mpf(1) / 24, 0, QUARTER, 2, 5),
+    "SINH": (odd(mp.sinh), mpf(1) / 6, 0, 1, 3, 7),
+    "ASIN": (odd(mp.asin), mpf(1) / 6, 0, 0.25, 5, 12),
+    "ATAN": (odd(mp.atan), -mpf(1) / 3, 0, ATAN, 5, 11),
+    "ERF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, TWO_OVER_SQRT_PI - 1, 0, 1, 6, 13),
+    "ERFINV": (erfinv_of_w, mp.sqrt(mp.pi) / 2, 0, 5, 9, 22),
+}
+#: The same for functions without a problem at 0; the argument is shifted by the first entry.
+SHIFTED = {
+    "ERF_TAIL": (2.5, mp.erf, 1, 3.93, 13, None),
+    "ERFC": (0.0, erfc_scaled, -1 / mpf(3), mpf("4.1") / mpf("8.1"), None, 18),
+    "ERFINV_TAIL": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 4.1, 9, None),
+    "ERFINV_MIDDLE": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 3.7, None, 20),
+    "ERFINV_FAR": (5.0, lambda s: erfinv_of_w(s * s), 3.7, 6.1, None, 20),
+}
+
+
+def literal(value: mpf, size: int) -> str:
+    if size == 8:
+        return repr(float(value))
+    return np.format_float_scientific(np.float32(mp.nstr(value, 20)), unique=True).replace("e+00", "")
+
+
+def main() -> None:
+    print('"""Polynomial coefficients, lowest degree first, by the size of the dtype in bytes.\n')
+    print("Made by ``benchmarks/coefficients.py``, which says what each polynomial approximates; the")
+    print('comment is its error relative to that.\n"""\n')
+    table = {name: (0.0, near_zero(f, zero), *rest) for name, (f, zero, *rest) in FITS.items()}
+    for name, (shift, f, low, high, *degrees) in {**table, **SHIFTED}.items():
+        print(f"{name} = {{")
+        shifted = lambda x, f=f, shift=shift: f(x + shift)  # noqa: E731
+        for size, degree in zip((4, 8), degrees):
+            if degree is None:
+                continue
+            coefficients = fit(shifted, low - shift, high - shift, degree)
+            error = maximum_error(shifted, low - shift, high - shift, coefficients)
+            print(f"    {size}: (  # {error:.1e}")
+            for c in coefficients:
+                print(f"        {literal(c, size)},")
+            print("    ),")
+        print("}")
+
+
+if __name__ == "__main__":
+    main()

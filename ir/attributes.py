@@ -1,0 +1,155 @@
+"""Attributes between Python and MLIR, by the field types of `op.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, mlir
+from .errors import AttributeValueError
+from .op import Op
+
+
+def _ctx() -> Any:
+    from .dialect import context
+
+    return context()
+
+
+def _i64() -> Any:
+    return mlir.ir.IntegerType.get_signless(64, _ctx())
+
+
+def _f64() -> Any:
+    return mlir.ir.F64Type.get(_ctx())
+
+
+def _encode_number(value: Any) -> Any:
+    ir = mlir.ir
+    if isinstance(value, (bool, np.bool_)):
+        return ir.BoolAttr.get(bool(value), _ctx())
+    if isinstance(value, (int, np.integer)):
+        value = int(value)
+        if not -(2**63) <= value < 2**64:
+            raise AttributeValueError(f"the integer {value} does not fit into 64 bits")
+        if value >= 2**63:
+            return ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64, _ctx()), value)
+        return ir.IntegerAttr.get(_i64(), value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return ir.DenseF64ArrayAttr.get([value.real, value.imag], _ctx())
+    return ir.FloatAttr.get(_f64(), float(value), loc=mlir.ir.Location.unknown(_ctx()))
+
+
+def _decode_number(attr: Any) -> Any:
+    ir = mlir.ir
+    if isinstance(attr, ir.BoolAttr):
+        return attr.value
+    if isinstance(attr, ir.IntegerAttr):
+        if attr.type == ir.IntegerType.get_signless(1, _ctx()):
+            return bool(attr.value)
+        return int(attr.value)
+    if isinstance(attr, ir.FloatAttr):
+        return float(attr.value)
+    if isinstance(attr, ir.DenseF64ArrayAttr) and len(attr) == 2:
+        return complex(attr[0], attr[1])
+    raise AttributeValueError(f"{attr} is not a number")
+
+
+#: What the literal op holds: the dtypes that MLIR's dense elements exchange with NumPy.
+LITERAL_DTYPES = (dtypes.bool_, *dtypes.INTEGERS, dtypes.float16, dtypes.float32, dtypes.float64)
+
+
+def _encode_array(array: np.ndarray) -> Any:
+    """A DenseElementsAttr of the array's shape and dtype."""
+    from .aval import Aval
+    from .dialect import tensor_type
+
+    array = np.asarray(array, order="C")
+    kind = tensor_type(Aval(array.shape, dtypes.of(array.dtype)))
+    if array.dtype == np.bool_:
+        array = np.packbits(array.reshape(-1), bitorder="little")
+    shape = tuple(kind.shape)
+    return mlir.ir.DenseElementsAttr.get(array, type=kind.element_type, shape=shape, context=_ctx())
+
+
+def _decode_array(attr: Any) -> np.ndarray:
+    kind = mlir.ir.RankedTensorType(attr.type)
+    dtype = dtypes.by_mlir(str(kind.element_type))
+    shape = tuple(kind.shape)
+    if dtype in LITERAL_DTYPES:
+        if attr.is_splat:
+            return np.full(shape, _decode_number(attr.get_splat_value()), dtype.numpy)
+        return np.array(attr).astype(dtype.numpy).reshape(shape)
+    raise AttributeValueError(f"dense elements of {dtype.name} are not supported")
+
+
+ENCODERS = {
+    "Ints": lambda v: mlir.ir.DenseI64ArrayAttr.get([int(x) for x in v], _ctx()),
+    "Int": lambda v: mlir.ir.IntegerAttr.get(_i64(), int(v)),
+    "Float": lambda v: mlir.ir.FloatAttr.get(_f64(), float(v), loc=mlir.ir.Location.unknown(_ctx())),
+    "Bool": lambda v: mlir.ir.BoolAttr.get(bool(v), _ctx()),
+    "Str": lambda v: mlir.ir.StringAttr.get(v, _ctx()),
+    "Element": lambda v: mlir.ir.TypeAttr.get(element_type(v), _ctx()),
+    "Number": _encode_number,
+    "Array": _encode_array,
+}
+
+DECODERS = {
+    "Ints": lambda a: tuple(mlir.ir.DenseI64ArrayAttr(a)),
+    "Int": lambda a: int(mlir.ir.IntegerAttr(a).value),
+    "Float": lambda a: float(mlir.ir.FloatAttr(a).value),
+    "Bool": lambda a: bool(mlir.ir.BoolAttr(a).value),
+    "Str": lambda a: mlir.ir.StringAttr(a).value,
+    "Element": lambda a: dtypes.by_mlir(str(mlir.ir.TypeAttr(a).value)),
+    "Number": _decode_number,
+    "Array": _decode_array,
+}
+
+
+def element_type(dtype: dtypes.DType) -> Any:
+    """The MLIR element type of `dtype`."""
+    return mlir.ir.Type.parse(dtype.mlir, _ctx())
+
+
+def encode(kind: str, value: Any) -> Any:
+    """`value` as an MLIR attribute of the field type `kind`."""
+    return ENCODERS[kind](value)
+
+
+def decode(kind: str, attr: Any) -> Any:
+    """The Python value of an MLIR attribute; raises ValueError when it is of another type."""
+    return DECODERS[kind](attr)
+
+
+def decode_all(op: Op, operation: Any) -> dict[str, Any]:
+    """All attributes of `op`, defaults filled in; attributes the op does not know are ignored."""
+    present = operation.attributes
+    result = {}
+    for name, spec in op.attrs.items():
+        if name in present:
+            try:
+                result[name] = decode(spec.type, present[name])
+            except ValueError:
+                raise AttributeValueError(
+                    f"smelt.{op.name}: attribute {name} must be {DESCRIPTIONS[spec.type]}, is {present[name]}"
+                ) from None
+        elif spec.required:
+            raise AttributeValueError(
+                f"smelt.{op.name}: attribute {name} ({DESCRIPTIONS[spec.type]}) is missing"
+            )
+        else:
+            result[name] = spec.default
+    return result
+
+
+DESCRIPTIONS = {
+    "Ints": "an array<i64: ...>",
+    "Int": "an i64 integer",
+    "Float": "an f64 number",
+    "Bool": "true or false",
+    "Str": "a string",
+    "Element": "a type",
+    "Number": "a number",
+    "Array": "dense elements",
+}

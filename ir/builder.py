@@ -1,0 +1,427 @@
+"""Emitting ops: `Value` with operators, `OpView` as what a pass sees of an op, `Builder`.
+
+Derivative and batching rules are written with this builder::
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (y,), (t,) = results, tangents
+        return [t * (1 - y * y)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import attributes, mlir
+from . import op as _op
+from .aval import Aval
+from .dialect import context, parse_aval, tensor_type
+from .dtypes import DType
+from .errors import IRError
+from .op import Op
+
+
+class FunctionOp(Op):
+    """One of the upstream ``func`` ops that stand in smelt functions; it has no rules here."""
+
+    num_results = -1
+
+    def __init__(self, name: str, kind: str):
+        self.name, self.kind = name, kind  # type: ignore[misc]
+
+
+CALL = FunctionOp("func.call", "call")  #: attrs: callee
+FUNCTION = FunctionOp("func.constant", "function")  #: attrs: callee
+APPLY = FunctionOp("func.call_indirect", "apply")  #: the function is operand 0
+
+_FUNCTION_OPS = {op.name: op for op in (CALL, FUNCTION, APPLY)}
+_CALLEE = {"func.call": "callee", "func.constant": "value"}
+
+
+class OpView:
+    """An op of the smelt dialect, decoded: definition, operands, attributes, results."""
+
+    __slots__ = ("attrs", "mlir", "op", "operands", "results")
+
+    def __init__(self, op: Op, operands: tuple[Value, ...], attrs: dict[str, Any], operation: Any):
+        self.op, self.operands, self.attrs, self.mlir = op, operands, attrs, operation
+        self.results: tuple[Value, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def location(self) -> Any:
+        return self.mlir.location
+
+    def __repr__(self) -> str:
+        return f"<smelt.{self.op.name} {self.attrs}>"
+
+
+class Value:
+    """An SSA value with its aval, the op that made it, and arithmetic that emits ops."""
+
+    __slots__ = ("aval", "builder", "index", "mlir", "owner")
+
+    aval: Aval  #: of a function value, None
+
+    def __init__(self, value: Any, aval: Any, builder: Builder | None, owner: OpView | None, index: int = 0):
+        self.mlir, self.aval, self.builder, self.owner, self.index = value, aval, builder, owner, index
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    def defined_by(self, name: str) -> OpView | None:
+        """The op that made this value if it is called `name`, else None."""
+        owner = self.owner
+        return owner if owner is not None and owner.op.name == name else None
+
+    def _binary(self, name: str, other: Value | float | complex, swap: bool = False) -> Value:
+        b = self.builder
+        assert b is not None, "this value is not being built with"
+        if not isinstance(other, Value):
+            other = b.full(self.aval.shape, other, self.aval.dtype)
+        pair = (other, self) if swap else (self, other)
+        return b.emit(_op.registry[name], pair, {})[0]
+
+    def __add__(self, other):
+        return self._binary("add", other)
+
+    def __radd__(self, other):
+        return self._binary("add", other, True)
+
+    def __sub__(self, other):
+        return self._binary("sub", other)
+
+    def __rsub__(self, other):
+        return self._binary("sub", other, True)
+
+    def __mul__(self, other):
+        return self._binary("mul", other)
+
+    def __rmul__(self, other):
+        return self._binary("mul", other, True)
+
+    def __truediv__(self, other):
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other):
+        return self._binary("div", other, True)
+
+    def __neg__(self):
+        return self.builder.neg(self)
+
+    def __repr__(self) -> str:
+        return f"<value {self.aval}>"
+
+
+class Builder:
+    """Emits smelt ops at an MLIR insertion point. ``b.add(x, y)``, ``b.reduce_sum(x, axes=(0,))``."""
+
+    def __init__(self, insertion_point: Any, location: Any = None):
+        self.ip = insertion_point
+        self.location = location if location is not None else mlir.ir.Location.unknown(context())
+
+    @contextmanager
+    def at(self, location: Any):
+        """Give everything emitted inside `location`."""
+        saved, self.location = self.location, location
+        try:
+            yield self
+        finally:
+            self.location = saved
+
+    def emit(self, op: Op, operands: Sequence[Value], attrs: dict[str, Any]) -> tuple[Value, ...]:
+        """Append one op; its results. Raises what the op's `infer` raises."""
+        avals = op.infer_checked([v.aval for v in operands], attrs)
+        return self.emit_typed(op, operands, attrs, avals)
+
+    def emit_typed(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], avals: Sequence[Aval]
+    ) -> tuple[Value, ...]:
+        """`emit` without inference: for ops whose results are already known."""
+        encoded = {k: attributes.encode(op.attrs[k].type, v) for k, v in attrs.items()} if attrs else None
+        operation = mlir.ir.Operation.create(
+            "smelt." + op.name,
+            results=[tensor_type(a) for a in avals],
+            operands=[v.mlir for v in operands],
+            attributes=encoded,
+            loc=self.location,
+            ip=self.ip,
+        )
+        view = OpView(op, tuple(operands), attrs, operation)
+        view.results = tuple(
+            Value(r, a, self, view, i) for i, (r, a) in enumerate(zip(operation.results, avals))
+        )
+        return view.results
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        op = _op.get(name)
+
+        def emit(*operands: Value, **attrs: Any) -> Any:
+            for key, spec in op.attrs.items():
+                if key not in attrs:
+                    if spec.required:
+                        raise TypeError(f"smelt.{name} needs the attribute {key}")
+                    attrs[key] = spec.default
+            results = self.emit(op, operands, attrs)
+            return results[0] if len(results) == 1 else results
+
+        return emit
+
+    # Values that rules ask for all the time.
+
+    def full(self, shape: Sequence[int], value: Any, dtype: DType) -> Value:
+        """A tensor of `shape` filled with a Python scalar."""
+        scalar = self.emit(_op.registry["constant"], (), {"value": value, "dtype": dtype})[0]
+        return self.broadcast_to(scalar, tuple(shape))
+
+    def zeros(self, aval: Aval) -> Value:
+        return self.full(aval.shape, 0, aval.dtype)
+
+    def zeros_like(self, x: Value) -> Value:
+        return self.zeros(x.aval)
+
+    def broadcast_to(self, x: Value, shape: tuple[int, ...]) -> Value:
+        """NumPy's rule: align trailing axes, stretch axes of size one."""
+        if x.aval.shape == shape:
+            return x
+        return self.emit(_op.registry["broadcast"], (x,), {"shape": tuple(shape)})[0]
+
+    def sum_to(self, x: Value, shape: tuple[int, ...]) -> Value:
+        """The transpose of `broadcast_to`: sum over the stretched axes."""
+        if x.aval.shape == shape:
+            return x
+        lead = x.ndim - len(shape)
+        axes = tuple(range(lead)) + tuple(
+            lead + i for i, d in enumerate(shape) if d == 1 and x.shape[lead + i] != 1
+        )
+        if axes:
+            x = self.reduce_sum(x, axes=axes)
+        return self.reshape_to(x, shape)
+
+    def reshape_to(self, x: Value, shape: Sequence[int]) -> Value:
+        return x if x.aval.shape == tuple(shape) else self.reshape(x, shape=tuple(shape))
+
+    def convert_to(self, x: Value, dtype: DType) -> Value:
+        return x if x.dtype is dtype else self.convert(x, dtype=dtype)
+
+    def move_axis(self, x: Value, source: int, destination: int) -> Value:
+        """Move one axis, keeping the order of the others."""
+        if source == destination:
+            return x
+        order = [i for i in range(x.ndim) if i != source]
+        order.insert(destination, source)
+        return self.transpose(x, permutation=tuple(order))
+
+    def add_any(self, x: Value | None, y: Value | None) -> Value | None:
+        """Sum of two cotangents either of which may be zero (None)."""
+        if x is None or y is None:
+            return y if x is None else x
+        return x + y
+
+    def literal(self, array: np.ndarray) -> Value:
+        """A small constant array, stored in the IR."""
+        return self.emit_typed(
+            _op.registry["literal"], (), {"value": array}, [Aval(array.shape, _dtype_of(array))]
+        )[0]
+
+    # Functions
+
+    def _upstream(self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Any], **mlir_attrs):
+        operation = mlir.ir.Operation.create(
+            op.name,
+            results=types,
+            operands=[v.mlir for v in operands],
+            attributes=mlir_attrs,
+            loc=self.location,
+            ip=self.ip,
+        )
+        view = OpView(op, tuple(operands), attrs, operation)
+        view.results = tuple(
+            Value(r, _aval_or_none(r.type), self, view, i) for i, r in enumerate(operation.results)
+        )
+        return view.results
+
+    def call(self, callee: str, operands: Sequence[Value], results: Sequence[Aval]) -> tuple[Value, ...]:
+        """``func.call @callee``."""
+        symbol = mlir.ir.FlatSymbolRefAttr.get(callee, context())
+        types = [tensor_type(a) for a in results]
+        return self._upstream(CALL, operands, {"callee": callee}, types, callee=symbol)
+
+    def function(self, callee: str, arguments: Sequence[Aval], results: Sequence[Aval]) -> Value:
+        """``func.constant @callee``: a function of the module as a value."""
+        symbol = mlir.ir.FlatSymbolRefAttr.get(callee, context())
+        kind = function_type(arguments, results)
+        return self._upstream(FUNCTION, (), {"callee": callee}, [kind], value=symbol)[0]
+
+    def apply(self, function: Value, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """``func.call_indirect``: apply a function value."""
+        results = mlir.ir.FunctionType(function.mlir.type).results
+        return self._upstream(APPLY, (function, *operands), {}, results)
+
+    def transform(self, op: Op, function: Value, attrs: dict[str, Any]) -> Value:
+        """A transformation of a function value (an op of ``ops/call.py``)."""
+        from .ops.call import function_signature
+
+        signature = op.signature(*function_signature(function.mlir.type), **attrs)  # type: ignore[attr-defined]
+        operation = mlir.ir.Operation.create(
+            "smelt." + op.name,
+            results=[function_type(*signature)],
+            operands=[function.mlir],
+            attributes={k: attributes.encode(op.attrs[k].type, v) for k, v in attrs.items()},
+            loc=self.location,
+            ip=self.ip,
+        )
+        view = OpView(op, (function,), attrs, operation)
+        view.results = (Value(operation.results[0], None, self, view),)
+        return view.results[0]
+
+    def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """The same op on other operands."""
+        with self.at(op.location):
+            if op.op is CALL:
+                return self.call(op.attrs["callee"], operands, [r.aval for r in op.results])
+            if op.op is FUNCTION:
+                kind = mlir.ir.FunctionType(op.results[0].mlir.type)
+                symbol = mlir.ir.FlatSymbolRefAttr.get(op.attrs["callee"], context())
+                return self._upstream(FUNCTION, (), dict(op.attrs), [kind], value=symbol)
+            if op.op is APPLY:
+                return self.apply(operands[0], operands[1:])
+            if op.op.kind == "transform":
+                return (self.transform(op.op, operands[0], op.attrs),)
+            return self.emit_typed(op.op, operands, op.attrs, [r.aval for r in op.results])
+
+    def return_(self, values: Sequence[Value]) -> None:
+        mlir.ir.Operation.create(
+            "func.return", operands=[v.mlir for v in values], loc=self.location, ip=self.ip
+        )
+
+
+def _aval_or_none(type_: Any) -> Any:
+    return None if isinstance(type_, mlir.ir.FunctionType) else parse_aval(type_)
+
+
+def function_type(arguments: Sequence[Aval], results: Sequence[Aval]) -> Any:
+    """The MLIR function type of a signature."""
+    inputs, outputs = ([tensor_type(a) for a in side] for side in (arguments, results))
+    return mlir.ir.FunctionType.get(inputs, outputs, context())
+
+
+def _dtype_of(array: np.ndarray) -> DType:
+    from . import dtypes
+
+    return dtypes.of(array.dtype)
+
+
+class Function:
+    """A ``func.func`` of smelt ops, decoded: arguments, ops in order, returned values."""
+
+    __slots__ = ("arguments", "mlir", "name", "ops", "returns")
+
+    def __init__(self, name: str, operation: Any):
+        self.name, self.mlir = name, operation
+        self.arguments: list[Value] = []
+        self.ops: list[OpView] = []
+        self.returns: list[Value] = []
+
+
+def read_function(operation: Any) -> Function:
+    """Decode a ``func.func``."""
+    operation = operation.operation
+    function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
+    if not operation.regions[0].blocks:
+        raise IRError(f"@{function.name} has no body")
+    block = operation.regions[0].blocks[0]
+    values: dict[Any, Value] = {}
+    for i, argument in enumerate(block.arguments):
+        value = Value(argument, parse_aval(argument.type), None, None, i)
+        values[argument] = value
+        function.arguments.append(value)
+    for item in block.operations:
+        op_ = item.operation
+        name = op_.name
+        operands = tuple(values[v] for v in op_.operands)
+        if name == "func.return":
+            function.returns = list(operands)
+            break
+        if name in _FUNCTION_OPS:
+            op: Op = _FUNCTION_OPS[name]
+            attrs = {}
+            if name in _CALLEE:
+                attrs["callee"] = mlir.ir.FlatSymbolRefAttr(op_.attributes[_CALLEE[name]]).value
+        elif name.startswith("smelt."):
+            op = _op.get(name)
+            attrs = attributes.decode_all(op, op_)
+        else:
+            raise IRError(f"{name} is not an op of the smelt dialect; in @{function.name} at {op_.location}")
+        view = OpView(op, operands, attrs, op_)
+        view.results = tuple(Value(r, _aval_or_none(r.type), None, view, i) for i, r in enumerate(op_.results))
+        for value in view.results:
+            values[value.mlir] = value
+        function.ops.append(view)
+    return function
+
+
+def functions(module: Any) -> dict[str, Any]:
+    """The ``func.func`` operations of a module by name, in order."""
+    found = {}
+    for item in module.body.operations:
+        operation = item.operation
+        if operation.name == "func.func":
+            found[mlir.ir.StringAttr(operation.attributes["sym_name"]).value] = operation
+    return found
+
+
+def new_function(
+    module: Any,
+    name: str,
+    arguments: Sequence[Aval],
+    results: Sequence[Aval],
+    location: Any = None,
+    public: bool = False,
+    before: Any = None,
+    argument_locations: Sequence[Any] | None = None,
+) -> tuple[Any, list[Value], Builder]:
+    """An empty function: the ``func.func``, its arguments as Values, a builder at its end."""
+    ir = mlir.ir
+    location = location if location is not None else ir.Location.unknown(context())
+    types = [tensor_type(a) for a in arguments]
+    attrs = {
+        "sym_name": ir.StringAttr.get(name, context()),
+        "function_type": ir.TypeAttr.get(function_type(arguments, results), context()),
+    }
+    if not public:
+        attrs["sym_visibility"] = ir.StringAttr.get("private", context())
+    ip = ir.InsertionPoint(before) if before is not None else ir.InsertionPoint(module.body)
+    operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=ip)
+    block = ir.Block.create_at_start(operation.regions[0], types, argument_locations or [location] * len(types))
+    b = Builder(ir.InsertionPoint(block), location)
+    values = [Value(v, a, b, None, i) for i, (v, a) in enumerate(zip(block.arguments, arguments))]
+    return operation, values, b
+
+
+def fresh_name(module: Any, stem: str) -> str:
+    """`stem`, or `stem_1`, `stem_2`, ... where taken."""
+    taken = functions(module)
+    if stem not in taken:
+        return stem
+    i = 1
+    while f"{stem}_{i}" in taken:
+        i += 1
+    return f"{stem}_{i}"

@@ -1,0 +1,128 @@
+"""The MLIR side of the dialect: the context, types, and ops made from the registry.
+
+Every class of the registry becomes an ``ext`` operation (IRDL underneath), whose verifier decodes
+the attributes and calls the same `infer` that the tracer and the builder call. IRDL wants all
+operands of a variadic group to have one type, which is why no op here takes a mixed list.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from . import attributes, dtypes, mlir
+from .aval import Aval
+from .errors import IRError, SmeltError
+from .op import Op, registry
+
+NAMESPACE = "smelt"
+
+
+@functools.lru_cache(maxsize=None)
+def context() -> Any:
+    """The MLIR context with the smelt dialect loaded. There is one for the process."""
+    with mlir.lock:
+        ctx = mlir.ir.Context()
+        ctx.enable_multithreading(False)  # our verifiers are Python; threads only add cost
+        with ctx, mlir.ir.Location.unknown():
+            _dialect().load()
+        return ctx
+
+
+@functools.lru_cache(maxsize=4096)
+def tensor_type(aval: Aval) -> Any:
+    """The MLIR type of an aval."""
+    with mlir.ir.Location.unknown(context()):
+        return mlir.ir.RankedTensorType.get(aval.shape, attributes.element_type(aval.dtype))
+
+
+_avals: dict[Any, Aval] = {}
+
+
+def parse_aval(type_: Any) -> Aval:
+    """The aval of an MLIR tensor type. Raises IRError for any other type."""
+    aval = _avals.get(type_)
+    if aval is None:
+        ir = mlir.ir
+        if not isinstance(type_, ir.RankedTensorType):
+            raise IRError(f"smelt values are ranked tensors, this one is {type_}")
+        if not type_.has_static_shape:
+            raise IRError(f"{type_} has a dynamic dimension; smelt needs static shapes")
+        if type_.encoding is not None:
+            raise IRError(f"{type_} has an encoding, which smelt tensors do not take")
+        aval = Aval(tuple(type_.shape), dtypes.by_mlir(str(type_.element_type)))
+        if len(_avals) > 8192:
+            _avals.clear()
+        _avals[type_] = aval
+    return aval
+
+
+def verify_operation(op: Op, operation: Any) -> str | None:
+    """The reason why `operation` is not a valid `op`, or None."""
+    attrs: dict[str, Any] = {}
+    operands: list[Aval] = []
+    try:
+        attrs = attributes.decode_all(op, operation)
+        for name, _ in operation.attributes.items():
+            if name not in op.attrs and name != "operandSegmentSizes" and "." not in name:
+                return f"smelt.{op.name} has no attribute {name}"
+        names, count = op.operand_names, len(operation.operands)
+        if count < len(names) - 1 if op.variadic else count != len(names):
+            return f"smelt.{op.name} takes {len(names)} operands ({', '.join(names)}), has {count}"
+        if op.kind == "transform":
+            op.verify(operation, **attrs)
+            return None
+        operands = [parse_aval(v.type) for v in operation.operands]
+        results = tuple(parse_aval(r.type) for r in operation.results)
+        inferred: Any = op.infer(*operands, **attrs)
+        inferred = inferred if isinstance(inferred, tuple) else (inferred,)
+        if inferred != results:
+            want, have = (", ".join(map(str, r)) for r in (inferred, results))
+            return op.describe_error(f"result type must be {want}, is {have}", operands, attrs)
+        op.verify(operation, **attrs)
+    except SmeltError as error:
+        text = str(error)
+        return text if text.startswith("smelt.") else op.describe_error(text, operands, attrs)
+    return None
+
+
+def _verifier(op: Op) -> Any:
+    def verify_invariants(self: Any) -> bool:
+        operation = self.operation
+        problem = verify_operation(op, operation)
+        if problem is not None:
+            operation.location.emit_error(problem)
+            return False
+        return True
+
+    return verify_invariants
+
+
+@functools.lru_cache(maxsize=None)
+def _dialect() -> Any:
+    import smelt.ir.ops  # noqa: F401  (fills the registry)
+
+    ext = mlir.ext
+
+    class Smelt(ext.Dialect, name=NAMESPACE):
+        pass
+
+    for op in registry.values():
+        annotations: dict[str, Any] = {}
+        for i, name in enumerate(op.operand_names):
+            last = i == len(op.operand_names) - 1
+            variadic = op.variadic and last
+            annotations[name] = Sequence[ext.Operand[Any]] if variadic else ext.Operand[Any]
+        for i in range(op.num_results):
+            annotations[f"result{i or ''}"] = ext.Result[Any]
+        traits: list[Any] = [ext.Pure] if op.pure else []
+        body = {
+            "__annotations__": annotations,
+            "__module__": type(op).__module__,
+            "__doc__": type(op).__doc__,
+            "verify_invariants": _verifier(op),
+        }
+        class_name = "".join(w.title() for w in op.name.split("_")) + "Op"
+        type(class_name, (Smelt.Operation,), body, name=op.name, traits=traits)
+    return Smelt

@@ -1,0 +1,191 @@
+"""Element types: names, sizes, MLIR spelling, NumPy equivalents, promotion.
+
+Promotion follows MLX: a lattice over the dtypes, with Python scalars weak (they take the dtype
+of the array they meet, unless their kind is higher).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError
+
+
+class DType:
+    """An element type. Instances are singletons: compare with ``is`` or ``==``.
+
+    Attributes:
+        name: MLX's name, e.g. ``"float32"`` or ``"bool"``.
+        mlir: its spelling in a tensor type, e.g. ``"f32"``, ``"ui8"``, ``"complex<f32>"``.
+        kind: ``"b"`` bool, ``"u"`` unsigned, ``"i"`` signed, ``"f"`` floating, ``"c"`` complex.
+        size: bytes of one element.
+    """
+
+    __slots__ = ("_numpy", "kind", "mlir", "name", "size")
+
+    def __init__(self, name: str, mlir: str, kind: str, size: int, numpy: str):
+        self.name, self.mlir, self.kind, self.size = name, mlir, kind, size
+        self._numpy: Any = numpy
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The NumPy dtype (``ml_dtypes.bfloat16`` for bfloat16)."""
+        if isinstance(self._numpy, str):
+            if self._numpy == "bfloat16":
+                import ml_dtypes
+
+                self._numpy = np.dtype(ml_dtypes.bfloat16)
+            else:
+                self._numpy = np.dtype(self._numpy)
+        return self._numpy
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_inexact(self) -> bool:
+        return self.kind in "fc"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in "iu"
+
+    @property
+    def bits(self) -> int:
+        """Width of one element; 1 for bool."""
+        return 1 if self.kind == "b" else 8 * self.size
+
+    def __repr__(self) -> str:
+        return f"smelt.{self.name}" if self.name != "bool" else "smelt.bool_"
+
+    def __reduce__(self):
+        return (by_name, (self.name,))
+
+
+bool_ = DType("bool", "i1", "b", 1, "bool")
+uint8 = DType("uint8", "ui8", "u", 1, "uint8")
+uint16 = DType("uint16", "ui16", "u", 2, "uint16")
+uint32 = DType("uint32", "ui32", "u", 4, "uint32")
+uint64 = DType("uint64", "ui64", "u", 8, "uint64")
+int8 = DType("int8", "i8", "i", 1, "int8")
+int16 = DType("int16", "i16", "i", 2, "int16")
+int32 = DType("int32", "i32", "i", 4, "int32")
+int64 = DType("int64", "i64", "i", 8, "int64")
+float16 = DType("float16", "f16", "f", 2, "float16")
+bfloat16 = DType("bfloat16", "bf16", "f", 2, "bfloat16")
+float32 = DType("float32", "f32", "f", 4, "float32")
+float64 = DType("float64", "f64", "f", 8, "float64")
+complex64 = DType("complex64", "complex<f32>", "c", 8, "complex64")
+
+ALL = (
+    bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
+    float16, bfloat16, float32, float64, complex64,
+)  # fmt: skip
+UNSIGNED = (uint8, uint16, uint32, uint64)
+SIGNED = (int8, int16, int32, int64)
+INTEGERS = UNSIGNED + SIGNED
+FLOATS = (float16, bfloat16, float32, float64)
+INEXACT = (*FLOATS, complex64)
+REAL = (*INTEGERS, *FLOATS)
+NUMERIC = (*REAL, complex64)
+
+_BY_NAME = {d.name: d for d in ALL} | {"bool_": bool_}
+_BY_MLIR = {d.mlir: d for d in ALL}
+
+
+def by_name(name: str) -> DType:
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise DTypeError(f"unknown dtype {name!r}; smelt has {', '.join(d.name for d in ALL)}") from None
+
+
+def by_mlir(spelling: str) -> DType:
+    try:
+        return _BY_MLIR[spelling]
+    except KeyError:
+        raise DTypeError(
+            f"element type {spelling} is not one of smelt's: {', '.join(d.mlir for d in ALL)}"
+        ) from None
+
+
+@functools.lru_cache(maxsize=256)
+def _from_numpy(dtype: np.dtype) -> DType:
+    name = dtype.name
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    raise DTypeError(f"NumPy dtype {name} has no smelt equivalent; smelt has {', '.join(d.name for d in ALL)}")
+
+
+def of(x: Any) -> DType:
+    """`x` as a DType: accepts a DType, a name, a NumPy dtype or scalar type, bool, int, float, complex."""
+    if isinstance(x, DType):
+        return x
+    python = {bool: bool_, int: int32, float: float32, complex: complex64}
+    if isinstance(x, type) and x in python:
+        return python[x]
+    if isinstance(x, str):
+        return by_name(x)
+    try:
+        return _from_numpy(np.dtype(x))
+    except TypeError:
+        raise DTypeError(f"{x!r} is not a dtype; smelt has {', '.join(d.name for d in ALL)}") from None
+
+
+_KIND_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
+
+
+@functools.lru_cache(maxsize=None)
+def promote(a: DType, b: DType) -> DType:
+    """The dtype in which `a` and `b` meet (MLX's table)."""
+    if a is b:
+        return a
+    if _KIND_RANK[a.kind] > _KIND_RANK[b.kind]:
+        a, b = b, a
+    if b.kind == "c" or a.kind == "b":
+        return b
+    if a.kind == b.kind:
+        if a.kind == "f" and a.size == b.size:  # float16 with bfloat16
+            return float32
+        return a if a.size > b.size else b
+    if b.kind == "f":
+        return b
+    # unsigned with signed: the next wider signed type; none is wider than uint64
+    if a.size < b.size:
+        return b
+    return {1: int16, 2: int32, 4: int64, 8: float32}[a.size]
+
+
+def promote_scalar(dtype: DType, scalar: bool | int | float | complex) -> DType:
+    """The dtype in which an array of `dtype` meets a Python scalar, which is weak."""
+    if isinstance(scalar, bool):
+        return dtype
+    if isinstance(scalar, int):
+        return int32 if dtype.kind == "b" else dtype
+    if isinstance(scalar, float):
+        return dtype if dtype.kind in "fc" else float32
+    return complex64
+
+
+def of_scalar(scalar: Any) -> DType:
+    """The dtype of a Python scalar that meets no array."""
+    if isinstance(scalar, bool):
+        return bool_
+    if isinstance(scalar, int):
+        if -(2**31) <= scalar < 2**31:
+            return int32
+        return int64 if -(2**63) <= scalar < 2**63 else uint64
+    return complex64 if isinstance(scalar, complex) else float32
+
+
+def to_float(dtype: DType) -> DType:
+    """`dtype` itself where inexact, else float32: what exp and friends compute in."""
+    return dtype if dtype.kind in "fc" else float32

@@ -1,0 +1,1 @@
+"""Elementary functions expanded into arithmetic (see the modules of this package)."""

@@ -1,0 +1,106 @@
+"""Exceptions that smelt raises, and the user's line that they name.
+
+Each class also derives from the builtin that a NumPy user would catch, so
+``except ValueError`` keeps working for a shape error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType
+from typing import NamedTuple
+
+
+class SmeltError(Exception):
+    """Base class of all errors raised by smelt."""
+
+
+class ShapeError(SmeltError, ValueError):
+    """Shapes, axes or sizes that do not fit."""
+
+
+class DTypeError(SmeltError, TypeError):
+    """Element types that an op does not take."""
+
+
+class AttributeValueError(SmeltError, ValueError):
+    """A parameter of an op (axis, permutation, mode, ...) has an impossible value."""
+
+
+class IndexOutOfRangeError(SmeltError, IndexError):
+    """An index known on the host lies outside its axis."""
+
+
+class TraceError(SmeltError, RuntimeError):
+    """The value of a traced array was asked for, or a trace was used after its end."""
+
+
+class TreeError(SmeltError, TypeError):
+    """A tree of arrays has the wrong structure or a leaf of the wrong type."""
+
+
+class IRError(SmeltError, ValueError):
+    """Text or a module that is not valid smelt IR."""
+
+
+class PipelineError(SmeltError, ValueError):
+    """An unknown pass, an unknown option, or a pipeline that does not parse."""
+
+
+class NotDifferentiableError(SmeltError, TypeError):
+    """A derivative was asked of an op that has none."""
+
+
+class DeviceError(SmeltError, RuntimeError):
+    """A device does not exist, or cannot run what it was given."""
+
+
+class SourceLine(NamedTuple):
+    """A place in the user's program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+_ROOMS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), room) + os.sep
+    for room in ("frontend", "ir", "passes", "backends", "runtime", "tools")
+)
+# An installed (not editable) package keeps all rooms below one folder called smelt.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED = os.path.basename(os.path.dirname(_PACKAGE)) == "smelt"
+_internal_code: dict[CodeType, bool] = {}
+
+
+def _is_internal(code: CodeType) -> bool:
+    known = _internal_code.get(code)
+    if known is None:
+        name = code.co_filename
+        known = name.startswith(_PACKAGE) if _INSTALLED else name.startswith(_ROOMS)
+        known = known or f"{os.sep}optree{os.sep}" in name or name == "<string>" or name.startswith("<frozen")
+        if len(_internal_code) > 10_000:  # code objects made in a loop must not pile up
+            _internal_code.clear()
+        _internal_code[code] = known
+    return known
+
+
+def user_line(depth: int = 1) -> SourceLine | None:
+    """The innermost frame that does not belong to smelt, or None when there is none."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if not _is_internal(code):
+            return SourceLine(code.co_filename, frame.f_lineno, code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def at_user_line(message: str) -> str:
+    """`message` with the user's line appended, where there is one."""
+    line = user_line(2)
+    return f"{message}; at {line}" if line else message

@@ -1,0 +1,62 @@
+"""The NumPy interpreter: runs a module with the `reference` rules.
+
+It is the meaning of a smelt program, and the oracle of every numerical test. It understands plain
+ops and calls; transformations (`smelt.jvp`, ...) must have been expanded by passes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import mlir
+from .builder import CALL, Function, OpView, Value, functions, read_function
+from .errors import IRError
+
+
+def run_op(op: Any, operands: Sequence[np.ndarray], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
+    """One op on NumPy arrays."""
+    result = op.reference(*operands, **attrs)
+    return result if isinstance(result, tuple) else (result,)
+
+
+class Interpreter:
+    """Runs functions of one module; each is decoded once.
+
+    >>> # Interpreter(module)("main", [np.ones(3, np.float32)])
+    """
+
+    def __init__(self, module: Any):
+        self._functions = functions(module)
+        self._decoded: dict[str, Function] = {}
+
+    def __call__(self, name: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if name not in self._functions:
+            raise IRError(f"the module has no function @{name}; it has {', '.join(self._functions) or 'none'}")
+        if name not in self._decoded:
+            with mlir.lock:
+                self._decoded[name] = read_function(self._functions[name])
+        function = self._decoded[name]
+        if len(arguments) != len(function.arguments):
+            raise IRError(f"@{name} takes {len(function.arguments)} arguments, got {len(arguments)}")
+        env: dict[Value, np.ndarray] = {}
+        for i, (value, array) in enumerate(zip(function.arguments, arguments)):
+            want = value.aval
+            if tuple(array.shape) != want.shape or array.dtype != want.dtype.numpy:
+                raise IRError(f"argument {i} of @{name} must be {want}, is {array.dtype}{list(array.shape)}")
+            env[value] = array
+        return self._block(function.ops, function.returns, env)
+
+    def _block(self, ops: list[OpView], returns: list[Value], env: dict[Value, np.ndarray]) -> list[np.ndarray]:
+        for op in ops:
+            operands = [env[v] for v in op.operands]
+            if op.op is CALL:
+                results: Sequence[np.ndarray] = self(op.attrs["callee"], operands)
+            elif op.op.kind in ("function", "apply", "transform"):
+                raise IRError(f"{op.op.name} must be expanded before the module runs; see the pass pipeline")
+            else:
+                results = run_op(op.op, operands, op.attrs)
+            env.update(zip(op.results, results))
+        return [env[v] for v in returns]

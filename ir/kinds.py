@@ -1,0 +1,177 @@
+"""Kinds of ops: what many ops have in common, stated once.
+
+A kind supplies `infer`, `batch` and the link to fusion (`element`: how one element of the result
+is computed from elements of the operands), so that an op of the kind states only what is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from . import dtypes
+from .aval import Aval
+from .dtypes import DType
+from .errors import DTypeError
+from .index import Index
+from .op import Ints, Op, Operand, require, require_axes, require_dtype
+
+if TYPE_CHECKING:
+    from .builder import Builder, Value
+    from .scalar import Kernel, Scalar
+
+#: `fetch(i, index)`: the element of operand i at an index.
+Fetch = Callable[[int, tuple[Index, ...]], "Scalar"]
+
+
+class Fusible(Op):
+    """An op whose result elements can be computed one at a time."""
+
+    def element(
+        self,
+        k: Kernel,
+        index: tuple[Index, ...],
+        fetch: Fetch,
+        operands: Sequence[Aval],
+        result: Aval,
+        **attrs: Any,
+    ) -> Scalar:
+        """The element of the result at `index`."""
+        raise NotImplementedError(f"smelt.{self.name} does not say how an element is computed")
+
+
+class Elementwise(Fusible):
+    """result[i] = f(x[i], y[i], ...): operands and result have one shape.
+
+    Subclasses state `accepts`, `reference`, a derivative and ``lower(k, *scalars, **attrs)``.
+    """
+
+    kind = "elementwise"
+    accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
+
+    def result_dtype(self, operand: DType, **attrs: Any) -> DType:
+        return operand
+
+    def infer(self, *operands: Aval, **attrs: Any) -> Aval:
+        first = operands[0]
+        require_dtype(first, self.accepts)
+        for other in operands[1:]:
+            require(other.shape == first.shape, "operands must have the same shape")
+            require(other.dtype is first.dtype, "operands must have the same dtype", DTypeError)
+        return Aval(first.shape, self.result_dtype(first.dtype, **attrs))
+
+    def batch(self, b, operands, dims, **attrs):
+        operands = align_batch(b, operands, dims)
+        return b.emit(self, operands, attrs), [0]
+
+    def element(self, k, index, fetch, operands, result, **attrs):
+        return self.lower(k, *(fetch(i, index) for i in range(len(operands))), **attrs)
+
+    def lower(self, k: Kernel, *xs: Scalar, **attrs: Any) -> Scalar:
+        """One element of the result from the operands' elements."""
+        raise NotImplementedError(f"smelt.{self.name}.lower")
+
+
+class Comparison(Elementwise):
+    """Elementwise with a bool result, and no derivative."""
+
+    accepts = dtypes.ALL
+
+    def result_dtype(self, operand, **_):
+        return dtypes.bool_
+
+
+class Movement(Fusible):
+    """The result's elements are elements of one operand (or a padding value).
+
+    Subclasses state ``map_index(index, operand, result, **attrs)``: where an element comes from.
+    """
+
+    kind = "movement"
+    flops = 0.0
+
+    def map_index(
+        self, index: tuple[Index, ...], operand: Aval, result: Aval, **attrs: Any
+    ) -> tuple[Index, ...]:
+        raise NotImplementedError(f"smelt.{self.name}.map_index")
+
+    def element(self, k, index, fetch, operands, result, **attrs):
+        return fetch(0, self.map_index(index, operands[0], result, **attrs))
+
+
+class Reduction(Op):
+    """The result at i combines x over the reduced axes, which vanish from its shape.
+
+    Subclasses state `identity`, ``combine(k, a, b)`` for two elements or partial results, and
+    whether the order of combination may change the rounding (`reassociates`).
+    """
+
+    kind = "reduction"
+    x: Operand
+    axes: Ints
+    accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
+
+    def result_dtype(self, operand: DType) -> DType:
+        return operand
+
+    def infer(self, x, *, axes):
+        require_dtype(x, self.accepts)
+        require_axes(axes, x.ndim)
+        return Aval(
+            tuple(d for i, d in enumerate(x.shape) if i not in axes), self.result_dtype(x.dtype)
+        )
+
+    def batch(self, b, operands, dims, *, axes, **attrs):
+        (x,), (dim,) = operands, dims
+        x = b.move_axis(x, dim, 0)
+        return b.emit(self, [x], {"axes": tuple(a + 1 for a in axes), **attrs}), [0]
+
+    def identity(self, dtype: DType) -> Any:
+        """The Python scalar that combines with anything to leave it unchanged."""
+        raise NotImplementedError(f"smelt.{self.name}.identity")
+
+    def combine(self, k: Kernel, a: Scalar, b: Scalar) -> Scalar:
+        """Two partial results into one; associative."""
+        raise NotImplementedError(f"smelt.{self.name}.combine")
+
+
+class Opaque(Op):
+    """An op that no fusion looks into; a backend runs it by a library or by `reference`."""
+
+    kind = "opaque"
+
+
+def align_batch(b: Builder, operands: Sequence[Value], dims: Sequence[int | None]) -> list[Value]:
+    """Operands of equal rank with their batch axis in front; unbatched ones are broadcast."""
+    size = batch_size(operands, dims)
+    out = []
+    for x, dim in zip(operands, dims):
+        if dim is None:
+            x = b.broadcast_to(x, (size, *x.shape))
+        else:
+            x = b.move_axis(x, dim, 0)
+        out.append(x)
+    return out
+
+
+def batch_size(operands: Sequence[Value], dims: Sequence[int | None]) -> int:
+    """The extent of the batch axis."""
+    return next(x.shape[d] for x, d in zip(operands, dims) if d is not None)
+
+
+def restore_axes(b: Builder, reduced: Value, shape: Sequence[int], axes: Sequence[int]) -> Value:
+    """A reduction's result (or its cotangent) spread over the axes that were reduced."""
+    kept = tuple(1 if i in axes else d for i, d in enumerate(shape))
+    return b.broadcast_to(b.reshape_to(reduced, kept), tuple(shape))
+
+
+def silent(function: Callable) -> Callable:
+    """Run a reference rule without NumPy's floating-point warnings: IEEE results are the meaning."""
+
+    def run(*args: Any, **kwargs: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return run

@@ -1,0 +1,63 @@
+"""The MLIR Python bindings. The only file that names the package that hosts them.
+
+`SMELT_MLIR_PACKAGE` names the host if set; else `torch_mlir` (a wheel that carries the complete
+upstream bindings), else `mlir`. Everything loads on first use: `import smelt` does not pay for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+from types import ModuleType
+from typing import Any
+
+from .errors import SmeltError
+
+_HOSTS = ("torch_mlir", "mlir")
+_NEEDED = ("ir", "passmanager", "execution_engine", "dialects.ext")
+_HINT = (
+    "smelt needs MLIR's Python bindings (Python-defined dialects and the execution engine). "
+    "Install them with: pip install torch-mlir==20261001. "
+    "To use another build, set SMELT_MLIR_PACKAGE to the package that contains `ir` and `dialects`."
+)
+
+#: Held while MLIR's context is in use: smelt has one context, and compiles one program at a time.
+lock = threading.RLock()
+
+
+class BindingsError(SmeltError, ImportError):
+    """The MLIR bindings are missing or lack a part that smelt needs."""
+
+
+@functools.lru_cache(maxsize=None)
+def host() -> str:
+    """The name of the package that provides the bindings."""
+    wanted = os.environ.get("SMELT_MLIR_PACKAGE")
+    problems = []
+    for name in (wanted,) if wanted else _HOSTS:
+        try:
+            for part in _NEEDED:
+                importlib.import_module(f"{name}.{part}")
+            if not hasattr(importlib.import_module(f"{name}.ir"), "DynamicOpTrait"):
+                raise ImportError(f"{name}.ir has no DynamicOpTrait")
+        except ImportError as error:
+            problems.append(f"{name}: {error}")
+        else:
+            return name
+    raise BindingsError(f"{_HINT} Tried {'; '.join(problems)}.")
+
+
+@functools.lru_cache(maxsize=None)
+def module(name: str) -> ModuleType:
+    """A module of the bindings: ``module("ir")``, ``module("dialects.scf")``."""
+    return importlib.import_module(f"{host()}.{name}")
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ir", "passmanager", "execution_engine", "ext"):
+        value = module("dialects.ext" if name == "ext" else name)
+        globals()[name] = value
+        return value
+    raise AttributeError(name)

@@ -1,0 +1,246 @@
+"""What an op is: the base class whose subclasses are the dialect, and their registry.
+
+An op is one block on one page. Its class holds, in this order: docstring (sentence, formula, MLIR
+example), typed fields, `infer`, `verify`, `reference`, derivative, `batch`, `lower`. One instance
+of each class is registered; all rules are methods without state.
+
+The rules and who calls them:
+
+==============  ==================================================================================
+``infer``       operand avals → result avals. The only shape and dtype rule: tracer, builder and
+                verifier call it. Raises ShapeError / DTypeError with the bare rule as message.
+``verify``      what ``infer`` cannot say; called by the verifier only.
+``reference``   NumPy arrays → NumPy array(s): the meaning of the op.
+``jvp``         primals, tangents → result tangents. Inherited when the op is linear.
+``transpose``   cotangents → cotangents of the linear operands.
+``batch``       operands with a batch axis → results with a batch axis. Usually from the kind.
+``lower``       how one element is computed, target-neutral. Its signature belongs to the kind.
+==============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .aval import Aval
+from .dtypes import DType
+from .errors import AttributeValueError, DTypeError, NotDifferentiableError, ShapeError, at_user_line
+
+if TYPE_CHECKING:
+    from .builder import Builder, Value
+
+# Field types: what may stand as an annotation in an op's block.
+Operand = Any  #: one tensor
+Operands = Any  #: any number of tensors of one type; only the last operand field
+Ints = tuple[int, ...]  #: array<i64: ...>
+Int = int
+Float = float
+Bool = bool
+Str = str
+Element = DType  #: a dtype, as a TypeAttr
+Number = Any  #: a Python scalar of the result's dtype: bool, int, float or complex
+Array = Any  #: a NumPy array, as dense elements
+
+ATTRIBUTE_TYPES = ("Ints", "Int", "Float", "Bool", "Str", "Element", "Number", "Array")
+_OPERAND_TYPES = ("Operand", "Operands")
+
+
+@dataclass(frozen=True)
+class Attr:
+    """An attribute field: its type's name (one of ATTRIBUTE_TYPES) and default."""
+
+    type: str
+    default: Any = None
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class NotDifferentiable:
+    """Stands in place of a derivative rule, with the reason."""
+
+    why: str
+
+
+class Op:
+    """Base class of all ops. Subclass with ``name="..."`` to define one and register it."""
+
+    name: ClassVar[str] = ""
+    kind: ClassVar[str] = "opaque"
+    operand_names: ClassVar[tuple[str, ...]] = ()
+    variadic: ClassVar[bool] = False  #: the last operand field takes any number of tensors
+    attrs: ClassVar[dict[str, Attr]] = {}
+    num_results: ClassVar[int] = 1
+    pure: ClassVar[bool] = True
+    commutative: ClassVar[bool] = False
+    #: "jointly": linear in all `linear_operands` together (add, concatenate, gather's operand);
+    #: "each": linear in each of them alone (mul, dot_general); None: nonlinear, has a jvp.
+    linearity: ClassVar[str | None] = None
+    linear_operands: ClassVar[tuple[int, ...] | None] = None  #: None: all
+    #: Set on ops without a derivative: the reason. Their results carry no tangent.
+    not_differentiable: ClassVar[NotDifferentiable | None] = None
+    #: Cost of recomputing one element, in units of an addition: fusion's cost model asks.
+    flops: ClassVar[float] = 1.0
+
+    def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        operands, attrs = list(cls.operand_names), dict(cls.attrs)
+        for field, annotation in cls.__dict__.get("__annotations__", {}).items():
+            if annotation in _OPERAND_TYPES:
+                operands.append(field)
+                cls.variadic = annotation == "Operands"
+            elif annotation in ATTRIBUTE_TYPES:
+                has_default = field in cls.__dict__
+                attrs[field] = Attr(annotation, cls.__dict__.get(field), not has_default)
+        cls.operand_names, cls.attrs = tuple(operands), attrs
+        if name is not None:
+            cls.name = name
+            if name in _registry:
+                raise ValueError(f"op {name!r} is already defined")
+            _registry[name] = cls()
+
+    # Rules. The kinds in kinds.py give most of them a default.
+
+    def infer(self, *operands: Aval, **attrs: Any) -> Aval | tuple[Aval, ...]:
+        raise NotImplementedError(f"{self.name}.infer")
+
+    def verify(self, operation: Any, **attrs: Any) -> None:
+        """Raise when the MLIR operation is wrong in a way that `infer` cannot see."""
+
+    def reference(self, *operands: np.ndarray, **attrs: Any) -> Any:
+        raise NotImplementedError(f"{self.name}.reference")
+
+    def jvp(
+        self,
+        b: Builder,
+        primals: Sequence[Value],
+        tangents: Sequence[Value | None],
+        results: Sequence[Value],
+        **attrs: Any,
+    ) -> Sequence[Value | None]:
+        """Tangents of the results; a tangent of None is zero. Linear ops inherit this one."""
+        if self.not_differentiable is not None:
+            return [None] * len(results)
+        which = range(len(primals)) if self.linear_operands is None else self.linear_operands
+        if self.linearity == "jointly":
+            if all(tangents[i] is None for i in which):
+                return [None] * len(results)
+            operands = list(primals)
+            for i in which:
+                t = tangents[i]
+                operands[i] = b.zeros_like(primals[i]) if t is None else t
+            return b.emit(self, operands, attrs)
+        if self.linearity == "each":
+            total: Value | None = None
+            for i in which:
+                if (t := tangents[i]) is not None:
+                    operands = [*primals[:i], t, *primals[i + 1 :]]
+                    (term,) = b.emit(self, operands, attrs)
+                    total = term if total is None else total + term
+            return [total]
+        raise NotDifferentiableError(f"smelt.{self.name} has no derivative rule")
+
+    def transpose(
+        self,
+        b: Builder,
+        cotangents: Sequence[Value | None],
+        operands: Sequence[Value],
+        linear: Sequence[bool],
+        **attrs: Any,
+    ) -> Sequence[Value | None]:
+        """Cotangents of the operands marked in `linear` (of which only ``.aval`` may be used).
+
+        Called with at least one cotangent that is not None; returns one entry an operand.
+        """
+        raise NotDifferentiableError(f"smelt.{self.name} has no transpose rule")
+
+    def batch(
+        self, b: Builder, operands: Sequence[Value], dims: Sequence[int | None], **attrs: Any
+    ) -> tuple[Sequence[Value], Sequence[int | None]]:
+        """Apply the op over a batch axis: ``dims[i]`` is operand i's, or None where unbatched."""
+        raise NotImplementedError(f"smelt.{self.name} has no batching rule")
+
+    # What generic code asks of an op.
+
+    @property
+    def differentiable(self) -> bool:
+        return self.not_differentiable is None
+
+    def has_rule(self, rule: str) -> bool:
+        """Whether `rule` is more than the base class's refusal."""
+        if rule in ("jvp", "transpose") and self.linearity is not None:
+            return rule == "jvp" or getattr(type(self), rule) is not getattr(Op, rule)
+        return getattr(type(self), rule, None) is not getattr(Op, rule, None)
+
+    def infer_checked(self, operands: Sequence[Aval], attrs: dict[str, Any]) -> tuple[Aval, ...]:
+        """`infer` with its error made presentable: op, rule, operands, the user's line."""
+        try:
+            result = self.infer(*operands, **attrs)
+        except (ShapeError, DTypeError, AttributeValueError) as error:
+            raise type(error)(at_user_line(self.describe_error(str(error), operands, attrs))) from None
+        return result if isinstance(result, tuple) else (result,)
+
+    def describe_error(self, rule: str, operands: Sequence[Aval], attrs: dict[str, Any]) -> str:
+        names = list(self.operand_names)
+        if self.variadic:
+            last = names.pop()
+            names += [f"{last}[{i}]" for i in range(len(operands) - len(names))]
+        listed = [f"{name} {aval}" for name, aval in zip(names, operands)]
+        listed += [f"{k}={v}" for k, v in attrs.items()]
+        return f"smelt.{self.name}: {rule}; {', '.join(listed)}"
+
+    def __repr__(self) -> str:
+        return f"<op smelt.{self.name}>"
+
+    @property
+    def example(self) -> str | None:
+        """The MLIR example in the docstring: the first line that contains ``"smelt.``."""
+        found = re.search(r'^.*"smelt\..*$', type(self).__doc__ or "", re.MULTILINE)
+        return found.group().strip().strip("`") if found else None
+
+
+_registry: dict[str, Op] = {}
+
+#: All ops by name, in the order of definition. Import `smelt.ir.ops` to fill it.
+registry = MappingProxyType(_registry)
+
+
+def get(name: str) -> Op:
+    """The op called `name`, with or without the ``smelt.`` prefix."""
+    try:
+        return _registry[name.removeprefix("smelt.")]
+    except KeyError:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.removeprefix("smelt."), _registry, n=1)
+        hint = f"; did you mean smelt.{near[0]}?" if near else ""
+        raise AttributeValueError(f"the smelt dialect has no op {name!r}{hint}") from None
+
+
+# Checks that the infer rules share.
+
+
+def require(condition: object, message: str, error: type[Exception] = ShapeError) -> None:
+    """Raise `error(message)` unless `condition` holds."""
+    if not condition:
+        raise error(message)
+
+
+def require_dtype(aval: Aval, allowed: Sequence[DType], what: str = "operand") -> None:
+    if aval.dtype not in allowed:
+        listed = ", ".join(d.name for d in allowed)
+        raise DTypeError(f"{what} is {aval.dtype.name}, must be one of {listed}")
+
+
+def require_axes(axes: Sequence[int], ndim: int, what: str = "axes") -> None:
+    """Axes in the IR are sorted nowhere, but are non-negative, in range and distinct."""
+    for axis in axes:
+        if not 0 <= axis < ndim:
+            raise AttributeValueError(f"{what} {tuple(axes)} out of range for {ndim} dimensions")
+    if len(set(axes)) != len(axes):
+        raise AttributeValueError(f"{what} {tuple(axes)} repeat an axis")

@@ -1,0 +1,766 @@
+"""Constants, arithmetic, rounding, selection and conversion."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dtypes, elementary
+from ..aval import Aval
+from ..errors import AttributeValueError, DTypeError
+from ..kinds import Elementwise, Fusible, silent
+from ..op import Array, Element, Int, NotDifferentiable, Number, Operand, require, require_dtype
+
+
+class Constant(Fusible, name="constant"):
+    """A scalar constant.
+
+    ``%0 = "smelt.constant"() {value = 5.000000e-01 : f64, dtype = f32} : () -> tensor<f32>``
+    """
+
+    kind = "constant"
+    value: Number
+    dtype: Element
+    flops = 0.0
+    linearity = "jointly"
+
+    def infer(self, *, value, dtype):
+        if isinstance(value, complex) and not dtype.is_complex:
+            raise DTypeError(f"a complex value cannot be a {dtype.name}")
+        return Aval((), dtype)
+
+    def reference(self, *, value, dtype):
+        return constant_array(value, dtype)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [None]
+
+    def transpose(self, b, cotangents, operands, linear, **_):
+        return []
+
+    def batch(self, b, operands, dims, **attrs):
+        return b.emit(self, operands, attrs), [None]
+
+    def element(self, k, index, fetch, operands, result, *, value, dtype):
+        return k.const(constant_array(value, dtype).item(), dtype)
+
+
+def constant_array(value, dtype: dtypes.DType) -> np.ndarray:
+    """A Python scalar as a 0-d array of `dtype`; integers wrap, floats round once."""
+    if dtype.is_integer and not isinstance(value, (bool, float)):
+        bits = dtype.bits
+        value = int(value) & ((1 << bits) - 1)
+        if dtype.kind == "i" and value >> (bits - 1):
+            value -= 1 << bits
+    with np.errstate(all="ignore"):
+        return np.array(value).astype(dtype.numpy)
+
+
+class Literal(Fusible, name="literal"):
+    """A small constant array.
+
+    ``%0 = "smelt.literal"() {value = dense<[1, 2]> : tensor<2xi32>} : () -> tensor<2xi32>``
+    """
+
+    kind = "literal"
+    value: Array
+    flops = 0.0
+    linearity = "jointly"
+
+    def infer(self, *, value):
+        return Aval(value.shape, dtypes.of(value.dtype))
+
+    def reference(self, *, value):
+        return value
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [None]
+
+    def transpose(self, b, cotangents, operands, linear, **_):
+        return []
+
+    def batch(self, b, operands, dims, **attrs):
+        return b.emit(self, operands, attrs), [None]
+
+    def element(self, k, index, fetch, operands, result, *, value):
+        return k.literal_element(value, result, index)
+
+
+class Add(Elementwise, name="add"):
+    """Sum: x + y. For bool, logical or.
+
+    ``%0 = "smelt.add"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.ALL
+    commutative = True
+    linearity = "jointly"
+
+    @silent
+    def reference(self, x, y):
+        return np.add(x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,) = cotangents
+        return [ct if is_linear else None for is_linear in linear]
+
+    def lower(self, k, x, y):
+        return x | y if x.dtype.kind == "b" else x + y
+
+
+class Sub(Elementwise, name="sub"):
+    """Difference: x - y.
+
+    ``%0 = "smelt.sub"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    linearity = "jointly"
+
+    @silent
+    def reference(self, x, y):
+        return np.subtract(x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,) = cotangents
+        return [ct if linear[0] else None, -ct if linear[1] else None]
+
+    def lower(self, k, x, y):
+        return x - y
+
+
+class Mul(Elementwise, name="mul"):
+    """Product: x · y. For bool, logical and.
+
+    ``%0 = "smelt.mul"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.ALL
+    commutative = True
+    linearity = "each"
+
+    @silent
+    def reference(self, x, y):
+        return np.multiply(x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,), (x, y) = cotangents, operands
+        return [ct * y, None] if linear[0] else [None, ct * x]
+
+    def lower(self, k, x, y):
+        return x & y if x.dtype.kind == "b" else x * y
+
+
+class Div(Elementwise, name="div"):
+    """Quotient of floating or complex numbers: x / y.
+
+    ``%0 = "smelt.div"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.INEXACT
+    linearity = "each"
+    linear_operands = (0,)
+    flops = 4.0
+
+    @silent
+    def reference(self, x, y):
+        return np.divide(x, y)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (_, y), (tx, ty), (z,) = primals, tangents, results
+        dx = None if tx is None else tx / y
+        dy = None if ty is None else -(ty * (z / y))
+        return [b.add_any(dx, dy)]
+
+    def transpose(self, b, cotangents, operands, linear):
+        return [cotangents[0] / operands[1], None]
+
+    def lower(self, k, x, y):
+        return x / y
+
+
+class FloorDivide(Elementwise, name="floor_divide"):
+    """Quotient rounded towards minus infinity: ⌊x / y⌋. An integer divided by zero gives 0.
+
+    ``%0 = "smelt.floor_divide"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.REAL
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+    flops = 8.0
+
+    @silent
+    def reference(self, x, y):
+        if np.issubdtype(x.dtype, np.integer):
+            return np.where(y == 0, 0, np.floor_divide(x, y)).astype(x.dtype)
+        return np.floor(np.divide(x, y)).astype(x.dtype)
+
+    def lower(self, k, x, y):
+        if x.dtype.kind == "f":
+            return k.math("floor", x / y)
+        zero = y.eq(0)
+        safe = k.select(zero, 1, y)
+        if x.dtype.kind == "u":
+            return k.select(zero, 0, k.int_div(x, safe))
+        minus = y.eq(-1)  # INT_MIN / -1 traps: negate instead, which wraps
+        safe = k.select(minus, 1, safe)
+        q = k.int_div(x, safe)
+        r = k.int_rem(x, safe)
+        floored = k.select(k.logical_and(r.ne(0), (r ^ safe) < 0), q - 1, q)
+        return k.select(zero, 0, k.select(minus, 0 - x, floored))
+
+
+class Remainder(Elementwise, name="remainder"):
+    """Remainder with the sign of the divisor: x - y·⌊x / y⌋. An integer modulo zero gives 0.
+
+    ``%0 = "smelt.remainder"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.REAL
+    flops = 8.0
+
+    @silent
+    def reference(self, x, y):
+        if np.issubdtype(x.dtype, np.integer):
+            return np.where(y == 0, 0, np.remainder(x, y)).astype(x.dtype)
+        return np.remainder(x, y).astype(x.dtype)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x, y), (tx, ty) = primals, tangents
+        dy = None if ty is None else -(ty * b.floor(x / y))
+        return [b.add_any(tx, dy)]
+
+    def lower(self, k, x, y):
+        if x.dtype.kind == "f":
+            return elementary.floor_mod(k, x, y)
+        zero = y.eq(0)
+        safe = k.select(zero, 1, y)
+        if x.dtype.kind == "i":
+            safe = k.select(y.eq(-1), 1, safe)
+        r = k.int_rem(x, safe)
+        if x.dtype.kind == "i":
+            r = k.select(k.logical_and(r.ne(0), (r ^ safe) < 0), r + safe, r)
+        return k.select(zero, 0, r)
+
+
+class Neg(Elementwise, name="neg"):
+    """Negation: -x. Unsigned integers wrap.
+
+    ``%0 = "smelt.neg"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    linearity = "jointly"
+
+    @silent
+    def reference(self, x):
+        return np.negative(x)
+
+    def transpose(self, b, cotangents, operands, linear):
+        return [-cotangents[0]]
+
+    def lower(self, k, x):
+        return -x
+
+
+class Abs(Elementwise, name="abs"):
+    """Absolute value: |x|. Of a complex number, its modulus as a float32.
+
+    The derivative at 0 is 0.
+
+    ``%0 = "smelt.abs"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+
+    def result_dtype(self, operand):
+        return dtypes.float32 if operand.is_complex else operand
+
+    @silent
+    def reference(self, x):
+        return np.abs(x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,), (y,) = primals, tangents, results
+        if t is None:
+            return [None]
+        if x.dtype.is_complex:  # d|z| = Re(conj(z) dz) / |z|
+            zero = b.equal(y, b.zeros_like(y))
+            numerator = b.real(t) * b.real(x) + b.imag(t) * b.imag(x)
+            return [b.select(zero, b.zeros_like(y), numerator / b.select(zero, b.full(y.shape, 1, y.dtype), y))]
+        return [t * b.sign(x)]
+
+    def lower(self, k, x):
+        if x.dtype.kind == "f":
+            return k.math("absf", x)
+        if x.dtype.kind == "c":
+            return elementary.complex_abs(k, x)
+        return x if x.dtype.kind == "u" else k.select(x < 0, -x, x)
+
+
+class Sign(Elementwise, name="sign"):
+    """Sign: -1, 0 or 1; NaN for NaN. Of a complex number, z / |z|.
+
+    ``%0 = "smelt.sign"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.REAL
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    @silent
+    def reference(self, x):
+        return np.sign(x)
+
+    def lower(self, k, x):
+        if x.dtype.kind == "u":
+            return k.select(x.eq(0), 0, k.const(1, x.dtype))
+        signed = k.select(x > 0, 1, k.select(x < 0, -1, k.const(0, x.dtype)))
+        return signed if x.dtype.kind == "i" else k.select(k.isnan(x), x, signed)
+
+
+class Maximum(Elementwise, name="maximum"):
+    """Larger of two; NaN if either is NaN. Where they are equal the derivative is split in halves.
+
+    ``%0 = "smelt.maximum"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = (dtypes.bool_, *dtypes.REAL)
+    commutative = True
+
+    @silent
+    def reference(self, x, y):
+        return np.maximum(x, y)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [_extremum_tangent(b, primals, tangents, "greater")]
+
+    def lower(self, k, x, y):
+        return x | y if x.dtype.kind == "b" else k.maximum(x, y)
+
+
+class Minimum(Elementwise, name="minimum"):
+    """Smaller of two; NaN if either is NaN. Where they are equal the derivative is split in halves.
+
+    ``%0 = "smelt.minimum"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = (dtypes.bool_, *dtypes.REAL)
+    commutative = True
+
+    @silent
+    def reference(self, x, y):
+        return np.minimum(x, y)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [_extremum_tangent(b, primals, tangents, "less")]
+
+    def lower(self, k, x, y):
+        return x & y if x.dtype.kind == "b" else k.minimum(x, y)
+
+
+def _extremum_tangent(b, primals, tangents, wins):
+    """Each tangent times 1 where its primal wins, 1/2 where both are equal, else 0."""
+    x, y = primals
+    one, half, zero = (b.full(x.shape, v, x.dtype) for v in (1, 0.5, 0))
+    tied = b.select(b.equal(x, y), half, zero)
+    total = None
+    for a, other, t in ((x, y, tangents[0]), (y, x, tangents[1])):
+        if t is not None:
+            total = b.add_any(total, t * b.select(getattr(b, wins)(a, other), one, tied))
+    return total
+
+
+class Clamp(Elementwise, name="clamp"):
+    """x limited to [low, high]: min(max(x, low), high). The derivative at a limit goes to x.
+
+    ``%0 = "smelt.clamp"(%low, %x, %high) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    low: Operand
+    x: Operand
+    high: Operand
+    accepts = dtypes.REAL
+
+    @silent
+    def reference(self, low, x, high):
+        return np.minimum(np.maximum(x, low), high)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        low, x, high = primals
+        zero = b.zeros_like(x)
+        below, above = b.less(x, low), b.greater(b.maximum(x, low), high)
+        inside = b.logical_not(b.logical_or(below, above))
+        chosen = (b.logical_and(below, b.logical_not(above)), inside, above)
+        total = None
+        for where, t in zip(chosen, tangents):
+            if t is not None:
+                total = b.add_any(total, b.select(where, t, zero))
+        return [total]
+
+    def lower(self, k, low, x, high):
+        return k.minimum(k.maximum(x, low), high)
+
+
+class Sqrt(Elementwise, name="sqrt"):
+    """Square root: √x; NaN below zero.
+
+    ``%0 = "smelt.sqrt"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 4.0
+
+    @silent
+    def reference(self, x):
+        return np.sqrt(x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [tangents[0] * 0.5 / results[0]]
+
+    def lower(self, k, x):
+        return elementary.complex_sqrt(k, x) if x.dtype.kind == "c" else k.math("sqrt", x)
+
+
+class Rsqrt(Elementwise, name="rsqrt"):
+    """Reciprocal square root: 1 / √x.
+
+    ``%0 = "smelt.rsqrt"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 8.0
+
+    @silent
+    def reference(self, x):
+        return np.divide(np.ones_like(x), np.sqrt(x))
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [tangents[0] * (results[0] / primals[0]) * -0.5]
+
+    def lower(self, k, x):
+        root = elementary.complex_sqrt(k, x) if x.dtype.kind == "c" else k.math("sqrt", x)
+        return 1 / root
+
+
+class IntegerPower(Elementwise, name="integer_power"):
+    """x raised to a constant integer: xⁿ, by repeated squaring. x⁰ is 1, also for NaN.
+
+    Integers take only n ≥ 0.
+
+    ``%0 = "smelt.integer_power"(%x) {exponent = 3 : i64} : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    exponent: Int
+    flops = 3.0
+
+    def infer(self, x, *, exponent):
+        if x.dtype.is_integer and exponent < 0:
+            raise AttributeValueError(f"the exponent {exponent} of an integer must not be negative")
+        return super().infer(x)
+
+    @silent
+    def reference(self, x, *, exponent):
+        if x.dtype.kind in "iu":
+            return np.power(x, np.array(exponent).astype(x.dtype))
+        wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
+        return np.power(x.astype(wide), exponent).astype(x.dtype)
+
+    def jvp(self, b, primals, tangents, results, *, exponent):
+        if exponent == 0 or tangents[0] is None:
+            return [None]
+        return [tangents[0] * (b.integer_power(primals[0], exponent=exponent - 1) * exponent)]
+
+    def lower(self, k, x, *, exponent):
+        result, square, n = None, x, abs(exponent)
+        while n:
+            if n & 1:
+                result = square if result is None else result * square
+            n >>= 1
+            square = square * square if n else square
+        result = k.const(1, x.dtype) if result is None else result
+        return 1 / result if exponent < 0 else result
+
+
+class Round(Elementwise, name="round"):
+    """Nearest integer, ties to even.
+
+    ``%0 = "smelt.round"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.rint(x)
+
+    def lower(self, k, x):
+        return k.math("roundeven", x)
+
+
+class Floor(Elementwise, name="floor"):
+    """Largest integer not above x: ⌊x⌋.
+
+    ``%0 = "smelt.floor"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.floor(x)
+
+    def lower(self, k, x):
+        return k.math("floor", x)
+
+
+class Ceil(Elementwise, name="ceil"):
+    """Smallest integer not below x: ⌈x⌉.
+
+    ``%0 = "smelt.ceil"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.ceil(x)
+
+    def lower(self, k, x):
+        return k.math("ceil", x)
+
+
+class Trunc(Elementwise, name="trunc"):
+    """x without its fraction.
+
+    ``%0 = "smelt.trunc"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.trunc(x)
+
+    def lower(self, k, x):
+        return k.math("trunc", x)
+
+
+class Select(Elementwise, name="select"):
+    """x where the condition holds, else y.
+
+    ``%0 = "smelt.select"(%c, %x, %y) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    condition: Operand
+    x: Operand
+    y: Operand
+    linearity = "jointly"
+    linear_operands = (1, 2)
+
+    def infer(self, condition, x, y):
+        require_dtype(condition, (dtypes.bool_,), "condition")
+        require(condition.shape == x.shape == y.shape, "operands must have the same shape")
+        require(x.dtype is y.dtype, "x and y must have the same dtype", DTypeError)
+        return x
+
+    def reference(self, condition, x, y):
+        return np.where(condition, x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,), condition = cotangents, operands[0]
+        zero = b.zeros_like(ct)
+        return [
+            None,
+            b.select(condition, ct, zero) if linear[1] else None,
+            b.select(condition, zero, ct) if linear[2] else None,
+        ]
+
+    def lower(self, k, condition, x, y):
+        return k.select(condition, x, y)
+
+
+class Convert(Elementwise, name="convert"):
+    """x in another dtype. Floats to integers truncate and saturate, NaN to 0; integers wrap;
+    complex to real drops the imaginary part; bool is x ≠ 0.
+
+    ``%0 = "smelt.convert"(%x) {dtype = bf16} : (tensor<4xf32>) -> tensor<4xbf16>``
+    """
+
+    x: Operand
+    dtype: Element
+    accepts = dtypes.ALL
+    linearity = "jointly"
+
+    def result_dtype(self, operand, *, dtype):
+        return dtype
+
+    @silent
+    def reference(self, x, *, dtype):
+        return convert_array(x, dtype)
+
+    def jvp(self, b, primals, tangents, results, *, dtype):
+        if tangents[0] is None or not dtype.is_inexact:
+            return [None]
+        return [b.convert_to(tangents[0], dtype)]
+
+    def transpose(self, b, cotangents, operands, linear, *, dtype):
+        return [b.convert_to(cotangents[0], operands[0].dtype)]
+
+    def lower(self, k, x, *, dtype):
+        return k.convert(x, dtype)
+
+
+def convert_array(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
+    """`smelt.convert` on a NumPy array."""
+    if x.dtype.kind == "c" and not dtype.is_complex and dtype is not dtypes.bool_:
+        x = x.real
+    if dtypes.of(x.dtype).is_float and dtype.is_integer:
+        info = np.iinfo(dtype.numpy)
+        wide = x.astype(np.float64)
+        high = float(info.max) + (0 if info.max < 2**53 else 1)
+        inside = (wide > info.min - 1.0) & (wide < high + (1 if info.max < 2**53 else 0))
+        result = np.where(inside, wide, 0).astype(dtype.numpy)
+        result = np.where(wide >= high, np.array(info.max, dtype.numpy), result)
+        return np.where(~inside & (wide < 0), np.array(info.min, dtype.numpy), result).astype(dtype.numpy)
+    return x.astype(dtype.numpy)
+
+
+class Bitcast(Elementwise, name="bitcast"):
+    """The same bits read as another dtype of the same size.
+
+    ``%0 = "smelt.bitcast"(%x) {dtype = i32} : (tensor<4xf32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    dtype: Element
+    accepts = dtypes.REAL
+    not_differentiable = NotDifferentiable("the result is a bit pattern")
+
+    def infer(self, x, *, dtype):
+        require_dtype(x, self.accepts)
+        if dtype not in self.accepts or dtype.size != x.dtype.size:
+            raise DTypeError(f"cannot read {x.dtype.name} as {dtype.name}: sizes differ or kind has no bits")
+        return Aval(x.shape, dtype)
+
+    def reference(self, x, *, dtype):
+        return x.view(dtype.numpy)
+
+    def lower(self, k, x, *, dtype):
+        return k.bitcast_storage(x, dtype)
+
+
+class Real(Elementwise, name="real"):
+    """Real part of a complex number.
+
+    ``%0 = "smelt.real"(%x) : (tensor<4xcomplex<f32>>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = (dtypes.complex64,)
+    linearity = "jointly"
+
+    def result_dtype(self, operand):
+        return dtypes.float32
+
+    def reference(self, x):
+        return np.real(x)
+
+    def transpose(self, b, cotangents, operands, linear):
+        return [b.complex(cotangents[0], b.zeros_like(cotangents[0]))]
+
+    def lower(self, k, x):
+        return k.real(x)
+
+
+class Imag(Elementwise, name="imag"):
+    """Imaginary part of a complex number.
+
+    ``%0 = "smelt.imag"(%x) : (tensor<4xcomplex<f32>>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = (dtypes.complex64,)
+    linearity = "jointly"
+
+    def result_dtype(self, operand):
+        return dtypes.float32
+
+    def reference(self, x):
+        return np.imag(x)
+
+    def transpose(self, b, cotangents, operands, linear):
+        ct = cotangents[0]
+        return [b.complex(b.zeros_like(ct), -ct)]  # Im(z) = Re(-iz), and Re's transpose embeds
+
+    def lower(self, k, x):
+        return k.imag(x)
+
+
+class Complex(Elementwise, name="complex"):
+    """A complex number from real and imaginary part: x + iy.
+
+    ``%0 = "smelt.complex"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = (dtypes.float32,)
+    linearity = "jointly"
+
+    def result_dtype(self, operand):
+        return dtypes.complex64
+
+    def reference(self, x, y):
+        return (x + 1j * y).astype(np.complex64) if np.isfinite(y).all() else _join(x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,) = cotangents
+        return [b.real(ct) if linear[0] else None, -b.imag(ct) if linear[1] else None]
+
+    def lower(self, k, x, y):
+        return k.complex(x, y)
+
+
+def _join(x, y):
+    out = np.empty(x.shape, np.complex64)
+    out.real, out.imag = x, y
+    return out
+
+
+class StopGradient(Elementwise, name="stop_gradient"):
+    """The identity, whose derivative is zero.
+
+    ``%0 = "smelt.stop_gradient"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.ALL
+    not_differentiable = NotDifferentiable("that is its purpose")
+
+    def reference(self, x):
+        return x
+
+    def lower(self, k, x):
+        return x

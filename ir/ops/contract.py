@@ -1,0 +1,201 @@
+"""Contractions: sums of products over shared axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import dtypes
+from ..aval import Aval
+from ..errors import AttributeValueError, DTypeError
+from ..index import Index
+from ..kinds import silent
+from ..op import Ints, Op, Operand, require, require_axes, require_dtype
+
+
+@dataclass(frozen=True)
+class MatmulForm:
+    """A contraction as a batch of matrix products: [B, M, K] · [B, K, N] → [B, M, N].
+
+    The permutations bring the operands' axes into the orders B, M, K and B, K, N. A layout says how
+    a contiguous operand lies in memory: "plain" in just that order, "transposed" with its last two
+    groups exchanged (a BLAS reads both without a copy), "copy" in neither.
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    lhs_permutation: tuple[int, ...]
+    rhs_permutation: tuple[int, ...]
+    lhs_layout: str
+    rhs_layout: str
+
+
+class DotGeneral(Op, name="dot_general"):
+    """Products summed over the contracting axes, for each index of the batch axes.
+
+    result[b…, m…, n…] = Σₖ lhs[b…, m…, k…] · rhs[b…, n…, k…]: batch axes first, then the free axes
+    of lhs, then those of rhs. Half precision accumulates in float32; integers wrap.
+
+    ``%0 = "smelt.dot_general"(%x, %y) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>, lhs_batch = array<i64>, rhs_batch = array<i64>} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>``
+    """  # noqa: E501
+
+    kind = "contraction"
+    lhs: Operand
+    rhs: Operand
+    lhs_contracting: Ints
+    rhs_contracting: Ints
+    lhs_batch: Ints = ()
+    rhs_batch: Ints = ()
+    accepts = dtypes.NUMERIC
+    linearity = "each"
+    flops = 2.0
+
+    def infer(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+        require_dtype(lhs, self.accepts, "lhs")
+        require(lhs.dtype is rhs.dtype, "lhs and rhs must have the same dtype", DTypeError)
+        require_axes((*lhs_batch, *lhs_contracting), lhs.ndim, "batch and contracting axes of lhs")
+        require_axes((*rhs_batch, *rhs_contracting), rhs.ndim, "batch and contracting axes of rhs")
+        pairs = (("contracting", lhs_contracting, rhs_contracting), ("batch", lhs_batch, rhs_batch))
+        for what, left, right in pairs:
+            same = len(left) == len(right)
+            require(same, f"lhs has {len(left)} {what} axes, rhs has {len(right)}", AttributeValueError)
+            for i, j in zip(left, right):
+                p, q = lhs.shape[i], rhs.shape[j]
+                require(p == q, f"{what} axis {i} of lhs has {p} elements, axis {j} of rhs has {q}")
+        batch = (lhs.shape[a] for a in lhs_batch)
+        left = (lhs.shape[a] for a in _free(lhs.ndim, lhs_batch, lhs_contracting))
+        right = (rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
+        return lhs.with_shape((*batch, *left, *right))
+
+    @silent
+    def reference(self, lhs, rhs, **axes):
+        left, right = (Aval(x.shape, dtypes.of(x.dtype)) for x in (lhs, rhs))
+        form = self.canonical_form(left, right, **axes)
+        wide = np.float32 if left.dtype.is_float and left.dtype.size == 2 else lhs.dtype
+        a = lhs.astype(wide, copy=False).transpose(form.lhs_permutation).reshape(form.batch, form.m, form.k)
+        b = rhs.astype(wide, copy=False).transpose(form.rhs_permutation).reshape(form.batch, form.k, form.n)
+        return np.matmul(a, b).reshape(self.infer(left, right, **axes).shape).astype(lhs.dtype, copy=False)
+
+    def transpose(
+        self, b, cotangents, operands, linear, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch
+    ):
+        """A contraction of the cotangent with the other operand over the latter's free axes."""
+        (ct,), (lhs, rhs) = cotangents, operands
+        batch = tuple(range(len(lhs_batch)))
+        left = _free(lhs.ndim, lhs_batch, lhs_contracting)
+        right = _free(rhs.ndim, rhs_batch, rhs_contracting)
+        middle = len(batch) + len(left)
+        if linear[0]:  # batch, free axes of lhs, contracting axes in the order in which rhs has them
+            found = b.dot_general(
+                ct, rhs,
+                lhs_contracting=tuple(range(middle, ct.ndim)), rhs_contracting=right,
+                lhs_batch=batch, rhs_batch=rhs_batch,
+            )  # fmt: skip
+            partner = dict(zip(rhs_contracting, lhs_contracting))
+            return [_restore(b, found, (*lhs_batch, *left, *(partner[a] for a in sorted(partner)))), None]
+        found = b.dot_general(
+            lhs, ct,
+            lhs_contracting=left, rhs_contracting=tuple(range(len(batch), middle)),
+            lhs_batch=lhs_batch, rhs_batch=batch,
+        )  # fmt: skip
+        partner = dict(zip(lhs_contracting, rhs_contracting))
+        return [None, _restore(b, found, (*rhs_batch, *(partner[a] for a in sorted(partner)), *right))]
+
+    def batch(self, b, operands, dims, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+        """One more batch axis, or one more free axis where only one operand is batched: nothing moves."""
+        (lhs, rhs), (i, j) = operands, dims
+        if i is not None:
+            lhs_contracting, lhs_batch = _shift(lhs_contracting, i), _shift(lhs_batch, i)
+        if j is not None:
+            rhs_contracting, rhs_batch = _shift(rhs_contracting, j), _shift(rhs_batch, j)
+        if i is not None and j is not None:
+            lhs_batch, rhs_batch, out = (i, *lhs_batch), (j, *rhs_batch), 0
+        elif i is not None:
+            out = len(lhs_batch) + _free(lhs.ndim, lhs_batch, lhs_contracting).index(i)
+        else:
+            kept = lhs.ndim - len(lhs_contracting)  # batch and free axes of lhs
+            out = kept + _free(rhs.ndim, rhs_batch, rhs_contracting).index(j)
+        attrs = {
+            "lhs_contracting": lhs_contracting, "rhs_contracting": rhs_contracting,
+            "lhs_batch": lhs_batch, "rhs_batch": rhs_batch,
+        }  # fmt: skip
+        return b.emit(self, [lhs, rhs], attrs), [out]
+
+    # Lowering: to matrix products (`canonical_form`), or as loops over elements of the operands.
+
+    def canonical_form(
+        self, lhs: Aval, rhs: Aval,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> MatmulForm:  # fmt: skip
+        """How this contraction is a batch of matrix products."""
+        left = _free(lhs.ndim, lhs_batch, lhs_contracting)
+        right = _free(rhs.ndim, rhs_batch, rhs_contracting)
+        # The order of the contracting axes is free, as long as both agree: take the one that
+        # leaves most operands where they are.
+        best: MatmulForm | None = None
+        pairs = list(zip(lhs_contracting, rhs_contracting))
+        for key in (0, 1):
+            ordered = sorted(pairs, key=lambda pair: pair[key])
+            lk, rk = tuple(p[0] for p in ordered), tuple(p[1] for p in ordered)
+            form = MatmulForm(
+                math.prod(lhs.shape[a] for a in lhs_batch),
+                math.prod(lhs.shape[a] for a in left),
+                math.prod(rhs.shape[a] for a in right),
+                math.prod(lhs.shape[a] for a in lhs_contracting),
+                (*lhs_batch, *left, *lk),
+                (*rhs_batch, *rk, *right),
+                _layout(lhs.shape, lhs_batch, left, lk),
+                _layout(rhs.shape, rhs_batch, rk, right),
+            )
+            if best is None or _copies(form) < _copies(best):
+                best = form
+        assert best is not None
+        return best
+
+    def operand_indices(
+        self, index: tuple[Index, ...], contracted: tuple[Index, ...], lhs: Aval, rhs: Aval,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> tuple[tuple[Index, ...], tuple[Index, ...]]:  # fmt: skip
+        """Which elements of lhs and rhs meet in the result at `index`, for one `contracted` index."""
+        nb, left = len(lhs_batch), _free(lhs.ndim, lhs_batch, lhs_contracting)
+        right = _free(rhs.ndim, rhs_batch, rhs_contracting)
+        split = nb + len(left)
+        at = dict(zip((*lhs_batch, *left, *lhs_contracting), (*index[:split], *contracted)))
+        to = dict(zip((*rhs_batch, *right, *rhs_contracting), (*index[:nb], *index[split:], *contracted)))
+        return tuple(at[a] for a in range(lhs.ndim)), tuple(to[a] for a in range(rhs.ndim))
+
+    def accumulate(self, k, total, x, y):
+        """One step of the sum, in the dtype of the scalars (float32 for half precision)."""
+        return k.fma(x, y, total) if x.dtype.kind == "f" else total + x * y
+
+
+def _free(ndim: int, batch: Ints, contracting: Ints) -> Ints:
+    """The axes that are neither batch nor contracting, in order."""
+    return tuple(a for a in range(ndim) if a not in batch and a not in contracting)
+
+
+def _shift(axes: Ints, inserted: int) -> Ints:
+    """Axes after a new axis was inserted at `inserted`."""
+    return tuple(a + (a >= inserted) for a in axes)
+
+
+def _restore(b, x, axes: Ints):
+    """x, whose axis i shall become axis ``axes[i]``."""
+    permutation = tuple(int(i) for i in np.argsort(axes))
+    return x if permutation == tuple(range(x.ndim)) else b.transpose(x, permutation=permutation)
+
+
+def _layout(shape: tuple[int, ...], batch: Ints, rows: Ints, columns: Ints) -> str:
+    for name, order in (("plain", (*batch, *rows, *columns)), ("transposed", (*batch, *columns, *rows))):
+        kept = [a for a in order if shape[a] != 1]  # axes of size one lie anywhere
+        if kept == sorted(kept):
+            return name
+    return "copy"
+
+
+def _copies(form: MatmulForm) -> int:
+    return (form.lhs_layout == "copy") + (form.rhs_layout == "copy")

@@ -1,0 +1,371 @@
+"""Ops whose result holds the operand's elements at other places."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import dtypes
+from ..aval import Aval
+from ..errors import AttributeValueError, DTypeError
+from ..index import Index, delinearize, linearize
+from ..kinds import Fusible, Movement, align_batch
+from ..op import Element, Int, Ints, Operand, require, require_axes, require_dtype
+
+
+class Reshape(Movement, name="reshape"):
+    """The same elements, in row-major order, in another shape.
+
+    ``%0 = "smelt.reshape"(%x) {shape = array<i64: 2, 6>} : (tensor<3x4xf32>) -> tensor<2x6xf32>``
+    """
+
+    x: Operand
+    shape: Ints
+    linearity = "jointly"
+
+    def infer(self, x, *, shape):
+        require(all(d >= 0 for d in shape), f"shape {shape} has a negative extent", AttributeValueError)
+        size = math.prod(shape)
+        require(size == x.size, f"cannot reshape {x.size} elements to {shape}, which holds {size}")
+        return x.with_shape(shape)
+
+    def reference(self, x, *, shape):
+        return np.reshape(x, shape)
+
+    def transpose(self, b, cotangents, operands, linear, *, shape):
+        return [b.reshape_to(cotangents[0], operands[0].shape)]
+
+    def batch(self, b, operands, dims, *, shape):
+        x = b.move_axis(operands[0], dims[0], 0)
+        return [b.reshape_to(x, (x.shape[0], *shape))], [0]
+
+    def map_index(self, index, operand, result, *, shape):
+        source: list[Index] = []
+        for out_axes, in_axes in reshape_groups(result.shape, operand.shape):
+            offset = linearize([index[a] for a in out_axes], [result.shape[a] for a in out_axes])
+            source += delinearize(offset, [operand.shape[a] for a in in_axes])
+        return tuple(source)
+
+
+def reshape_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """Pair up the smallest runs of axes of `a` and `b` with the same number of elements."""
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    if 0 in a:
+        return [(list(range(len(a))), list(range(len(b))))]
+    while i < len(a) or j < len(b):
+        left, right, p, q = [], [], 1, 1
+        if i < len(a):
+            left.append(i)
+            p *= a[i]
+            i += 1
+        if j < len(b) and (p != 1 or not left):
+            right.append(j)
+            q *= b[j]
+            j += 1
+        while p != q:
+            if p < q:
+                left.append(i)
+                p *= a[i]
+                i += 1
+            else:
+                right.append(j)
+                q *= b[j]
+                j += 1
+        groups.append((left, right))
+    return groups
+
+
+class Transpose(Movement, name="transpose"):
+    """Permuted axes: axis i of the result is axis permutation[i] of x.
+
+    ``%0 = "smelt.transpose"(%x) {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>``
+    """
+
+    x: Operand
+    permutation: Ints
+    linearity = "jointly"
+
+    def infer(self, x, *, permutation):
+        require_axes(permutation, x.ndim, "permutation")
+        require(len(permutation) == x.ndim, f"permutation {permutation} must name all {x.ndim} axes")
+        return x.with_shape(x.shape[p] for p in permutation)
+
+    def reference(self, x, *, permutation):
+        return np.transpose(x, permutation)
+
+    def transpose(self, b, cotangents, operands, linear, *, permutation):
+        inverse = tuple(int(i) for i in np.argsort(permutation))
+        return [b.transpose(cotangents[0], permutation=inverse)]
+
+    def batch(self, b, operands, dims, *, permutation):
+        x, dim = operands[0], dims[0]
+        rest = [a for a in range(x.ndim) if a != dim]
+        return [b.transpose(x, permutation=(dim, *(rest[p] for p in permutation)))], [0]
+
+    def map_index(self, index, operand, result, *, permutation):
+        source = [Index(0)] * len(permutation)
+        for i, p in zip(index, permutation):
+            source[p] = i
+        return tuple(source)
+
+
+class Broadcast(Movement, name="broadcast"):
+    """x stretched to a shape by NumPy's rule: new leading axes, and axes of size one repeated.
+
+    ``%0 = "smelt.broadcast"(%x) {shape = array<i64: 2, 3>} : (tensor<3xf32>) -> tensor<2x3xf32>``
+    """
+
+    x: Operand
+    shape: Ints
+    linearity = "jointly"
+
+    def infer(self, x, *, shape):
+        lead = len(shape) - x.ndim
+        fits = lead >= 0 and all(d in (1, s) for d, s in zip(x.shape, shape[lead:]))
+        require(fits and all(d >= 0 for d in shape), f"cannot broadcast shape {x.shape} to {shape}")
+        return x.with_shape(shape)
+
+    def reference(self, x, *, shape):
+        return np.broadcast_to(x, shape)
+
+    def transpose(self, b, cotangents, operands, linear, *, shape):
+        return [b.sum_to(cotangents[0], operands[0].shape)]
+
+    def batch(self, b, operands, dims, *, shape):
+        x = b.move_axis(operands[0], dims[0], 0)
+        ones = (1,) * (len(shape) - x.ndim + 1)
+        x = b.reshape_to(x, (x.shape[0], *ones, *x.shape[1:]))
+        return [b.broadcast_to(x, (x.shape[0], *shape))], [0]
+
+    def map_index(self, index, operand, result, *, shape):
+        lead = len(shape) - operand.ndim
+        return tuple(Index(0) if d == 1 else i for d, i in zip(operand.shape, index[lead:]))
+
+
+class Slice(Movement, name="slice"):
+    """The elements start, start + stride, ... below stop along each axis. Strides are positive.
+
+    ``%0 = "smelt.slice"(%x) {start = array<i64: 1>, stop = array<i64: 7>, stride = array<i64: 2>} : (tensor<8xf32>) -> tensor<3xf32>``
+    """
+
+    x: Operand
+    start: Ints
+    stop: Ints
+    stride: Ints
+    linearity = "jointly"
+
+    def infer(self, x, *, start, stop, stride):
+        same = len(start) == len(stop) == len(stride) == x.ndim
+        require(same, "start, stop and stride need one entry an axis", AttributeValueError)
+        shape = []
+        for axis, (a, z, s, d) in enumerate(zip(start, stop, stride, x.shape)):
+            if not (0 <= a <= d and a <= z <= d and s >= 1):
+                raise AttributeValueError(f"axis {axis}: {a}:{z}:{s} does not lie within 0:{d}")
+            shape.append(-(-(z - a) // s))
+        return x.with_shape(shape)
+
+    def reference(self, x, *, start, stop, stride):
+        return x[tuple(slice(*t) for t in zip(start, stop, stride))]
+
+    def transpose(self, b, cotangents, operands, linear, *, start, stop, stride):
+        (ct,), x = cotangents, operands[0]
+        high = []
+        for a, s, d, n in zip(start, stride, x.shape, ct.shape):
+            high.append(d - a - (n + (n - 1) * (s - 1) if n else 0))
+        interior = tuple(s - 1 for s in stride)
+        return [b.pad(ct, b.full((), 0, ct.dtype), low=start, high=tuple(high), interior=interior)]
+
+    def batch(self, b, operands, dims, *, start, stop, stride):
+        x = b.move_axis(operands[0], dims[0], 0)
+        attrs = {"start": (0, *start), "stop": (x.shape[0], *stop), "stride": (1, *stride)}
+        return b.emit(self, [x], attrs), [0]
+
+    def map_index(self, index, operand, result, *, start, stop, stride):
+        return tuple(i * s + a for i, a, s in zip(index, start, stride))
+
+
+class Reverse(Movement, name="reverse"):
+    """The order of elements reversed along some axes.
+
+    ``%0 = "smelt.reverse"(%x) {axes = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    axes: Ints
+    linearity = "jointly"
+
+    def infer(self, x, *, axes):
+        require_axes(axes, x.ndim)
+        return x
+
+    def reference(self, x, *, axes):
+        return np.flip(x, axes)
+
+    def transpose(self, b, cotangents, operands, linear, *, axes):
+        return [b.reverse(cotangents[0], axes=axes)]
+
+    def batch(self, b, operands, dims, *, axes):
+        x = b.move_axis(operands[0], dims[0], 0)
+        return [b.reverse(x, axes=tuple(a + 1 for a in axes))], [0]
+
+    def map_index(self, index, operand, result, *, axes):
+        return tuple(
+            (d - 1) - i if a in axes else i for a, (i, d) in enumerate(zip(index, operand.shape))
+        )
+
+
+class Pad(Fusible, name="pad"):
+    """x with `low` and `high` elements of `value` around it and `interior` between its elements.
+
+    ``%0 = "smelt.pad"(%x, %v) {low = array<i64: 1>, high = array<i64: 2>, interior = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<7xf32>``
+    """
+
+    kind = "movement"
+    flops = 0.0
+    x: Operand
+    value: Operand
+    low: Ints
+    high: Ints
+    interior: Ints
+    linearity = "jointly"
+
+    def infer(self, x, value, *, low, high, interior):
+        require(value.shape == (), "value must be a scalar")
+        require(value.dtype is x.dtype, "value must have the dtype of x", DTypeError)
+        same = len(low) == len(high) == len(interior) == x.ndim
+        require(same, "low, high and interior need one entry an axis", AttributeValueError)
+        ok = all(n >= 0 for n in (*low, *high, *interior))
+        require(ok, "low, high and interior must not be negative", AttributeValueError)
+        return x.with_shape(
+            lo + hi + d + max(d - 1, 0) * mid for d, lo, hi, mid in zip(x.shape, low, high, interior)
+        )
+
+    def reference(self, x, value, *, low, high, interior):
+        shape = self.infer(
+            Aval(x.shape, dtypes.of(x.dtype)), Aval((), dtypes.of(x.dtype)),
+            low=low, high=high, interior=interior,
+        ).shape  # fmt: skip
+        out = np.full(shape, value, x.dtype)
+        out[tuple(slice(lo, lo + d * (m + 1) - m if d else lo, m + 1) for lo, d, m in zip(low, x.shape, interior))] = x
+        return out
+
+    def transpose(self, b, cotangents, operands, linear, *, low, high, interior):
+        (ct,), x = cotangents, operands[0]
+        stop = tuple(lo + (d + (d - 1) * m if d else 0) for lo, d, m in zip(low, x.shape, interior))
+        inside = b.slice(ct, start=low, stop=stop, stride=tuple(m + 1 for m in interior))
+        every = tuple(range(ct.ndim))
+        outside = None
+        if linear[1]:
+            outside = b.reduce_sum(ct, axes=every) - b.reduce_sum(inside, axes=every)
+        return [inside if linear[0] else None, outside]
+
+    def batch(self, b, operands, dims, *, low, high, interior):
+        x, value = operands
+        attrs = {"low": (0, *low), "high": (0, *high), "interior": (0, *interior)}
+        if dims[1] is None:
+            x = b.move_axis(x, dims[0], 0)
+            return b.emit(self, [x, value], attrs), [0]
+        x, value = align_batch(b, operands, dims)
+        padded = b.emit(self, [x, b.full((), 0, x.dtype)], attrs)[0]
+        inside = b.emit(self, [b.full(x.shape, True, dtypes.bool_), b.full((), False, dtypes.bool_)], attrs)[0]
+        value = b.reshape_to(value, (value.shape[0],) + (1,) * (padded.ndim - 1))
+        return [b.select(inside, padded, b.broadcast_to(value, padded.shape))], [0]
+
+    def element(self, k, index, fetch, operands, result, *, low, high, interior):
+        source, inside = [], k.const(True, dtypes.bool_)
+        for i, lo, m, d in zip(index, low, interior, operands[0].shape):
+            shifted = i - lo
+            if shifted.lo < 0:
+                inside = k.logical_and(inside, k.index(shifted) >= 0)
+            if m:
+                inside = k.logical_and(inside, k.index((shifted + (m + 1) * lo) % (m + 1)).eq(0))
+                shifted = (shifted + (m + 1) * lo) // (m + 1) - lo
+            if shifted.hi >= d:
+                inside = k.logical_and(inside, k.index(shifted) < d)
+            source.append(shifted)
+        return k.guarded(inside, lambda: fetch(0, tuple(source)), lambda: fetch(1, ()), result.dtype)
+
+
+class Concatenate(Fusible, name="concatenate"):
+    """x followed by y along one axis.
+
+    ``%0 = "smelt.concatenate"(%x, %y) {axis = 0 : i64} : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>``
+    """
+
+    kind = "movement"
+    x: Operand
+    y: Operand
+    axis: Int
+    linearity = "jointly"
+    flops = 0.0
+
+    def infer(self, x, y, *, axis):
+        require_axes((axis,), x.ndim, "axis")
+        rest = [(*a.shape[:axis], *a.shape[axis + 1 :]) for a in (x, y)]
+        require(x.ndim == y.ndim and rest[0] == rest[1], f"shapes must agree on all axes but {axis}")
+        require(x.dtype is y.dtype, "operands must have the same dtype", DTypeError)
+        return x.with_shape((*x.shape[:axis], x.shape[axis] + y.shape[axis], *x.shape[axis + 1 :]))
+
+    def reference(self, x, y, *, axis):
+        return np.concatenate([x, y], axis)
+
+    def transpose(self, b, cotangents, operands, linear, *, axis):
+        (ct,), (x, _) = cotangents, operands
+        ones, start, stop = (1,) * ct.ndim, [0] * ct.ndim, list(ct.shape)
+        stop[axis] = start[axis] = x.shape[axis]
+        return [
+            b.slice(ct, start=(0,) * ct.ndim, stop=tuple(stop), stride=ones) if linear[0] else None,
+            b.slice(ct, start=tuple(start), stop=ct.shape, stride=ones) if linear[1] else None,
+        ]
+
+    def batch(self, b, operands, dims, *, axis):
+        return [b.concatenate(*align_batch(b, operands, dims), axis=axis + 1)], [0]
+
+    def element(self, k, index, fetch, operands, result, *, axis):
+        end = operands[0].shape[axis]
+        i = index[axis]
+        after = (*index[:axis], i - end, *index[axis + 1 :])
+        if i.hi < end:
+            return fetch(0, index)
+        if i.lo >= end:
+            return fetch(1, after)
+        return k.guarded(k.index(i) < end, lambda: fetch(0, index), lambda: fetch(1, after), result.dtype)
+
+
+class Iota(Fusible, name="iota"):
+    """The index along an axis: result[i₀, i₁, ...] = i_axis.
+
+    ``%0 = "smelt.iota"() {shape = array<i64: 4>, axis = 0 : i64, dtype = i32} : () -> tensor<4xi32>``
+    """
+
+    kind = "movement"
+    shape: Ints
+    axis: Int
+    dtype: Element
+    linearity = "jointly"
+    flops = 0.0
+
+    def infer(self, *, shape, axis, dtype):
+        require_axes((axis,), len(shape), "axis")
+        require(all(d >= 0 for d in shape), f"shape {shape} has a negative extent", AttributeValueError)
+        result = Aval(shape, dtype)
+        require_dtype(result, dtypes.NUMERIC, "dtype")
+        return result
+
+    def reference(self, *, shape, axis, dtype):
+        line = np.arange(shape[axis]).astype(dtype.numpy)
+        return np.broadcast_to(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        return [None]
+
+    def transpose(self, b, cotangents, operands, linear, **_):
+        return []
+
+    def batch(self, b, operands, dims, **attrs):
+        return b.emit(self, operands, attrs), [None]
+
+    def element(self, k, index, fetch, operands, result, *, shape, axis, dtype):
+        return k.convert(k.index(index[axis], dtypes.int64), dtype)

@@ -1,0 +1,299 @@
+"""Running sums, products and extrema along an axis; sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .. import dtypes, elementary
+from ..aval import Aval
+from ..dtypes import DType
+from ..kinds import Opaque, silent
+from ..op import Bool, Int, NotDifferentiable, Op, Operand, require_axes, require_dtype
+from .indexing import take_along
+from .reduce import highest, lowest
+
+if TYPE_CHECKING:
+    from ..scalar import Kernel, Scalar
+
+
+class Cumulative(Op):
+    """result[i] combines x[0], …, x[i] along an axis; only those before i when not `inclusive`.
+
+    With `reverse` it combines x[i], x[i + 1], … instead. Half precision accumulates in float32.
+    Subclasses state `identity` and ``combine(k, a, b)``, which is applied in order.
+    """
+
+    kind = "scan"
+    x: Operand
+    axis: Int
+    reverse: Bool = False
+    inclusive: Bool = True
+    accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
+
+    def infer(self, x, *, axis, reverse, inclusive):
+        require_dtype(x, self.accepts)
+        require_axes((axis,), x.ndim, "axis")
+        return x
+
+    @silent
+    def reference(self, x, *, axis, reverse, inclusive):
+        wide = x.astype(np.float32) if dtypes.of(x.dtype).is_float and x.dtype.itemsize == 2 else x
+        wide = np.flip(wide, axis) if reverse else wide
+        out = self.accumulate(wide, axis).astype(x.dtype)
+        if not inclusive:
+            first = [slice(None)] * x.ndim
+            first[axis] = slice(0, 1)
+            start = np.full_like(out[tuple(first)], self.identity(dtypes.of(x.dtype)))
+            first[axis] = slice(0, -1)
+            out = np.concatenate([start, out[tuple(first)]], axis) if x.shape[axis] else out
+        return np.flip(out, axis) if reverse else out
+
+    def accumulate(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """The inclusive forward scan of a NumPy array."""
+        raise NotImplementedError(f"smelt.{self.name}.accumulate")
+
+    def batch(self, b, operands, dims, *, axis, **attrs):
+        (x,), (dim,) = operands, dims
+        return b.emit(self, [x], {"axis": axis + (axis >= dim), **attrs}), [dim]
+
+    def identity(self, dtype: DType) -> Any:
+        """The Python scalar that combines with anything to leave it unchanged."""
+        raise NotImplementedError(f"smelt.{self.name}.identity")
+
+    def combine(self, k: Kernel, a: Scalar, b: Scalar) -> Scalar:
+        """What came before (a) with the next element or partial result (b); associative."""
+        raise NotImplementedError(f"smelt.{self.name}.combine")
+
+
+class CumSum(Cumulative, name="cumsum"):
+    """Running sum along an axis: result[i] = Σ_{j≤i} x[j]. Integers wrap.
+
+    ``%0 = "smelt.cumsum"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """  # noqa: E501
+
+    linearity = "jointly"
+
+    def accumulate(self, x, axis):
+        return np.cumsum(x, axis, dtype=x.dtype)
+
+    def transpose(self, b, cotangents, operands, linear, *, axis, reverse, inclusive):
+        return [b.cumsum(cotangents[0], axis=axis, reverse=not reverse, inclusive=inclusive)]
+
+    def identity(self, dtype):
+        return 0
+
+    def combine(self, k, x, y):
+        return k.add(x, y)
+
+
+class CumProd(Cumulative, name="cumprod"):
+    """Running product along an axis: result[i] = Π_{j≤i} x[j]. Integers wrap.
+
+    ``%0 = "smelt.cumprod"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """  # noqa: E501
+
+    def accumulate(self, x, axis):
+        return np.cumprod(x, axis, dtype=x.dtype)
+
+    def jvp(self, b, primals, tangents, results, *, axis, reverse, inclusive):
+        """ẏ[i] = x[i]·ẏ[i-1] + y[i-1]·ẋ[i]: no division, so exact at zeros."""
+        (x,), (t,) = primals, tangents
+        if t is None or not x.shape[axis]:
+            return [None]
+        x, t = _widen(b, x), _widen(b, t)
+        before = b.cumprod(x, axis=axis, reverse=reverse, inclusive=False)
+        found = _recurrence(b, x, before * t, axis, reverse)
+        return [_finish(b, found, primals[0].dtype, axis, reverse, inclusive)]
+
+    def identity(self, dtype):
+        return 1
+
+    def combine(self, k, x, y):
+        return k.mul(x, y)
+
+
+class _CumExtremum(Cumulative):
+    """Running maximum or minimum: NaN from the first NaN on. Of equal elements the latest has the derivative."""
+
+    accepts = (dtypes.bool_, *dtypes.REAL)
+
+    def jvp(self, b, primals, tangents, results, *, axis, reverse, inclusive):
+        (x,), (t,), (y,) = primals, tangents, results
+        if t is None or not x.shape[axis]:
+            return [None]
+        if not inclusive:
+            y = b.emit(self, [x], {"axis": axis, "reverse": reverse, "inclusive": True})[0]
+        # The place of the current extremum: the last one seen at which x equals it.
+        place = b.iota(shape=x.shape, axis=axis, dtype=dtypes.int32)
+        nowhere = b.full(x.shape, x.shape[axis] - 1 if reverse else 0, dtypes.int32)
+        place = b.select(b.equal(x, y), place, nowhere)
+        latest = b.cummin if reverse else b.cummax
+        place = latest(place, axis=axis, reverse=reverse)
+        return [_finish(b, take_along(b, t, place, axis), x.dtype, axis, reverse, inclusive)]
+
+
+class CumMax(_CumExtremum, name="cummax"):
+    """Running maximum along an axis: result[i] = max_{j≤i} x[j]; NaN from the first NaN on.
+
+    Of equal elements the latest has the derivative.
+
+    ``%0 = "smelt.cummax"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """  # noqa: E501
+
+    def accumulate(self, x, axis):
+        return np.maximum.accumulate(x, axis)
+
+    def identity(self, dtype):
+        return lowest(dtype)
+
+    def combine(self, k, x, y):
+        return x | y if x.dtype.kind == "b" else k.maximum(x, y)
+
+
+class CumMin(_CumExtremum, name="cummin"):
+    """Running minimum along an axis: result[i] = min_{j≤i} x[j]; NaN from the first NaN on.
+
+    Of equal elements the latest has the derivative.
+
+    ``%0 = "smelt.cummin"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """  # noqa: E501
+
+    def accumulate(self, x, axis):
+        return np.minimum.accumulate(x, axis)
+
+    def identity(self, dtype):
+        return highest(dtype)
+
+    def combine(self, k, x, y):
+        return x & y if x.dtype.kind == "b" else k.minimum(x, y)
+
+
+class LogCumSumExp(Cumulative, name="logcumsumexp"):
+    """Logarithm of the running sum of exponentials: result[i] = log Σ_{j≤i} exp(x[j]), without overflow.
+
+    ``%0 = "smelt.logcumsumexp"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """  # noqa: E501
+
+    accepts = dtypes.FLOATS
+    flops = 30.0
+
+    def accumulate(self, x, axis):
+        return np.logaddexp.accumulate(x, axis)
+
+    def jvp(self, b, primals, tangents, results, *, axis, reverse, inclusive):
+        """ẏ[i] = exp(y[i-1] - y[i])·ẏ[i-1] + exp(x[i] - y[i])·ẋ[i]: no factor exceeds 1."""
+        (x,), (t,) = primals, tangents
+        if t is None or not x.shape[axis]:
+            return [None]
+        x, t = _widen(b, x), _widen(b, t)
+        y = b.logcumsumexp(x, axis=axis, reverse=reverse)
+        # Where nothing but -inf has been seen, x - y would be NaN: there the factors are 0.
+        finite = b.select(b.equal(y, b.full(y.shape, lowest(y.dtype), y.dtype)), b.zeros_like(y), y)
+        before = _shifted(b, y, 1, lowest(y.dtype), axis, reverse)
+        found = _recurrence(b, b.exp(before - finite), b.exp(x - finite) * t, axis, reverse)
+        return [_finish(b, found, primals[0].dtype, axis, reverse, inclusive)]
+
+    def identity(self, dtype):
+        return lowest(dtype)
+
+    def combine(self, k, x, y):
+        same = x.eq(y)  # equal infinities have no difference
+        gap = k.select(same, 0, k.math("absf", x - y))
+        return k.maximum(x, y) + elementary.log1p(k, elementary.exp(k, -gap))
+
+
+def _widen(b, x):
+    return b.convert_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.size == 2 else x
+
+
+def _shifted(b, x, distance: int, fill: Any, axis: int, reverse: bool):
+    """x moved by `distance` in the direction of the scan; `fill` enters."""
+    start, stop, none, pad = [0] * x.ndim, list(x.shape), (0,) * x.ndim, [0] * x.ndim
+    pad[axis] = distance
+    if reverse:
+        start[axis] = distance
+    else:
+        stop[axis] -= distance
+    kept = b.slice(x, start=tuple(start), stop=tuple(stop), stride=(1,) * x.ndim)
+    low, high = (none, tuple(pad)) if reverse else (tuple(pad), none)
+    return b.pad(kept, b.full((), fill, x.dtype), low=low, high=high, interior=none)
+
+
+def _recurrence(b, a, v, axis: int, reverse: bool):
+    """h with h[i] = a[i]·h[i-1] + v[i], linear in v; by doubling, in log₂ n steps."""
+    n, distance = v.shape[axis], 1
+    while distance < n:
+        v = v + a * _shifted(b, v, distance, 0, axis, reverse)
+        if distance * 2 < n:
+            a = a * _shifted(b, a, distance, 0, axis, reverse)
+        distance *= 2
+    return v
+
+
+def _finish(b, tangent, dtype: DType, axis: int, reverse: bool, inclusive: bool):
+    """From the tangent of the inclusive scan, in `dtype`; the identity that starts a scan has none."""
+    if not inclusive:
+        tangent = _shifted(b, tangent, 1, 0, axis, reverse)
+    return b.convert_to(tangent, dtype)
+
+
+class Sort(Opaque, name="sort"):
+    """Elements along an axis in ascending order, NaN last.
+
+    ``%0 = "smelt.sort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """
+
+    x: Operand
+    axis: Int
+    accepts = (dtypes.bool_, *dtypes.REAL)
+    flops = 30.0
+
+    def infer(self, x, *, axis):
+        require_dtype(x, self.accepts)
+        require_axes((axis,), x.ndim, "axis")
+        return x
+
+    def reference(self, x, *, axis):
+        # Unlike NumPy's default sort of floats, a stable one leaves 0 and -0 in their order.
+        kind = "stable" if dtypes.of(x.dtype).is_float else None
+        return np.sort(_sortable(x), axis, kind).astype(x.dtype, copy=False)
+
+    def jvp(self, b, primals, tangents, results, *, axis):
+        if tangents[0] is None:
+            return [None]
+        return [take_along(b, tangents[0], b.argsort(primals[0], axis=axis), axis)]
+
+    def batch(self, b, operands, dims, *, axis):
+        return b.emit(self, operands, {"axis": axis + (axis >= dims[0])}), [dims[0]]
+
+
+class ArgSort(Opaque, name="argsort"):
+    """Indices that sort x along an axis, as uint32: ascending, NaN last, equal elements in their order.
+
+    ``%0 = "smelt.argsort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xui32>``
+    """
+
+    x: Operand
+    axis: Int
+    accepts = (dtypes.bool_, *dtypes.REAL)
+    not_differentiable = NotDifferentiable("the result is an index")
+    flops = 30.0
+
+    def infer(self, x, *, axis):
+        require_dtype(x, self.accepts)
+        require_axes((axis,), x.ndim, "axis")
+        return Aval(x.shape, dtypes.uint32)
+
+    def reference(self, x, *, axis):
+        return np.argsort(_sortable(x), axis, "stable").astype(np.uint32)
+
+    def batch(self, b, operands, dims, *, axis):
+        return b.emit(self, operands, {"axis": axis + (axis >= dims[0])}), [dims[0]]
+
+
+def _sortable(x: np.ndarray) -> np.ndarray:
+    """x, or its values in float32 where NumPy does not know how to sort the dtype (bfloat16)."""
+    return x.astype(np.float32) if x.dtype == dtypes.bfloat16.numpy else x

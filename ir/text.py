@@ -1,0 +1,93 @@
+"""Modules from and to text, safely.
+
+MLIR's parser recurses: absurdly nested text can exhaust the stack of the process. `parse` checks
+size and nesting first, so bad input is an error and never a crash.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import mlir
+from .dialect import context
+from .errors import IRError
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_NESTING = 200
+
+_OPEN, _CLOSE = "([{<", ")]}>"
+
+
+def check_text(source: str) -> None:
+    """Raise IRError for text that is too large or nested too deeply to be given to the parser."""
+    if len(source) > MAX_BYTES:
+        raise IRError(f"the text has {len(source)} characters; the limit is {MAX_BYTES}")
+    if source.startswith("ML\xefR") or "\0" in source:
+        raise IRError("this is not MLIR text (bytecode is not read)")
+    depth, line, i, n = 0, 1, 0, len(source)
+    while i < n:
+        c = source[i]
+        if c == "\n":
+            line += 1
+        elif c == '"':
+            i += 1
+            while i < n and source[i] not in '"\n':
+                i += 2 if source[i] == "\\" else 1
+        elif c == "/" and source.startswith("//", i):
+            end = source.find("\n", i)
+            i = n if end < 0 else end
+            continue
+        elif c == "-" and source.startswith("->", i):
+            i += 2
+            continue
+        elif c in _OPEN:
+            depth += 1
+            if depth > MAX_NESTING:
+                raise IRError(f"line {line}: brackets nest more than {MAX_NESTING} deep")
+        elif c in _CLOSE:
+            depth = max(0, depth - 1)
+        i += 1
+    # Affine expressions and signs recurse in the parser without brackets.
+    for number, text in enumerate(source.split("\n"), 1):
+        if "-" * MAX_NESTING in text.replace(" ", "") and not text.lstrip().startswith("//"):
+            raise IRError(f"line {number}: more than {MAX_NESTING} signs in a row")
+
+
+def parse(source: str, name: str = "<text>") -> Any:
+    """A verified module from MLIR text. Raises IRError with the place of the mistake."""
+    check_text(source)
+    with mlir.lock:
+        ir = mlir.ir
+        try:
+            with context(), ir.Location.file(name, 1, 1):
+                return ir.Module.parse(source)
+        except ir.MLIRError as error:
+            raise IRError(diagnostics(error, name)) from None
+
+
+def diagnostics(error: Any, name: str) -> str:
+    """The messages of an MLIRError, one a line, as file:line:column: text."""
+    lines = []
+    for d in getattr(error, "error_diagnostics", None) or []:
+        place = str(d.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+        place = place.replace("-:", f"{name}:", 1) if place.startswith("-:") else place
+        lines.append(f"{place}: error: {d.message}")
+        for note in getattr(d, "notes", []):
+            where = str(note.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+            lines.append(f"{where.replace('-:', f'{name}:', 1)}: note: {note.message}")
+    return "\n".join(lines) or str(error)
+
+
+def to_text(module: Any, locations: bool = False) -> str:
+    """A module as text in MLIR's generic form for smelt ops: the interchange form."""
+    with mlir.lock:
+        return module.operation.get_asm(enable_debug_info=locations, large_elements_limit=None) + "\n"
+
+
+def verify(module: Any) -> None:
+    """Raise IRError when a module is not valid."""
+    with mlir.lock:
+        try:
+            module.operation.verify()
+        except mlir.ir.MLIRError as error:
+            raise IRError(diagnostics(error, "<module>")) from None

@@ -1,0 +1,100 @@
+"""Inline: calls are replaced by the bodies of their callees.
+
+Before::
+
+    %f = func.constant @f : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = func.call_indirect %f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+
+After (@f being private, it vanishes)::
+
+    %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+
+Kernels made by `fuse` are functions too, and are never inlined.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir.builder import Builder, OpView, Value, functions, read_function
+from smelt.ir.errors import IRError
+
+from .registry import Pass, register_pass
+from .rewrite import callees_first, is_fusion, is_private, mentions, rebuild, replay
+
+
+@register_pass("inline")
+@dataclass(frozen=True)
+class InlinePass(Pass):
+    """Replace calls by the bodies of their callees, and drop private functions nobody uses."""
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        if mentions(module, "func.call", "func.call_indirect"):
+            self._inline(module, statistics)
+        drop_unused(module, statistics)
+
+    def _inline(self, module: Any, statistics: Counter) -> None:
+        for function in callees_first(module):
+            if not any(op.op.kind in ("call", "apply") for op in function.ops) or is_fusion(function.mlir):
+                continue
+            available = functions(module)
+            # An op further up may have been replaced since the function was decoded.
+            current = read_function(available[function.name])
+
+            def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
+                name = _callee(op, operands)
+                if name is None or name not in available or is_fusion(available[name]):
+                    return b.clone(op, operands)
+                if name == current.name:  # noqa: B023
+                    raise IRError(f"@{name} calls itself: smelt functions do not recurse")
+                callee = read_function(available[name])
+                arguments = operands if op.op.kind == "call" else operands[1:]
+                env = dict(zip(callee.arguments, arguments))
+                replay(b, callee.ops, env)
+                statistics["calls inlined"] += 1
+                return [env[v] for v in callee.returns]
+
+            rebuilt = rebuild(module, current, visit)
+            available[current.name] = rebuilt
+            _drop_unused_values(rebuilt)
+
+
+def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
+    if op.op.kind == "call":
+        return op.attrs["callee"]
+    if op.op.kind == "apply":
+        maker = operands[0].owner
+        return maker.attrs["callee"] if maker is not None and maker.op.kind == "function" else None
+    return None
+
+
+def _drop_unused_values(operation: Any) -> None:
+    """Function constants and transformations that were only called need not stay."""
+    for op in reversed(read_function(operation).ops):
+        if op.op.kind in ("function", "transform") and not list(op.results[0].mlir.uses):
+            op.mlir.erase()
+
+
+def drop_unused(module: Any, statistics: Counter) -> None:
+    """Erase private functions that nothing refers to."""
+    found = functions(module)
+    if not any(is_private(f) for f in found.values()):
+        return
+    uses = {
+        f.name: {op.attrs["callee"] for op in f.ops if op.op.kind in ("call", "function")}
+        for f in callees_first(module)
+    }
+    live = [name for name, f in found.items() if not is_private(f)]
+    reached = set(live)
+    while live:
+        for name in uses.get(live.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                live.append(name)
+    for name, operation in found.items():
+        if name not in reached:
+            operation.erase()
+            statistics["functions dropped"] += 1

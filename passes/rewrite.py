@@ -1,0 +1,161 @@
+"""What passes share: rebuilding a function op by op, and reading the call graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function, read_function
+from smelt.ir.dialect import context
+
+#: A rule of a rebuild: the builder, the old op, its operands in the new function → the results.
+Visit = Callable[[Builder, OpView, Sequence[Value]], Sequence[Value]]
+
+
+def rebuild(
+    module: Any,
+    function: Function,
+    visit: Visit,
+    make_builder: Callable[[Any, Any], Builder] = Builder,
+) -> Any:
+    """Replace `function` by one built by visiting its ops in order; the new ``func.func``.
+
+    Operands are already the new values when an op is visited, so a visit that looks at what made
+    them sees the function as it is becoming. Attributes and locations of the function are kept.
+    """
+    old = function.mlir
+    location = old.location
+    operation, arguments, plain = new_function(
+        module,
+        function.name,
+        [a.aval for a in function.arguments],
+        [r.aval for r in function.returns],
+        location,
+        before=old,
+        argument_locations=argument_locations(function),
+    )
+    for name, attr in old.attributes.items():
+        operation.attributes[name] = attr
+    if "sym_visibility" not in old.attributes and "sym_visibility" in operation.attributes:
+        del operation.attributes["sym_visibility"]
+    b = make_builder(plain.ip, location)
+    env: dict[Value, Value] = {}
+    for before, after in zip(function.arguments, arguments):
+        after.builder = b
+        env[before] = after
+    for op in function.ops:
+        operands = [env[v] for v in op.operands]
+        with b.at(op.location):
+            results = visit(b, op, operands)
+        for before, after in zip(op.results, results):
+            env[before] = after
+    b.return_([env[v] for v in function.returns])
+    old.erase()
+    return operation
+
+
+def argument_locations(function: Function) -> list[Any]:
+    """The locations of a function's arguments: they carry the user's names."""
+    return [getattr(a.mlir, "location", None) or function.mlir.location for a in function.arguments]
+
+
+def replay(b: Builder, ops: Iterable[OpView], env: dict[Value, Value]) -> None:
+    """Clone ops into another function; `env` maps old values to new and is extended."""
+    for op in ops:
+        results = b.clone(op, [env[v] for v in op.operands])
+        for before, after in zip(op.results, results):
+            env[before] = after
+
+
+def is_private(operation: Any) -> bool:
+    attrs = operation.attributes
+    return "sym_visibility" in attrs and mlir.ir.StringAttr(attrs["sym_visibility"]).value == "private"
+
+
+def is_fusion(operation: Any) -> bool:
+    """Whether a function is the body of a kernel, made by `fuse`."""
+    return "smelt.fusion" in operation.attributes
+
+
+def callees_first(module: Any) -> list[Function]:
+    """All functions with a body, decoded, each after those that it refers to."""
+    decoded = {
+        name: read_function(f) for name, f in functions(module).items() if len(f.regions[0].blocks)
+    }
+    order: list[Function] = []
+    done: set[str] = set()
+    for root in decoded:
+        stack = [root]
+        while stack:
+            name = stack[-1]
+            pending = [
+                op.attrs["callee"]
+                for op in decoded[name].ops
+                if op.op.kind in ("call", "function")
+                and op.attrs["callee"] not in done
+                and op.attrs["callee"] in decoded
+                and op.attrs["callee"] not in stack
+            ]
+            if pending:
+                stack.append(pending[0])
+                continue
+            stack.pop()
+            if name not in done:
+                done.add(name)
+                order.append(decoded[name])
+    return order
+
+
+STRUCTURAL = ("call", "function", "apply", "transform")
+
+
+def is_ground(function: Function) -> bool:
+    """Whether a function consists of plain ops only: no calls, no transformations."""
+    return all(op.op.kind not in STRUCTURAL for op in function.ops)
+
+
+def mentions(module: Any, *names: str) -> bool:
+    """Whether any function contains an op of one of these full names. Cheap: nothing is decoded."""
+    for function in functions(module).values():
+        for block in function.regions[0].blocks:
+            for item in block.operations:
+                if item.operation.name in names:
+                    return True
+    return False
+
+
+def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:
+    """Replace each ``smelt.<name>`` of a ground function by the function that `expand` makes of it.
+
+    Equal transformations of one function are expanded once. Those of functions that still contain
+    calls or transformations are left for the next round (see `fixpoint` in pipelines).
+    """
+    if not mentions(module, f"smelt.{name}"):
+        return 0
+    count = 0
+    made: dict[Any, str] = {}
+    ground = {f.name: f for f in callees_first(module) if is_ground(f)}
+    for operation in list(functions(module).values()):
+        if not len(operation.regions[0].blocks):
+            continue
+        for op in read_function(operation).ops:
+            if op.name != name or op.op.kind != "transform":
+                continue
+            maker = op.operands[0].owner
+            if maker is None or maker.op.kind != "function" or maker.attrs["callee"] not in ground:
+                continue
+            function = ground[maker.attrs["callee"]]
+            key = (function.name, tuple(sorted(op.attrs.items())))
+            if key not in made:
+                made[key] = expand(module, function, op.attrs)
+                count += 1
+            b = Builder(mlir.ir.InsertionPoint(op.mlir), op.location)
+            kind = mlir.ir.FunctionType(op.results[0].mlir.type)
+            symbol = mlir.ir.FlatSymbolRefAttr.get(made[key], context())
+            replacement = mlir.ir.Operation.create(
+                "func.constant", results=[kind], attributes={"value": symbol}, loc=op.location, ip=b.ip
+            )
+            op.results[0].mlir.replace_all_uses_with(replacement.result)
+            op.mlir.erase()
+    return count
