@@ -106,12 +106,12 @@ FITS = {
     "ASIN": (odd(mp.asin), mpf(1) / 6, 0, 0.25, 5, 12),
     "ATAN": (odd(mp.atan), -mpf(1) / 3, 0, ATAN, 5, 11),
     "ERF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, TWO_OVER_SQRT_PI - 1, 0, 1, 6, 13),
-    "ERFINV": (erfinv_of_w, mp.sqrt(mp.pi) / 2, 0, 5, 9, 22),
 }
 #: The same for functions without a problem at 0; the argument is shifted by the first entry.
 SHIFTED = {
-    "ERF_TAIL": (2.5, mp.erf, 1, 3.93, 13, None),
+    "ERF_TAIL": (2.5, mp.erf, 1, 3.93, 14, None),
     "ERFC": (0.0, erfc_scaled, -1 / mpf(3), mpf("4.1") / mpf("8.1"), None, 18),
+    "ERFINV": (2.5, near_zero(erfinv_of_w, mp.sqrt(mp.pi) / 2), 0, 5, 9, 22),
     "ERFINV_TAIL": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 4.1, 9, None),
     "ERFINV_MIDDLE": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 3.7, None, 20),
     "ERFINV_FAR": (5.0, lambda s: erfinv_of_w(s * s), 3.7, 6.1, None, 20),
@@ -121,7 +121,7 @@ SHIFTED = {
 def literal(value: mpf, size: int) -> str:
     if size == 8:
         return repr(float(value))
-    return np.format_float_scientific(np.float32(mp.nstr(value, 20)), unique=True).replace("e+00", "")
+    return np.format_float_scientific(np.float32(mp.nstr(value, 20)), unique=True).replace(".e", ".0e").replace("e+00", "")
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ class Interpreter:
     """
 
     def __init__(self, module: Any):
+        self._module = module  # owns the operations
         self._functions = functions(module)
         self._decoded: dict[str, Function] = {}
 

@@ -1,1 +1,46 @@
-"""Elementary functions expanded into arithmetic (see the modules of this package)."""
+"""Elementary functions, expanded into arithmetic that every target has in hardware.
+
+Each takes ``(k, x, ...)``, a `Kernel` and float32 or float64 `Scalar`s (half precision is held as
+float32), and emits straight-line arith/math ops: fma, select, bitcasts and integer arithmetic, no
+calls and no branches, so that loops around them vectorize. float32 code uses no float64. The
+``complex_`` functions take and return complex64. ``docs/accuracy.md`` has the measured errors.
+"""
+
+from .complex import (
+    complex_abs,
+    complex_arccos,
+    complex_arccosh,
+    complex_arcsin,
+    complex_arcsinh,
+    complex_arctan,
+    complex_arctanh,
+    complex_cos,
+    complex_cosh,
+    complex_exp,
+    complex_expm1,
+    complex_log,
+    complex_log1p,
+    complex_log2,
+    complex_log10,
+    complex_power,
+    complex_sin,
+    complex_sinh,
+    complex_sqrt,
+    complex_tan,
+    complex_tanh,
+)
+from .exponential import exp, exp2, expm1, log, log1p, log2, log10, power, sigmoid
+from .hyperbolic import arccosh, arcsinh, arctanh, cosh, sinh, tanh
+from .remainder import floor_mod
+from .special import erf, erfinv
+from .trigonometric import arccos, arcsin, arctan, arctan2, cos, sin, sin_cos, tan
+
+__all__ = [
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "complex_abs",
+    "complex_arccos", "complex_arccosh", "complex_arcsin", "complex_arcsinh", "complex_arctan",
+    "complex_arctanh", "complex_cos", "complex_cosh", "complex_exp", "complex_expm1", "complex_log",
+    "complex_log1p", "complex_log2", "complex_log10", "complex_power", "complex_sin", "complex_sinh",
+    "complex_sqrt", "complex_tan", "complex_tanh", "cos", "cosh", "erf", "erfinv", "exp", "exp2",
+    "expm1", "floor_mod", "log", "log1p", "log2", "log10", "power", "sigmoid", "sin", "sin_cos", "sinh",
+    "tan", "tanh",
+]  # fmt: skip

@@ -2,5 +2,11 @@
 
 from . import arithmetic as arithmetic
 from . import call as call
+from . import compare as compare
+from . import contract as contract
+from . import indexing as indexing
 from . import movement as movement
+from . import random as random
 from . import reduce as reduce
+from . import scan_sort as scan_sort
+from . import transcendental as transcendental

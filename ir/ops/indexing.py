@@ -274,6 +274,8 @@ _MODES = {"set": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "mi
 
 def take_along(b, x, index, axis: Int):
     """result[…, i, …] = x[…, index[…, i, …], …]: one index into `axis` for each element."""
+    if not index.aval.size:  # not even one element to take from
+        return b.zeros(x.aval.with_shape(index.shape))
     indices = [index if a == axis else _iota(b, index.shape, a) for a in range(x.ndim)]
     found = b.gather(x, *indices, axes=tuple(range(x.ndim)), slice_sizes=(1,) * x.ndim)
     return b.reshape_to(found, index.shape)

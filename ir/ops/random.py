@@ -43,7 +43,7 @@ def threefry2x32(k0, k1, x0, x1):
 def _check_key(key: Aval) -> tuple[int, ...]:
     """The batch axes of a key."""
     require_dtype(key, (dtypes.uint32,), "key")
-    require(key.ndim > 0 and key.shape[-1] == 2, f"a key is 2 words, its last axis must be 2; shape {key.shape}")
+    require(key.ndim > 0 and key.shape[-1] == 2, "a key is 2 words: its last axis must have 2 elements")
     return key.shape[:-1]
 
 
@@ -77,7 +77,7 @@ class RandomBits(Fusible, name="random_bits"):
         x0, x1 = threefry2x32(key[..., :1], key[..., 1:], *counter)
         if width == 64:
             x0 = (x0.astype(np.uint64) << np.uint64(32)) | x1
-        return x0.astype(_WIDTHS[width].numpy, copy=False).reshape(*batch, *shape)
+        return x0.astype(_WIDTHS[width].numpy, copy=False).reshape((*batch, *shape))
 
     def batch(self, b, operands, dims, **attrs):
         return b.emit(self, [b.move_axis(operands[0], dims[0], 0)], attrs), [0]

@@ -116,7 +116,7 @@ class CumProd(Cumulative, name="cumprod"):
 
 
 class _CumExtremum(Cumulative):
-    """Running maximum or minimum: NaN from the first NaN on. Of equal elements the latest has the derivative."""
+    """Running maximum or minimum. Of equal elements the latest has the derivative."""
 
     accepts = (dtypes.bool_, *dtypes.REAL)
 

@@ -1,0 +1,385 @@
+"""`smelt.array`: a handle on a lazy node or on a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
+from smelt.ir.op import Op, registry
+from smelt.runtime import Buffer
+
+from .buffer_protocol import BufferExporter
+from .graph import NO_ATTRS, Node, Ref, leaf, state
+
+Scalar = bool | int | float | complex
+ArrayLike = Any  #: an array, a Python scalar, nested lists of scalars, or anything NumPy reads
+
+
+class array(BufferExporter):
+    """An n-dimensional array, evaluated when a value is asked for.
+
+    Args:
+        val: a Python scalar, (nested) list or tuple of scalars or arrays, NumPy array, or any object
+            with ``__array__``, ``__dlpack__`` or the buffer protocol.
+        dtype: the element type; by default that of `val` (Python floats are float32, integers int32).
+
+    Raises:
+        ShapeError: nested lists of uneven lengths.
+        DTypeError: elements that smelt has no dtype for.
+
+    >>> import smelt
+    >>> smelt.array([[1, 2], [3, 4]]) + 0.5
+    array([[1.5, 2.5],
+           [3.5, 4.5]], dtype=float32)
+    """
+
+    __slots__ = ("_ref",)
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    _ref: Ref
+
+    def __init__(self, val: ArrayLike = (), dtype: DType | Any | None = None):
+        wanted = None if dtype is None else dtypes.of(dtype)
+        if isinstance(val, array):
+            self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
+            return
+        self._ref = from_host(val, wanted)._ref
+
+    # What is known without evaluating
+
+    @property
+    def aval(self) -> Aval:
+        """Shape and dtype."""
+        node, i = self._ref
+        return node.avals[i]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.aval.dtype.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.aval.nbytes
+
+    def __len__(self) -> int:
+        shape = self.aval.shape
+        if not shape:
+            raise TypeError(at_user_line("len() of a 0-dimensional array"))
+        return shape[0]
+
+    def __iter__(self) -> Iterator[array]:
+        if not self.aval.shape:
+            raise TypeError(at_user_line("iteration over a 0-dimensional array"))
+        return (self[i] for i in range(len(self)))
+
+    # Values
+
+    @property
+    def _buffer(self) -> Buffer:
+        node, i = self._ref
+        if node.values is None:
+            from .evaluate import evaluate
+
+            evaluate((self._ref,))
+        return node.values[i]  # type: ignore[index]
+
+    def _host(self) -> np.ndarray:
+        """The elements as a read-only NumPy array over the same memory."""
+        view = self._buffer.array.view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self._host()
+        if dtype is not None and found.dtype != dtype:
+            return found.astype(dtype)
+        return found.copy() if copy or copy is None else found
+
+    def _export(self) -> np.ndarray:
+        return self._host()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._buffer.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def item(self) -> Scalar:
+        """The value of an array of one element as a Python scalar.
+
+        >>> import smelt
+        >>> smelt.array(2.5).item()
+        2.5
+        """
+        if self.size != 1:
+            raise ValueError(at_user_line(f"item() needs an array of one element, shape is {self.shape}"))
+        return self._host().item() if self.dtype is not dtypes.bfloat16 else float(self._host().reshape(()))
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists.
+
+        >>> import smelt
+        >>> smelt.array([[1, 2]]).tolist()
+        [[1, 2]]
+        """
+        host = self._host()
+        return (host.astype(np.float32) if self.dtype is dtypes.bfloat16 else host).tolist()
+
+    def _truth(self) -> Any:
+        if self.size != 1:
+            raise ValueError(
+                at_user_line(
+                    f"the truth value of an array of shape {self.shape} is ambiguous; use smelt.any or smelt.all"
+                )
+            )
+        return self._host().reshape(())
+
+    def __bool__(self) -> bool:
+        return bool(self._truth())
+
+    def __int__(self) -> int:
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __float__(self) -> float:
+        return float(self.item())  # type: ignore[arg-type]
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim:
+            raise TypeError(at_user_line(f"only an integer scalar is an index, this is {self.aval}"))
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        from .printing import format_array
+
+        return format_array(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 and spec else str(self)
+
+    def __reduce__(self) -> Any:
+        return (_unpickle, (np.array(self._host()), self.dtype.name))
+
+    def __copy__(self) -> array:
+        return wrap(self._ref)
+
+    def __deepcopy__(self, memo: Any) -> array:
+        return wrap(self._ref)
+
+    # Arithmetic: the methods are attached by `methods.py`, from the functions of the same name.
+
+
+def _unpickle(host: np.ndarray, name: str) -> array:
+    return array(host, dtypes.by_name(name))
+
+
+def wrap(ref: Ref) -> array:
+    """A handle on a result of a node."""
+    found = array.__new__(array)
+    found._ref = ref
+    return found
+
+
+def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
+    """An array with a copy of host data."""
+    if not isinstance(val, (np.ndarray, np.generic)):
+        inferred = _inferred_dtype(val) if dtype is None else None
+        if isinstance(val, (list, tuple)) and _contains_array(val):
+            from . import shaping
+
+            stacked = shaping.stack([v if isinstance(v, array) else from_host(v) for v in val])
+            return stacked if dtype is None else convert(stacked, dtype)
+        if hasattr(val, "__dlpack__") and not hasattr(val, "__array__"):
+            host = np.from_dlpack(val)
+        else:
+            try:
+                host = np.array(val)
+            except ValueError as error:
+                raise ShapeError(at_user_line(f"smelt.array: nested lists of uneven lengths ({error})")) from None
+            if inferred is not None and host.dtype != object:
+                host = host.astype(inferred.numpy)
+    else:
+        host = np.asarray(val)
+    if host.dtype == object or host.dtype.kind in "SUVMm":
+        raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {type(val).__name__} {val!r:.60}"))
+    if host.dtype == np.complex128:
+        host = host.astype(np.complex64)
+    target = dtype
+    if target is None:
+        try:
+            target = dtypes.of(host.dtype)
+        except DTypeError as error:
+            raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
+    from smelt.ir.ops.arithmetic import convert_array
+
+    with np.errstate(all="ignore"):
+        data = convert_array(host, target) if host.dtype != target.numpy else host
+    buffer = Buffer.empty(Aval(data.shape, target))
+    buffer.array[...] = data
+    return wrap((leaf(buffer), 0))
+
+
+def _contains_array(val: Any) -> bool:
+    if isinstance(val, array):
+        return True
+    return isinstance(val, (list, tuple)) and any(_contains_array(v) for v in val[:1])
+
+
+def _inferred_dtype(val: Any) -> DType | None:
+    """The dtype of Python scalars in nested lists; None where NumPy's own answer counts."""
+    kinds: set[type] = set()
+    pending = [val]
+    large = False
+    while pending:
+        v = pending.pop()
+        if isinstance(v, (list, tuple)):
+            pending.extend(v)
+        elif type(v) in (bool, int, float, complex):
+            kinds.add(type(v))
+            large = large or (type(v) is int and not -(2**31) <= v < 2**31)
+        else:
+            return None
+    if complex in kinds:
+        return dtypes.complex64
+    if float in kinds or not kinds:
+        return dtypes.float32
+    if int in kinds:
+        return (dtypes.int64 if not large or _fits_int64(val) else dtypes.uint64) if large else dtypes.int32
+    return dtypes.bool_
+
+
+def _fits_int64(val: Any) -> bool:
+    return int(np.max(np.array(val, dtype=object))) < 2**63
+
+
+# Making nodes
+
+_infer_cache: dict[Any, tuple[Aval, ...]] = {}
+
+
+def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> array:
+    """A lazy application of `op`. Shapes and dtypes are checked now, the work is done on eval."""
+    avals = op.infer_checked([x.aval for x in inputs], attrs)
+    return wrap((Node(op, attrs, tuple([x._ref for x in inputs]), avals), 0))
+
+
+def emit_elementwise(op: Op, *inputs: array) -> array:
+    """`emit` for ops without attributes, with the inference remembered."""
+    key: Any = (op, *[x.aval for x in inputs])
+    avals = _infer_cache.get(key)
+    if avals is None:
+        avals = op.infer_checked(key[1:], NO_ATTRS)
+        if len(_infer_cache) > 10_000:
+            _infer_cache.clear()
+        _infer_cache[key] = avals
+    found = array.__new__(array)
+    found._ref = (Node(op, NO_ATTRS, tuple([x._ref for x in inputs]), avals), 0)
+    return found
+
+
+_scalar_avals = {d: Aval((), d) for d in dtypes.ALL}
+
+
+def scalar_array(value: Scalar, dtype: DType) -> array:
+    """A 0-d array of a Python scalar: a constant inside a trace, else a run-time value."""
+    if state.compiling:
+        return emit(registry["constant"], (), {"value": value, "dtype": dtype})
+    from smelt.ir.ops.arithmetic import constant_array
+
+    return wrap((leaf(Buffer(_scalar_avals[dtype], constant_array(value, dtype))), 0))
+
+
+def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
+    """`x` as an array; Python scalars take `dtype` if given."""
+    if isinstance(x, array):
+        return x
+    if isinstance(x, (bool, int, float, complex)):
+        return scalar_array(x, dtype or dtypes.of_scalar(x))
+    return from_host(x)
+
+
+def convert(x: array, dtype: DType) -> array:
+    """`x` in another dtype."""
+    return x if x.dtype is dtype else emit(registry["convert"], (x,), {"dtype": dtype})
+
+
+def broadcast_to_shape(x: array, shape: tuple[int, ...]) -> array:
+    return x if x.aval.shape == shape else emit(registry["broadcast"], (x,), {"shape": shape})
+
+
+def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = False) -> tuple[array, array]:
+    """Two operands in their common dtype and shape (MLX's promotion; Python scalars are weak)."""
+    if type(x) is array and type(y) is array:
+        if x.aval == y.aval and not floating:
+            return x, y
+        dtype = dtypes.promote(x.dtype, y.dtype)
+    elif isinstance(y, (bool, int, float, complex)) and not isinstance(x, (bool, int, float, complex)):
+        x = as_array(x)
+        dtype = dtypes.promote_scalar(x.dtype, y)
+    elif isinstance(x, (bool, int, float, complex)) and not isinstance(y, (bool, int, float, complex)):
+        y = as_array(y)
+        dtype = dtypes.promote_scalar(y.dtype, x)
+    else:
+        x, y = as_array(x), as_array(y)
+        dtype = dtypes.promote(x.dtype, y.dtype)
+    if floating:
+        dtype = dtypes.to_float(dtype)
+    x, y = as_array(x, dtype), as_array(y, dtype)
+    x, y = convert(x, dtype), convert(y, dtype)
+    a, b = x.aval.shape, y.aval.shape
+    if a == b:
+        return x, y
+    shape = broadcast_shapes(name, a, b)
+    return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's broadcast of shapes; the error names the function."""
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for axis, d in enumerate(shape, ndim - len(shape)):
+            if d == 1 or d == result[axis]:
+                continue
+            if result[axis] != 1:
+                listed = " and ".join(map(str, shapes))
+                raise ShapeError(at_user_line(f"smelt.{name}: shapes {listed} cannot be broadcast together"))
+            result[axis] = d
+    return tuple(result)
+
+
+def check_not_traced(what: str) -> None:
+    """Raise TraceError inside compile or vmap, for things that need values."""
+    if state.compiling:
+        raise TraceError(at_user_line(f"{what} needs values, which arrays inside smelt.compile do not have"))

@@ -1,0 +1,119 @@
+"""From recorded nodes to a module of the smelt dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, Value, new_function
+from smelt.ir.dialect import context
+from smelt.ir.op import registry
+
+from .graph import ALIAS, APPLY, GraphFunction, Node, Ref
+
+
+def build_module(
+    inputs: Sequence[Ref], body: Sequence[Node], outputs: Sequence[Ref], names: Sequence[str | None] = ()
+) -> Any:
+    """A module whose ``@main`` maps `inputs` to `outputs`; the functions it applies are private."""
+    import smelt.ir.ops  # noqa: F401
+
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        _ModuleBuilder(module).function("main", inputs, body, outputs, public=True, names=names)
+        return module
+
+
+class _ModuleBuilder:
+    def __init__(self, module: Any):
+        self.module = module
+        self.made: dict[Any, str] = {}
+        self.taken = {"main"}
+        self.files: dict[tuple[str, int], Any] = {}
+
+    def function(
+        self,
+        name: str,
+        parameters: Sequence[Ref],
+        body: Sequence[Node],
+        outputs: Sequence[Ref],
+        public: bool = False,
+        names: Sequence[str | None] = (),
+    ) -> None:
+        callees = {id(n.attrs["callee"]): n.attrs["callee"] for n in body if n.op is APPLY}
+        symbols = {key: self.callee(f) for key, f in callees.items()}
+        ir = mlir.ir
+        unknown = ir.Location.unknown(context())
+        locations = [
+            ir.Location.name(n, context=context()) if n else unknown
+            for n in (list(names) + [None] * len(parameters))[: len(parameters)]
+        ]
+        _, arguments, b = new_function(
+            self.module,
+            name,
+            [n.avals[i] for n, i in parameters],
+            [n.avals[i] for n, i in outputs],
+            unknown,
+            public=public,
+            argument_locations=locations,
+        )
+        env: dict[Ref, Value] = {}
+        for ref, value in zip(parameters, arguments):
+            env.setdefault(ref, value)
+        for node in body:
+            b.location = self.location(node)
+            operands = [env[r] for r in node.inputs]
+            if node.op is APPLY:
+                f: GraphFunction = node.attrs["callee"]
+                results: Sequence[Value] = apply(
+                    b, symbols[id(f)], f.arguments, f.results, node.attrs["transforms"], operands
+                )
+            elif node.op is ALIAS:
+                results = operands
+            else:
+                results = b.emit_typed(node.op, operands, node.attrs, node.avals)
+            for i, value in enumerate(results):
+                env[(node, i)] = value
+        b.location = unknown
+        b.return_([env[r] for r in outputs])
+
+    def callee(self, f: GraphFunction) -> str:
+        """The symbol of a recorded function, built on first use; equal functions share one."""
+        if f.key not in self.made:
+            stem = "".join(c if c.isalnum() or c == "_" else "_" for c in f.name) or "f"
+            name, i = stem, 0
+            while name in self.taken:
+                i += 1
+                name = f"{stem}_{i}"
+            self.taken.add(name)
+            self.function(name, f.parameters, f.body, f.outputs)
+            self.made[f.key] = name
+        return self.made[f.key]
+
+    def location(self, node: Node) -> Any:
+        line = node.line
+        if line is None:
+            return mlir.ir.Location.unknown(context())
+        key = (line.file, line.line)
+        if key not in self.files:
+            self.files[key] = mlir.ir.Location.file(line.file, line.line, 0, context=context())
+        return self.files[key]
+
+
+def apply(
+    b: Builder,
+    symbol: str,
+    arguments: Sequence[Aval],
+    results: Sequence[Aval],
+    transforms: Sequence[tuple[str, dict[str, Any]]],
+    operands: Sequence[Value],
+) -> Sequence[Value]:
+    """Apply a function, or what transformations make of it."""
+    if not transforms:
+        return b.call(symbol, operands, results)
+    function = b.function(symbol, arguments, results)
+    for name, attrs in transforms:
+        function = b.transform(registry[name], function, attrs)
+    return b.apply(function, operands)

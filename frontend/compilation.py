@@ -1,0 +1,411 @@
+"""`smelt.compile`: trace once, run many times; and the stages in between."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import text
+from smelt.ir.aval import Aval
+from smelt.ir.errors import TraceError, TreeError, at_user_line
+from smelt.ir.settings import settings
+from smelt.runtime import Executable, compile_module, default_device
+
+from . import tree
+from .arrays import array, wrap
+from .build import build_module
+from .evaluate import evaluate
+from .graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
+from .transforms import name_of, tracing
+
+#: Versions (argument types) kept for one function; the least recently used goes first.
+MAX_VERSIONS = 64
+#: Traces of one function after which a warning says what keeps changing.
+WARN_AFTER = 16
+
+_STATIC_TYPES = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Trace:
+    """A function traced for given argument types: the graph, before any pass.
+
+    Attributes:
+        avals: the types of the array arguments (leaves of the argument tree, in order).
+        function: what was recorded.
+    """
+
+    def __init__(self, name: str, function: GraphFunction, out_tree: Any, names: list[str | None], n_state_out: int,
+                 static_outputs: dict[int, Any]):  # fmt: skip
+        self.name = name
+        self.function = function
+        self.out_tree = out_tree
+        self.names = names
+        self.n_state_out = n_state_out
+        self.static_outputs = static_outputs
+
+    @property
+    def avals(self) -> list[Aval]:
+        return self.function.arguments
+
+    def lower(self) -> Lowered:
+        """The trace as a module of the smelt dialect (the graph IR)."""
+        f = self.function
+        return Lowered(self, build_module(f.parameters, f.body, f.outputs, self.names))
+
+    def as_text(self, stage: str = "graph") -> str:
+        return self.lower().as_text(stage)
+
+
+class Lowered:
+    """The graph IR of a trace. Attributes: module (MLIR)."""
+
+    def __init__(self, trace: Trace, module: Any):
+        self.trace, self.module = trace, module
+
+    def as_text(self, stage: str = "graph") -> str:
+        """The module as text; later stages compile first."""
+        return text.to_text(self.module) if stage == "graph" else self.compile(keep_texts=True).as_text(stage)
+
+    def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
+        """Run the passes and the backend; `pipeline` replaces the default one of the device."""
+        copy = text.parse(text.to_text(self.module, locations=True))
+        return Compiled(self.trace, compile_module(copy, default_device(), pipeline, keep_texts=keep_texts))
+
+
+class Compiled:
+    """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
+
+    def __init__(self, trace: Trace, executable: Executable):
+        self.trace, self.executable = trace, executable
+
+    @property
+    def kernels(self) -> list[Any]:
+        return self.executable.kernels
+
+    @property
+    def seconds(self) -> float:
+        return self.executable.seconds
+
+    @property
+    def stages(self) -> list[str]:
+        return self.executable.stages
+
+    def as_text(self, stage: str = "fuse") -> str:
+        """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``."""
+        return self.executable.as_text(stage)
+
+
+class _Version:
+    """One executable of a compiled function, for one set of argument types."""
+
+    __slots__ = ("captured", "executable", "n_outputs", "out_tree", "state_refs", "static_outputs")
+
+    captured: list[Any]
+    executable: Executable
+    out_tree: Any
+
+
+class CompiledFunction:
+    """What `smelt.compile` returns. Call it; or take it apart with `trace`."""
+
+    def __init__(self, fun: Callable, inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._name = name_of(fun)
+        self._inputs, self._outputs = inputs, outputs
+        self._pipeline = pipeline
+        self._shapeless = shapeless
+        self._versions: OrderedDict[Any, _Version] = OrderedDict()
+        self._traces = 0
+        self._last_key: Any = None
+        self._lock = threading.RLock()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<smelt.compile of {self._name}, {len(self._versions)} versions>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if settings.disable_compile:
+            return self._fun(*args, **kwargs)
+        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
+        refs = []
+        parts: list[Any] = [treedef, settings.device]
+        concrete = True
+        for x in leaves:
+            if type(x) is array:
+                ref = x._ref
+                refs.append(ref)
+                node, i = ref
+                parts.append(node.avals[i])
+                concrete = concrete and node.values is not None
+            else:
+                parts.append(_static_key(x, self._name))
+        state_arrays: list[array] = []
+        if self._inputs is not None:
+            state_arrays, state_tree = _arrays_of(self._inputs)
+            for x in state_arrays:
+                refs.append(x._ref)
+                parts.append(x._ref[0].avals[x._ref[1]])
+                concrete = concrete and x._ref[0].values is not None
+            parts.append(state_tree)
+        if state.recording or state.compiling:
+            return self._inline(args, kwargs)
+        key = tuple(parts)
+        version = self._versions.get(key)
+        if version is None:
+            version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
+        if not concrete:
+            evaluate(refs)
+        buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+        if version.captured:
+            buffers += version.captured
+        results = version.executable.run(buffers)
+        outs: list[Any] = [wrap((leaf(b), 0)) for b in results[: version.n_outputs]]
+        if self._outputs is not None:
+            for x, buffer in zip(version.state_refs, results[version.n_outputs :]):
+                x._ref = (leaf(buffer), 0)
+        for position, value in version.static_outputs:
+            outs.insert(position, value)
+        return tree.unflatten(version.out_tree, outs)
+
+    def _inline(self, args: Any, kwargs: Any) -> Any:
+        """Inside another trace the function is simply part of it."""
+        return self._fun(*args, **kwargs)
+
+    def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> _Version:
+        with self._lock:
+            version = self._versions.get(key)
+            if version is not None:
+                return version
+            self._count_trace(key)
+            traced, state_out = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
+            f = traced.function
+            if f.captured:
+                evaluate(f.captured)
+            module = build_module(f.parameters, f.body, f.outputs, traced.names)
+            version = _Version()
+            version.executable = compile_module(module, default_device(), self._pipeline)
+            version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
+            version.out_tree = traced.out_tree
+            version.static_outputs = sorted(traced.static_outputs.items())
+            version.n_outputs = len(f.outputs) - traced.n_state_out
+            version.state_refs = state_out
+            self._versions[key] = version
+            if len(self._versions) > MAX_VERSIONS:
+                self._versions.popitem(last=False)
+            return version
+
+    def _count_trace(self, key: Any) -> None:
+        self._traces += 1
+        if self._traces % WARN_AFTER == 0 and self._last_key is not None:
+            changed = [
+                f"argument {i - 2}: {a} → {b}"
+                for i, (a, b) in enumerate(zip(self._last_key, key))
+                if a != b and i >= 2
+            ]
+            warnings.warn(
+                at_user_line(
+                    f"smelt.compile: {self._name} was traced {self._traces} times; "
+                    f"{'; '.join(changed) or 'the argument tree'} changed last. Pass changing numbers as "
+                    "smelt.array, and keep shapes fixed"
+                ),
+                stacklevel=4,
+            )
+        self._last_key = key
+
+    def _trace(
+        self, args: Any, kwargs: Any, leaves: list, treedef: Any, with_kwargs: bool, state_arrays: list[array]
+    ) -> tuple[Trace, list[array]]:
+        names = _argument_names(self._fun, args, kwargs)
+        parameters: list[Ref] = []
+        inner = []
+        for x in leaves:
+            if type(x) is array:
+                node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
+                parameters.append((node, 0))
+                inner.append(wrap(parameters[-1]))
+            else:
+                inner.append(x)
+        rebuilt = tree.unflatten(treedef, inner)
+        new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
+        saved = [(x, x._ref) for x in state_arrays]
+        outside = _arrays_of(self._outputs)[0] if self._outputs is not None else []
+        saved += [(x, x._ref) for x in outside if not any(x is y for y, _ in saved)]
+        state_out: list[array] = []
+        try:
+            with tracing():
+                for x in state_arrays:
+                    node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
+                    parameters.append((node, 0))
+                    x._ref = parameters[-1]
+                result = self._fun(*new_args, **new_kwargs)
+                outs, out_tree = tree.flatten(result)
+                if self._outputs is not None:
+                    state_out = _arrays_of(self._outputs)[0]
+                state_refs = [x._ref for x in state_out]
+        finally:
+            for x, ref in saved:
+                x._ref = ref
+        static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
+        refs = [x._ref for x in outs if isinstance(x, array)]
+        f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
+        _check_no_leak(f, {n for n, _ in parameters})
+        return Trace(self._name, f, out_tree, names, len(state_refs), static), state_out
+
+    def trace(self, *args: Any, **kwargs: Any) -> Trace:
+        """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
+        args, kwargs = tree.tree_map(_materialize, (args, kwargs))
+        leaves, treedef = tree.flatten((args, kwargs))
+        state_arrays = _arrays_of(self._inputs)[0] if self._inputs is not None else []
+        return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
+
+
+class ShapeDtype:
+    """An argument by its type alone, for `CompiledFunction.trace`.
+
+    >>> import smelt
+    >>> smelt.ShapeDtype((2, 3), smelt.float32)
+    ShapeDtype(f32[2,3])
+    """
+
+    def __init__(self, shape: Sequence[int], dtype: Any):
+        from smelt.ir import dtypes
+
+        self.aval = Aval(tuple(shape), dtypes.of(dtype))
+
+    def __repr__(self) -> str:
+        return f"ShapeDtype({self.aval})"
+
+
+def _materialize(x: Any) -> Any:
+    if isinstance(x, ShapeDtype):
+        return wrap((Node(PARAMETER, NO_ATTRS, (), (x.aval,)), 0))
+    return x
+
+
+def _static_key(x: Any, name: str) -> Any:
+    """Part of the cache key for an argument that is no array: its value is part of the program."""
+    if isinstance(x, _STATIC_TYPES):
+        return (type(x), repr(x) if isinstance(x, (float, complex)) else x)
+    if isinstance(x, np.ndarray):
+        raise TreeError(at_user_line(f"smelt.compile: {name} got a NumPy array; pass smelt.array(x)"))
+    try:
+        hash(x)
+    except TypeError:
+        raise TreeError(
+            at_user_line(
+                f"smelt.compile: {name} got a {type(x).__name__}, which is neither an array nor hashable; "
+                "register it with smelt.utils.register_class, or pass its arrays"
+            )
+        ) from None
+    return (type(x), x)
+
+
+def _arrays_of(value: Any) -> tuple[list[array], Any]:
+    leaves, treedef = tree.flatten(value)
+    return [x for x in leaves if isinstance(x, array)], treedef
+
+
+def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:
+    for node, i in f.captured:
+        if node.op is PARAMETER and node not in parameters and not state.compiling:
+            raise TraceError(
+                at_user_line(
+                    f"smelt.compile: {f.name} uses an array ({node.avals[i]}) that was made inside an "
+                    "earlier trace. Return such arrays from the function instead of storing them outside"
+                )
+            )
+
+
+def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
+    """Names for the arguments in the IR: the user's, with paths into trees."""
+    import inspect
+
+    try:
+        bound = inspect.signature(fun).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return []
+    positional = [n for n in bound.arguments if n not in kwargs]
+    names: list[str | None] = []
+    values = list(zip(positional, args)) + [(k, kwargs[k]) for k in sorted(kwargs)]
+    for name, value in values:
+        tree.tree_map_with_path(lambda p, x: names.append(p) if isinstance(x, array) else None, value, path=name)
+    return names
+
+
+def compile(
+    fun: Callable | None = None,
+    inputs: Any = None,
+    outputs: Any = None,
+    shapeless: bool = False,
+    pipeline: str | None = None,
+) -> Any:
+    """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
+
+    Args:
+        fun: takes and returns trees of arrays. Other arguments (numbers, strings, functions) are
+            static: each value is traced anew. Arrays that `fun` closes over are constants.
+        inputs: a tree of arrays (e.g. a dict of parameters) that `fun` reads besides its arguments.
+        outputs: a tree of arrays that `fun` updates; they hold the new values after each call.
+        shapeless: accepted; each shape is compiled separately, which is right for every program.
+        pipeline: passes to run instead of the device's default, as text.
+
+    Returns:
+        A callable with the arguments of `fun`. ``.trace(*args)`` gives the graph,
+        ``.trace(*args).lower().compile()`` the executable, each with ``.as_text(stage)``.
+
+    Raises:
+        TraceError: `fun` asks for the value of an array. TreeError: an argument that is neither an
+        array, nor a tree, nor hashable.
+
+    >>> import smelt
+    >>> @smelt.compile
+    ... def f(x):
+    ...     return smelt.exp(-x) * 2
+    >>> f(smelt.array([0.0, 1.0]))
+    array([2, 0.735759], dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(
+            compile, inputs=inputs, outputs=outputs, shapeless=shapeless, pipeline=pipeline
+        )
+    if not callable(fun):
+        raise TreeError(at_user_line(f"smelt.compile: needs a function, got {type(fun).__name__}"))
+    return CompiledFunction(fun, inputs, outputs, shapeless, pipeline)
+
+
+def disable_compile() -> None:
+    """Make compiled functions run uncompiled, e.g. to debug them."""
+    settings.disable_compile = True
+
+
+def enable_compile() -> None:
+    """Undo `disable_compile`."""
+    settings.disable_compile = False
+
+
+def make_ir(fun: Callable) -> Callable[..., str]:
+    """A function that returns the graph IR of `fun` as text, for given arguments.
+
+    >>> import smelt
+    >>> print(smelt.make_ir(lambda x: x + x)(smelt.array([1.0])))  # doctest: +ELLIPSIS
+    module {
+      func.func @main(%arg0: tensor<1xf32>) -> tensor<1xf32> {
+        %0 = "smelt.add"(%arg0, %arg0) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+    ...
+    """
+    compiled = fun if isinstance(fun, CompiledFunction) else CompiledFunction(fun, None, None, False, None)
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> str:
+        return compiled.trace(*args, **kwargs).as_text("graph")
+
+    return wrapped

@@ -1,0 +1,154 @@
+"""Evaluation: from a lazy graph to buffers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.errors import TraceError, at_user_line
+from smelt.ir.interpreter import run_op
+from smelt.ir.settings import settings
+from smelt.runtime import Buffer, LruCache, compile_module, default_device
+
+from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, state, structure_key, topological
+
+#: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
+#: bounded time and its repeated pieces share an executable.
+MAX_NODES = 1000
+
+executables = LruCache()
+
+
+def evaluate(refs: Sequence[Ref]) -> None:
+    """Give every node in `refs` its value. Does nothing for those that have one."""
+    order = topological(refs)
+    if not order:
+        return
+    for node in order:
+        if node.op is PARAMETER:
+            raise TraceError(at_user_line(_no_value(node)))
+    held = _held_outside(order)
+    roots = dict.fromkeys(n for n, _ in refs)
+    if len(order) <= MAX_NODES:
+        _run(order, [n for n in order if n in roots or id(n) in held])
+        return
+    # The consumers still to come decide which results of a piece must be kept. Nodes are counted by
+    # identity, so that nothing here keeps them (and their values) alive once their piece has run.
+    last_use: dict[int, int] = {}
+    for i, node in enumerate(order):
+        for child, _ in node.inputs:
+            last_use[id(child)] = i
+    for child in roots:
+        last_use[id(child)] = len(order)
+    for start in range(0, len(order), MAX_NODES):
+        end = min(start + MAX_NODES, len(order))
+        piece = order[start:end]
+        _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in held])
+        order[start:end] = [None] * len(piece)  # type: ignore[list-item]
+
+
+def _held_outside(order: Sequence[Node]) -> set[int]:
+    """Nodes that somebody besides the graph refers to: their values are worth keeping.
+
+    An array and the nodes made from it share one reference tuple, so more references than edges
+    mean that the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
+    """
+    edges: dict[int, int] = {}
+    refs: dict[int, Ref] = {}
+    for node in order:
+        for ref in node.inputs:
+            edges[id(ref)] = edges.get(id(ref), 0) + 1
+            refs[id(ref)] = ref
+    held = set()
+    for key, ref in refs.items():
+        # The dictionary, the loop variable and getrefcount's argument hold one each.
+        if sys.getrefcount(ref) > edges[key] + 3:
+            held.add(id(ref[0]))
+    return held
+
+
+def _no_value(node: Node) -> str:
+    aval = node.avals[0]
+    return (
+        f"the value of a traced array ({aval}) was asked for, but inside smelt.compile and smelt.vmap "
+        "arrays have no values yet. Use smelt.where instead of a Python `if` on a value, move printing "
+        "and .item() outside, or leave this function uncompiled"
+    )
+
+
+def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
+    """Evaluate a piece of the graph; the nodes in `keep` get their values."""
+    device = default_device()
+    small = device.name != "reference" and _work(order) < settings.small_work
+    if (small or device.name == "reference") and all(n.op is not APPLY for n in order):
+        _run_directly(order)
+        return
+    wanted = [(n, i) for n in keep for i in range(len(n.avals))]
+    inputs = _inputs(order)
+    key = (structure_key(inputs, order, wanted), device.name, small)
+
+    def make() -> Any:
+        from .build import build_module
+
+        return compile_module(build_module(inputs, order, wanted), device, interpret=small)
+
+    program = executables.get_or_make(key, make)
+    buffers = iter(program.run([n.values[i] for n, i in inputs]))  # type: ignore[index]
+    for node in keep:
+        node.values = [next(buffers) for _ in node.avals]
+    for node in keep:
+        _settle(node)
+
+
+def _settle(node: Node) -> None:
+    """An evaluated node forgets its inputs, unless a derivative still wants to look at them."""
+    if state.recording:
+        state.deferred.append(node)
+    else:
+        node.detach()
+
+
+def _inputs(order: Sequence[Node]) -> list[Ref]:
+    inside = set(order)
+    found: dict[Ref, None] = {}
+    for node in order:
+        for ref in node.inputs:
+            if ref[0] not in inside:
+                found.setdefault(ref)
+    return list(found)
+
+
+def _work(order: Sequence[Node]) -> float:
+    """Element operations of a graph: from its ops and shapes alone."""
+    total = 0.0
+    for node in order:
+        if node.op is APPLY:
+            callee = node.attrs["callee"]
+            total += 3 * _work(callee.body)
+            continue
+        size = max((a.size for a in node.avals), default=0)
+        for child, i in node.inputs:
+            size = max(size, child.avals[i].size)
+        if node.op.kind == "contraction":
+            lhs, rhs = (n.avals[i] for n, i in node.inputs)
+            out = node.avals[0]
+            size = int((lhs.size * rhs.size * max(out.size, 1)) ** 0.5)
+        total += size * max(node.op.flops, 1.0)
+    return total
+
+
+def _run_directly(order: Sequence[Node]) -> None:
+    """Op by op with the reference rules: for graphs that a compile would cost more than it saves."""
+    for node in order:
+        operands = [n.values[i].array for n, i in node.inputs]  # type: ignore[index]
+        if node.op is ALIAS:
+            source, i = node.inputs[0]
+            node.values = [source.values[i]]  # type: ignore[index]
+            _settle(node)
+            continue
+        results = run_op(node.op, operands, node.attrs)
+        node.values = [Buffer.of(np.asarray(r), aval) for r, aval in zip(results, node.avals)]
+        _settle(node)

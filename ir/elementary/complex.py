@@ -1,0 +1,250 @@
+"""Elementary functions of complex numbers (Kahan, *Branch cuts for complex elementary functions*)."""
+
+from __future__ import annotations
+
+from ..scalar import Kernel, Scalar
+from .exponential import exp, exp_scaled, expm1, log, log1p
+from .floats import absolute, copysign, fast_two_sum, is_negative, two_product, two_sum
+from .hyperbolic import arcsinh, cosh, sinh
+from .trigonometric import arctan2, sin, sin_cos, tan
+
+_LN2 = 0.6931471805599453
+_LOG2_E = 1.4426950408889634
+_LOG10_E = 0.4342944819032518
+
+
+def _parts(k: Kernel, z: Scalar) -> tuple[Scalar, Scalar]:
+    return k.real(z), k.imag(z)
+
+
+def _times_i(k: Kernel, z: Scalar) -> Scalar:
+    return k.complex(-k.imag(z), k.real(z))
+
+
+def _times_minus_i(k: Kernel, z: Scalar) -> Scalar:
+    return k.complex(k.imag(z), -k.real(z))
+
+
+def _hypot(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+    """√(x² + y²), scaled by a power of two against overflow and underflow."""
+    a, b = absolute(k, x), absolute(k, y)
+    large = k.select(a > b, a, b)
+    one = k.const(1.0, x.dtype)
+    factor = k.select(large > 2.0**60, 2.0**-68, k.select(large < 2.0**-40, 2.0**90, one))
+    inverse = k.select(large > 2.0**60, 2.0**68, k.select(large < 2.0**-40, 2.0**-90, one))
+    a, b = a * factor, b * factor
+    h = k.math("sqrt", k.fma(a, a, b * b)) * inverse
+    infinite = k.logical_or(absolute(k, x).eq(float("inf")), absolute(k, y).eq(float("inf")))
+    return k.select(infinite, float("inf"), h)
+
+
+def complex_abs(k: Kernel, z: Scalar) -> Scalar:
+    """|z|."""
+    return _hypot(k, *_parts(k, z))
+
+
+def complex_sqrt(k: Kernel, z: Scalar) -> Scalar:
+    """√z with non-negative real part: t = √((|x| + |z|)/2) and y/2t."""
+    x, y = _parts(k, z)
+    a, b = absolute(k, x), absolute(k, y)
+    large = k.select(a > b, a, b)
+    one = k.const(1.0, x.dtype)
+    huge, tiny = large > 2.0**100, large < 2.0**-80
+    factor = k.select(huge, 2.0**-40, k.select(tiny, 2.0**80, one))
+    inverse = k.select(huge, 2.0**20, k.select(tiny, 2.0**-40, one))
+    a, b = a * factor, b * factor
+    t = k.math("sqrt", (a + _hypot(k, a, b)) * 0.5)
+    u = k.select(t.eq(0.0), 0.0, b / (t + t)) * inverse
+    t = t * inverse
+    left = is_negative(k, x)
+    real, imag = k.select(left, u, t), k.select(left, t, u)
+    # infinities, as in C
+    inf = k.const(float("inf"), x.dtype)
+    x_inf, y_inf = absolute(k, x).eq(inf), absolute(k, y).eq(inf)
+    zero = k.const(0.0, x.dtype)
+    lost = k.select(k.isnan(y), y, zero)
+    real = k.select(x_inf, k.select(left, lost, inf), real)
+    imag = k.select(x_inf, k.select(left, inf, lost), imag)
+    real, imag = k.select(y_inf, inf, real), k.select(y_inf, inf, imag)
+    return k.complex(real, copysign(k, imag, y))
+
+
+def complex_exp(k: Kernel, z: Scalar) -> Scalar:
+    """e^x·(cos y + i·sin y); real where y = 0."""
+    x, y = _parts(k, z)
+    s, c = sin_cos(k, y)
+    e = exp_scaled(k, x, -1)  # twice in two factors: e^x may overflow where the product does not
+    real, imag = (e * c) * 2.0, (e * s) * 2.0
+    vanishes = x.eq(float("-inf"))
+    real = k.select(vanishes, 0.0, real)
+    imag = k.select(vanishes, 0.0, imag)
+    return k.complex(k.select(y.eq(0.0), exp(k, x), real), k.select(y.eq(0.0), y, imag))
+
+
+def _log_abs(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+    """log √(x² + y²); near 1 from x² + y² - 1 in two words."""
+    a, b = absolute(k, x), absolute(k, y)
+    large, small = k.select(a > b, a, b), k.select(a > b, b, a)
+    huge = large > 2.0**126
+    half = k.select(huge, 0.5, k.const(1.0, x.dtype))
+    far = log(k, _hypot(k, a * half, b * half)) + k.select(huge, _LN2, k.const(0.0, x.dtype))
+    p, p_rest = two_product(k, large, large)
+    q, q_rest = two_product(k, small, small)
+    s, s_rest = fast_two_sum(k.const(-1.0, x.dtype), p)
+    s, t_rest = two_sum(s, q)
+    near = log1p(k, s + (s_rest + (t_rest + (p_rest + q_rest)))) * 0.5
+    return k.select(k.logical_and(large > 0.5, large < 2.0), near, far)
+
+
+def complex_log(k: Kernel, z: Scalar) -> Scalar:
+    """log|z| + i·arg z."""
+    x, y = _parts(k, z)
+    return k.complex(_log_abs(k, x, y), arctan2(k, y, x))
+
+
+def complex_log2(k: Kernel, z: Scalar) -> Scalar:
+    """log z / log 2."""
+    w = complex_log(k, z)
+    return k.complex(k.real(w) * _LOG2_E, k.imag(w) * _LOG2_E)
+
+
+def complex_log10(k: Kernel, z: Scalar) -> Scalar:
+    """log z / log 10."""
+    w = complex_log(k, z)
+    return k.complex(k.real(w) * _LOG10_E, k.imag(w) * _LOG10_E)
+
+
+def complex_log1p(k: Kernel, z: Scalar) -> Scalar:
+    """log(1 + z); the real part near 0 is log1p(x·(x + 2) + y²)/2."""
+    x, y = _parts(k, z)
+    near = log1p(k, k.fma(y, y, x * (x + 2.0))) * 0.5
+    close = k.logical_and(absolute(k, x) < 0.25, absolute(k, y) < 0.25)
+    one = x + 1.0
+    return k.complex(k.select(close, near, _log_abs(k, one, y)), arctan2(k, y, one))
+
+
+def complex_expm1(k: Kernel, z: Scalar) -> Scalar:
+    """e^z - 1; the real part is (e^x - 1)·cos y - 2·sin²(y/2)."""
+    x, y = _parts(k, z)
+    s, c = sin_cos(k, y)
+    h = sin(k, y * 0.5)
+    w = complex_exp(k, z)
+    real = k.fma(expm1(k, x), c, -2.0 * h * h)
+    return k.complex(k.select(x > 1.0, k.real(w) - 1.0, real), k.imag(w))
+
+
+def complex_sinh(k: Kernel, z: Scalar) -> Scalar:
+    """sinh x·cos y + i·cosh x·sin y."""
+    x, y = _parts(k, z)
+    s, c = sin_cos(k, y)
+    real, imag = sinh(k, x) * c, cosh(k, x) * s
+    return k.complex(k.select(x.eq(0.0), x, real), k.select(y.eq(0.0), y, imag))
+
+
+def complex_cosh(k: Kernel, z: Scalar) -> Scalar:
+    """cosh x·cos y + i·sinh x·sin y."""
+    x, y = _parts(k, z)
+    s, c = sin_cos(k, y)
+    imag = sinh(k, x) * s
+    signed_zero = copysign(k, k.const(0.0, x.dtype), x) * copysign(k, k.const(1.0, y.dtype), y)
+    imag = k.select(k.logical_or(x.eq(0.0), y.eq(0.0)), signed_zero, imag)
+    return k.complex(cosh(k, x) * c, imag)
+
+
+def complex_tanh(k: Kernel, z: Scalar) -> Scalar:
+    """With t = tan y, β = 1 + t², s = sinh x, ρ = √(1 + s²): (βρs + it)/(1 + βs²)."""
+    x, y = _parts(k, z)
+    a = absolute(k, x)
+    limited = k.select(a > 12.0, 12.0, a)
+    t = tan(k, y)
+    s = copysign(k, sinh(k, limited), x)
+    beta = k.fma(t, t, 1.0)
+    denominator = k.fma(beta * s, s, 1.0)
+    real = beta * k.math("sqrt", k.fma(s, s, 1.0)) * s / denominator
+    imag = t / denominator
+    sine, cosine = sin_cos(k, y)
+    far = 4.0 * sine * cosine * exp(k, -2.0 * a)
+    saturated = a > 11.0
+    real = k.select(saturated, copysign(k, k.const(1.0, x.dtype), x), real)
+    infinite = a.eq(float("inf"))
+    far = k.select(k.logical_and(infinite, k.isnan(far)), 0.0, far)
+    return k.complex(real, k.select(saturated, far, imag))
+
+
+def complex_sin(k: Kernel, z: Scalar) -> Scalar:
+    """sin z = -i·sinh(iz)."""
+    return _times_minus_i(k, complex_sinh(k, _times_i(k, z)))
+
+
+def complex_cos(k: Kernel, z: Scalar) -> Scalar:
+    """cos z = cosh(iz)."""
+    return complex_cosh(k, _times_i(k, z))
+
+
+def complex_tan(k: Kernel, z: Scalar) -> Scalar:
+    """tan z = -i·tanh(iz)."""
+    return _times_minus_i(k, complex_tanh(k, _times_i(k, z)))
+
+
+def complex_power(k: Kernel, z: Scalar, w: Scalar) -> Scalar:
+    """z^w = e^(w·log z); 0^0 = 1, and 0^w = 0 where Re w > 0."""
+    result = complex_exp(k, w * complex_log(k, z))
+    zero, one = k.const(0, z.dtype), k.const(1, z.dtype)
+    undefined = k.const(complex(float("nan"), float("nan")), z.dtype)
+    result = k.select(z.eq(zero), k.select(k.real(w) > 0.0, zero, undefined), result)
+    return k.select(w.eq(zero), one, result)
+
+
+def _roots(k: Kernel, z: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """√(1 - z) and √(1 + z), as real and imaginary parts."""
+    x, y = _parts(k, z)
+    minus = complex_sqrt(k, k.complex(1.0 - x, -y))
+    plus = complex_sqrt(k, k.complex(1.0 + x, y))
+    return *_parts(k, minus), *_parts(k, plus)
+
+
+def complex_arcsin(k: Kernel, z: Scalar) -> Scalar:
+    """arctan(x / Re(√(1-z)·√(1+z))) + i·arcsinh(Im(conj √(1-z)·√(1+z)))."""
+    x, _ = _parts(k, z)
+    mr, mi, pr, pi = _roots(k, z)
+    real = arctan2(k, x, k.fma(mr, pr, -(mi * pi)))
+    return k.complex(real, arcsinh(k, k.fma(mr, pi, -(mi * pr))))
+
+
+def complex_arccos(k: Kernel, z: Scalar) -> Scalar:
+    """2·arctan(Re √(1-z) / Re √(1+z)) + i·arcsinh(Im(conj √(1+z)·√(1-z)))."""
+    mr, mi, pr, pi = _roots(k, z)
+    return k.complex(2.0 * arctan2(k, mr, pr), arcsinh(k, k.fma(pr, mi, -(pi * mr))))
+
+
+def complex_arccosh(k: Kernel, z: Scalar) -> Scalar:
+    """arcsinh(Re(conj √(z-1)·√(z+1))) + 2i·arctan(Im √(z-1) / Re √(z+1))."""
+    x, y = _parts(k, z)
+    mr, mi = _parts(k, complex_sqrt(k, k.complex(x - 1.0, y)))
+    pr, pi = _parts(k, complex_sqrt(k, k.complex(x + 1.0, y)))
+    return k.complex(arcsinh(k, k.fma(mr, pr, mi * pi)), 2.0 * arctan2(k, mi, pr))
+
+
+def complex_arcsinh(k: Kernel, z: Scalar) -> Scalar:
+    """arcsinh z = -i·arcsin(iz)."""
+    return _times_minus_i(k, complex_arcsin(k, _times_i(k, z)))
+
+
+def complex_arctanh(k: Kernel, z: Scalar) -> Scalar:
+    """log1p(4x/((1-x)² + y²))/4 + i·arg((1-x)(1+x) - y², 2y)/2."""
+    x, y = _parts(k, z)
+    a, b = absolute(k, x), absolute(k, y)
+    far = k.select(a > b, a, b) > 2.0**30
+    d = 1.0 - a
+    real = log1p(k, 4.0 * a / k.fma(d, d, y * y)) * 0.25
+    imag = arctan2(k, 2.0 * y, k.fma(d, 1.0 + a, -(y * y))) * 0.5
+    # 1/z far away
+    h = _hypot(k, a, b)
+    real = k.select(far, k.select(h < float("inf"), (a / h) / h, 0.0), real)
+    imag = k.select(far, copysign(k, k.const(1.5707963267948966, y.dtype), y), imag)
+    return k.complex(copysign(k, real, x), imag)
+
+
+def complex_arctan(k: Kernel, z: Scalar) -> Scalar:
+    """arctan z = -i·arctanh(iz)."""
+    return _times_minus_i(k, complex_arctanh(k, _times_i(k, z)))

@@ -1,0 +1,205 @@
+"""Exponentials, logarithms and powers."""
+
+from __future__ import annotations
+
+from ..scalar import Kernel, Scalar
+from . import coefficients as c
+from .floats import (
+    absolute,
+    bits,
+    copysign,
+    fast_two_sum,
+    horner,
+    is_negative,
+    layout,
+    nearest_integer,
+    power_of_two,
+    scale,
+    two_product,
+    two_sum,
+)
+
+_LOG2_E = 1.4426950408889634
+_LOG10_E = 0.4342944819032518
+_LOG10_2 = {4: (0.3010300099849701, -1.4320989e-08), 8: (0.3010299956639812, -2.8037281277851704e-18)}
+#: 2/ln 2 as head and rest.
+_TWO_LOG2_E = {4: (2.885390043258667, 3.8519198e-08), 8: (2.8853900817779268, 4.0710547481862066e-17)}
+_THIRD = {4: (0.3333333432674408, -9.934108e-09), 8: (0.3333333333333333, 1.850371707708594e-17)}
+
+
+def _exp_reduced(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+    """e^r - 1 and n where x = n·ln 2 + r, |r| ≤ ln 2 / 2 (Cody and Waite's reduction)."""
+    form = layout(x)
+    n, integer = nearest_integer(k, k.fma(x, _LOG2_E, form.magic))
+    r = k.fma(n, -form.ln2[0], x)
+    r = k.fma(n, -form.ln2[1], r)
+    return k.fma(r * r, horner(k, r, c.EXP), r), integer
+
+
+def exp_scaled(k: Kernel, x: Scalar, shift: int) -> Scalar:
+    """e^x · 2^shift for a small `shift`, without overflow between."""
+    form = layout(x)
+    x = k.select(x > form.exp_high, form.exp_high, x)
+    x = k.select(x < form.exp_low, form.exp_low, x)
+    p, n = _exp_reduced(k, x)
+    return scale(k, p + 1.0, n + shift if shift else n)
+
+
+def exp(k: Kernel, x: Scalar) -> Scalar:
+    """e^x = 2ⁿ·e^r with a polynomial for e^r."""
+    return exp_scaled(k, x, 0)
+
+
+def exp2(k: Kernel, x: Scalar) -> Scalar:
+    """2^x = 2ⁿ·2^f, n the nearest integer, with a polynomial for 2^f."""
+    form = layout(x)
+    limit = float(form.bias + 3)
+    x = k.select(x > limit, limit, x)
+    limit = -float(form.bias + form.mantissa + 3)
+    x = k.select(x < limit, limit, x)
+    n, integer = nearest_integer(k, x + form.magic)
+    f = x - n
+    return scale(k, k.fma(f, horner(k, f, c.EXP2), 1.0), integer)
+
+
+def expm1(k: Kernel, x: Scalar) -> Scalar:
+    """e^x - 1 = 2ⁿ·(e^r - 1) + (2ⁿ - 1), computed at half its size against overflow."""
+    form = layout(x)
+    high, low = (89.0, -20.0) if x.dtype.size == 4 else (710.0, -40.0)
+    clamped = k.select(x > high, high, x)
+    clamped = k.select(clamped < low, low, clamped)
+    p, n = _exp_reduced(k, clamped)
+    s = power_of_two(k, n - 1, x.dtype)
+    y = k.fma(s, p, s - 0.5) * 2.0
+    return k.select(absolute(k, x) < 2.0 ** -(form.mantissa + 2), x, y)
+
+
+def _split(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+    """n and m where x = 2ⁿ·m, √½ ≤ m < √2, for finite x > 0."""
+    form = layout(x)
+    lift = form.mantissa + 2
+    tiny = x < form.smallest_normal
+    pattern = bits(k, k.select(tiny, x * 2.0**lift, x))
+    n = (pattern - form.sqrt_half_bits) >> form.mantissa
+    m = k.bitcast(pattern - (n << form.mantissa), x.dtype)
+    return n - k.select(tiny, lift, k.const(0, form.integer)), m
+
+
+def _log1p_reduced(k: Kernel, f: Scalar) -> Scalar:
+    """log(1 + f) for √½ - 1 ≤ f ≤ √2 - 1.
+
+    In double precision by 2·atanh(s), s = f/(2 + f), where 2s = f - s·f.
+    """
+    if f.dtype.size == 4:
+        return k.fma(f * f, k.fma(f, horner(k, f, c.LOG), -0.5), f)
+    s = f / (f + 2.0)
+    z = s * s
+    return f - s * (f - (z + z) * horner(k, z, c.ATANH))
+
+
+def _log_limits(k: Kernel, x: Scalar, zero: float, y: Scalar) -> Scalar:
+    """`y`, a logarithm that vanishes nowhere but in -∞ at x = `zero`; with ∞ and NaN."""
+    y = k.select(x < float("inf"), y, x)
+    y = k.select(x < zero, float("nan"), y)
+    return k.select(x.eq(zero), float("-inf"), y)
+
+
+def log(k: Kernel, x: Scalar) -> Scalar:
+    """log x = n·ln 2 + log m."""
+    form = layout(x)
+    n, m = _split(k, x)
+    n = k.convert(n, x.dtype)
+    y = k.fma(n, form.ln2[1], _log1p_reduced(k, m - 1.0))
+    return _log_limits(k, x, 0.0, k.fma(n, form.ln2[0], y))
+
+
+def log2(k: Kernel, x: Scalar) -> Scalar:
+    """log₂ x = n + log₂ m; exact at powers of two."""
+    n, m = _split(k, x)
+    y = k.fma(_log1p_reduced(k, m - 1.0), _LOG2_E, k.convert(n, x.dtype))
+    return _log_limits(k, x, 0.0, y)
+
+
+def log10(k: Kernel, x: Scalar) -> Scalar:
+    """log₁₀ x = n·log₁₀ 2 + log₁₀ m."""
+    head, rest = _LOG10_2[x.dtype.size]
+    n, m = _split(k, x)
+    n = k.convert(n, x.dtype)
+    y = k.fma(n, rest, _log1p_reduced(k, m - 1.0) * _LOG10_E)
+    return _log_limits(k, x, 0.0, k.fma(n, head, y))
+
+
+def log1p(k: Kernel, x: Scalar) -> Scalar:
+    """log(1 + x): with 2ⁿ·m ≈ 1 + x, f = 2⁻ⁿ·x + (2⁻ⁿ - 1) loses nothing where x is small."""
+    form = layout(x)
+    n, m = _split(k, x + 1.0)
+    s = power_of_two(k, 0 - n, x.dtype)
+    f = k.select(x > 2.0**60, m - 1.0, k.fma(x, s, s - 1.0))
+    n = k.convert(n, x.dtype)
+    y = k.fma(n, form.ln2[1], _log1p_reduced(k, f))
+    y = k.select(absolute(k, x) < 2.0 ** -(form.mantissa + 2), x, k.fma(n, form.ln2[0], y))
+    return _log_limits(k, x, -1.0, y)
+
+
+def sigmoid(k: Kernel, x: Scalar) -> Scalar:
+    """1 / (1 + e⁻ˣ), by e^-|x|, which does not overflow."""
+    e = exp(k, -absolute(k, x))
+    return k.select(x < 0.0, e, 1.0) / (e + 1.0)
+
+
+def _log2_exact(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+    """log₂ x for finite x > 0 as a head and a rest, about 12 bits beyond the precision.
+
+    log m = 2·atanh(s), s = (m - 1)/(m + 1): s, s² and the cubic term in two words.
+    """
+    size = x.dtype.size
+    n, m = _split(k, x)
+    numerator = m - 1.0
+    denominator, d_rest = fast_two_sum(k.select(m > 1.0, m, 1.0), k.select(m > 1.0, 1.0, m))
+    s = numerator / denominator
+    s_rest = k.fma(-s, d_rest, k.fma(-s, denominator, numerator)) / denominator
+    z, z_rest = two_product(k, s, s)
+    z_rest = k.fma(s + s, s_rest, z_rest)
+    u, u_rest = fast_two_sum(k.const(_THIRD[size][0], x.dtype), z * horner(k, z, c.POW))
+    u_rest = u_rest + _THIRD[size][1]
+    v, v_rest = two_product(k, z, s)
+    v_rest = k.fma(z, s_rest, k.fma(z_rest, s, v_rest))
+    t, t_rest = two_product(k, v, u)
+    t_rest = k.fma(v, u_rest, k.fma(v_rest, u, t_rest))
+    a, a_rest = fast_two_sum(s, t)
+    a_rest = a_rest + (s_rest + t_rest)
+    head, rest = _TWO_LOG2_E[size]
+    b, b_rest = two_product(k, a, k.const(head, x.dtype))
+    b_rest = k.fma(a, rest, k.fma(a_rest, head, b_rest))
+    y, y_rest = two_sum(k.convert(n, x.dtype), b)
+    return fast_two_sum(y, y_rest + b_rest)
+
+
+def power(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+    """x^y = 2^(y·log₂|x|) with the logarithm in two words, and C's rules for the special cases."""
+    form = layout(x)
+    a = absolute(k, x)
+    head, rest = _log2_exact(k, a)
+    limit = 2.0 ** (form.mantissa + 12)
+    w = k.select(y > limit, limit, k.select(y < -limit, -limit, y))
+    p, p_rest = two_product(k, w, head)
+    p_rest = k.fma(w, rest, p_rest)
+    high, low = float(form.bias + 3), -float(form.bias + form.mantissa + 3)
+    inside = k.logical_and(p < high, p > low)
+    p_rest = k.select(inside, p_rest, 0.0)
+    p = k.select(p > high, high, k.select(p < low, low, p))
+    n, integer = nearest_integer(k, p + form.magic)
+    f = (p - n) + p_rest
+    result = scale(k, k.fma(f, horner(k, f, c.EXP2), 1.0), integer)
+
+    half = y * 0.5
+    whole = k.math("floor", y).eq(y)
+    odd = k.logical_and(whole, k.math("floor", half).ne(half))
+    zero, infinite = a.eq(0.0), a.eq(float("inf"))
+    limit_value = k.select((y > 0.0) ^ zero, float("inf"), k.const(0.0, x.dtype))
+    result = k.select(k.logical_or(zero, infinite), limit_value, result)
+    result = k.select(k.logical_and(odd, is_negative(k, x)), copysign(k, result, x), result)
+    fractional = k.logical_and(k.logical_and(x < 0.0, ~whole), ~infinite)
+    result = k.select(fractional, float("nan"), result)
+    result = k.select(k.logical_or(k.isnan(x), k.isnan(y)), float("nan"), result)
+    return k.select(k.logical_or(x.eq(1.0), y.eq(0.0)), 1.0, result)

@@ -1,0 +1,57 @@
+"""Hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from ..scalar import Kernel, Scalar
+from . import coefficients as c
+from .exponential import exp_scaled, expm1, log1p
+from .floats import absolute, copysign, horner
+
+_LN2 = 0.6931471805599453
+
+
+def sinh(k: Kernel, x: Scalar) -> Scalar:
+    """sinh x = E - 1/(4E), E = e^|x| / 2; a polynomial below 1."""
+    a = absolute(k, x)
+    e = exp_scaled(k, a, -1)
+    z = x * x
+    small = k.fma(x * z, horner(k, z, c.SINH), x)
+    return k.select(a < 1.0, small, copysign(k, e - 0.25 / e, x))
+
+
+def cosh(k: Kernel, x: Scalar) -> Scalar:
+    """cosh x = E + 1/(4E), E = e^|x| / 2."""
+    e = exp_scaled(k, absolute(k, x), -1)
+    return e + 0.25 / e
+
+
+def tanh(k: Kernel, x: Scalar) -> Scalar:
+    """tanh x = m / (m + 2), m = e^(2|x|) - 1."""
+    a = absolute(k, x)
+    limit = 10.0 if x.dtype.size == 4 else 20.0
+    m = expm1(k, k.select(a > limit, limit, a) * 2.0)
+    return copysign(k, m / (m + 2.0), x)
+
+
+def arcsinh(k: Kernel, x: Scalar) -> Scalar:
+    """arcsinh x = log1p(a + a²/(1 + √(1 + a²))), a = |x|; log a + log 2 for huge a."""
+    a = absolute(k, x)
+    huge = a > 2.0**30 if x.dtype.size == 4 else a > 2.0**60
+    square = a * a
+    u = a + square / (k.math("sqrt", square + 1.0) + 1.0)
+    y = log1p(k, k.select(huge, a, u))
+    return copysign(k, k.select(huge, y + _LN2, y), x)
+
+
+def arccosh(k: Kernel, x: Scalar) -> Scalar:
+    """arccosh x = log1p(t + √(t·(t + 2))), t = x - 1; log x + log 2 for huge x."""
+    huge = x > 2.0**30 if x.dtype.size == 4 else x > 2.0**60
+    t = x - 1.0
+    y = log1p(k, k.select(huge, x, t + k.math("sqrt", t * (t + 2.0))))
+    return k.select(x < 1.0, float("nan"), k.select(huge, y + _LN2, y))
+
+
+def arctanh(k: Kernel, x: Scalar) -> Scalar:
+    """arctanh x = log1p(2a/(1 - a)) / 2, a = |x|."""
+    a = absolute(k, x)
+    return copysign(k, log1p(k, (a + a) / (1.0 - a)) * 0.5, x)

@@ -1,0 +1,41 @@
+"""The floating-point remainder."""
+
+from __future__ import annotations
+
+from ..scalar import INDEX, Kernel, Scalar
+from .floats import absolute, bits, copysign, layout, scale
+
+
+def _remainder_step(k: Kernel, a: Scalar, b: Scalar) -> Scalar:
+    """a mod b for 0 ≤ a < 2^mantissa · b, exactly: a quotient one too large is mended."""
+    r = k.fma(-k.math("trunc", a / b), b, a)
+    return k.select(r < 0.0, r + b, r)
+
+
+def floor_mod(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+    """x - y·⌊x/y⌋ as NumPy's remainder has it: the exact remainder, then the divisor's sign.
+
+    One division while the quotient is below 2^16 (2^32 in double precision); beyond, remainders
+    by y times powers of two come first, that many bits at a time. All steps are exact.
+    """
+    form = layout(x)
+    log_width = 4 if x.dtype.size == 4 else 5
+    a, b = absolute(k, x), absolute(k, y)
+    tiny = b < form.smallest_normal
+    lift = k.select(tiny, form.mantissa + 1, k.const(0, form.integer))
+    normal = k.select(tiny, b * 2.0 ** (form.mantissa + 1), b)
+    gap = (bits(k, a) >> form.mantissa) - (bits(k, normal) >> form.mantissa) + lift
+    valid = k.logical_and(k.logical_and(a < float("inf"), b < float("inf")), b > 0.0)
+    steps = k.select(k.logical_and(valid, gap > 0), gap, 0) >> log_width
+
+    def reduce(i: Scalar, r: Scalar) -> list[Scalar]:
+        left = steps - k.convert(i, form.integer)
+        return [_remainder_step(k, r, scale(k, normal, (left << log_width) - lift))]
+
+    zero = k.const(0, INDEX)
+    (r,) = k.for_(zero, k.convert(steps, INDEX), reduce, [a])
+    r = k.select(b.eq(float("inf")), r, _remainder_step(k, r, b))
+    r = k.select(k.logical_and(a < float("inf"), b > 0.0), r, float("nan"))
+    signed = copysign(k, r, x)
+    mended = k.select((x < 0.0) ^ (y < 0.0), signed + y, signed)
+    return k.select(k.isnan(y), y, k.select(r.eq(0.0), copysign(k, r, y), mended))

@@ -1,0 +1,305 @@
+"""Comparisons, logic on bools, bits of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dtypes
+from ..kinds import Comparison, Elementwise
+from ..op import NotDifferentiable, Operand
+
+_TRUTH = NotDifferentiable("the result is a truth value")
+_BITS = NotDifferentiable("the result is a pattern of bits")
+_BITS_OF = (dtypes.bool_, *dtypes.INTEGERS)
+_ORDERED = (dtypes.bool_, *dtypes.REAL)
+
+
+class Equal(Comparison, name="equal"):
+    """Whether equal: x = y. NaN equals nothing.
+
+    ``%0 = "smelt.equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    commutative = True
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.equal(x, y)
+
+    def lower(self, k, x, y):
+        return x.eq(y)
+
+
+class NotEqual(Comparison, name="not_equal"):
+    """Whether different: x ≠ y. NaN differs from everything, itself included.
+
+    ``%0 = "smelt.not_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    commutative = True
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.not_equal(x, y)
+
+    def lower(self, k, x, y):
+        return x.ne(y)
+
+
+class Less(Comparison, name="less"):
+    """Whether smaller: x < y. False where either is NaN.
+
+    ``%0 = "smelt.less"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _ORDERED
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.less(x, y)
+
+    def lower(self, k, x, y):
+        return x < y
+
+
+class LessEqual(Comparison, name="less_equal"):
+    """Whether not larger: x ≤ y. False where either is NaN.
+
+    ``%0 = "smelt.less_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _ORDERED
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.less_equal(x, y)
+
+    def lower(self, k, x, y):
+        return x <= y
+
+
+class Greater(Comparison, name="greater"):
+    """Whether larger: x > y. False where either is NaN.
+
+    ``%0 = "smelt.greater"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _ORDERED
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.greater(x, y)
+
+    def lower(self, k, x, y):
+        return x > y
+
+
+class GreaterEqual(Comparison, name="greater_equal"):
+    """Whether not smaller: x ≥ y. False where either is NaN.
+
+    ``%0 = "smelt.greater_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _ORDERED
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.greater_equal(x, y)
+
+    def lower(self, k, x, y):
+        return x >= y
+
+
+class LogicalAnd(Elementwise, name="logical_and"):
+    """Both: x ∧ y.
+
+    ``%0 = "smelt.logical_and"(%x, %y) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = (dtypes.bool_,)
+    commutative = True
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.logical_and(x, y)
+
+    def lower(self, k, x, y):
+        return x & y
+
+
+class LogicalOr(Elementwise, name="logical_or"):
+    """Either: x ∨ y.
+
+    ``%0 = "smelt.logical_or"(%x, %y) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = (dtypes.bool_,)
+    commutative = True
+    not_differentiable = _TRUTH
+
+    def reference(self, x, y):
+        return np.logical_or(x, y)
+
+    def lower(self, k, x, y):
+        return x | y
+
+
+class LogicalNot(Elementwise, name="logical_not"):
+    """The opposite: ¬x.
+
+    ``%0 = "smelt.logical_not"(%x) : (tensor<4xi1>) -> tensor<4xi1>``
+    """
+
+    x: Operand
+    accepts = (dtypes.bool_,)
+    not_differentiable = _TRUTH
+
+    def reference(self, x):
+        return np.logical_not(x)
+
+    def lower(self, k, x):
+        return ~x
+
+
+class BitwiseAnd(Elementwise, name="bitwise_and"):
+    """The bits set in both: x & y.
+
+    ``%0 = "smelt.bitwise_and"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _BITS_OF
+    commutative = True
+    not_differentiable = _BITS
+
+    def reference(self, x, y):
+        return np.bitwise_and(x, y)
+
+    def lower(self, k, x, y):
+        return x & y
+
+
+class BitwiseOr(Elementwise, name="bitwise_or"):
+    """The bits set in either: x | y.
+
+    ``%0 = "smelt.bitwise_or"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _BITS_OF
+    commutative = True
+    not_differentiable = _BITS
+
+    def reference(self, x, y):
+        return np.bitwise_or(x, y)
+
+    def lower(self, k, x, y):
+        return x | y
+
+
+class BitwiseXor(Elementwise, name="bitwise_xor"):
+    """The bits set in one only: x ^ y.
+
+    ``%0 = "smelt.bitwise_xor"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = _BITS_OF
+    commutative = True
+    not_differentiable = _BITS
+
+    def reference(self, x, y):
+        return np.bitwise_xor(x, y)
+
+    def lower(self, k, x, y):
+        return x ^ y
+
+
+class BitwiseInvert(Elementwise, name="bitwise_invert"):
+    """All bits flipped: ~x. For bool, logical not.
+
+    ``%0 = "smelt.bitwise_invert"(%x) : (tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    accepts = _BITS_OF
+    not_differentiable = _BITS
+
+    def reference(self, x):
+        return np.invert(x)
+
+    def lower(self, k, x):
+        return ~x
+
+
+class LeftShift(Elementwise, name="left_shift"):
+    """x · 2^y, wrapped. Where y is negative or not below the number of bits, 0.
+
+    ``%0 = "smelt.left_shift"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.INTEGERS
+    not_differentiable = _BITS
+
+    def reference(self, x, y):
+        inside = _shiftable(x, y)
+        return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
+
+    def lower(self, k, x, y):
+        inside = _inside(k, y)
+        return k.select(inside, x << k.select(inside, y, 0), 0)
+
+
+class RightShift(Elementwise, name="right_shift"):
+    """⌊x / 2^y⌋. Where y is negative or not below the number of bits, all bits are the sign.
+
+    ``%0 = "smelt.right_shift"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = dtypes.INTEGERS
+    not_differentiable = _BITS
+
+    def reference(self, x, y):
+        inside = _shiftable(x, y)
+        beyond = np.where(x < 0, np.array(-1).astype(x.dtype), np.array(0, x.dtype))
+        return np.where(inside, np.right_shift(x, np.where(inside, y, 0)), beyond).astype(x.dtype)
+
+    def lower(self, k, x, y):
+        inside = _inside(k, y)
+        if x.dtype.kind == "u":
+            return k.select(inside, x >> k.select(inside, y, 0), 0)
+        return x >> k.select(inside, y, x.dtype.bits - 1)
+
+
+def _shiftable(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where `y` is a shift that hardware defines for `x`."""
+    return (y >= 0) & (y < 8 * x.dtype.itemsize)
+
+
+def _inside(k, y):
+    """`_shiftable`, in a kernel: negative amounts are large as unsigned numbers."""
+    unsigned = dtypes.by_name("u" + y.dtype.name.removeprefix("u"))
+    return k.bitcast(y, unsigned) < y.dtype.bits

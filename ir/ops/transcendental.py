@@ -1,0 +1,600 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, powers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .. import dtypes, elementary
+from ..kinds import Elementwise
+from ..op import Operand
+
+_TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def in_float32(function: Callable[..., np.ndarray], *xs: np.ndarray) -> np.ndarray:
+    """`function` of arrays, in float32 where they are of half precision, rounded to their dtype."""
+    dtype = xs[0].dtype
+    if dtypes.of(dtype).is_float and dtype.itemsize == 2:
+        xs = tuple(x.astype(np.float32) for x in xs)
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*xs)).astype(dtype)
+
+
+class Exp(Elementwise, name="exp"):
+    """Exponential: eˣ.
+
+    ``%0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 12.0
+
+    def reference(self, x):
+        return in_float32(np.exp, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (t,), (y,) = tangents, results
+        return [t * y]
+
+    def lower(self, k, x):
+        return elementary.complex_exp(k, x) if x.dtype.kind == "c" else elementary.exp(k, x)
+
+
+class Expm1(Elementwise, name="expm1"):
+    """Exponential less one: eˣ - 1, accurate around 0.
+
+    ``%0 = "smelt.expm1"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 14.0
+
+    def reference(self, x):
+        return in_float32(np.expm1, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (t,), (y,) = tangents, results
+        return [t * (y + 1)]
+
+    def lower(self, k, x):
+        return elementary.complex_expm1(k, x) if x.dtype.kind == "c" else elementary.expm1(k, x)
+
+
+class Log(Elementwise, name="log"):
+    """Natural logarithm: log x; -∞ at 0, NaN below.
+
+    ``%0 = "smelt.log"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(np.log, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / x]
+
+    def lower(self, k, x):
+        return elementary.complex_log(k, x) if x.dtype.kind == "c" else elementary.log(k, x)
+
+
+class Log2(Elementwise, name="log2"):
+    """Logarithm to base 2: log₂ x.
+
+    ``%0 = "smelt.log2"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(np.log2, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / (x * math.log(2))]
+
+    def lower(self, k, x):
+        return elementary.complex_log2(k, x) if x.dtype.kind == "c" else elementary.log2(k, x)
+
+
+class Log10(Elementwise, name="log10"):
+    """Logarithm to base 10: log₁₀ x.
+
+    ``%0 = "smelt.log10"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(np.log10, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / (x * math.log(10))]
+
+    def lower(self, k, x):
+        return elementary.complex_log10(k, x) if x.dtype.kind == "c" else elementary.log10(k, x)
+
+
+class Log1p(Elementwise, name="log1p"):
+    """Logarithm of one more: log(1 + x), accurate around 0.
+
+    ``%0 = "smelt.log1p"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 18.0
+
+    def reference(self, x):
+        return in_float32(np.log1p, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / (x + 1)]
+
+    def lower(self, k, x):
+        return elementary.complex_log1p(k, x) if x.dtype.kind == "c" else elementary.log1p(k, x)
+
+
+class Sin(Elementwise, name="sin"):
+    """Sine: sin x.
+
+    ``%0 = "smelt.sin"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 40.0
+
+    def reference(self, x):
+        return in_float32(np.sin, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t * b.cos(x)]
+
+    def lower(self, k, x):
+        return elementary.complex_sin(k, x) if x.dtype.kind == "c" else elementary.sin(k, x)
+
+
+class Cos(Elementwise, name="cos"):
+    """Cosine: cos x.
+
+    ``%0 = "smelt.cos"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 40.0
+
+    def reference(self, x):
+        return in_float32(np.cos, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [-(t * b.sin(x))]
+
+    def lower(self, k, x):
+        return elementary.complex_cos(k, x) if x.dtype.kind == "c" else elementary.cos(k, x)
+
+
+class Tan(Elementwise, name="tan"):
+    """Tangent: tan x.
+
+    ``%0 = "smelt.tan"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 44.0
+
+    def reference(self, x):
+        return in_float32(np.tan, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (t,), (y,) = tangents, results
+        return [t * (y * y + 1)]
+
+    def lower(self, k, x):
+        return elementary.complex_tan(k, x) if x.dtype.kind == "c" else elementary.tan(k, x)
+
+
+class Arcsin(Elementwise, name="arcsin"):
+    """Inverse sine, in [-π/2, π/2]; NaN where |x| > 1.
+
+    ``%0 = "smelt.arcsin"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(np.arcsin, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / b.sqrt((1 - x) * (1 + x))]
+
+    def lower(self, k, x):
+        return elementary.complex_arcsin(k, x) if x.dtype.kind == "c" else elementary.arcsin(k, x)
+
+
+class Arccos(Elementwise, name="arccos"):
+    """Inverse cosine, in [0, π]; NaN where |x| > 1.
+
+    ``%0 = "smelt.arccos"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(np.arccos, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [-(t / b.sqrt((1 - x) * (1 + x)))]
+
+    def lower(self, k, x):
+        return elementary.complex_arccos(k, x) if x.dtype.kind == "c" else elementary.arccos(k, x)
+
+
+class Arctan(Elementwise, name="arctan"):
+    """Inverse tangent, in [-π/2, π/2].
+
+    ``%0 = "smelt.arctan"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(np.arctan, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / (x * x + 1)]
+
+    def lower(self, k, x):
+        return elementary.complex_arctan(k, x) if x.dtype.kind == "c" else elementary.arctan(k, x)
+
+
+class Sinh(Elementwise, name="sinh"):
+    """Hyperbolic sine: (eˣ - e⁻ˣ) / 2.
+
+    ``%0 = "smelt.sinh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 22.0
+
+    def reference(self, x):
+        return in_float32(np.sinh, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t * b.cosh(x)]
+
+    def lower(self, k, x):
+        return elementary.complex_sinh(k, x) if x.dtype.kind == "c" else elementary.sinh(k, x)
+
+
+class Cosh(Elementwise, name="cosh"):
+    """Hyperbolic cosine: (eˣ + e⁻ˣ) / 2.
+
+    ``%0 = "smelt.cosh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 18.0
+
+    def reference(self, x):
+        return in_float32(np.cosh, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t * b.sinh(x)]
+
+    def lower(self, k, x):
+        return elementary.complex_cosh(k, x) if x.dtype.kind == "c" else elementary.cosh(k, x)
+
+
+class Tanh(Elementwise, name="tanh"):
+    """Hyperbolic tangent: (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ).
+
+    ``%0 = "smelt.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 20.0
+
+    def reference(self, x):
+        return in_float32(np.tanh, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (t,), (y,) = tangents, results
+        return [t * (1 - y * y)]
+
+    def lower(self, k, x):
+        return elementary.complex_tanh(k, x) if x.dtype.kind == "c" else elementary.tanh(k, x)
+
+
+class Arcsinh(Elementwise, name="arcsinh"):
+    """Inverse hyperbolic sine: log(x + √(x² + 1)).
+
+    ``%0 = "smelt.arcsinh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 28.0
+
+    def reference(self, x):
+        return in_float32(np.arcsinh, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / b.sqrt(x * x + 1)]
+
+    def lower(self, k, x):
+        return elementary.complex_arcsinh(k, x) if x.dtype.kind == "c" else elementary.arcsinh(k, x)
+
+
+class Arccosh(Elementwise, name="arccosh"):
+    """Inverse hyperbolic cosine: log(x + √(x² - 1)); NaN below 1.
+
+    ``%0 = "smelt.arccosh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 28.0
+
+    def reference(self, x):
+        return in_float32(np.arccosh, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / (b.sqrt(x - 1) * b.sqrt(x + 1))]
+
+    def lower(self, k, x):
+        return elementary.complex_arccosh(k, x) if x.dtype.kind == "c" else elementary.arccosh(k, x)
+
+
+class Arctanh(Elementwise, name="arctanh"):
+    """Inverse hyperbolic tangent: log((1 + x)/(1 - x)) / 2; NaN where |x| > 1.
+
+    ``%0 = "smelt.arctanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.INEXACT
+    flops = 24.0
+
+    def reference(self, x):
+        return in_float32(np.arctanh, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t / ((1 - x) * (1 + x))]
+
+    def lower(self, k, x):
+        return elementary.complex_arctanh(k, x) if x.dtype.kind == "c" else elementary.arctanh(k, x)
+
+
+class Erf(Elementwise, name="erf"):
+    """Error function: 2/√π · ∫₀ˣ exp(-t²) dt.
+
+    ``%0 = "smelt.erf"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 24.0
+
+    def reference(self, x):
+        return in_float32(erf_array, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        return [t * b.exp(-(x * x)) * _TWO_OVER_SQRT_PI]
+
+    def lower(self, k, x):
+        return elementary.erf(k, x)
+
+
+class Erfinv(Elementwise, name="erfinv"):
+    """Inverse of the error function; NaN where |x| > 1.
+
+    ``%0 = "smelt.erfinv"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 40.0
+
+    def reference(self, x):
+        return in_float32(erfinv_array, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (t,), (y,) = tangents, results
+        return [t * b.exp(y * y) * (1 / _TWO_OVER_SQRT_PI)]
+
+    def lower(self, k, x):
+        return elementary.erfinv(k, x)
+
+
+class Sigmoid(Elementwise, name="sigmoid"):
+    """Logistic function: 1 / (1 + e⁻ˣ).
+
+    ``%0 = "smelt.sigmoid"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 16.0
+
+    def reference(self, x):
+        return in_float32(sigmoid_array, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (t,), (y,) = tangents, results
+        return [t * y * (1 - y)]
+
+    def lower(self, k, x):
+        return elementary.sigmoid(k, x)
+
+
+class Arctan2(Elementwise, name="arctan2"):
+    """The angle of the point (x, y), in [-π, π]: arg(x + iy). The first operand is y.
+
+    ``%0 = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    y: Operand
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 24.0
+
+    def reference(self, y, x):
+        return in_float32(np.arctan2, y, x)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (y, x), (ty, tx) = primals, tangents
+        square = x * x + y * y
+        dy = None if ty is None else ty * (x / square)
+        dx = None if tx is None else -(tx * (y / square))
+        return [b.add_any(dy, dx)]
+
+    def lower(self, k, y, x):
+        return elementary.arctan2(k, y, x)
+
+
+class Power(Elementwise, name="power"):
+    """x raised to y: xʸ. Negative powers of integers are 0, but of 1 and -1; 0⁰ is 1.
+
+    At x = 0 the derivative with respect to y is taken to be 0.
+
+    ``%0 = "smelt.power"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    flops = 50.0
+
+    def reference(self, x, y):
+        if x.dtype.kind in "iu":
+            return integer_power_array(x, y)
+        return in_float32(power_array, x, y)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x, y), (tx, ty), (z,) = primals, tangents, results
+        dx = dy = None
+        zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
+        if tx is not None:
+            constant = b.equal(y, zero)
+            slope = y * b.power(x, b.select(constant, one, y) - 1)
+            dx = tx * b.select(constant, zero, slope)
+        if ty is not None:
+            origin = b.equal(x, zero)
+            dy = ty * b.select(origin, zero, z * b.log(b.select(origin, one, x)))
+        return [b.add_any(dx, dy)]
+
+    def lower(self, k, x, y):
+        if x.dtype.kind == "c":
+            return elementary.complex_power(k, x, y)
+        return elementary.power(k, x, y) if x.dtype.kind == "f" else _integer_power(k, x, y)
+
+
+def _integer_power(k, x, y):
+    """x^y modulo 2^bits by repeated squaring, one step a bit of y."""
+    signed = x.dtype.kind == "i"
+    result, square = k.const(1, x.dtype), x
+    for bit in range(x.dtype.bits - signed):
+        result = k.select((y & (1 << bit)).ne(0), result * square, result)
+        square = square * square
+    if not signed:
+        return result
+    odd = (y & 1).ne(0)
+    inverse = k.select(x.eq(1), 1, k.select(x.eq(-1), k.select(odd, -1, k.const(1, x.dtype)), 0))
+    return k.select(y < 0, inverse, result)
+
+
+def integer_power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`smelt.power` on integer arrays."""
+    negative = y < 0
+    with np.errstate(all="ignore"):
+        result = np.power(x, np.where(negative, 0, y).astype(y.dtype))
+    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(y & 1, -1, 1), 0)) if x.dtype.kind == "i" else 0
+    return np.where(negative, inverse, result).astype(x.dtype)
+
+
+def power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`smelt.power` on floating or complex arrays."""
+    result = np.power(x, y)
+    return np.where(y == 0, np.ones_like(result), result) if x.dtype.kind == "c" else result
+
+
+def sigmoid_array(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + e⁻ˣ) without overflow."""
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
+
+
+def erf_array(x: np.ndarray) -> np.ndarray:
+    """erf by SciPy where it is installed, else by the C library's, one at a time."""
+    try:
+        from scipy.special import erf
+    except ImportError:
+        return _one_by_one(math.erf, x)
+    return erf(x)
+
+
+def erfinv_array(x: np.ndarray) -> np.ndarray:
+    """The inverse of erf by SciPy where it is installed, else by Newton's method."""
+    try:
+        from scipy.special import erfinv
+    except ImportError:
+        return _one_by_one(_erfinv, x)
+    return erfinv(x)
+
+
+def _one_by_one(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+    return np.array([function(v) for v in x.ravel().tolist()], x.dtype).reshape(x.shape)
+
+
+def _erfinv(x: float) -> float:
+    """Newton's method on log erfc, which is nearly quadratic, from Winitzki's approximation."""
+    if not abs(x) < 1:
+        return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    if abs(x) < 1e-9:
+        return x / _TWO_OVER_SQRT_PI
+    log, a = math.log1p(-x * x), 0.147
+    half = 2 / (math.pi * a) + log / 2
+    y, rest = math.sqrt(math.sqrt(half * half - log / a) - half), 1 - abs(x)
+    for _ in range(8):
+        slope = _TWO_OVER_SQRT_PI * math.exp(-y * y)
+        if abs(x) < 0.5:
+            y -= (math.erf(y) - abs(x)) / slope
+        else:
+            y += math.log(math.erfc(y) / rest) * math.erfc(y) / slope
+    return math.copysign(y, x)

@@ -1,0 +1,459 @@
+"""Patterns on elementwise ops: constants, identities of arithmetic, conversions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.attributes import LITERAL_DTYPES
+from smelt.ir.builder import Value
+from smelt.ir.dtypes import DType
+from smelt.ir.interpreter import run_op
+
+from .patterns import (
+    PatternBuilder,
+    Site,
+    array_of,
+    is_negative_zero,
+    is_number,
+    is_zero,
+    made_by,
+    pattern,
+    python_scalar,
+    scalar_of,
+)
+
+#: Results with more elements than this are not computed ahead.
+MAX_FOLDED = 1024
+
+#: Movement ops whose result repeats or numbers elements: shorter as an op than as a literal.
+_STAYS_SYMBOLIC = ("broadcast", "iota")
+
+
+# Constants
+
+
+@pattern(kind="elementwise")
+def fold_constants(b: PatternBuilder, at: Site) -> Value | None:
+    """f(c, d) → f(c, d) computed now, where all operands are filled with one number each."""
+    arrays = []
+    for x in at.operands:
+        owner = x.owner
+        if owner is None or owner.op.name not in ("constant", "broadcast"):
+            return None
+        array = array_of(x)
+        if array is None:
+            return None
+        arrays.append(array)
+    if not arrays or not at.op.pure:
+        return None
+    with np.errstate(all="ignore"):
+        (result,) = run_op(at.op, arrays, at.attrs)
+    return b.splat(python_scalar(np.asarray(result)), at.aval)
+
+
+@pattern(kind="elementwise")
+@pattern(kind="reduction")
+@pattern(kind="movement")
+@pattern(kind="arg_reduction")
+def fold_literals(b: PatternBuilder, at: Site) -> Value | None:
+    """f(literal, c) → literal, where the result is small."""
+    if not any(made_by(x, "literal") for x in at.operands):
+        return None
+    if at.aval.size > MAX_FOLDED or at.aval.dtype not in LITERAL_DTYPES:
+        return None
+    if at.op.name in _STAYS_SYMBOLIC or not at.op.pure or len(at.avals) != 1:
+        return None
+    arrays = []
+    for x in at.operands:
+        array = array_of(x)
+        if array is None:
+            return None
+        arrays.append(np.broadcast_to(array, x.shape))
+    with np.errstate(all="ignore"):
+        (result,) = run_op(at.op, arrays, at.attrs)
+    return b.literal(np.ascontiguousarray(result).reshape(at.shape))
+
+
+@pattern("literal")
+def literal_of_one_number(b: PatternBuilder, at: Site) -> Value | None:
+    """literal [c, c, c] → broadcast(c)."""
+    array = at.attrs["value"]
+    if array.size == 0:
+        return b.splat(0, at.aval)
+    flat = array.reshape(-1)
+    if array.size > 1 and flat[:-1].tobytes() != flat[1:].tobytes():
+        return None
+    return b.splat(python_scalar(flat[0]), at.aval)
+
+
+@pattern("iota")
+def iota_of_one_element(b: PatternBuilder, at: Site) -> Value | None:
+    """iota along an axis of size one → 0."""
+    return b.splat(0, at.aval) if at.shape[at.attrs["axis"]] <= 1 else None
+
+
+@pattern(kind="elementwise")
+def constant_on_the_right(b: PatternBuilder, at: Site) -> Value | None:
+    """c ∘ x → x ∘ c, where ∘ commutes: other patterns need to look for constants only there."""
+    if not at.op.commutative:
+        return None
+    x, y = at.operands
+    if scalar_of(x) is None or scalar_of(y) is not None:
+        return None
+    return b.emit(at.op, (y, x), at.attrs)[0]
+
+
+@pattern(kind="elementwise")
+def elementwise_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """f(broadcast(x), broadcast(y)) → broadcast(f(x, y)), where f then has fewer elements."""
+    sources = []
+    for x in at.operands:
+        owner = x.owner
+        if owner is None or owner.op.name != "broadcast":
+            return None
+        sources.append(owner.operands[0])
+    if not sources:
+        return None
+    common = np.broadcast_shapes(*(x.shape for x in sources))
+    if math.prod(common) >= at.aval.size:
+        return None
+    (small,) = b.emit(at.op, [b.broadcast_to(x, common) for x in sources], at.attrs)
+    return b.broadcast_to(small, at.shape)
+
+
+# Sums
+
+
+@pattern("add")
+def add_zero(b: PatternBuilder, at: Site) -> Value | None:
+    """x + 0 → x for integers and bools; x + (-0) → x for floats (x + 0 turns -0 into 0)."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    if c is None or c != 0 or x.dtype.is_complex:
+        return None
+    return x if not x.dtype.is_float or is_negative_zero(c) else None
+
+
+@pattern("add")
+def add_of_neg(b: PatternBuilder, at: Site) -> Value | None:
+    """x + (-y) → x - y, and (-x) + y → y - x."""
+    x, y = at.operands
+    if negated := made_by(y, "neg"):
+        return x - negated.operands[0]
+    if negated := made_by(x, "neg"):
+        return y - negated.operands[0]
+    return None
+
+
+@pattern("add", "mul")
+def reassociate_integers(b: PatternBuilder, at: Site) -> Value | None:
+    """(x ∘ c) ∘ d → x ∘ (c ∘ d) for integers, which wrap."""
+    x, d = at.operands
+    inner = made_by(x, at.op.name)
+    if inner is None or not x.dtype.is_integer or scalar_of(d) is None:
+        return None
+    if scalar_of(inner.operands[1]) is None:
+        return None
+    (folded,) = b.emit(at.op, (inner.operands[1], d), at.attrs)
+    return b.emit(at.op, (inner.operands[0], folded), at.attrs)[0]
+
+
+@pattern("sub")
+def sub_zero(b: PatternBuilder, at: Site) -> Value | None:
+    """x - 0 → x."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    return x if c is not None and is_zero(c) and not x.dtype.is_complex else None
+
+
+@pattern("sub")
+def zero_sub(b: PatternBuilder, at: Site) -> Value | None:
+    """0 - x → -x for integers; (-0) - x → -x for floats."""
+    c, x = scalar_of(at.operands[0]), at.operands[1]
+    if c is None or c != 0 or x.dtype.is_complex:
+        return None
+    return -x if x.dtype.is_integer or is_negative_zero(c) else None
+
+
+@pattern("sub")
+def sub_of_neg(b: PatternBuilder, at: Site) -> Value | None:
+    """x - (-y) → x + y."""
+    x, y = at.operands
+    negated = made_by(y, "neg")
+    return x + negated.operands[0] if negated else None
+
+
+@pattern("sub")
+def sub_of_itself(b: PatternBuilder, at: Site) -> Value | None:
+    """x - x → 0 for integers (a float may be NaN or infinite)."""
+    x, y = at.operands
+    return b.splat(0, at.aval) if x is y and x.dtype.is_integer else None
+
+
+# Products
+
+
+@pattern("mul")
+def mul_one(b: PatternBuilder, at: Site) -> Value | None:
+    """x · 1 → x."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    return x if is_number(c, 1) and not x.dtype.is_complex else None
+
+
+@pattern("mul")
+def mul_minus_one(b: PatternBuilder, at: Site) -> Value | None:
+    """x · (-1) → -x."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    return -x if is_number(c, -1) and (x.dtype.is_float or x.dtype.is_integer) else None
+
+
+@pattern("mul")
+def mul_zero(b: PatternBuilder, at: Site) -> Value | None:
+    """x · 0 → 0 for integers and bools (a float may be NaN, infinite or negative)."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    return at.operands[1] if c is not None and c == 0 and not x.dtype.is_inexact else None
+
+
+@pattern("mul")
+def mul_of_negs(b: PatternBuilder, at: Site) -> Value | None:
+    """(-x) · (-y) → x · y, and (-x) · c → x · (-c)."""
+    x, y = at.operands
+    left = made_by(x, "neg")
+    if left is None or x.dtype.is_complex:
+        return None
+    if right := made_by(y, "neg"):
+        return left.operands[0] * right.operands[0]
+    return left.operands[0] * -y if scalar_of(y) is not None else None
+
+
+@pattern("div")
+def div_one(b: PatternBuilder, at: Site) -> Value | None:
+    """x / 1 → x."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    return x if is_number(c, 1) and not x.dtype.is_complex else None
+
+
+@pattern("div")
+def div_by_power_of_two(b: PatternBuilder, at: Site) -> Value | None:
+    """x / 2ⁿ → x · 2⁻ⁿ, which rounds the same."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    if c is None or not x.dtype.is_float or not _is_power_of_two(c, x.dtype):
+        return None
+    return x * (1 / float(c))
+
+
+def _is_power_of_two(c: float, dtype: DType) -> bool:
+    """Whether c is ±2ⁿ, and both it and its reciprocal are normal numbers of the dtype."""
+    if not math.isfinite(c) or c == 0:
+        return False
+    mantissa, exponent = math.frexp(abs(float(c)))
+    low = {2: -14, 4: -126, 8: -1022}[dtype.size] if dtype is not dtypes.bfloat16 else -126
+    return mantissa == 0.5 and low < exponent - 1 < -low
+
+
+# Signs
+
+
+@pattern("neg")
+def neg_of_neg(b: PatternBuilder, at: Site) -> Value | None:
+    """-(-x) → x."""
+    inner = made_by(at.operands[0], "neg")
+    return inner.operands[0] if inner else None
+
+
+@pattern("neg")
+def neg_of_scaled(b: PatternBuilder, at: Site) -> Value | None:
+    """-(x · c) → x · (-c), and -(x / c) → x / (-c)."""
+    x = at.operands[0]
+    owner = x.owner
+    if owner is None or owner.op.name not in ("mul", "div") or x.dtype.is_complex:
+        return None
+    if scalar_of(owner.operands[1]) is None:
+        return None
+    return b.emit(owner.op, (owner.operands[0], -owner.operands[1]), owner.attrs)[0]
+
+
+@pattern("abs")
+def abs_of_sign_change(b: PatternBuilder, at: Site) -> Value | None:
+    """|-x| → |x|, and ||x|| → |x|."""
+    owner = at.operands[0].owner
+    if owner is None or at.operands[0].dtype.is_integer:
+        return None
+    if owner.op.name == "neg":
+        return b.emit(at.op, owner.operands, at.attrs)[0]
+    return at.operands[0] if owner.op.name == "abs" else None
+
+
+# Extrema and selection
+
+
+@pattern("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
+def same_operands(b: PatternBuilder, at: Site) -> Value | None:
+    """max(x, x) → x, and likewise for min, and, or."""
+    x, y = at.operands
+    return x if x is y and x.aval == at.aval else None
+
+
+@pattern("select")
+def select_constant(b: PatternBuilder, at: Site) -> Value | None:
+    """select(true, x, y) → x; select(false, x, y) → y."""
+    condition, x, y = at.operands
+    c = scalar_of(condition)
+    return None if c is None else (x if c else y)
+
+
+@pattern("select")
+def select_equal(b: PatternBuilder, at: Site) -> Value | None:
+    """select(c, x, x) → x, also where both are filled with the same number."""
+    _, x, y = at.operands
+    if x is y:
+        return x
+    p, q = scalar_of(x), scalar_of(y)
+    return x if p is not None and q is not None and repr(p) == repr(q) else None
+
+
+@pattern("select")
+def select_of_not(b: PatternBuilder, at: Site) -> Value | None:
+    """select(!c, x, y) → select(c, y, x)."""
+    condition, x, y = at.operands
+    inverted = made_by(condition, "logical_not")
+    return b.emit(at.op, (inverted.operands[0], y, x), {})[0] if inverted else None
+
+
+@pattern("select")
+def select_of_bools(b: PatternBuilder, at: Site) -> Value | None:
+    """select(c, true, false) → c."""
+    condition, x, y = at.operands
+    return condition if scalar_of(x) is True and scalar_of(y) is False else None
+
+
+@pattern("logical_not")
+def not_of_not(b: PatternBuilder, at: Site) -> Value | None:
+    """!!c → c; !(x = y) → x ≠ y; !(x ≠ y) → x = y."""
+    owner = at.operands[0].owner
+    if owner is None:
+        return None
+    if owner.op.name == "logical_not":
+        return owner.operands[0] if owner.operands[0].aval == at.aval else None
+    opposite = {"equal": "not_equal", "not_equal": "equal"}.get(owner.op.name)
+    return getattr(b, opposite)(*owner.operands) if opposite else None
+
+
+@pattern("logical_and", "logical_or")
+def logical_with_constant(b: PatternBuilder, at: Site) -> Value | None:
+    """c and true → c; c and false → false; c or false → c; c or true → true."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    if c is None or x.dtype is not dtypes.bool_:
+        return None
+    neutral = at.op.name == "logical_and"
+    return x if bool(c) is neutral else at.operands[1]
+
+
+# Powers
+
+
+@pattern("integer_power")
+def integer_power_small(b: PatternBuilder, at: Site) -> Value | None:
+    """x⁰ → 1; x¹ → x; x² → x · x; x⁻¹ → 1 / x."""
+    x, n = at.operands[0], at.attrs["exponent"]
+    if n == 0:
+        return b.splat(1, at.aval)
+    if n == 1:
+        return x
+    if n == 2:
+        return x * x
+    return 1 / x if n == -1 and x.dtype.is_float else None
+
+
+@pattern("power")
+def power_of_constant_exponent(b: PatternBuilder, at: Site) -> Value | None:
+    """xⁿ for n = -1, 0, 1, 2, 3 → integer_power; any n ≥ 0 for integers.
+
+    x^0.5 stays: unlike √x it is +0 at -0 and infinite at -∞.
+    """
+    x, n = at.operands[0], scalar_of(at.operands[1])
+    if n is None or isinstance(n, complex) or x.dtype.is_complex or n != n or n in (math.inf, -math.inf):
+        return None
+    if n != int(n) or (n < 0 if x.dtype.is_integer else n not in (-1, 0, 1, 2, 3)):
+        return None
+    return b.integer_power(x, exponent=int(n))
+
+
+# Conversions
+
+
+@pattern("convert")
+def convert_to_same(b: PatternBuilder, at: Site) -> Value | None:
+    """convert(x) to the dtype of x → x."""
+    x = at.operands[0]
+    return x if at.attrs["dtype"] is x.dtype else None
+
+
+@pattern("convert")
+def convert_of_widening(b: PatternBuilder, at: Site) -> Value | None:
+    """convert(convert(x)) → convert(x), where the inner conversion loses nothing."""
+    inner = made_by(at.operands[0], "convert")
+    if inner is None:
+        return None
+    x, middle, target = inner.operands[0], at.operands[0].dtype, at.attrs["dtype"]
+    if not is_lossless(x.dtype, middle):
+        return None
+    # An integer out of range wraps, a float saturates: a detour through floats shows there.
+    if x.dtype.is_integer and not middle.is_integer and target.is_integer:
+        if not is_lossless(x.dtype, target):
+            return None
+    return b.convert_to(x, target)
+
+
+_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "complex64": 24}
+_EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "complex64": 8}
+
+
+def is_lossless(a: DType, b: DType) -> bool:
+    """Whether each value of dtype a has the same value in dtype b."""
+    if a is b or a is dtypes.bool_:
+        return True
+    if b is dtypes.bool_ or (a.is_inexact and not b.is_inexact) or (a.is_complex and not b.is_complex):
+        return False
+    if a.is_integer and b.is_integer:
+        if a.kind == b.kind:
+            return a.size <= b.size
+        return a.kind == "u" and a.size < b.size
+    if a.is_integer:
+        digits = a.bits - (a.kind == "i")
+        # Half precision has too few exponents for the widest integers that its digits could hold.
+        return digits <= _MANTISSA[b.name]
+    return _MANTISSA[a.name] <= _MANTISSA[b.name] and _EXPONENT[a.name] <= _EXPONENT[b.name]
+
+
+@pattern("bitcast")
+def bitcast_of_bitcast(b: PatternBuilder, at: Site) -> Value | None:
+    """bitcast(bitcast(x)) → bitcast(x); bitcast to the dtype of x → x."""
+    x = at.operands[0]
+    if at.attrs["dtype"] is x.dtype:
+        return x
+    inner = made_by(x, "bitcast")
+    return b.emit(at.op, inner.operands, at.attrs)[0] if inner else None
+
+
+@pattern("real", "imag")
+def part_of_complex(b: PatternBuilder, at: Site) -> Value | None:
+    """real(complex(x, y)) → x; imag(complex(x, y)) → y."""
+    made = made_by(at.operands[0], "complex")
+    return made.operands[at.op.name == "imag"] if made else None
+
+
+@pattern("complex")
+def complex_of_parts(b: PatternBuilder, at: Site) -> Value | None:
+    """complex(real(z), imag(z)) → z."""
+    real, imag = (made_by(x, name) for x, name in zip(at.operands, ("real", "imag")))
+    if real is None or imag is None or real.operands[0] is not imag.operands[0]:
+        return None
+    return real.operands[0]
+
+
+@pattern("stop_gradient")
+def stop_gradient_at_the_end(b: PatternBuilder, at: Site) -> Value | None:
+    """stop_gradient(x) → x, once no derivative can be taken any more."""
+    return None if b.keep_gradients else at.operands[0]

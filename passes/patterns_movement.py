@@ -1,0 +1,331 @@
+"""Patterns on ops that move elements: reshapes, transposes, broadcasts, slices, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.ir.builder import OpView, Value
+
+from .patterns import (
+    PatternBuilder,
+    Site,
+    adds_unit_axes,
+    aligned,
+    made_by,
+    pattern,
+    same_number,
+    scalar_of,
+)
+
+
+def _stretched(view: OpView) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """Of a broadcast: its operand's shape with leading ones, and which axes it repeats."""
+    shape = view.results[0].shape
+    source = aligned(view.operands[0].shape, len(shape))
+    return source, tuple(s != d for s, d in zip(source, shape))
+
+
+# Movement of one number repeated
+
+
+@pattern("reshape", "transpose", "slice", "reverse")
+def movement_of_one_number(b: PatternBuilder, at: Site) -> Value | None:
+    """reshape(broadcast(scalar)) → broadcast(scalar), and likewise for transposes, slices, reverses."""
+    x = at.operands[0]
+    if x.ndim == 0:
+        return b.broadcast_to(x, at.shape)
+    spread = made_by(x, "broadcast")
+    if spread is None or spread.operands[0].ndim:
+        return None
+    return b.broadcast_to(spread.operands[0], at.shape)
+
+
+# Reshape
+
+
+@pattern("reshape")
+def reshape_to_same(b: PatternBuilder, at: Site) -> Value | None:
+    """reshape(x) to the shape of x → x."""
+    return at.operands[0] if at.operands[0].shape == at.shape else None
+
+
+@pattern("reshape")
+def reshape_of_reshape(b: PatternBuilder, at: Site) -> Value | None:
+    """reshape(reshape(x)) → reshape(x)."""
+    inner = made_by(at.operands[0], "reshape")
+    return b.reshape_to(inner.operands[0], at.shape) if inner else None
+
+
+@pattern("reshape")
+def reshape_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """reshape(broadcast(x)) → broadcast(reshape(x)), where the reshape only moves axes of size one."""
+    spread = made_by(at.operands[0], "broadcast")
+    if spread is None or not adds_unit_axes(at.operands[0].shape, at.shape):
+        return None
+    source, _ = _stretched(spread)
+    kept = iter([s for s, d in zip(source, at.operands[0].shape) if d != 1])
+    before = tuple(1 if d == 1 else next(kept) for d in at.shape)
+    return b.broadcast_to(b.reshape_to(spread.operands[0], before), at.shape)
+
+
+# Transpose
+
+
+@pattern("transpose")
+def transpose_by_identity(b: PatternBuilder, at: Site) -> Value | None:
+    """transpose(x) with the axes in order → x."""
+    permutation = at.attrs["permutation"]
+    return at.operands[0] if permutation == tuple(range(len(permutation))) else None
+
+
+@pattern("transpose")
+def transpose_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
+    """transpose(transpose(x, p), q) → transpose(x, p∘q)."""
+    inner = made_by(at.operands[0], "transpose")
+    if inner is None:
+        return None
+    first = inner.attrs["permutation"]
+    both = tuple(first[q] for q in at.attrs["permutation"])
+    return b.emit(at.op, inner.operands, {"permutation": both})[0]
+
+
+@pattern("transpose")
+def transpose_of_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
+    """transpose(x) that moves only axes of size one → reshape(x)."""
+    x = at.operands[0]
+    moved = [p for p in at.attrs["permutation"] if x.shape[p] != 1]
+    return b.reshape_to(x, at.shape) if moved == sorted(moved) else None
+
+
+@pattern("transpose")
+def transpose_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """transpose(broadcast(x)) → broadcast(transpose(x))."""
+    spread = made_by(at.operands[0], "broadcast")
+    if spread is None:
+        return None
+    source, stretched = _stretched(spread)
+    if not any(stretched):
+        return None
+    x = b.reshape_to(spread.operands[0], source)
+    return b.broadcast_to(b.transpose(x, permutation=at.attrs["permutation"]), at.shape)
+
+
+# Broadcast
+
+
+@pattern("broadcast")
+def broadcast_to_same(b: PatternBuilder, at: Site) -> Value | None:
+    """broadcast(x) to the shape of x → x."""
+    return at.operands[0] if at.operands[0].shape == at.shape else None
+
+
+@pattern("broadcast")
+def broadcast_of_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """broadcast(broadcast(x)) → broadcast(x)."""
+    inner = made_by(at.operands[0], "broadcast")
+    return b.broadcast_to(inner.operands[0], at.shape) if inner else None
+
+
+@pattern("broadcast")
+def broadcast_of_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
+    """broadcast(reshape(x)) → broadcast(x), where the reshape only adds leading axes of size one."""
+    inner = made_by(at.operands[0], "reshape")
+    if inner is None:
+        return None
+    x, between = inner.operands[0], at.operands[0].shape
+    return b.broadcast_to(x, at.shape) if _only_leads(x.shape, between) else None
+
+
+@pattern("broadcast")
+def broadcast_that_repeats_nothing(b: PatternBuilder, at: Site) -> Value | None:
+    """broadcast(x) that only adds leading axes of size one → reshape(x)."""
+    x = at.operands[0]
+    return b.reshape_to(x, at.shape) if x.ndim and _only_leads(x.shape, at.shape) else None
+
+
+def _only_leads(before: Sequence[int], after: Sequence[int]) -> bool:
+    return len(after) >= len(before) and tuple(after) == aligned(before, len(after))
+
+
+# Slice
+
+
+@pattern("slice")
+def slice_of_everything(b: PatternBuilder, at: Site) -> Value | None:
+    """slice(x) of all elements → x."""
+    return at.operands[0] if at.operands[0].shape == at.shape else None
+
+
+@pattern("slice")
+def slice_of_slice(b: PatternBuilder, at: Site) -> Value | None:
+    """slice(slice(x)) → slice(x)."""
+    inner = made_by(at.operands[0], "slice")
+    if inner is None:
+        return None
+    start, stop, stride = [], [], []
+    for i, count in enumerate(at.shape):
+        first, step = inner.attrs["start"][i], inner.attrs["stride"][i]
+        begin, both = first + at.attrs["start"][i] * step, step * at.attrs["stride"][i]
+        end = begin + (count - 1) * both + 1 if count else begin
+        if begin > inner.operands[0].shape[i]:  # an empty slice past the end
+            begin = end = 0
+        start.append(begin)
+        stop.append(end)
+        stride.append(both)
+    attrs = {"start": tuple(start), "stop": tuple(stop), "stride": tuple(stride)}
+    return b.emit(at.op, inner.operands, attrs)[0]
+
+
+@pattern("slice")
+def slice_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """slice(broadcast(x)) → broadcast(slice(x))."""
+    spread = made_by(at.operands[0], "broadcast")
+    if spread is None:
+        return None
+    source, stretched = _stretched(spread)
+    if not any(stretched) or 0 in at.shape:
+        return None
+    attrs = {}
+    for name, whole in (("start", (0,) * len(source)), ("stop", source), ("stride", (1,) * len(source))):
+        attrs[name] = tuple(w if s else v for w, s, v in zip(whole, stretched, at.attrs[name]))
+    x = b.reshape_to(spread.operands[0], source)
+    return b.broadcast_to(b.emit(at.op, (x,), attrs)[0], at.shape)
+
+
+@pattern("slice")
+def slice_of_concatenate(b: PatternBuilder, at: Site) -> Value | None:
+    """slice(concatenate(x, y)) that lies in one of the two → slice of that one."""
+    joined = made_by(at.operands[0], "concatenate")
+    if joined is None or 0 in at.shape:
+        return None
+    axis, (x, y) = joined.attrs["axis"], joined.operands
+    seam, start, stop = x.shape[axis], list(at.attrs["start"]), list(at.attrs["stop"])
+    if stop[axis] <= seam:
+        source = x
+    elif start[axis] >= seam:
+        source = y
+        start[axis] -= seam
+        stop[axis] -= seam
+    else:
+        return None
+    attrs = {"start": tuple(start), "stop": tuple(stop), "stride": at.attrs["stride"]}
+    return b.emit(at.op, (source,), attrs)[0]
+
+
+@pattern("slice")
+def slice_of_pad(b: PatternBuilder, at: Site) -> Value | None:
+    """slice(pad(x)) that sees no padding → slice(x)."""
+    padded = made_by(at.operands[0], "pad")
+    if padded is None or any(padded.attrs["interior"]) or 0 in at.shape:
+        return None
+    x, low = padded.operands[0], padded.attrs["low"]
+    start = tuple(a - lo for a, lo in zip(at.attrs["start"], low))
+    stop = tuple(a + (n - 1) * s + 1 for a, n, s in zip(start, at.shape, at.attrs["stride"]))
+    if any(a < 0 for a in start) or any(z > d for z, d in zip(stop, x.shape)):
+        return None
+    return b.emit(at.op, (x,), {"start": start, "stop": stop, "stride": at.attrs["stride"]})[0]
+
+
+# Reverse
+
+
+@pattern("reverse")
+def reverse_of_short_axes(b: PatternBuilder, at: Site) -> Value | None:
+    """reverse(x) along axes of at most one element → x."""
+    x, axes = at.operands[0], at.attrs["axes"]
+    long = tuple(a for a in axes if x.shape[a] > 1)
+    if not long:
+        return x
+    return b.emit(at.op, (x,), {"axes": long})[0] if len(long) < len(axes) else None
+
+
+@pattern("reverse")
+def reverse_of_reverse(b: PatternBuilder, at: Site) -> Value | None:
+    """reverse(reverse(x, a), b) → reverse(x, axes in one of a and b)."""
+    inner = made_by(at.operands[0], "reverse")
+    if inner is None:
+        return None
+    once = tuple(sorted(set(inner.attrs["axes"]) ^ set(at.attrs["axes"])))
+    return b.emit(at.op, inner.operands, {"axes": once})[0]
+
+
+@pattern("reverse")
+def reverse_of_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """reverse(broadcast(x)) along repeated axes → broadcast(x)."""
+    spread = made_by(at.operands[0], "broadcast")
+    if spread is None:
+        return None
+    _, stretched = _stretched(spread)
+    axes = tuple(a for a in at.attrs["axes"] if not stretched[a])
+    return b.emit(at.op, at.operands, {"axes": axes})[0] if len(axes) < len(at.attrs["axes"]) else None
+
+
+# Pad
+
+
+@pattern("pad")
+def pad_by_nothing(b: PatternBuilder, at: Site) -> Value | None:
+    """pad(x) by no elements → x."""
+    return at.operands[0] if at.operands[0].shape == at.shape else None
+
+
+@pattern("pad")
+def pad_of_its_value(b: PatternBuilder, at: Site) -> Value | None:
+    """pad(broadcast(c), c) → broadcast(c), and padding of what is empty → broadcast(c)."""
+    x, value = at.operands
+    if x.aval.size == 0:
+        return b.broadcast_to(value, at.shape)
+    spread = made_by(x, "broadcast")
+    filler = spread.operands[0] if spread else x
+    return b.broadcast_to(value, at.shape) if filler.ndim == 0 and same_number(filler, value) else None
+
+
+@pattern("pad")
+def pad_of_pad(b: PatternBuilder, at: Site) -> Value | None:
+    """pad(pad(x, c), c) → pad(x, c), both around the elements."""
+    inner = made_by(at.operands[0], "pad")
+    if inner is None or not same_number(inner.operands[1], at.operands[1]):
+        return None
+    if any(inner.attrs["interior"]) or any(at.attrs["interior"]):
+        return None
+    attrs = {"interior": at.attrs["interior"]}
+    for side in ("low", "high"):
+        attrs[side] = tuple(p + q for p, q in zip(inner.attrs[side], at.attrs[side]))
+    return b.emit(at.op, (inner.operands[0], at.operands[1]), attrs)[0]
+
+
+# Concatenate
+
+
+@pattern("concatenate")
+def concatenate_with_empty(b: PatternBuilder, at: Site) -> Value | None:
+    """concatenate(x, empty) → x, and concatenate(empty, x) → x."""
+    x, y = at.operands
+    if x.shape[at.attrs["axis"]] == 0:
+        return y
+    return x if y.shape[at.attrs["axis"]] == 0 else None
+
+
+@pattern("concatenate")
+def concatenate_equal_numbers(b: PatternBuilder, at: Site) -> Value | None:
+    """concatenate(broadcast(c), broadcast(c)) → broadcast(c)."""
+    x, y = at.operands
+    c = scalar_of(x)
+    return b.splat(c, at.aval) if c is not None and same_number(x, y) else None
+
+
+@pattern("concatenate")
+def concatenate_adjacent_slices(b: PatternBuilder, at: Site) -> Value | None:
+    """concatenate(x[a:b], x[b:c]) → x[a:c]."""
+    left, right = (made_by(x, "slice") for x in at.operands)
+    if left is None or right is None or left.operands[0] is not right.operands[0]:
+        return None
+    axis, p, q = at.attrs["axis"], left.attrs, right.attrs
+    if p["stride"] != q["stride"] or 0 in at.operands[0].shape or 0 in at.operands[1].shape:
+        return None
+    for i, count in enumerate(at.operands[0].shape):
+        after = p["start"][i] + (count * p["stride"][i] if i == axis else 0)
+        if q["start"][i] != after:
+            return None
+    stop = tuple(q["stop"][i] if i == axis else p["stop"][i] for i in range(len(p["stop"])))
+    return b.emit(left.op, left.operands, {"start": p["start"], "stop": stop, "stride": p["stride"]})[0]

@@ -1,0 +1,128 @@
+"""Patterns on reductions: merging them, and moving them before what only repeats or moves elements."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.ir.builder import Value
+from smelt.ir.dtypes import DType
+
+from .patterns import PatternBuilder, Site, adds_unit_axes, aligned, made_by, pattern, scalar_of
+
+#: Reductions for which combining a value with itself gives the value.
+_IDEMPOTENT = ("reduce_max", "reduce_min", "reduce_all", "reduce_any")
+
+
+@pattern(kind="reduction")
+def reduce_over_nothing(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(x) over no axes → x."""
+    return at.operands[0] if not at.attrs["axes"] and at.operands[0].aval == at.aval else None
+
+
+@pattern(kind="reduction")
+def reduce_over_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(x) over axes of size one → reshape(x)."""
+    x, axes = at.operands[0], at.attrs["axes"]
+    units = [a for a in axes if x.shape[a] == 1]
+    if not units or x.dtype is not at.aval.dtype:
+        return None
+    x = b.reshape_to(x, [d for a, d in enumerate(x.shape) if a not in units])
+    left = tuple(a - sum(u < a for u in units) for a in axes if a not in units)
+    return b.emit(at.op, (x,), {**at.attrs, "axes": left})[0] if left else x
+
+
+@pattern(kind="reduction")
+def reduce_of_reduce(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(reduce(x)) of the same kind → reduce(x) over the axes of both."""
+    inner = made_by(at.operands[0], at.op.name)
+    if inner is None or inner.results[0].dtype is not inner.operands[0].dtype:
+        return None
+    first = inner.attrs["axes"]
+    kept = [a for a in range(inner.operands[0].ndim) if a not in first]
+    axes = tuple(sorted((*first, *(kept[a] for a in at.attrs["axes"]))))
+    return b.emit(at.op, inner.operands, {**at.attrs, "axes": axes})[0]
+
+
+@pattern(kind="reduction")
+def reduce_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(transpose(x)) → transpose(reduce(x)), which moves fewer elements or none."""
+    inner = made_by(at.operands[0], "transpose")
+    if inner is None:
+        return None
+    permutation, axes = inner.attrs["permutation"], at.attrs["axes"]
+    source = tuple(sorted(permutation[a] for a in axes))
+    (reduced,) = b.emit(at.op, inner.operands, {**at.attrs, "axes": source})
+    order = [p for a, p in enumerate(permutation) if a not in axes]
+    ranks = sorted(order)
+    return b.transpose(reduced, permutation=tuple(ranks.index(p) for p in order)) if order else reduced
+
+
+@pattern(kind="reduction")
+def reduce_of_unit_reshape(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(reshape(x)) → reshape(reduce(x)), where the reshape only moves axes of size one."""
+    inner = made_by(at.operands[0], "reshape")
+    if inner is None:
+        return None
+    x, between = inner.operands[0], at.operands[0].shape
+    if not adds_unit_axes(x.shape, between):
+        return None
+    places = iter([a for a, d in enumerate(x.shape) if d != 1])
+    source = {a: next(places) for a, d in enumerate(between) if d != 1}
+    axes = tuple(source[a] for a in at.attrs["axes"] if a in source)
+    (reduced,) = b.emit(at.op, (x,), {**at.attrs, "axes": axes})
+    return b.reshape_to(reduced, at.shape)
+
+
+@pattern(kind="reduction")
+def reduce_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(broadcast(x)) → broadcast(reduce(x)); n equal summands become a factor n."""
+    spread = made_by(at.operands[0], "broadcast")
+    if spread is None or at.operands[0].aval.size == 0 or at.op.num_results != 1:
+        return None
+    x, shape, axes = spread.operands[0], at.operands[0].shape, at.attrs["axes"]
+    source = aligned(x.shape, len(shape))
+    repeated = [a for a in range(len(shape)) if source[a] != shape[a]]
+    count = math.prod(shape[a] for a in repeated if a in axes)
+    if not repeated or not _may_repeat(at.op.name, count, x):
+        return None
+    inside = tuple(a for a in axes if a not in repeated)
+    kept = [1 if a in repeated else d for a, d in enumerate(source) if a not in inside]
+    x = b.reshape_to(x, source)
+    (small,) = b.emit(at.op, (x,), {**at.attrs, "axes": inside})
+    if at.op.name == "reduce_sum" and count != 1:
+        small = small * count
+    elif at.op.name == "reduce_prod" and count != 1:
+        small = b.integer_power(small, exponent=count)
+    # What is left of reduced repeated axes are ones; the others are repeated again.
+    left = [a for a in range(len(shape)) if a not in inside]
+    ones = tuple(d for a, d in zip(left, kept) if a not in axes)
+    return b.broadcast_to(b.reshape_to(small, ones), at.shape)
+
+
+def _may_repeat(name: str, count: int, x: Value) -> bool:
+    """Whether reducing `count` times the same value has an exact shorter form."""
+    if count == 1 or name in _IDEMPOTENT:
+        return True
+    if name == "reduce_sum":
+        return _exact_multiple(count, scalar_of(x), x.dtype)
+    return name == "reduce_prod" and x.dtype.is_integer
+
+
+def _exact_multiple(count: int, number: object, dtype: DType) -> bool:
+    """Whether x · count rounds like any order of adding x `count` times."""
+    if dtype.is_integer:
+        return True
+    if dtype.is_complex:
+        return False
+    limit = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}[dtype.name]
+    if count & (count - 1) == 0 and count <= 1 << 15:
+        return True
+    if isinstance(number, complex) or number is None or number != number or abs(number) > limit:  # type: ignore
+        return False
+    return number == int(number) and abs(number) * count <= limit and count <= limit  # type: ignore
+
+
+@pattern("argmax", "argmin")
+def arg_of_one_element(b: PatternBuilder, at: Site) -> Value | None:
+    """argmax(x) along an axis of size one → 0."""
+    return b.splat(0, at.aval) if at.operands[0].shape[at.attrs["axis"]] == 1 else None

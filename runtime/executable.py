@@ -1,0 +1,206 @@
+"""From a module to something that runs: pipeline, backend, launch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import mlir, text
+from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, read_function
+from smelt.ir.errors import IRError
+from smelt.ir.interpreter import Interpreter
+from smelt.ir.settings import settings
+from smelt.passes import Pipeline
+from smelt.passes.driver import Instrumentation, PassRecord
+
+from .buffer import Buffer, scratch
+from .device import Device
+
+#: What every device needs: transformations expanded, the graph simplified.
+EXPAND = "fixpoint(inline,batch,jvp,linearize,transpose)"
+SIMPLIFY = f"{EXPAND},canonicalize,cse,dce"
+
+_serial = count()
+
+
+class Executable:
+    """A compiled program.
+
+    Attributes:
+        arguments, results: avals.
+        seconds: what the compile took.
+        records: what the passes did.
+    """
+
+    def __init__(self, arguments: list[Aval], results: list[Aval]):
+        self.arguments, self.results = arguments, results
+        self.seconds = 0.0
+        self.records: list[PassRecord] = []
+        self.texts: dict[str, Callable[[], str]] = {}
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        """Run on buffers; fresh buffers for the results."""
+        raise NotImplementedError
+
+    @property
+    def kernels(self) -> list[Any]:
+        """What is launched, in order (empty where the device has no kernels)."""
+        return []
+
+    @property
+    def arena_bytes(self) -> int:
+        """Memory for temporaries, known before running."""
+        return 0
+
+    def as_text(self, stage: str) -> str:
+        """The program at one of the stages listed by `stages`."""
+        if stage not in self.texts:
+            from smelt.ir.errors import PipelineError
+
+            raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(self.texts)}")
+        return self.texts[stage]()
+
+    @property
+    def stages(self) -> list[str]:
+        return list(self.texts)
+
+
+class InterpretedExecutable(Executable):
+    """Runs a module op by op with the reference rules."""
+
+    def __init__(self, module: Any):
+        main = read_function(functions(module)["main"])
+        super().__init__([a.aval for a in main.arguments], [r.aval for r in main.returns])
+        self._interpreter = Interpreter(module)
+
+    def run(self, inputs):
+        arrays = self._interpreter("main", [b.array for b in inputs])
+        return [Buffer.of(np.asarray(a), aval) for a, aval in zip(arrays, self.results)]
+
+
+class CpuExecutable(Executable):
+    """Runs kernels compiled by the cpu backend."""
+
+    def __init__(self, module: Any):
+        from smelt.backends import cpu
+
+        self.program = cpu.compile_module(module)
+        super().__init__(list(self.program.arguments), list(self.program.results))
+        self._aliases = dict(self.program.aliases)
+        self._fresh = [(i, a) for i, a in enumerate(self.results) if i not in self._aliases]
+        self.texts["kernel"] = lambda: self.program.as_text("kernel")
+        self.texts["llvm"] = lambda: self.program.as_text("llvm")
+
+    def run(self, inputs):
+        program = self.program
+        outputs: list[Any] = [None] * len(self.results)
+        if self._aliases:
+            for i, aval in self._fresh:
+                outputs[i] = Buffer.empty(aval)
+            for i, source in self._aliases.items():
+                outputs[i] = inputs[source] if isinstance(source, int) else outputs[source[1]]
+        else:
+            outputs = [Buffer.empty(aval) for aval in self.results]
+        if program.arena_bytes:
+            address, keep = scratch(program.arena_bytes)
+            program.run(inputs, outputs, address)
+            del keep
+        else:
+            program.run(inputs, outputs, 0)
+        return outputs
+
+    @property
+    def kernels(self):
+        return list(self.program.kernels)
+
+    @property
+    def arena_bytes(self):
+        return self.program.arena_bytes
+
+
+def default_pipeline(device: Device) -> str:
+    """The pipeline that programs for `device` go through, as text."""
+    if device.name == "reference":
+        return SIMPLIFY
+    from smelt.backends import cpu
+
+    return cpu.PIPELINE
+
+
+def compile_module(
+    module: Any, device: Device, pipeline: str | None = None, keep_texts: bool = False, interpret: bool = False
+) -> Executable:
+    """Run the pipeline on `module` (which is consumed) and compile it for `device`.
+
+    `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
+    `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile.
+    """
+    start = time.perf_counter()
+    interpret = interpret or device.name == "reference"
+    if pipeline is None:
+        pipeline = SIMPLIFY if interpret else default_pipeline(device)
+    texts: dict[str, str] = {}
+    with mlir.lock:
+        if keep_texts:
+            texts["graph"] = text.to_text(module)
+
+        def remember(name: str, module: Any) -> None:
+            if keep_texts:
+                texts[name] = text.to_text(module)
+            if settings.debug >= 4:
+                print(f"// ----- {name}\n{text.to_text(module)}", file=sys.stderr)
+
+        watch = Instrumentation(
+            verify=settings.debug >= 1,
+            dump=f"{settings.dump_ir}/{next(_serial):04}" if settings.dump_ir else None,
+            on_pass=remember,
+        )
+        records = Pipeline.parse(pipeline).run(module, watch)
+        if "main" not in functions(module):
+            raise IRError(f"the module has no function @main; it has {', '.join(functions(module)) or 'none'}")
+        program: Executable = InterpretedExecutable(module) if interpret else CpuExecutable(module)
+    program.records = records
+    program.seconds = time.perf_counter() - start
+    program.texts = {name: (lambda t=t: t) for name, t in texts.items()} | program.texts
+    if settings.debug >= 2:
+        _log(program, device)
+    return program
+
+
+def _log(program: Executable, device: Device) -> None:
+    print(
+        f"smelt: compiled for {device.name} in {program.seconds * 1e3:.1f} ms: "
+        f"{len(program.kernels)} kernels, {program.arena_bytes:,} bytes of temporaries",
+        file=sys.stderr,
+    )
+    if settings.debug >= 3:
+        for r in program.records:
+            done = ", ".join(f"{n} {what}" for what, n in r.statistics.items() if n)
+            print(f"  {r.seconds * 1e3:8.2f} ms  {r.name}  {done}", file=sys.stderr)
+
+
+def compile_text(source: str, device: Device, name: str = "<text>") -> Callable[[Sequence[np.ndarray]], list]:
+    """Compile a module given as text; the result maps NumPy arrays to NumPy arrays.
+
+    The function ``@main`` is the program. Its arguments are checked against its signature.
+    """
+    module = text.parse(source, name)
+    program = compile_module(module, device)
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if len(arrays) != len(program.arguments):
+            want = ", ".join(map(str, program.arguments))
+            raise IRError(f"@main takes {len(program.arguments)} arguments ({want}), got {len(arrays)}")
+        for i, (array, aval) in enumerate(zip(arrays, program.arguments)):
+            if tuple(array.shape) != aval.shape or array.dtype != aval.dtype.numpy:
+                raise IRError(f"argument {i} of @main must be {aval}, is {array.dtype}{list(array.shape)}")
+        buffers = [Buffer.of(np.asarray(a, order="C"), v) for a, v in zip(arrays, program.arguments)]
+        return [b.array for b in program.run(buffers)]
+
+    return run

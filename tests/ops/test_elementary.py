@@ -1,0 +1,283 @@
+"""Accuracy of the elementary functions, compiled for the host, against mpmath.
+
+Real functions are held to 4 ulp over their whole domain, complex ones to a relative error.
+``benchmarks/accuracy.py`` measures with this file on many more points.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+
+from smelt.ir import dtypes, elementary, mlir
+from smelt.ir.dialect import context
+from smelt.ir.scalar import INDEX, Kernel, Scalar
+
+BOUND = 4.0
+PIPELINE = (
+    "builtin.module(convert-scf-to-cf,convert-complex-to-standard,canonicalize,cse,expand-strided-metadata,"
+    "lower-affine,convert-math-to-llvm,convert-complex-to-llvm,finalize-memref-to-llvm,convert-arith-to-llvm,"
+    "convert-index-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,"
+    "reconcile-unrealized-casts)"
+)
+LENGTH = 1 << 30
+
+UNARY = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
+    "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfinv", "sigmoid",
+)  # fmt: skip
+BINARY = ("arctan2", "power", "floor_mod")
+COMPLEX = tuple(n for n in elementary.__all__ if n.startswith("complex_"))
+
+
+class HostKernel(Kernel):
+    """A kernel with tables, which are constants of the module."""
+
+    module = None
+    tables = 0
+
+    def table(self, values, dtype):
+        HostKernel.tables += 1
+        name = f"table{HostKernel.tables}"
+        text = ", ".join(np.format_float_scientific(v, min_digits=1) for v in values)
+        shape = f"memref<{len(values)}x{dtype.mlir}>"
+        attr, kind = self.attr, mlir.ir.Type.parse(shape, self.context)
+        mlir.ir.Operation.create(
+            "memref.global",
+            attributes={
+                "sym_name": attr(f'"{name}"'),
+                "sym_visibility": attr('"private"'),
+                "type": attr(shape),
+                "initial_value": attr(f"dense<[{text}]> : tensor<{len(values)}x{dtype.mlir}>"),
+                "constant": attr("unit"),
+            },
+            loc=self.location,
+            ip=mlir.ir.InsertionPoint.at_block_begin(self.module.body),
+        )
+        array = mlir.ir.Operation.create(
+            "memref.get_global", results=[kind], attributes={"name": attr(f"@{name}")}, loc=self.location, ip=self.ip
+        ).result
+        return lambda i: self.op("memref.load", [array, i], dtype)
+
+
+class Compiled:
+    """Functions of scalars as loops over arrays: ``compiled[name, dtype](x, y) -> array``."""
+
+    def __init__(self, wanted: dict[tuple[str, dtypes.DType], Callable[..., Scalar]], arity: Callable[[str], int]):
+        ir, ctx = mlir.ir, context()
+        with mlir.lock, ctx, ir.Location.unknown():
+            module = ir.Module.create()
+            HostKernel.module = module
+            for (name, dtype), function in wanted.items():
+                self._loop(module, f"{name}_{dtype.name}", function, dtype, arity(name))
+            mlir.passmanager.PassManager.parse(PIPELINE).run(module.operation)
+            self.engine = mlir.execution_engine.ExecutionEngine(module, opt_level=3)
+        self.out = {key: dtypes.float32 if key[0] == "complex_abs" else key[1] for key in wanted}
+
+    @staticmethod
+    def _loop(module, name, function, dtype, arity):
+        ir = mlir.ir
+        array = f"memref<{LENGTH}x{dtype.mlir}>"
+        out = f"memref<{LENGTH}xf32>" if name.startswith("complex_abs") else array
+        types = ", ".join(["index", *[array] * arity, out])
+        attrs = {
+            "sym_name": ir.StringAttr.get(name),
+            "function_type": ir.TypeAttr.parse(f"({types}) -> ()"),
+            "passthrough": ir.Attribute.parse('[["prefer-vector-width", "512"]]'),
+            "arg_attrs": ir.Attribute.parse(f"[{{}}, {', '.join(['{llvm.noalias}'] * (arity + 1))}]"),
+        }
+        operation = ir.Operation.create(
+            "func.func", attributes=attrs, regions=1, ip=ir.InsertionPoint(module.body)
+        )
+        arguments = [ir.Type.parse(t) for t in types.split(", ")]
+        block = ir.Block.create_at_start(operation.regions[0], arguments, [ir.Location.unknown()] * len(arguments))
+        k = HostKernel(ir.InsertionPoint(block), ir.Location.unknown())
+        count, *arrays, result = block.arguments
+
+        def body(i):
+            xs = [k.op("memref.load", [a, i], dtype) for a in arrays]
+            k.emit("memref.store", [function(k, *xs), result, i], [])
+            return ()
+
+        k.for_(k.const(0, INDEX), Scalar(k, count, INDEX), body)
+        k.emit("func.return", [], [])
+
+    def __getitem__(self, key: tuple[str, dtypes.DType]) -> Callable[..., np.ndarray]:
+        name, dtype = key
+        address = self.engine.raw_lookup(f"{name}_{dtype.name}")
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+        def call(*xs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            xs = tuple(np.ascontiguousarray(x, dtype.numpy) for x in xs)
+            out = np.empty(xs[0].shape, self.out[key].numpy) if out is None else out
+            values = (ctypes.c_uint64 * (len(xs) + 2))(xs[0].size, *(x.ctypes.data for x in xs), out.ctypes.data)
+            pointers = (ctypes.c_void_p * len(values))(
+                *(ctypes.addressof(values) + 8 * i for i in range(len(values)))
+            )
+            run(ctypes.addressof(pointers))
+            return out
+
+        return call
+
+
+@functools.cache
+def compiled() -> Compiled:
+    wanted: dict = {
+        (name, dtype): getattr(elementary, name)
+        for name in (*UNARY, *BINARY)
+        for dtype in (dtypes.float32, dtypes.float64)
+    }
+    wanted |= {(name, dtypes.complex64): getattr(elementary, name) for name in COMPLEX}
+    return Compiled(wanted, lambda name: 2 if name in (*BINARY, "complex_power") else 1)
+
+
+# The points.
+
+
+def specials(dtype: dtypes.DType) -> np.ndarray:
+    info = np.finfo(dtype.numpy)
+    m = info.nmant
+    some = [
+        0.0, info.smallest_subnormal, 3 * float(info.smallest_subnormal), info.tiny, info.tiny * 1.5,
+        info.eps, info.eps / 2, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 0.75, 0.785, 2.0**m, 2.0 ** (m + 1), 2.0 ** (m + 1) - 1,
+        1e10, 1e30, 1e37, info.max, info.max / 2, np.inf, np.nan, np.pi / 4, np.pi / 2, np.pi, np.log(2), np.sqrt(2),
+        np.log(float(info.max)), -np.log(float(info.smallest_subnormal)), -np.log(float(info.tiny)),
+        float(info.maxexp), -float(info.minexp - m), 16367173.0, 5.0, 7.0, 0.1, 1e-5, 1e-10, 1e-20,
+    ]  # fmt: skip
+    if dtype.size == 8:
+        some += [1e300, 1e100, 6381956970095103.0 * 2.0**797, 5.319372648326541e255]
+    x = np.array(some, dtype.numpy)
+    with np.errstate(all="ignore"):
+        neighbours = [np.nextafter(x, np.array(limit, x.dtype)) for limit in (np.inf, 0)]
+    x = np.concatenate([x, *neighbours])
+    return np.concatenate([x, -x])
+
+
+def points(dtype: dtypes.DType, count: int, seed: int = 0) -> np.ndarray:
+    """Specials, random bit patterns, and numbers of moderate size."""
+    rng = np.random.default_rng(seed)
+    unsigned = np.uint32 if dtype.size == 4 else np.uint64
+    patterns = rng.integers(0, np.iinfo(unsigned).max, count // 4, dtype=unsigned).view(dtype.numpy)
+    wide = rng.normal(size=count // 4) * 10.0 ** rng.uniform(-8, 4, count // 4)
+    near = rng.uniform(-1, 1, count // 4)
+    limit = 110 if dtype.size == 4 else 760
+    rest = rng.uniform(-limit, limit, count // 8)
+    multiples = np.round(rng.uniform(-1e5, 1e5, count // 8)) * (np.pi / 2)
+    with np.errstate(all="ignore"):
+        return np.concatenate(
+            [specials(dtype), patterns, *(a.astype(dtype.numpy) for a in (wide, near, rest, multiples, 1 + near / 64))]
+        )
+
+
+def pairs(name: str, dtype: dtypes.DType, count: int) -> tuple[np.ndarray, np.ndarray]:
+    some = specials(dtype)
+    rng = np.random.default_rng(1)
+    x, y = (a.ravel() for a in np.meshgrid(some[::3], some[1::3]))
+    more_x, more_y = points(dtype, count, 2), rng.permutation(points(dtype, count, 3))
+    if name == "power":
+        base = np.abs(points(dtype, count, 4))
+        with np.errstate(all="ignore"):
+            top = dtype.bits * 1.4 * (8 if dtype.size == 8 else 2)
+            exponent = rng.uniform(-1, 1, base.size) * top / np.log2(base.astype(np.float64))
+        small = np.round(rng.uniform(-9, 9, more_x.size))
+        more_x, more_y = np.concatenate([more_x, base, more_x]), np.concatenate([more_y, exponent, small])
+    with np.errstate(all="ignore"):
+        return np.concatenate([x, more_x]), np.concatenate([y, more_y]).astype(dtype.numpy)
+
+
+# The truth.
+
+_MPMATH = {
+    "exp2": lambda x: mpmath.power(2, x),
+    "log2": lambda x: mpmath.log(x, 2),
+    "log10": lambda x: mpmath.log(x, 10),
+    "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arcsinh": mpmath.asinh,
+    "arccosh": mpmath.acosh, "arctanh": mpmath.atanh, "arctan2": mpmath.atan2,
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+}  # fmt: skip
+
+
+def sigmoid(x):
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1.0) / (1 + e)
+
+
+def wide(name: str, *xs: np.ndarray) -> np.ndarray:
+    """NumPy's or SciPy's result in a wider format: float64 for float32, long double for float64."""
+    from scipy import special
+
+    wider = np.float64 if xs[0].dtype == np.float32 else np.longdouble
+    function = {"erf": special.erf, "erfinv": special.erfinv, "sigmoid": sigmoid, "floor_mod": np.remainder}.get(
+        name
+    ) or getattr(np, name)
+    if name == "floor_mod":  # exact in the format itself
+        return np.remainder(*xs).astype(wider)
+    if name in ("erf", "erfinv"):
+        wider = np.float64
+    result = function(*(x.astype(wider) for x in xs))
+    return np.copysign(result, xs[0]) if name == "erfinv" else result  # SciPy's loses the sign of 0
+
+
+def exact(name: str, *xs: np.ndarray) -> np.ndarray:
+    """mpmath's result in long double, where the arguments and the result are ordinary; else `wide`."""
+    out = wide(name, *xs).astype(np.longdouble)
+    function = _MPMATH.get(name) or getattr(mpmath, name)
+    with mpmath.workprec(140):
+        for i, values in enumerate(zip(*(x.tolist() for x in xs))):
+            if not np.isfinite(out[i]) or out[i] == 0 or not np.isfinite(values).all():
+                continue
+            values = [mpmath.mpf(v) for v in values]
+            if name in ("expm1", "log1p", "arcsinh", "arctanh", "sinh", "tanh") and abs(values[0]) < 1e-18:
+                continue  # mpmath loses these; NumPy's result is the argument
+            y = function(*values)
+            head = float(y)
+            out[i] = np.longdouble(head) + np.longdouble(float(y - mpmath.mpf(head)))
+    return out
+
+
+def ulps(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """The error in units of the last place of the true result; inf where a special case is wrong."""
+    info = np.finfo(actual.dtype)
+    kind = truth.dtype
+    with np.errstate(all="ignore"):
+        rounded = truth.astype(actual.dtype)
+        clipped = np.clip(np.abs(truth), kind.type(info.tiny), kind.type(info.max))
+        unit = np.ldexp(kind.type(1), np.frexp(clipped)[1] - 1 - info.nmant)
+        error = np.abs(actual.astype(kind) - truth) / unit
+        same = (actual == rounded) | (np.isnan(actual) & np.isnan(truth))
+        # at the edge of overflow an infinity stands for the next power of two
+        edge = np.isinf(actual) != np.isinf(rounded)
+        top = np.ldexp(kind.type(1), info.maxexp)
+        stand_in = np.where(np.isinf(actual), np.copysign(top, actual.astype(kind)), actual.astype(kind))
+        error = np.where(edge, np.abs(stand_in - np.clip(truth, -top, top)) / unit, error)
+    error = np.where(same, np.minimum(np.where(np.isnan(error), 0, error), 0.5), error)
+    error = np.where(np.isnan(error), np.inf, error)
+    wrong_sign = (actual == 0) & (truth == 0) & (np.signbit(actual) != np.signbit(truth))
+    return np.where(wrong_sign, np.inf, error)
+
+
+def measure(name: str, dtype: dtypes.DType, count: int) -> tuple[float, tuple]:
+    """The largest error in ulp, and the arguments where it occurs."""
+    xs = pairs(name, dtype, count) if name in BINARY else (points(dtype, count),)
+    actual = compiled()[name, dtype](*xs)
+    with np.errstate(all="ignore"):
+        truth = wide(name, *xs)
+        error = ulps(actual, truth)
+        doubtful = np.flatnonzero(error > (0.6 if dtype.size == 8 else 1e9))
+        if dtype.size == 8 and name != "floor_mod":
+            doubtful = doubtful[np.argsort(-error[doubtful])[: max(200, count // 100)]]
+            error[doubtful] = ulps(actual[doubtful], exact(name, *(x[doubtful] for x in xs)))
+    worst = int(np.argmax(error))
+    return float(error[worst]), (*(x[worst] for x in xs), actual[worst], truth[worst])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_within_four_ulp(name, dtype):
+    error, where = measure(name, dtype, 20000)
+    assert error <= (0.5 if name == "floor_mod" else BOUND), f"{error} ulp at {where}"
