@@ -1,0 +1,1 @@
+"""Backends: fused modules into programs that run on a device."""

@@ -57,6 +57,31 @@ def maximum_error(f: Callable[[mpf], mpf], low: float, high: float, coefficients
     return float(worst)
 
 
+def weighted(f: Callable[[mpf], mpf], weight: Callable[[mpf], mpf], low: float, high: float, degree: int) -> list[mpf]:
+    """Coefficients that minimize the largest error times `weight`, by Lawson's iteration."""
+    count, n = 120, degree + 1
+    centre, half = (mpf(low) + high) / 2, (mpf(high) - low) / 2
+    xs = [centre + half * mp.cos(mp.pi * (i + mpf(0.5)) / count) for i in range(count)]
+    rows = [[x**i for i in range(n)] for x in xs]
+    fs, ws, factors = [f(x) for x in xs], [weight(x) for x in xs], [mpf(1)] * count
+    best, found = mp.inf, []
+    for _ in range(25):
+        a, b = mp.matrix(n, n), mp.matrix(n, 1)
+        for row, value, w, factor in zip(rows, fs, ws, factors):
+            for i in range(n):
+                b[i] += factor * w * w * row[i] * value
+                for j in range(n):
+                    a[i, j] += factor * w * w * row[i] * row[j]
+        solution = list(mp.lu_solve(a, b))
+        errors = [abs(mp.fdot(solution, row) - v) * w for row, v, w in zip(rows, fs, ws)]
+        worst = max(errors)
+        if worst < best:
+            best, found = worst, solution
+        factors = [factor * (e / worst + mpf(0.02)) for factor, e in zip(factors, errors)]
+        factors = [factor / max(factors) for factor in factors]
+    return found
+
+
 def near_zero(f: Callable[[mpf], mpf], at_zero: mpf) -> Callable[[mpf], mpf]:
     """`f` with its limit at 0, and with enough digits around it."""
 
@@ -105,11 +130,10 @@ FITS = {
     "SINH": (odd(mp.sinh), mpf(1) / 6, 0, 1, 3, 7),
     "ASIN": (odd(mp.asin), mpf(1) / 6, 0, 0.25, 5, 12),
     "ATAN": (odd(mp.atan), -mpf(1) / 3, 0, ATAN, 5, 11),
-    "ERF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, TWO_OVER_SQRT_PI - 1, 0, 1, 6, 13),
+    "ERF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, TWO_OVER_SQRT_PI - 1, 0, 1, None, 13),
 }
 #: The same for functions without a problem at 0; the argument is shifted by the first entry.
 SHIFTED = {
-    "ERF_TAIL": (2.5, mp.erf, 1, 3.93, 14, None),
     "ERFC": (0.0, erfc_scaled, -1 / mpf(3), mpf("4.1") / mpf("8.1"), None, 18),
     "ERFINV": (2.5, near_zero(erfinv_of_w, mp.sqrt(mp.pi) / 2), 0, 5, 9, 22),
     "ERFINV_TAIL": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 4.1, 9, None),
@@ -117,11 +141,20 @@ SHIFTED = {
     "ERFINV_FAR": (5.0, lambda s: erfinv_of_w(s * s), 3.7, 6.1, None, 20),
 }
 
+#: float32 only: what is approximated, the weight of its error, low, high, degree.
+WEIGHTED = {
+    "ERF32": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: 1, 1e-20, 1, 5),
+    # erfc(x)^(-1/8): an error in it counts as 8·erfc(x)^(9/8) in erf
+    "ERFC_ROOT": (lambda x: mp.erfc(x) ** (-mpf(1) / 8), lambda x: 8 * mp.erfc(x) ** (mpf(9) / 8), 1, 4, 7),
+}
+
 
 def literal(value: mpf, size: int) -> str:
     if size == 8:
         return repr(float(value))
-    return np.format_float_scientific(np.float32(mp.nstr(value, 20)), unique=True).replace(".e", ".0e").replace("e+00", "")
+    return (
+        np.format_float_scientific(np.float32(mp.nstr(value, 20)), unique=True).replace(".e", ".0e").replace("e+00", "")
+    )
 
 
 def main() -> None:
@@ -142,6 +175,12 @@ def main() -> None:
                 print(f"        {literal(c, size)},")
             print("    ),")
         print("}")
+    for name, (f, weight, low, high, degree) in WEIGHTED.items():
+        coefficients = weighted(f, weight, low, high, degree)
+        print(f"{name} = {{\n    4: (")
+        for c in coefficients:
+            print(f"        {literal(c, 4)},")
+        print("    ),\n}")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@
 array([1, 2.71828], dtype=float32)
 """
 
-import smelt.ir.ops as _ops  # noqa: F401  (fills the registry)
+import smelt.ir.ops as _ops
 from smelt.ir.dtypes import (
     DType as Dtype,
+)
+from smelt.ir.dtypes import (
     bfloat16,
     bool_,
     complex64,
@@ -27,4 +29,5 @@ from smelt.runtime.device import Device, cpu, default_device, reference, set_def
 
 from .arrays import array
 from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir
+from .evaluate import async_eval, eval, synchronize
 from .transforms import grad, jvp, value_and_grad, vjp, vmap

@@ -285,7 +285,7 @@ def _fits_int64(val: Any) -> bool:
 
 # Making nodes
 
-_infer_cache: dict[Any, tuple[Aval, ...]] = {}
+_infer_cache: dict[Any, Any] = {}
 
 
 def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> array:
@@ -296,7 +296,8 @@ def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> a
 
 def emit_elementwise(op: Op, *inputs: array) -> array:
     """`emit` for ops without attributes, with the inference remembered."""
-    key: Any = (op, *[x.aval for x in inputs])
+    refs = tuple([x._ref for x in inputs])
+    key: Any = (op, *[node.avals[i] for node, i in refs])
     avals = _infer_cache.get(key)
     if avals is None:
         avals = op.infer_checked(key[1:], NO_ATTRS)
@@ -304,20 +305,33 @@ def emit_elementwise(op: Op, *inputs: array) -> array:
             _infer_cache.clear()
         _infer_cache[key] = avals
     found = array.__new__(array)
-    found._ref = (Node(op, NO_ATTRS, tuple([x._ref for x in inputs]), avals), 0)
+    found._ref = (Node(op, NO_ATTRS, refs, avals), 0)
     return found
 
 
 _scalar_avals = {d: Aval((), d) for d in dtypes.ALL}
+_scalar_buffers: dict[Any, Buffer] = {}
 
 
 def scalar_array(value: Scalar, dtype: DType) -> array:
     """A 0-d array of a Python scalar: a constant inside a trace, else a run-time value."""
     if state.compiling:
         return emit(registry["constant"], (), {"value": value, "dtype": dtype})
-    from smelt.ir.ops.arithmetic import constant_array
+    # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
+    # a dictionary, and so are 0.0 and -0.0.
+    kind = type(value)
+    key = (value if value or kind is int else str(value), kind, dtype)
+    buffer = _scalar_buffers.get(key)
+    if buffer is None:
+        from smelt.ir.ops.arithmetic import constant_array
 
-    return wrap((leaf(Buffer(_scalar_avals[dtype], constant_array(value, dtype))), 0))
+        buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
+        if len(_scalar_buffers) > 1000:
+            _scalar_buffers.clear()
+        _scalar_buffers[key] = buffer
+    found = array.__new__(array)
+    found._ref = (leaf(buffer), 0)
+    return found
 
 
 def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
@@ -331,20 +345,69 @@ def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
 
 def convert(x: array, dtype: DType) -> array:
     """`x` in another dtype."""
-    return x if x.dtype is dtype else emit(registry["convert"], (x,), {"dtype": dtype})
+    node, i = x._ref
+    aval = node.avals[i]
+    return x if aval.dtype is dtype else _emit_typed(_convert, x, aval, "dtype", dtype)
 
 
 def broadcast_to_shape(x: array, shape: tuple[int, ...]) -> array:
-    return x if x.aval.shape == shape else emit(registry["broadcast"], (x,), {"shape": shape})
+    """`x` stretched to `shape`, by NumPy's rule."""
+    node, i = x._ref
+    aval = node.avals[i]
+    return x if aval.shape == shape else _emit_typed(_broadcast, x, aval, "shape", shape)
+
+
+_convert, _broadcast = registry["convert"], registry["broadcast"]
+
+
+def _emit_typed(op: Op, x: array, aval: Aval, name: str, value: Any) -> array:
+    """`emit` for an op of one operand and one attribute, with the inference remembered."""
+    key = (op, aval, value)
+    found = _infer_cache.get(key)
+    if found is None:
+        attrs = {name: value}
+        found = (op.infer_checked([aval], attrs), attrs)
+        if len(_infer_cache) > 10_000:
+            _infer_cache.clear()
+        _infer_cache[key] = found
+    result = array.__new__(array)
+    result._ref = (Node(op, found[1], (x._ref,), found[0]), 0)
+    return result
+
+
+_SCALARS = frozenset((bool, int, float, complex))
 
 
 def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = False) -> tuple[array, array]:
     """Two operands in their common dtype and shape (MLX's promotion; Python scalars are weak)."""
-    if type(x) is array and type(y) is array:
-        if x.aval == y.aval and not floating:
-            return x, y
-        dtype = dtypes.promote(x.dtype, y.dtype)
-    elif isinstance(y, (bool, int, float, complex)) and not isinstance(x, (bool, int, float, complex)):
+    if type(x) is array:
+        node, i = x._ref
+        a = node.avals[i]
+        if type(y) is array:
+            node, i = y._ref
+            b = node.avals[i]
+            dtype = a.dtype
+            if dtype is not b.dtype:
+                dtype = dtypes.promote(dtype, b.dtype)
+            if floating:
+                dtype = dtypes.to_float(dtype)
+            if a.dtype is not dtype:
+                x = convert(x, dtype)
+            if b.dtype is not dtype:
+                y = convert(y, dtype)
+            if a.shape == b.shape:
+                return x, y
+            shape = broadcast_shapes(name, a.shape, b.shape)
+            return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
+        if type(y) in _SCALARS:
+            dtype = dtypes.promote_scalar(a.dtype, y)
+            if floating:
+                dtype = dtypes.to_float(dtype)
+            if a.dtype is not dtype:
+                x = convert(x, dtype)
+            y = scalar_array(y, dtype)
+            return x, broadcast_to_shape(y, a.shape) if a.shape else y
+    if isinstance(y, (bool, int, float, complex)) and not isinstance(x, (bool, int, float, complex)):
         x = as_array(x)
         dtype = dtypes.promote_scalar(x.dtype, y)
     elif isinstance(x, (bool, int, float, complex)) and not isinstance(y, (bool, int, float, complex)):
@@ -357,10 +420,9 @@ def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = Fal
         dtype = dtypes.to_float(dtype)
     x, y = as_array(x, dtype), as_array(y, dtype)
     x, y = convert(x, dtype), convert(y, dtype)
-    a, b = x.aval.shape, y.aval.shape
-    if a == b:
+    if x.shape == y.shape:
         return x, y
-    shape = broadcast_shapes(name, a, b)
+    shape = broadcast_shapes(name, x.shape, y.shape)
     return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
 
 

@@ -108,7 +108,10 @@ class _Version:
 
     captured: list[Any]
     executable: Executable
+    n_outputs: int
     out_tree: Any
+    state_refs: list[array]
+    static_outputs: list[tuple[int, Any]]
 
 
 class CompiledFunction:
@@ -133,8 +136,8 @@ class CompiledFunction:
         return f"<smelt.compile of {self._name}, {len(self._versions)} versions>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if settings.disable_compile:
-            return self._fun(*args, **kwargs)
+        if settings.disable_compile or state.recording or state.compiling:
+            return self._fun(*args, **kwargs)  # inside another trace the function is part of it
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
         refs = []
         parts: list[Any] = [treedef, settings.device]
@@ -156,8 +159,6 @@ class CompiledFunction:
                 parts.append(x._ref[0].avals[x._ref[1]])
                 concrete = concrete and x._ref[0].values is not None
             parts.append(state_tree)
-        if state.recording or state.compiling:
-            return self._inline(args, kwargs)
         key = tuple(parts)
         version = self._versions.get(key)
         if version is None:
@@ -175,10 +176,6 @@ class CompiledFunction:
         for position, value in version.static_outputs:
             outs.insert(position, value)
         return tree.unflatten(version.out_tree, outs)
-
-    def _inline(self, args: Any, kwargs: Any) -> Any:
-        """Inside another trace the function is simply part of it."""
-        return self._fun(*args, **kwargs)
 
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> _Version:
         with self._lock:

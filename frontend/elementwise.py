@@ -6,18 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from smelt.ir import dtypes
-from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from .arrays import (
     ArrayLike,
     array,
     as_array,
-    broadcast_shapes,
-    broadcast_to_shape,
     convert,
-    emit,
     emit_elementwise,
     promote_operands,
 )

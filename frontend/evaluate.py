@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from smelt.ir.interpreter import run_op
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
+from . import tree
 from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, state, structure_key, topological
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
@@ -21,9 +23,50 @@ MAX_NODES = 1000
 
 executables = LruCache()
 
+#: One graph is evaluated at a time: threads may share nodes.
+_lock = threading.RLock()
+
+
+def eval(*args: Any) -> None:
+    """Evaluate arrays, or trees of arrays. Evaluating again does nothing.
+
+    Args:
+        args: arrays, or lists, tuples, dicts and registered classes of arrays; other leaves are ignored.
+
+    Raises:
+        TraceError: an array belongs to a trace of `compile` or `vmap`. MemoryError: out of memory.
+
+    >>> import smelt
+    >>> x = smelt.array([1.0]) + 1
+    >>> smelt.eval(x)
+    """
+    from .arrays import array
+
+    refs = []
+    for arg in args:
+        if type(arg) is array:
+            refs.append(arg._ref)
+        else:
+            refs += [x._ref for x in tree.flatten(arg)[0] if isinstance(x, array)]
+    evaluate(refs)
+
+
+def async_eval(*args: Any) -> None:
+    """`eval`; the devices there are now run synchronously."""
+    eval(*args)
+
+
+def synchronize(stream: Any = None) -> None:
+    """Wait for running work. The devices there are now run synchronously: there is none."""
+
 
 def evaluate(refs: Sequence[Ref]) -> None:
     """Give every node in `refs` its value. Does nothing for those that have one."""
+    with _lock:
+        _evaluate(refs)
+
+
+def _evaluate(refs: Sequence[Ref]) -> None:
     order = topological(refs)
     if not order:
         return

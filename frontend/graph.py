@@ -101,18 +101,18 @@ class Node:
 
     def __del__(self) -> None:
         # A chain of a million nodes must not be released by a million nested calls.
-        if not self.inputs or sys.getrefcount is None:
+        inputs = self.inputs
+        if not inputs:
             return
-        queue = _release.queue
-        queue.append(self.inputs)
         self.inputs = ()
+        queue = _release.queue
+        queue.append(inputs)
+        del inputs
         if not _release.active:
             _release.active = True
-            try:
-                while queue:
-                    queue.pop()
-            finally:
-                _release.active = False
+            while queue:
+                queue.pop()
+            _release.active = False
 
 
 class _Release(threading.local):

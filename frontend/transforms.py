@@ -120,7 +120,7 @@ def value_and_grad(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if positions and max(positions) >= len(args):
             raise ValueError(
-                at_user_line(f"smelt.grad: argnums {positions} but {who} was called with {len(args)} positional arguments")
+                at_user_line(f"smelt.grad: argnums {positions}, but {who} got {len(args)} positional arguments")
             )
         missing = [n for n in names if n not in kwargs]
         if missing:
@@ -128,7 +128,8 @@ def value_and_grad(
         selected = ([args[p] for p in positions], {n: kwargs[n] for n in names})
         leaves, treedef = tree.flatten(selected)
         for x in leaves:
-            _check_differentiable(_check_array(x, f"smelt.grad: an argument of {who}"), f"smelt.grad: an argument of {who}")
+            what = f"smelt.grad: an argument of {who}"
+            _check_differentiable(_check_array(x, what), what)
         with recording():
             markers = [_alias(x) for x in leaves]
             new_positional, new_named = tree.unflatten(treedef, markers)
@@ -160,11 +161,11 @@ def _split_loss(result: Any, who: str) -> tuple[array, Callable[[array], Any]]:
     loss = result[0] if isinstance(result, (tuple, list)) and result else result
     if not isinstance(loss, array):
         raise TreeError(
-            at_user_line(f"smelt.grad: {who} must return a scalar array (and auxiliary values), returned {type(loss).__name__}")
+            at_user_line(f"smelt.grad: {who} must return a scalar array first, returned {type(loss).__name__}")
         )
     if loss.size != 1 or loss.ndim:
         raise ShapeError(
-            at_user_line(f"smelt.grad: {who} must return a scalar, returned shape {loss.shape}; reduce it, or use smelt.vjp")
+            at_user_line(f"smelt.grad: {who} must return a scalar, returned {loss.aval}; reduce it, or use smelt.vjp")
         )
     if not loss.dtype.is_float:
         raise DTypeError(at_user_line(f"smelt.grad: {who} must return a floating-point scalar, returned {loss.aval}"))

@@ -112,9 +112,10 @@ def register_class(cls: type) -> type:
     ``tree_flatten(self)`` returns (children, static data), ``tree_unflatten(cls, static, children)``
     builds an instance. Usable as a decorator. Raises TreeError for any other class.
     """
+    made: Any = cls
     if hasattr(cls, "tree_flatten") and hasattr(cls, "tree_unflatten"):
         optree.register_pytree_node(
-            cls, lambda x: x.tree_flatten(), cls.tree_unflatten, namespace=NAMESPACE
+            made, lambda x: x.tree_flatten(), made.tree_unflatten, namespace=NAMESPACE
         )
     elif dataclasses.is_dataclass(cls):
         names = [f.name for f in dataclasses.fields(cls)]
@@ -123,12 +124,12 @@ def register_class(cls: type) -> type:
             return [getattr(x, n) for n in names], None, names
 
         def join(_: Any, children: Any) -> Any:
-            made = object.__new__(cls)
+            instance = object.__new__(cls)
             for n, child in zip(names, children):
-                object.__setattr__(made, n, child)
-            return made
+                object.__setattr__(instance, n, child)
+            return instance
 
-        optree.register_pytree_node(cls, split, join, namespace=NAMESPACE)
+        optree.register_pytree_node(made, split, join, namespace=NAMESPACE)
     else:
         raise TreeError(
             at_user_line(f"{cls.__name__} is neither a dataclass nor has tree_flatten and tree_unflatten")

@@ -68,7 +68,7 @@ def _encode_array(array: np.ndarray) -> Any:
     array = np.asarray(array, order="C")
     kind = tensor_type(Aval(array.shape, dtypes.of(array.dtype)))
     if array.dtype == np.bool_:
-        array = np.packbits(array.reshape(-1), bitorder="little")
+        array = array.astype(np.uint8)
     shape = tuple(kind.shape)
     return mlir.ir.DenseElementsAttr.get(array, type=kind.element_type, shape=shape, context=_ctx())
 
@@ -84,7 +84,7 @@ def _decode_array(attr: Any) -> np.ndarray:
     raise AttributeValueError(f"dense elements of {dtype.name} are not supported")
 
 
-ENCODERS = {
+ENCODERS: dict[str, Any] = {
     "Ints": lambda v: mlir.ir.DenseI64ArrayAttr.get([int(x) for x in v], _ctx()),
     "Int": lambda v: mlir.ir.IntegerAttr.get(_i64(), int(v)),
     "Float": lambda v: mlir.ir.FloatAttr.get(_f64(), float(v), loc=mlir.ir.Location.unknown(_ctx())),
@@ -95,7 +95,7 @@ ENCODERS = {
     "Array": _encode_array,
 }
 
-DECODERS = {
+DECODERS: dict[str, Any] = {
     "Ints": lambda a: tuple(mlir.ir.DenseI64ArrayAttr(a)),
     "Int": lambda a: int(mlir.ir.IntegerAttr(a).value),
     "Float": lambda a: float(mlir.ir.FloatAttr(a).value),
@@ -130,6 +130,11 @@ def decode_all(op: Op, operation: Any) -> dict[str, Any]:
         if name in present:
             try:
                 result[name] = decode(spec.type, present[name])
+            except TypeError:  # the bindings cannot wrap it: dense elements of complex numbers
+                raise AttributeValueError(
+                    f"smelt.{op.name}: attribute {name} must be {DESCRIPTIONS[spec.type]} of a dtype "
+                    f"among {', '.join(d.name for d in LITERAL_DTYPES)}"
+                ) from None
             except ValueError:
                 raise AttributeValueError(
                     f"smelt.{op.name}: attribute {name} must be {DESCRIPTIONS[spec.type]}, is {present[name]}"

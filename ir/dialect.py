@@ -21,7 +21,7 @@ from .op import Op, registry
 NAMESPACE = "smelt"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def context() -> Any:
     """The MLIR context with the smelt dialect loaded. There is one for the process."""
     with mlir.lock:
@@ -101,14 +101,13 @@ def _verifier(op: Op) -> Any:
     return verify_invariants
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _dialect() -> Any:
     import smelt.ir.ops  # noqa: F401  (fills the registry)
 
-    ext = mlir.ext
+    ext: Any = mlir.ext
 
-    class Smelt(ext.Dialect, name=NAMESPACE):
-        pass
+    Smelt: Any = type("Smelt", (ext.Dialect,), {}, name=NAMESPACE)
 
     for op in registry.values():
         annotations: dict[str, Any] = {}

@@ -143,7 +143,7 @@ def of(x: Any) -> DType:
 _KIND_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def promote(a: DType, b: DType) -> DType:
     """The dtype in which `a` and `b` meet (MLX's table)."""
     if a is b:

@@ -116,7 +116,7 @@ class Index:
 
     def __floordiv__(self, n: int) -> Index:
         quotient, rest = self._split(n)
-        if 0 <= rest.lo and rest.hi < n:
+        if rest.lo >= 0 and rest.hi < n:
             return quotient
         if len(rest.terms) == 1 and rest.const == 0 and rest.terms[0][1] == 1:
             atom = rest.terms[0][0]
@@ -128,7 +128,7 @@ class Index:
 
     def __mod__(self, n: int) -> Index:
         _, rest = self._split(n)
-        if 0 <= rest.lo and rest.hi < n:
+        if rest.lo >= 0 and rest.hi < n:
             return rest
         return Index(0, [(Atom("mod", (rest, n), 0, n - 1), 1)])
 

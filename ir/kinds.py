@@ -77,7 +77,7 @@ class Elementwise(Fusible):
 class Comparison(Elementwise):
     """Elementwise with a bool result, and no derivative."""
 
-    accepts = dtypes.ALL
+    accepts: ClassVar[Sequence[DType]] = dtypes.ALL
 
     def result_dtype(self, operand, **_):
         return dtypes.bool_

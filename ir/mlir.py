@@ -31,7 +31,7 @@ class BindingsError(SmeltError, ImportError):
     """The MLIR bindings are missing or lack a part that smelt needs."""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def host() -> str:
     """The name of the package that provides the bindings."""
     wanted = os.environ.get("SMELT_MLIR_PACKAGE")
@@ -49,7 +49,7 @@ def host() -> str:
     raise BindingsError(f"{_HINT} Tried {'; '.join(problems)}.")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def module(name: str) -> ModuleType:
     """A module of the bindings: ``module("ir")``, ``module("dialects.scf")``."""
     return importlib.import_module(f"{host()}.{name}")

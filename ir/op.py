@@ -20,6 +20,7 @@ The rules and who calls them:
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ class Op:
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         operands, attrs = list(cls.operand_names), dict(cls.attrs)
-        for field, annotation in cls.__dict__.get("__annotations__", {}).items():
+        for field, annotation in inspect.get_annotations(cls).items():
             if annotation in _OPERAND_TYPES:
                 operands.append(field)
                 cls.variadic = annotation == "Operands"

@@ -60,9 +60,14 @@ def make_batch(module: Any, function: Function, attrs: dict[str, Any]) -> str:
         [a.aval for a in function.arguments], [r.aval for r in function.returns], **attrs
     )
     _, arguments, b = new_function(
-        module, name, *signature, function.mlir.location, before=function.mlir,
+        module,
+        name,
+        signature[0],
+        signature[1],
+        function.mlir.location,
+        before=function.mlir,
         argument_locations=argument_locations(function),
-    )  # fmt: skip
+    )
     dims = [None if a < 0 else a for a in attrs["in_axes"]]
     results, places = push_batch(b, function, arguments, dims)
     outs = []
@@ -70,7 +75,7 @@ def make_batch(module: Any, function: Function, attrs: dict[str, Any]) -> str:
         if axis >= 0 and place is None:
             unbatched = (*aval.shape[:axis], 1, *aval.shape[axis + 1 :])
             value = b.broadcast_to(b.reshape_to(value, unbatched), aval.shape)
-        elif axis >= 0:
+        elif axis >= 0 and place is not None:
             value = b.move_axis(value, place, axis)
         elif place is not None:
             # The caller said that this result does not depend on the batch: all its slices are equal.

@@ -24,7 +24,6 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import PipelineError, SmeltError
 
 from . import registry
-from .registry import Pass
 
 MAX_ROUNDS = 64
 

@@ -38,28 +38,28 @@ class InlinePass(Pass):
 
     def _inline(self, module: Any, statistics: Counter) -> None:
         for function in callees_first(module):
-            if not any(op.op.kind in ("call", "apply") for op in function.ops) or is_fusion(function.mlir):
-                continue
-            available = functions(module)
-            # An op further up may have been replaced since the function was decoded.
-            current = read_function(available[function.name])
+            if any(op.op.kind in ("call", "apply") for op in function.ops) and not is_fusion(function.mlir):
+                _inline_into(module, function.name, statistics)
 
-            def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
-                name = _callee(op, operands)
-                if name is None or name not in available or is_fusion(available[name]):
-                    return b.clone(op, operands)
-                if name == current.name:  # noqa: B023
-                    raise IRError(f"@{name} calls itself: smelt functions do not recurse")
-                callee = read_function(available[name])
-                arguments = operands if op.op.kind == "call" else operands[1:]
-                env = dict(zip(callee.arguments, arguments))
-                replay(b, callee.ops, env)
-                statistics["calls inlined"] += 1
-                return [env[v] for v in callee.returns]
 
-            rebuilt = rebuild(module, current, visit)
-            available[current.name] = rebuilt
-            _drop_unused_values(rebuilt)
+def _inline_into(module: Any, name: str, statistics: Counter) -> None:
+    available = functions(module)
+    function = read_function(available[name])
+
+    def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
+        callee_name = _callee(op, operands)
+        if callee_name is None or callee_name not in available or is_fusion(available[callee_name]):
+            return b.clone(op, operands)
+        if callee_name == name:
+            raise IRError(f"@{name} calls itself: smelt functions do not recurse")
+        callee = read_function(available[callee_name])
+        arguments = operands if op.op.kind == "call" else operands[1:]
+        env = dict(zip(callee.arguments, arguments))
+        replay(b, callee.ops, env)
+        statistics["calls inlined"] += 1
+        return [env[v] for v in callee.returns]
+
+    _drop_unused_values(rebuild(module, function, visit))
 
 
 def _callee(op: OpView, operands: Sequence[Value]) -> str | None:

@@ -110,7 +110,7 @@ def make_vjp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
         before=function.mlir,
     )  # fmt: skip
     values = b.call(primal_name, args[: len(avals)], results + residual_avals)
-    outs, kept_residuals = values[: len(results)], values[len(results) :]
+    kept_residuals = values[len(results) :]
     cotangents = {}
     if linear_seeds and active:
         positions = tuple(range(len(residuals), len(residuals) + len(active)))
@@ -119,5 +119,5 @@ def make_vjp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
         seed_values = dict(zip(seeds, args[len(avals) :]))
         pulled = b.apply(pull, [*kept_residuals, *(seed_values[i] for i in linear_seeds)])
         cotangents = dict(zip(active, pulled))
-    b.return_([*outs, *(cotangents[i] if i in cotangents else b.zeros(avals[i]) for i in wrt)])
+    b.return_([*values[: len(results)], *(cotangents[i] if i in cotangents else b.zeros(avals[i]) for i in wrt)])
     return name

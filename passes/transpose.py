@@ -57,7 +57,7 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any]) -> st
     env: dict[Value, Value] = dict(zip(residuals, arguments))
     replay(b, forward, env)
 
-    cotangent: dict[Value, Value | None] = {}
+    cotangent: dict[Value, Any] = {}
     for value, ct in zip(function.returns, arguments[len(residuals) :]):
         if value in linear:
             cotangent[value] = b.add_any(cotangent.get(value), ct)
@@ -70,14 +70,13 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any]) -> st
             Value(None, v.aval, None, None) if is_linear else env[v] for v, is_linear in zip(op.operands, flags)
         ]
         with b.at(op.location):
-            for v, is_linear, ct in zip(
-                op.operands, flags, op.op.transpose(b, cts, operands, flags, **op.attrs)
-            ):
-                if is_linear and ct is not None:
-                    cotangent[v] = b.add_any(cotangent.get(v), ct)
+            pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
+            for v, is_linear, contribution in zip(op.operands, flags, pulled):
+                if is_linear and contribution is not None:
+                    cotangent[v] = b.add_any(cotangent.get(v), contribution)
     outs = []
     for v in unknown:
-        ct = cotangent.get(v)
-        outs.append(b.zeros(v.aval) if ct is None else ct)
+        total = cotangent.get(v)
+        outs.append(b.zeros(v.aval) if total is None else total)
     b.return_(outs)
     return name

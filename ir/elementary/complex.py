@@ -6,7 +6,7 @@ from ..scalar import Kernel, Scalar
 from .exponential import exp, exp_scaled, expm1, log, log1p
 from .floats import absolute, copysign, fast_two_sum, is_negative, two_product, two_sum
 from .hyperbolic import arcsinh, cosh, sinh
-from .trigonometric import arctan2, sin, sin_cos, tan
+from .trigonometric import arctan2, cos, sin, sin_cos, tan
 
 _LN2 = 0.6931471805599453
 _LOG2_E = 1.4426950408889634
@@ -126,10 +126,9 @@ def complex_log1p(k: Kernel, z: Scalar) -> Scalar:
 def complex_expm1(k: Kernel, z: Scalar) -> Scalar:
     """e^z - 1; the real part is (e^x - 1)·cos y - 2·sin²(y/2)."""
     x, y = _parts(k, z)
-    s, c = sin_cos(k, y)
     h = sin(k, y * 0.5)
     w = complex_exp(k, z)
-    real = k.fma(expm1(k, x), c, -2.0 * h * h)
+    real = k.fma(expm1(k, x), cos(k, y), -2.0 * h * h)
     return k.complex(k.select(x > 1.0, k.real(w) - 1.0, real), k.imag(w))
 
 

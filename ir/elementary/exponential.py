@@ -9,10 +9,10 @@ from .floats import (
     bits,
     copysign,
     fast_two_sum,
-    horner,
     is_negative,
     layout,
     nearest_integer,
+    polynomial,
     power_of_two,
     scale,
     two_product,
@@ -33,7 +33,7 @@ def _exp_reduced(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     n, integer = nearest_integer(k, k.fma(x, _LOG2_E, form.magic))
     r = k.fma(n, -form.ln2[0], x)
     r = k.fma(n, -form.ln2[1], r)
-    return k.fma(r * r, horner(k, r, c.EXP), r), integer
+    return k.fma(r * r, polynomial(k, r, c.EXP), r), integer
 
 
 def exp_scaled(k: Kernel, x: Scalar, shift: int) -> Scalar:
@@ -59,7 +59,7 @@ def exp2(k: Kernel, x: Scalar) -> Scalar:
     x = k.select(x < limit, limit, x)
     n, integer = nearest_integer(k, x + form.magic)
     f = x - n
-    return scale(k, k.fma(f, horner(k, f, c.EXP2), 1.0), integer)
+    return scale(k, k.fma(f, polynomial(k, f, c.EXP2), 1.0), integer)
 
 
 def expm1(k: Kernel, x: Scalar) -> Scalar:
@@ -91,10 +91,10 @@ def _log1p_reduced(k: Kernel, f: Scalar) -> Scalar:
     In double precision by 2·atanh(s), s = f/(2 + f), where 2s = f - s·f.
     """
     if f.dtype.size == 4:
-        return k.fma(f * f, k.fma(f, horner(k, f, c.LOG), -0.5), f)
+        return k.fma(f * f, k.fma(f, polynomial(k, f, c.LOG), -0.5), f)
     s = f / (f + 2.0)
     z = s * s
-    return f - s * (f - (z + z) * horner(k, z, c.ATANH))
+    return f - s * (f - (z + z) * polynomial(k, z, c.ATANH))
 
 
 def _log_limits(k: Kernel, x: Scalar, zero: float, y: Scalar) -> Scalar:
@@ -160,7 +160,7 @@ def _log2_exact(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     s_rest = k.fma(-s, d_rest, k.fma(-s, denominator, numerator)) / denominator
     z, z_rest = two_product(k, s, s)
     z_rest = k.fma(s + s, s_rest, z_rest)
-    u, u_rest = fast_two_sum(k.const(_THIRD[size][0], x.dtype), z * horner(k, z, c.POW))
+    u, u_rest = fast_two_sum(k.const(_THIRD[size][0], x.dtype), z * polynomial(k, z, c.POW))
     u_rest = u_rest + _THIRD[size][1]
     v, v_rest = two_product(k, z, s)
     v_rest = k.fma(z, s_rest, k.fma(z_rest, s, v_rest))
@@ -190,7 +190,7 @@ def power(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
     p = k.select(p > high, high, k.select(p < low, low, p))
     n, integer = nearest_integer(k, p + form.magic)
     f = (p - n) + p_rest
-    result = scale(k, k.fma(f, horner(k, f, c.EXP2), 1.0), integer)
+    result = scale(k, k.fma(f, polynomial(k, f, c.EXP2), 1.0), integer)
 
     half = y * 0.5
     whole = k.math("floor", y).eq(y)

@@ -1,4 +1,4 @@
-"""What the elementary functions share: the layout of a float, powers of two, Horner's rule."""
+"""What the elementary functions share: the layout of a float, powers of two, polynomials."""
 
 from __future__ import annotations
 
@@ -45,12 +45,21 @@ def layout(x: Scalar) -> Format:
     return _F32 if x.dtype.size == 4 else _F64
 
 
-def horner(k: Kernel, x: Scalar, coefficients: Mapping[int, Sequence[float]]) -> Scalar:
-    """The polynomial whose coefficients for the size of `x` are given, lowest degree first."""
-    *rest, top = coefficients[x.dtype.size]
-    total = k.const(top, x.dtype)
-    for c in reversed(rest):
-        total = k.fma(total, x, c)
+def polynomial(k: Kernel, x: Scalar, coefficients: Mapping[int, Sequence[float]]) -> Scalar:
+    """The polynomial whose coefficients for the size of `x` are given, lowest degree first.
+
+    By Estrin's scheme: the chain of dependent operations, which is what an out-of-order core
+    waits for in a loop over elements, grows with the logarithm of the degree.
+    """
+    level: list[Scalar | float] = list(coefficients[x.dtype.size])
+    while len(level) > 1:
+        pairs = list(zip(level[::2], level[1::2]))
+        rest = level[2 * len(pairs) :]
+        level = [k.fma(x, b, a) for a, b in pairs]
+        level += rest
+        x = x * x if len(level) > 1 else x
+    (total,) = level
+    assert isinstance(total, Scalar)
     return total
 
 

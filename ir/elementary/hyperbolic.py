@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..scalar import Kernel, Scalar
 from . import coefficients as c
 from .exponential import exp_scaled, expm1, log1p
-from .floats import absolute, copysign, horner
+from .floats import absolute, copysign, polynomial
 
 _LN2 = 0.6931471805599453
 
@@ -15,7 +15,7 @@ def sinh(k: Kernel, x: Scalar) -> Scalar:
     a = absolute(k, x)
     e = exp_scaled(k, a, -1)
     z = x * x
-    small = k.fma(x * z, horner(k, z, c.SINH), x)
+    small = k.fma(x * z, polynomial(k, z, c.SINH), x)
     return k.select(a < 1.0, small, copysign(k, e - 0.25 / e, x))
 
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 from ..scalar import Kernel, Scalar
 from . import coefficients as c
 from .exponential import exp, log
-from .floats import absolute, copysign, horner
+from .floats import absolute, copysign, polynomial
 
 
 def erf(k: Kernel, x: Scalar) -> Scalar:
-    """erf x = x + x·P(x²) below 1; above, a polynomial, or in double precision 1 - e^(-x²)·Q."""
+    """erf x = x + x·P(x²) below 1; above, 1 - q⁻⁸ with a polynomial q in |x| (the form of Hastings'
+    approximation), or in double precision 1 - e^(-x²)·Q((|x| - 2)/(|x| + 2)).
+    """
     a = absolute(k, x)
     z = x * x
-    small = k.fma(x, horner(k, z, c.ERF), x)
     if x.dtype.size == 4:
-        limited = k.select(a > 3.92, 3.92, a)
-        tail = horner(k, limited - 2.5, c.ERF_TAIL)
-        tail = k.select(tail > 1.0, 1.0, tail)
+        small = k.fma(x, polynomial(k, z, c.ERF32), x)
+        q = polynomial(k, a, c.ERFC_ROOT)
+        q = q * q
+        q = q * q
+        tail = 1.0 - 1.0 / (q * q)
     else:
+        small = k.fma(x, polynomial(k, z, c.ERF), x)
         limited = k.select(a > 6.0, 6.0, a)
-        q = horner(k, (limited - 2.0) / (limited + 2.0), c.ERFC)
+        q = polynomial(k, (limited - 2.0) / (limited + 2.0), c.ERFC)
         tail = k.fma(-exp(k, -(limited * limited)), q, 1.0)
     return k.select(a < 1.0, small, copysign(k, tail, x))
 
@@ -28,10 +32,11 @@ def erfinv(k: Kernel, x: Scalar) -> Scalar:
     """The inverse of erf: x·P(w), w = -log(1 - x²), and polynomials in √w where w > 5 (after Giles)."""
     w = -log(k, k.fma(-x, x, 1.0))
     s = k.math("sqrt", w)
-    centre = horner(k, w - 2.5, c.ERFINV)
+    centre = polynomial(k, w - 2.5, c.ERFINV)
     if x.dtype.size == 4:
-        tail = horner(k, s - 3.0, c.ERFINV_TAIL)
+        tail = polynomial(k, s - 3.0, c.ERFINV_TAIL)
     else:
-        tail = k.select(s < 3.7, horner(k, s - 3.0, c.ERFINV_MIDDLE), horner(k, s - 5.0, c.ERFINV_FAR))
+        far = polynomial(k, s - 5.0, c.ERFINV_FAR)
+        tail = k.select(s < 3.7, polynomial(k, s - 3.0, c.ERFINV_MIDDLE), far)
     y = x * k.select(w < 5.0, centre, tail)
     return k.select(absolute(k, x).eq(1.0), copysign(k, k.const(float("inf"), x.dtype), x), y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 from .. import dtypes
@@ -13,10 +14,10 @@ from .floats import (
     bits,
     copysign,
     finite_or,
-    horner,
     is_negative,
     layout,
     nearest_integer,
+    polynomial,
     two_product,
     two_sum,
 )
@@ -55,7 +56,7 @@ def _reduce32(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     low, high = (exponent & 32).ne(0), (exponent & 64).ne(0)
     shift = k.bitcast(exponent & 31, u32)
     words = [_pick(k, _WORDS[i : i + 4], low, high) for i in range(4)]
-    window = [(a << shift) | ((b >> 1) >> (shift ^ 31)) for a, b in zip(words, words[1:])]
+    window = [(a << shift) | ((b >> 1) >> (shift ^ 31)) for a, b in itertools.pairwise(words)]
     m = k.bitcast(m, u32)
     m64 = k.convert(m, u64)
     product = (k.convert(window[0] * m, u64) << 32) + k.convert(window[1], u64) * m64
@@ -129,8 +130,8 @@ def reduce(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
 def _sin_cos_reduced(k: Kernel, r: Scalar) -> tuple[Scalar, Scalar]:
     """sin r and cos r for |r| ≤ π/4."""
     z = r * r
-    sine = r * k.fma(z, horner(k, z, c.SIN), 1.0)  # a product, which keeps the sign of 0
-    cosine = k.fma(z, k.fma(z, horner(k, z, c.COS), -0.5), 1.0)
+    sine = r * k.fma(z, polynomial(k, z, c.SIN), 1.0)  # a product, which keeps the sign of 0
+    cosine = k.fma(z, k.fma(z, polynomial(k, z, c.COS), -0.5), 1.0)
     return sine, cosine
 
 
@@ -171,7 +172,7 @@ def tan(k: Kernel, x: Scalar) -> Scalar:
 
 def _arcsin_reduced(k: Kernel, s: Scalar, z: Scalar) -> Scalar:
     """arcsin s for |s| ≤ 1/2, z = s²."""
-    return k.fma(s * z, horner(k, z, c.ASIN), s)
+    return k.fma(s * z, polynomial(k, z, c.ASIN), s)
 
 
 def arcsin(k: Kernel, x: Scalar) -> Scalar:
@@ -212,7 +213,7 @@ def arctan(k: Kernel, x: Scalar) -> Scalar:
     rest_ = k.select(large, rest, k.select(middle, rest / 2, k.const(0.0, x.dtype)))
     t = numerator / denominator
     z = t * t
-    return copysign(k, head + (k.fma(t * z, horner(k, z, c.ATAN), t) + rest_), x)
+    return copysign(k, head + (k.fma(t * z, polynomial(k, z, c.ATAN), t) + rest_), x)
 
 
 def arctan2(k: Kernel, y: Scalar, x: Scalar) -> Scalar:
@@ -229,7 +230,7 @@ def arctan2(k: Kernel, y: Scalar, x: Scalar) -> Scalar:
     numerator = k.select(tied, 0.0, k.select(middle, small - large, small))
     t = numerator / k.select(tied, 1.0, k.select(middle, small + large, large))
     z = t * t
-    angle = k.fma(t * z, horner(k, z, c.ATAN), t)
+    angle = k.fma(t * z, polynomial(k, z, c.ATAN), t)
     # the result is ±(head ± angle) with head a multiple of π/4
     left = is_negative(k, x)
     eighths = k.select(middle, half_pi / 2, k.const(0.0, x.dtype))

@@ -41,7 +41,7 @@ class DotGeneral(Op, name="dot_general"):
     of lhs, then those of rhs. Half precision accumulates in float32; integers wrap.
 
     ``%0 = "smelt.dot_general"(%x, %y) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>, lhs_batch = array<i64>, rhs_batch = array<i64>} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>``
-    """  # noqa: E501
+    """
 
     kind = "contraction"
     lhs: Operand

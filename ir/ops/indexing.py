@@ -21,7 +21,7 @@ class Gather(Fusible, name="gather"):
     clamp(indices[j][i], 0, extent - size) along axes[j]: a window never leaves x.
 
     ``%0 = "smelt.gather"(%x, %i) {axes = array<i64: 0>, slice_sizes = array<i64: 1, 3>} : (tensor<5x3xf32>, tensor<4xi32>) -> tensor<4x1x3xf32>``
-    """  # noqa: E501
+    """
 
     kind = "gather"
     x: Operand
@@ -102,7 +102,7 @@ class Scatter(Op, name="scatter"):
     second derivatives miss what flows through updates that are exactly zero.
 
     ``%0 = "smelt.scatter"(%x, %u, %i) {axes = array<i64: 0>, mode = "add"} : (tensor<5x3xf32>, tensor<4x1x3xf32>, tensor<4xi32>) -> tensor<5x3xf32>``
-    """  # noqa: E501
+    """
 
     kind = "scatter"
     x: Operand

@@ -54,7 +54,7 @@ class RandomBits(Fusible, name="random_bits"):
     [b…, 2] is a batch of keys and gives a result of shape [b…, shape…].
 
     ``%0 = "smelt.random_bits"(%key) {shape = array<i64: 4>, width = 32 : i64} : (tensor<2xui32>) -> tensor<4xui32>``
-    """  # noqa: E501
+    """
 
     kind = "random"
     key: Operand

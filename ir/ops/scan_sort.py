@@ -72,7 +72,7 @@ class CumSum(Cumulative, name="cumsum"):
     """Running sum along an axis: result[i] = Σ_{j≤i} x[j]. Integers wrap.
 
     ``%0 = "smelt.cumsum"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
-    """  # noqa: E501
+    """
 
     linearity = "jointly"
 
@@ -93,7 +93,7 @@ class CumProd(Cumulative, name="cumprod"):
     """Running product along an axis: result[i] = Π_{j≤i} x[j]. Integers wrap.
 
     ``%0 = "smelt.cumprod"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
-    """  # noqa: E501
+    """
 
     def accumulate(self, x, axis):
         return np.cumprod(x, axis, dtype=x.dtype)
@@ -141,7 +141,7 @@ class CumMax(_CumExtremum, name="cummax"):
     Of equal elements the latest has the derivative.
 
     ``%0 = "smelt.cummax"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
-    """  # noqa: E501
+    """
 
     def accumulate(self, x, axis):
         return np.maximum.accumulate(x, axis)
@@ -159,7 +159,7 @@ class CumMin(_CumExtremum, name="cummin"):
     Of equal elements the latest has the derivative.
 
     ``%0 = "smelt.cummin"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
-    """  # noqa: E501
+    """
 
     def accumulate(self, x, axis):
         return np.minimum.accumulate(x, axis)
@@ -175,7 +175,7 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
     """Logarithm of the running sum of exponentials: result[i] = log Σ_{j≤i} exp(x[j]), without overflow.
 
     ``%0 = "smelt.logcumsumexp"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
-    """  # noqa: E501
+    """
 
     accepts = dtypes.FLOATS
     flops = 30.0

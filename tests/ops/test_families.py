@@ -11,6 +11,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+
 import smelt.ir.ops  # noqa: F401  (fills the registry)
 from smelt.ir import dtypes
 from smelt.ir import op as op_module

@@ -1,0 +1,154 @@
+"""Loop nests: how the elements of a kernel are spread over parallel units and inner loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from smelt.backends.lowering import Fused
+from smelt.ir.scalar import INDEX, Scalar
+
+from .kernel import CpuKernel
+
+#: Enough parallel units for any number of threads that is likely.
+UNITS = 64
+
+
+@dataclass(frozen=True)
+class Split:
+    """The parallel dimension of a kernel: `extent` steps, dealt out in multiples of `grain`."""
+
+    extent: int
+    grain: int = 1
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops over kept positions: the first `parallel` are one parallel dimension, with tiles of the last.
+
+    `lanes`: the last loop is innermost, and is handed to the body as a range.
+    """
+
+    loops: tuple[Fused, ...]
+    lanes: bool
+    parallel: int
+    tile: int  #: of the last loop, when lanes; its extent when it is not tiled
+
+    @staticmethod
+    def plan(loops: Sequence[Fused], lanes: bool, tile: int | None = None) -> Nest:
+        """`tile` bounds what the body takes at once; by default it is tiled only to have enough units."""
+        loops = tuple(loops)
+        outer = loops[:-1] if lanes else loops
+        count, units = 0, 1
+        while count < len(outer) and units < UNITS:
+            units *= outer[count].extent
+            count += 1
+        if not lanes or not loops:
+            return Nest(loops, lanes and bool(loops), count, 1)
+        last = loops[-1].extent
+        if tile is None:
+            tile = last
+            if count == len(outer) and units < UNITS:
+                tile = max(1024, -(-last * units // UNITS // 64) * 64)
+        return Nest(loops, True, count, min(tile, last))
+
+    @property
+    def flat(self) -> bool:
+        """A single loop: its range is the parallel range."""
+        return self.lanes and len(self.loops) == 1 and self.tile == self.loops[0].extent
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.loops[-1].extent // self.tile) if self.lanes else 1
+
+    @property
+    def split(self) -> Split:
+        if self.lanes and len(self.loops) == 1 and self.tiles == 1:
+            return Split(self.loops[0].extent, 64)
+        outer = math.prod(loop.extent for loop in self.loops[: self.parallel])
+        every = self.parallel == len(self.loops) - self.lanes
+        return Split(outer * (self.tiles if every else 1))
+
+
+def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[..., None]) -> None:
+    """Run `body` at every position of the parallel range lo … hi; with lanes, ``body(first, last)``."""
+    if nest.lanes and len(nest.loops) == 1 and nest.tiles == 1:
+        body(lo, hi)
+        return
+    every = nest.parallel == len(nest.loops) - nest.lanes
+    parts = [*nest.loops[: nest.parallel]]
+
+    def unit(at: Scalar) -> None:
+        rest = at
+        bounds = None
+        if nest.lanes:
+            end = k.const(nest.loops[-1].extent, INDEX)
+            bounds = (k.const(0, INDEX), end)
+            if every and nest.tiles > 1:
+                rest, tile = _divide(k, at, nest.tiles, bool(parts))
+                first = tile * nest.tile
+                last = first + nest.tile
+                if nest.loops[-1].extent % nest.tile:
+                    last = k.op("arith.minui", [last, end], INDEX)
+                bounds = (first, last)
+        for i, fused in reversed(list(enumerate(parts))):
+            rest, position = _divide(k, rest, fused.extent, i > 0)
+            k.bind(fused, position)
+        inner = list(nest.loops[nest.parallel : len(nest.loops) - nest.lanes])
+        _inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
+
+    k.loop(None, lo, hi, unit)
+
+
+def _lanes(k: CpuKernel, nest: Nest, every: bool, bounds, body: Callable[..., None]) -> None:
+    if not nest.lanes:
+        body()
+    elif every or nest.tiles == 1:
+        body(*bounds)
+    else:
+        end = nest.loops[-1].extent
+
+        def tile(at: Scalar) -> None:
+            last = at + nest.tile
+            if end % nest.tile:
+                last = k.op("arith.minui", [last, k.const(end, INDEX)], INDEX)
+            body(at, last)
+
+        k.loop(None, k.const(0, INDEX), k.const(end, INDEX), tile, step=nest.tile)
+
+
+def _inner_loops(k: CpuKernel, loops: list[Fused], body: Callable[[], None]) -> None:
+    if not loops:
+        body()
+        return
+    first, *rest = loops
+    k.loop(first, k.const(0, INDEX), k.const(first.extent, INDEX), lambda at: _inner_loops(k, rest, body))
+
+
+def _divide(k: CpuKernel, x: Scalar, n: int, more: bool) -> tuple[Scalar, Scalar]:
+    """Quotient and remainder; `more`: whether the quotient can be other than zero."""
+    if n == 1:
+        return x, k.const(0, INDEX)
+    if not more:
+        return k.const(0, INDEX), x
+    size = k.const(n, INDEX)
+    return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
+
+
+def reduce_loops(
+    k: CpuKernel,
+    loops: Sequence[Fused],
+    body: Callable[[list[Scalar]], list[Scalar]],
+    carries: Sequence[Scalar],
+    bounds: dict[int, tuple[Scalar, Scalar]] | None = None,
+) -> list[Scalar]:
+    """Nested loops that carry accumulators; `bounds` narrows loops by their number."""
+
+    def level(n: int, carried: Sequence[Scalar]) -> list[Scalar]:
+        if n == len(loops):
+            return body(list(carried))
+        low, high = (bounds or {}).get(n) or (k.const(0, INDEX), k.const(loops[n].extent, INDEX))
+        return k.loop(loops[n], low, high, lambda at, *inner: level(n + 1, inner), carried)
+
+    return level(0, carries)

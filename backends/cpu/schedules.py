@@ -1,0 +1,164 @@
+"""Schedules: the body of a fusion placed in loops, one function a kernel.
+
+`map`: every element alone. `row`: reductions along axes of one row with maps between; where the
+innermost axis is kept, a tile of neighbouring rows runs together (the accumulators are a line in
+L1). `split`: few large rows, in chunks first, then combined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.backends.lowering import Place, fuse_variables
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Index, linearize
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.fusion_analysis import is_pointwise, is_row_reduction, operand_reads, reduced_axes
+
+from .kernel import CpuKernel, KernelModule, Memory, buffer_type
+from .loops import Nest, Split, emit_nest, reduce_loops
+
+#: Neighbouring rows that run together when the innermost axis is kept.
+LINE = 512
+
+
+@dataclass
+class Step:
+    """One kernel function, and how its parallel dimension is dealt out."""
+
+    function: str
+    split: Split
+    operands: list[Any]  #: values of @main, or ("scratch", call)
+
+
+@dataclass
+class Plan:
+    """A fusion body with its index variables."""
+
+    body: Function
+    kept: list[Index]
+    kept_variables: list[tuple[Any, int]]
+    places: dict[Value, Place]  #: of outputs and of reductions' operands (by the reduction's result)
+    spaces: dict[tuple[int, ...], list[tuple[Any, int]]]  #: inner extents → variables
+    space_of: dict[Value, tuple[int, ...]]  #: of outputs and reductions
+    stage: dict[Value, int]  #: of reductions: which loop computes them; of outputs: the earliest
+    uses: list[Index] = field(default_factory=list)
+
+    @property
+    def reductions(self) -> list[OpView]:
+        return [op for op in self.body.ops if is_row_reduction(op)]
+
+
+def make_plan(body: Function, kept_axes: Sequence[Sequence[int]] | None) -> Plan:
+    """Variables for a fusion; `kept_axes`: for each output, which of its axes are the kept ones."""
+    first = body.returns[0]
+    if kept_axes is None:
+        kept_axes = [tuple(range(v.ndim)) for v in body.returns]
+    kept_shape = [first.shape[a] for a in kept_axes[0]]
+    kept_variables = [(f"o{i}", extent) for i, extent in enumerate(kept_shape)]
+    kept = [Index.variable(name, extent) for name, extent in kept_variables]
+    plan = Plan(body, kept, kept_variables, {}, {}, {}, {})
+
+    def inner(extents: tuple[int, ...]) -> list[Index]:
+        if extents not in plan.spaces:
+            tag = "x".join(map(str, extents))
+            plan.spaces[extents] = [(f"r{i}_{tag}", extent) for i, extent in enumerate(extents)]
+        return [Index.variable(name, extent) for name, extent in plan.spaces[extents]]
+
+    def place(value: Value, shape: Sequence[int], axes: Sequence[int]) -> None:
+        """`axes[i]` of `shape` runs over kept position i; the other axes are inner."""
+        extents = tuple(d for a, d in enumerate(shape) if a not in axes)
+        rest = iter(inner(extents))
+        at = dict(zip(axes, kept))
+        plan.places[value] = tuple(at[a] if a in at else next(rest) for a in range(len(shape)))
+        plan.space_of[value] = extents
+
+    for v, axes in zip(body.returns, kept_axes):
+        if v.owner is None or not is_row_reduction(v.owner):
+            place(v, v.shape, axes)
+    depth: dict[Value, int] = {}
+    for op in body.ops:
+        level = max((depth.get(v, 0) for v in op.operands), default=0)
+        if is_row_reduction(op):
+            shape, gone = op.operands[0].shape, reduced_axes(op)
+            place(op.results[0], shape, [a for a in range(len(shape)) if a not in gone])
+            plan.stage[op.results[0]] = level
+            level += 1
+        depth[op.results[0]] = level
+    for v in body.returns:
+        plan.stage.setdefault(v, depth.get(v, 0))
+    _collect_uses(plan)
+    return plan
+
+
+def _collect_uses(plan: Plan) -> None:
+    """Every address and number that the kernel computes from its loop variables."""
+    reads: dict[Value, dict[Place, None]] = {}
+    numbers: list[Index] = []
+    for v in plan.body.returns:
+        if v.owner is None or not is_row_reduction(v.owner):
+            reads.setdefault(v, {})[plan.places[v]] = None
+            numbers.append(linearize(plan.places[v], v.shape))
+        else:
+            reads.setdefault(v, {})[tuple(plan.kept)] = None
+            numbers.append(linearize(plan.kept, v.shape))
+    for op in reversed(plan.body.ops):
+        v = op.results[0]
+        if v not in reads:
+            continue
+        if is_row_reduction(op):
+            reads.setdefault(op.operands[0], {})[plan.places[v]] = None
+        else:
+            for at in reads[v]:
+                for operand, there in operand_reads(op, at, numbers):
+                    reads.setdefault(operand, {})[there] = None
+    for v in plan.body.arguments:
+        numbers += [linearize(at, v.shape) for at in reads.get(v, ())]
+    plan.uses = numbers
+
+
+def build_map(module: KernelModule, name: str, body: Function) -> Step:
+    """Every element of the outputs by itself, the innermost loop contiguous."""
+    plan = make_plan(body, None)
+    loops = fuse_variables(plan.kept_variables, plan.uses)
+    nest = Nest.plan(loops, lanes=True)
+    k, outputs, lo, hi = _start(module, name, body)
+
+    def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
+        if nest.lanes:
+            k.loop(nest.loops[-1], first, last, lambda at: element())
+        else:
+            element()
+
+    def element() -> None:
+        for v, memory in zip(body.returns, outputs):
+            k.store(k.value(v, plan.places[v]), memory, plan.places[v])
+
+    if all(v.aval.size for v in body.returns):
+        emit_nest(k, nest, lo, hi, line)
+    k.emit("func.return", [], [])
+    return Step(name, nest.split, [*body.arguments, *body.returns])
+
+
+def _start(
+    module: KernelModule, name: str, body: Function, results: Sequence[Aval] | None = None
+) -> tuple[CpuKernel, list[Memory], Scalar, Scalar]:
+    """A kernel function (arguments, results, lo, hi) and its builder."""
+    avals = [v.aval for v in body.arguments]
+    results = [v.aval for v in body.returns] if results is None else results
+    types = [buffer_type(a) for a in (*avals, *results)]
+    index = mlir.ir.IndexType.get(body.mlir.context)
+    location = body.mlir.location
+    entry = module.function(name, [*types, index, index], location, noalias=range(len(types)))
+    k = CpuKernel(module, entry, location, body)
+    *memrefs, lo, hi = entry.arguments
+    for v, memref in zip(body.arguments, memrefs):
+        k.memory[v] = Memory(memref, v.aval)
+    outputs = [Memory(m, a) for m, a in zip(memrefs[len(avals) :], results)]
+    return k, outputs, Scalar(k, lo, INDEX), Scalar(k, hi, INDEX)

@@ -1,0 +1,338 @@
+"""From a fusion's body to scalar code: the part of kernel building that no target changes.
+
+`FusionKernel` evaluates elements of a fusion's values on demand, each once in a scope, and turns
+index expressions into arithmetic where memory is touched. A target says how memory is read and
+written, and builds the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.kinds import Elementwise
+from smelt.ir.scalar import INDEX, Kernel, Scalar, compute_dtype
+
+Place = tuple[Index, ...]
+
+#: The dtype of one stored element, where it is not that of the value: bool is a byte.
+STORAGE = {dtypes.bool_: dtypes.uint8}
+
+
+def storage_type(dtype: DType, context: Any) -> Any:
+    """The MLIR type of an element in memory."""
+    if dtype is dtypes.bool_:
+        text = "i8"
+    elif dtype.kind == "u":
+        text = f"i{dtype.bits}"
+    else:
+        text = dtype.mlir
+    return mlir.ir.Type.parse(text, context)
+
+
+class Fused:
+    """Adjacent loop variables run by one loop: names and extents, outermost first."""
+
+    def __init__(self, variables: Sequence[tuple[Any, int]]):
+        self.variables = list(variables)
+        self.extent = 1
+        self.strides: dict[Any, int] = {}
+        for name, extent in reversed(self.variables):
+            self.strides[name] = self.extent
+            self.extent *= extent
+
+    @property
+    def names(self) -> list[Any]:
+        return [name for name, _ in self.variables]
+
+
+def fuse_variables(variables: Sequence[tuple[Any, int]], uses: Sequence[Index]) -> list[Fused]:
+    """Merge adjacent loops wherever every index in `uses` is linear across the boundary."""
+    atoms = [Atom("var", (name,), 0, extent - 1) for name, extent in variables]
+    nested: set[Atom] = set()
+    rows = []
+    for use in uses:
+        for atom, _ in use.terms:
+            if atom.kind in ("div", "mod"):
+                nested |= atom.args[0].atoms()
+        rows.append(dict(use.terms))
+    loops: list[list[tuple[Any, int]]] = []
+    for i, (name, extent) in enumerate(variables):
+        if extent == 1:
+            continue
+        if loops and atoms[i] not in nested:
+            before, _ = loops[-1][-1]
+            previous = next(a for a in atoms if a.args[0] == before)
+            if previous not in nested and all(
+                row.get(previous, 0) == row.get(atoms[i], 0) * extent for row in rows
+            ):
+                loops[-1].append((name, extent))
+                continue
+        loops.append([(name, extent)])
+    return [Fused(loop) for loop in loops]
+
+
+class FusionKernel(Kernel):
+    """Evaluates the values of one fusion. Subclasses load and store."""
+
+    def __init__(self, entry: Any, location: Any, body: Function):
+        super().__init__(mlir.ir.InsertionPoint(entry), location)
+        self.entry = entry
+        self.body = body
+        self.position = {op: i for i, op in enumerate(body.ops)}
+        self.scopes: list[dict[Any, Scalar]] = [{}]
+        self.loops: dict[Any, tuple[Fused, Scalar]] = {}  #: variable name → its loop
+        self.provided: dict[Value, Callable[[Place], Scalar]] = {}  #: values that are not computed here
+        self.source_dtype: DType | None = None  #: of the op being evaluated: its first operand's
+        self._constant_cache: dict[Any, Scalar] = {}
+
+    # Scopes
+
+    def lookup(self, key: Any) -> Scalar | None:
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        return None
+
+    @contextmanager
+    def inside(self, block: Any):
+        """Emit at the end of `block`; what is computed there is forgotten afterwards."""
+        saved, self.ip = self.ip, mlir.ir.InsertionPoint(block)
+        self.scopes.append({})
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            self.ip = saved
+
+    def const(self, value: Any, dtype: DType) -> Scalar:
+        key = (dtype, type(value), repr(value))
+        found = self._constant_cache.get(key)
+        if found is None:
+            saved, self.ip = self.ip, mlir.ir.InsertionPoint.at_block_begin(self.entry)
+            found = self._constant_cache[key] = super().const(value, dtype)
+            self.ip = saved
+        return found
+
+    def loop(
+        self,
+        fused: Fused | None,
+        lower: Scalar,
+        upper: Scalar,
+        body: Callable[..., Sequence[Scalar] | None],
+        carries: Sequence[Scalar] = (),
+        step: int = 1,
+    ) -> list[Scalar]:
+        """``scf.for`` that binds the variables of `fused`; as `for_`, in a scope of its own."""
+        ir = mlir.ir
+        types = [self.type(c.dtype) for c in carries]
+        operation = self.emit("scf.for", [lower, upper, self.const(step, INDEX), *carries], types, regions=1)
+        block = ir.Block.create_at_start(
+            operation.regions[0], [self.type(INDEX), *types], [self.location] * (1 + len(types))
+        )
+        i, *inner = block.arguments
+        with self.inside(block):
+            at = Scalar(self, i, INDEX)
+            if fused is not None:
+                self.bind(fused, at)
+            results = body(at, *(Scalar(self, v, c.dtype) for v, c in zip(inner, carries)))
+            self.emit("scf.yield", list(results or ()), [])
+        return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]
+
+    def for_(self, lower, upper, body, carries=(), step=1):
+        return self.loop(None, lower, upper, body, carries, step)
+
+    def bind(self, fused: Fused, at: Scalar) -> None:
+        """Let the variables of `fused` stand for positions of the loop counter `at`."""
+        for name in fused.names:
+            self.loops[name] = (fused, at)
+
+    def if_(self, condition, then, otherwise, dtype):
+        ir = mlir.ir
+        operation = self.emit("scf.if", [condition], [self.type(dtype)], regions=2)
+        for region, body in zip(operation.regions, (then, otherwise)):
+            with self.inside(ir.Block.create_at_start(region, [])):
+                self.emit("scf.yield", [body()], [])
+        return Scalar(self, operation.results[0], compute_dtype(dtype))
+
+    # Indices
+
+    def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
+        """An index expression as a number."""
+        found = self.lookup(index)
+        if found is None:
+            found = self.scopes[-1][index] = self._materialize(index)
+        return found if dtype is INDEX else self.convert(found, dtype)
+
+    def _materialize(self, index: Index) -> Scalar:
+        total: Scalar | None = None
+        pending = dict(index.terms)
+        for atom, coefficient in index.terms:
+            if atom not in pending:
+                continue
+            del pending[atom]
+            term, factor = None, coefficient
+            if atom.kind == "var":
+                fused, at = self.loops[atom.args[0]]
+                rest = self._rest_of_loop(fused, atom.args[0], coefficient, index)
+                if rest is None:
+                    term = self._variable(fused, atom.args[0], at)
+                else:
+                    for other in rest:
+                        pending.pop(other, None)
+                    term, factor = at, coefficient // fused.strides[atom.args[0]]
+            else:
+                term = self._atom(atom)
+            if factor != 1:
+                term = term * factor
+            total = term if total is None else total + term
+        if total is None:
+            return self.const(index.const, INDEX)
+        return total + index.const if index.const else total
+
+    def _rest_of_loop(self, fused: Fused, name: Any, coefficient: int, index: Index) -> list[Atom] | None:
+        """The atoms of a merged loop if they stand in `index` as its counter does."""
+        if len(fused.variables) == 1:
+            return []
+        stride = fused.strides[name]
+        if coefficient % stride:
+            return None
+        unit, found = coefficient // stride, []
+        for other, extent in fused.variables:
+            atom = Atom("var", (other,), 0, extent - 1)
+            if index.coefficient(atom) != unit * fused.strides[other]:
+                return None
+            found.append(atom)
+        return found
+
+    def _variable(self, fused: Fused, name: Any, at: Scalar) -> Scalar:
+        extent = dict(fused.variables)[name]
+        stride = fused.strides[name]
+        value = at
+        if stride > 1:
+            value = self.op("arith.divui", [value, self.const(stride, INDEX)], INDEX)
+        if stride * extent < fused.extent:
+            value = self.op("arith.remui", [value, self.const(extent, INDEX)], INDEX)
+        return value
+
+    def _atom(self, atom: Atom) -> Scalar:
+        if atom.kind == "dynamic":
+            return atom.args[0]
+        inner, n = atom.args
+        signed = inner.lo < 0
+        name = {
+            ("div", False): "divui", ("mod", False): "remui", ("div", True): "floordivsi",
+        }.get((atom.kind, signed))  # fmt: skip
+        x, size = self.index(inner), self.const(n, INDEX)
+        if name is None:
+            shift = -(-(-inner.lo) // n) * n
+            x, name = x + shift, "remui"
+        return self.op(f"arith.{name}", [x, size], INDEX)
+
+    def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
+        """A run-time integer, brought into lo … hi, as an index."""
+        if hi <= lo:
+            return Index(lo)
+        if x.dtype.kind == "u":
+            wide = self.convert(x, dtypes.uint64)
+            top = self.const(hi, dtypes.uint64)
+            wide = self.op("arith.minui", [wide, top], dtypes.uint64)
+            if lo > 0:
+                wide = self.op("arith.maxui", [wide, self.const(lo, dtypes.uint64)], dtypes.uint64)
+        else:
+            wide = self.convert(x, dtypes.int64)
+            wide = self.op("arith.minsi", [wide, self.const(hi, dtypes.int64)], dtypes.int64)
+            wide = self.op("arith.maxsi", [wide, self.const(lo, dtypes.int64)], dtypes.int64)
+        at = self.op("arith.index_cast", [wide], INDEX)
+        return Index(0, [(Atom("dynamic", (at,), lo, hi), 1)])
+
+    def guarded(self, condition, then, otherwise, dtype):
+        """`then` may read outside its operand where `condition` is false."""
+        return self.if_(condition, then, otherwise, dtype)
+
+    # Values
+
+    def value(self, v: Value, index: Place) -> Scalar:
+        """The element of `v` at `index`."""
+        found = self.lookup((v, index))
+        if found is not None:
+            return found
+        op = self._computed_by(v)
+        if op is None:
+            found = self.provided[v](index) if v in self.provided else self.load(v, index)
+            self.scopes[-1][v, index] = found
+            return found
+        for each in self._elementwise_before(v, index) if isinstance(op.op, Elementwise) else [op]:
+            self._evaluate(each, index)
+        return self.scopes[-1][v, index]
+
+    def _computed_by(self, v: Value) -> OpView | None:
+        return None if v in self.provided else v.owner
+
+    def _evaluate(self, op: OpView, index: Place) -> None:
+        def fetch(i: int, at: Place) -> Scalar:
+            return self.value(op.operands[i], tuple(at))
+
+        avals = [v.aval for v in op.operands]
+        result = op.results[0]
+        for v in op.operands if isinstance(op.op, Elementwise) else ():
+            self.value(v, index)
+        self.source_dtype = op.operands[0].dtype if op.operands else None
+        element = op.op.element(self, index, fetch, avals, result.aval, **op.attrs)  # type: ignore[attr-defined]
+        self.scopes[-1][result, index] = element
+
+    def _elementwise_before(self, v: Value, index: Place) -> list[OpView]:
+        """The elementwise ops still to be evaluated for `v` at `index`, in order: no recursion."""
+        stack, found, seen = [v], [], set()
+        while stack:
+            u = stack.pop()
+            op = self._computed_by(u)
+            if op is None or op in seen or not isinstance(op.op, Elementwise) or self.lookup((u, index)):
+                continue
+            seen.add(op)
+            found.append(op)
+            stack.extend(op.operands)
+        return sorted(found, key=self.position.__getitem__)
+
+    # What targets supply.
+
+    def load(self, v: Value, index: Place) -> Scalar:
+        raise NotImplementedError
+
+    def global_constant(self, array: np.ndarray, dtype: DType) -> Callable[[Scalar], Scalar]:
+        """A constant array of the module; the result looks up an element by its offset."""
+        raise NotImplementedError
+
+    # Rules that ops ask for.
+
+    def literal_element(self, array: np.ndarray, aval: Aval, index: Place) -> Scalar:
+        offset = linearize(index, aval.shape)
+        flat = np.asarray(array).reshape(-1)
+        if offset.is_constant:
+            return self.const(flat[offset.const].item(), aval.dtype)
+        return self.global_constant(flat, aval.dtype)(self.index(offset))
+
+    def table(self, values: Sequence[Any], dtype: DType) -> Callable[[Scalar], Scalar]:
+        look_up = self.global_constant(np.asarray(values, dtype.numpy), dtype)
+        return lambda i: look_up(i if i.dtype is INDEX else self.convert(i, INDEX))
+
+    def bitcast_storage(self, x: Scalar, dtype: DType, source: DType | None = None) -> Scalar:
+        raise NotImplementedError
+
+    def _reassociating(self, name: str, x: Scalar, y: Scalar) -> Scalar:
+        flags = self.attr("#arith.fastmath<reassoc>")
+        return self.op(name, [x, y], x.dtype, fastmath=flags)
+
+    def add_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._reassociating("arith.addf", x, y) if x.dtype.kind == "f" else self.add(x, y)
+
+    def mul_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._reassociating("arith.mulf", x, y) if x.dtype.kind == "f" else self.mul(x, y)

@@ -1,0 +1,54 @@
+"""Memory statistics and limits, under MLX's names."""
+
+from __future__ import annotations
+
+from smelt.ir.settings import settings
+from smelt.runtime import pool
+
+__all__ = [
+    "clear_cache",
+    "get_active_memory",
+    "get_cache_memory",
+    "get_peak_memory",
+    "reset_peak_memory",
+    "set_cache_limit",
+]
+
+
+def get_active_memory() -> int:
+    """Bytes in use by arrays above 64 KiB (smaller ones are not counted)."""
+    return pool.active_bytes
+
+
+def get_cache_memory() -> int:
+    """Bytes kept by the pool for reuse."""
+    return pool.cached_bytes
+
+
+def get_peak_memory() -> int:
+    """The largest number of bytes in use since the start or `reset_peak_memory`."""
+    return pool.peak_bytes
+
+
+def reset_peak_memory() -> None:
+    """Forget the peak."""
+    pool.peak_bytes = pool.active_bytes
+
+
+def set_cache_limit(limit: int) -> int:
+    """Let the pool keep at most `limit` bytes; the previous limit.
+
+    >>> import smelt
+    >>> previous = smelt.set_cache_limit(1 << 30)
+    >>> smelt.set_cache_limit(previous) == 1 << 30
+    True
+    """
+    previous, settings.pool_bytes = settings.pool_bytes, limit
+    if pool.cached_bytes > limit:
+        pool.clear()
+    return previous
+
+
+def clear_cache() -> None:
+    """Give the memory kept for reuse back to the system."""
+    pool.clear()

@@ -1,0 +1,163 @@
+"""Which elements an op reads: the symbolic dry run behind fusion and behind loop planning.
+
+`operand_reads` evaluates an op's `element` rule at a symbolic index with a kernel that emits
+nothing, and records at which indices it fetches its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.builder import OpView, Value
+from smelt.ir.index import Index
+from smelt.ir.kinds import Elementwise, Fusible, Reduction
+from smelt.ir.scalar import INDEX, Kernel, Scalar, compute_dtype
+
+Place = tuple[Index, ...]
+
+
+class _Nothing:
+    """Stands for an MLIR operation, region or value."""
+
+    def __init__(self) -> None:
+        self.result = None
+        self.results = [None] * 4
+
+
+class Recorder(Kernel):
+    """A kernel whose scalars are inert; keeps the index expressions that would become numbers."""
+
+    def __init__(self) -> None:
+        self.ip = self.location = self.context = None
+        self.numbers: list[Index] = []
+
+    def type(self, dtype):
+        return None
+
+    def emit(self, name, operands, types, regions=0, **attrs):
+        return _Nothing()
+
+    def op(self, name, operands, dtype, **attrs):
+        return Scalar(self, None, compute_dtype(dtype))
+
+    def attr(self, text):
+        return None
+
+    def const(self, value, dtype):
+        return Scalar(self, None, compute_dtype(dtype))
+
+    def float_bits(self, bits, dtype):
+        return Scalar(self, None, dtype)
+
+    def convert(self, x, dtype):
+        return Scalar(self, None, compute_dtype(dtype))
+
+    def bitcast(self, x, dtype):
+        return Scalar(self, None, dtype)
+
+    def bitcast_storage(self, x, dtype):
+        return Scalar(self, None, compute_dtype(dtype))
+
+    def compare(self, predicate, x, y):
+        return Scalar(self, None, dtypes.bool_)
+
+    def select(self, c, x, y):
+        return x if isinstance(x, Scalar) else y
+
+    def index(self, index, dtype=INDEX):
+        self.numbers.append(index)
+        return Scalar(self, None, compute_dtype(dtype))
+
+    def dynamic(self, x, lo, hi):
+        return Index.dynamic(x, hi - lo + 1) + lo
+
+    def guarded(self, condition, then, otherwise, dtype):
+        then()
+        return otherwise()
+
+    def if_(self, condition, then, otherwise, dtype):
+        then()
+        return otherwise()
+
+    def for_(self, lower, upper, body, carries=(), step=1):
+        body(Scalar(self, None, INDEX), *carries)
+        return list(carries)
+
+    def literal_element(self, array, aval, index):
+        self.numbers.extend(index)
+        return Scalar(self, None, compute_dtype(aval.dtype))
+
+    def table(self, values, dtype):
+        return lambda i: Scalar(self, None, compute_dtype(dtype))
+
+    def add_reassociating(self, x, y):
+        return x
+
+    def mul_reassociating(self, x, y):
+        return x
+
+
+def is_pointwise(op: OpView) -> bool:
+    """Whether elements of the op's result can be computed one at a time."""
+    return isinstance(op.op, Fusible) and op.op.kind != "arg_reduction"
+
+
+def is_row_reduction(op: OpView) -> bool:
+    """Whether the op combines elements along axes, as a loop with accumulators."""
+    return isinstance(op.op, Reduction) or op.op.kind == "arg_reduction"
+
+
+def reduced_axes(op: OpView) -> tuple[int, ...]:
+    """The axes that vanish."""
+    return op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],)
+
+
+def operand_reads(
+    op: OpView, index: Place, numbers: list[Index] | None = None
+) -> list[tuple[Value, Place]]:
+    """Which operands a pointwise op reads, and where, to compute its element at `index`."""
+    if isinstance(op.op, Elementwise):
+        return [(v, index) for v in op.operands]
+    found: list[tuple[Value, Place]] = []
+    recorder = Recorder()
+
+    def fetch(i: int, at: Place) -> Scalar:
+        found.append((op.operands[i], tuple(at)))
+        return Scalar(recorder, None, compute_dtype(op.operands[i].dtype))
+
+    avals = [v.aval for v in op.operands]
+    op.op.element(recorder, index, fetch, avals, op.results[0].aval, **op.attrs)  # type: ignore[attr-defined]
+    if numbers is not None:
+        numbers.extend(recorder.numbers)
+    return found
+
+
+def collect_reads(
+    ops: Sequence[OpView],
+    roots: Iterable[tuple[Value, Place]],
+    numbers: list[Index] | None = None,
+    stop: Callable[[Value], bool] = lambda v: False,
+) -> dict[Value, dict[Place, None]]:
+    """All values read to compute `roots`, and where; nothing behind a value for which `stop` holds."""
+    reads: dict[Value, dict[Place, None]] = {}
+    for value, place in roots:
+        reads.setdefault(value, {})[place] = None
+    for op in reversed(ops):
+        value = op.results[0]
+        if value not in reads or stop(value) or not is_pointwise(op):
+            continue
+        for place in reads[value]:
+            for operand, at in operand_reads(op, place, numbers):
+                reads.setdefault(operand, {})[at] = None
+    return reads
+
+
+def plain_variable(index: Index) -> Any:
+    """The loop variable's atom if `index` is just that, else None."""
+    if index.const == 0 and len(index.terms) == 1:
+        atom, coefficient = index.terms[0]
+        if coefficient == 1 and atom.kind == "var":
+            return atom
+    return None

@@ -1,0 +1,56 @@
+"""The code in README.md, docs/ and the docstrings runs and prints what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from smelt.ir import text
+
+from .documents import Check, console_checks, documents, mlir_blocks, python_checks, settings_checks
+from .sources import ROOMS, ROOT, module_name, python_files
+
+DOCUMENTS = pytest.mark.parametrize("path", documents(), ids=lambda p: p.name)
+
+
+def report(checks: list[Check]) -> None:
+    wrong = [f"{c.what}\nexpected:\n{c.expected}\nfound:\n{c.found}" for c in checks if not c.ok]
+    assert not wrong, "\n\n".join([*wrong, "to update: python -m tests.architecture.documents"])
+
+
+@DOCUMENTS
+def test_python_blocks(path: Path) -> None:
+    report(python_checks(path))
+
+
+@DOCUMENTS
+def test_console_blocks(path: Path) -> None:
+    report(console_checks(path))
+
+
+@DOCUMENTS
+def test_settings_tables(path: Path) -> None:
+    report(settings_checks(path))
+
+
+@DOCUMENTS
+def test_mlir_blocks(path: Path) -> None:
+    for code in mlir_blocks(path):
+        text.parse(code, path.name)
+
+
+@DOCUMENTS
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        if not re.match(r"[a-z]+:", target):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", python_files(*ROOMS), ids=lambda p: str(p.relative_to(ROOT)))
+def test_doctests(path: Path) -> None:
+    module = importlib.import_module(module_name(path))
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert not result.failed

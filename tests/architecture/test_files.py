@@ -1,0 +1,54 @@
+"""What holds for every file: its length, and what it does not name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from .sources import ROOMS, ROOT, python_files, repository_files
+
+MAX_LINES = 600
+
+# Spelled in pieces, so that this file does not name them either.
+UNWANTED = re.compile(
+    "|".join(
+        [
+            r"\bpypi" + r"\.org",
+            "python" + "hosted",
+            "npm" + r"js\.(?:org|com)",
+            "download" + r"\.pytorch",
+            "conda" + "-forge",
+            r"(?<![\w.])/(?:ro" + "ot|wo" + "rk|ho" + "me|Us" + r"ers)/\w",
+            r"(?<![\w.])/tm" + "p/venv",
+            r"(?<![\w.])/op" + "t/(?:pypi|wheels)",
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "path",
+    python_files(*ROOMS, "tests", "benchmarks", "examples"),
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_files_are_short(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_LINES, f"{path.relative_to(ROOT)} has {lines} lines; split it"
+
+
+def test_no_file_names_a_registry_or_a_place_on_somebodys_machine() -> None:
+    files = repository_files()
+    if not files:
+        pytest.skip("not a git clone")
+    found = []
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if match := UNWANTED.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {match.group()}")
+    assert not found, "\n".join(found)

@@ -1,0 +1,85 @@
+"""Who imports whom: ir ← passes ← backends ← runtime ← frontend ← tools."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .sources import ROOMS, ROOT, module_name, python_files
+
+OUTSIDE = ("tests", "benchmarks", "docs", "examples", *ROOMS)
+
+
+def imported_modules(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of everything that a module imports, at its top or inside functions."""
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, node.module] if node.module else base)
+            yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+                yield node.lineno, node.args[0].value
+
+
+def room_of(module: str) -> str | None:
+    """The room that an absolute module name lies in; None outside smelt."""
+    parts = module.split(".")
+    if parts[0] != "smelt":
+        return None
+    return parts[1] if len(parts) > 1 and parts[1] in ROOMS else "frontend"
+
+
+@pytest.mark.parametrize("path", python_files(*ROOMS), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_room_imports_only_what_stands_to_its_left(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0]
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for line, target in imported_modules(tree, module_name(path), path.name == "__init__.py"):
+        where = f"{path.relative_to(ROOT)}:{line}"
+        assert target.split(".")[0] not in OUTSIDE, f"{where} imports {target}"
+        found = room_of(target)
+        assert found is None or found in allowed, f"{where}: {room} must not import {target}"
+
+
+def test_the_rule_sees_imports_inside_functions() -> None:
+    source = "def f():\n    from ..runtime import pool\n    import smelt\n    from . import dtypes\n"
+    found = [room_of(name) for _, name in imported_modules(ast.parse(source), "smelt.ir.op", False)]
+    assert found == ["runtime", "frontend", "ir"]
+
+
+def test_one_file_names_the_host_of_the_bindings() -> None:
+    naming = [
+        str(path.relative_to(ROOT))
+        for path in python_files(*ROOMS)
+        if "torch_mlir" in path.read_text(encoding="utf-8")
+    ]
+    assert naming == ["ir/mlir.py"]
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    return done.stdout.strip()
+
+
+def test_import_smelt_loads_neither_the_bindings_nor_optional_packages() -> None:
+    unwanted = ["torch_mlir", "mlir", "scipy", "sklearn", "mpmath", "hypothesis", "lit"]
+    code = f"import sys, smelt; print([m for m in {unwanted} if m in sys.modules])"
+    assert run_python(code) == "[]"
+
+
+def test_import_smelt_is_quick() -> None:
+    code = (
+        "import numpy, time; start = time.perf_counter(); import smelt; "
+        "print(time.perf_counter() - start)"
+    )
+    assert min(float(run_python(code)) for _ in range(5)) < 0.150

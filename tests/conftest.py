@@ -1,0 +1,24 @@
+"""What all tests share: settings and random state are as they were after each test."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from smelt.ir.settings import settings
+
+hypothesis_settings.register_profile(
+    "smelt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("smelt")
+
+
+@pytest.fixture(autouse=True)
+def restore_settings() -> Iterator[None]:
+    saved = dataclasses.asdict(settings)
+    yield
+    for name, value in saved.items():
+        setattr(settings, name, value)

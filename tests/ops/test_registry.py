@@ -1,0 +1,195 @@
+"""Every op of the registry against oracles that do not share its code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smelt.ir import dtypes, text
+from smelt.ir.builder import functions, read_function
+from smelt.ir.interpreter import Interpreter
+from smelt.runtime import compile_module
+from smelt.runtime.device import cpu
+
+from .cases import (
+    Case,
+    all_cases,
+    cases,
+    example,
+    module_of,
+    plain_ops,
+    reference,
+    sample,
+    smooth_operands,
+    transformed,
+)
+
+STEP = 1e-6
+
+
+def _id(value) -> str:
+    return str(value) if isinstance(value, Case) else getattr(value, "name", str(value))
+
+
+def tolerance(aval) -> dict[str, float]:
+    size = {2: 2e-2, 4: 2e-5, 8: 1e-12}
+    if aval.dtype.is_complex:
+        return {"rtol": 2e-4, "atol": 2e-4}
+    bound = size[aval.dtype.size] if aval.dtype.is_float else 0
+    return {"rtol": bound, "atol": bound}
+
+
+def assert_close(found, want, aval, what: str) -> None:
+    assert found.shape == want.shape == aval.shape, what
+    assert found.dtype == aval.dtype.numpy, what
+    wide = np.complex128 if aval.dtype.is_complex else np.float64 if aval.dtype.is_float else aval.dtype.numpy
+    np.testing.assert_allclose(found.astype(wide), want.astype(wide), equal_nan=True, err_msg=what, **tolerance(aval))
+
+
+@pytest.mark.parametrize("op", plain_ops(), ids=_id)
+def test_backend_agrees_with_reference(op):
+    for case in cases(op):
+        rng = np.random.default_rng(1)
+        operands = [sample(a, rng) for a in case.avals]
+        want = Interpreter(module_of(case))("main", operands)
+        program = compile_module(module_of(case), cpu)
+        from smelt.runtime import Buffer
+
+        outs = program.run([Buffer.of(x, a) for x, a in zip(operands, case.avals)])
+        for out, expected, aval in zip(outs, want, case.results):
+            assert_close(out.array, np.asarray(expected), aval, str(case))
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=_id)
+def test_round_trip(case):
+    module = module_of(case)
+    printed = text.to_text(module)
+    again = text.parse(printed)
+    assert text.to_text(again) == printed
+    (view,) = read_function(functions(again)["main"]).ops
+    assert view.op is case.op
+    assert repr(view.attrs) == repr(case.kwargs)
+
+
+def differentiable() -> list[Case]:
+    """One float64 case of each op with a derivative."""
+    found = []
+    for op in plain_ops():
+        if op.not_differentiable is None and op.operand_names:
+            base = example(op)
+            main = base.avals[1 if op.name == "select" else 0].dtype
+            wide = {c.avals: c for c in cases(op)}
+            case = wide.get(tuple(a.with_dtype(dtypes.float64) if a.dtype is main else a for a in base.avals))
+            case = case or next((c for c in cases(op) if any(a.dtype.is_inexact for a in c.avals)), None)
+            if case is not None and any(r.dtype.is_inexact for r in case.results):
+                found.append(case)
+    return found
+
+
+def _wrt(case: Case) -> tuple[int, ...]:
+    return tuple(i for i, a in enumerate(case.avals) if a.dtype.is_inexact)
+
+
+def _directions(case: Case, rng):
+    return [sample(case.avals[i], rng) for i in _wrt(case)]
+
+
+def _finite_difference(function, operands, wrt, tangents, wide: bool):
+    h = STEP if wide else 0.125
+    ends = []
+    for sign in (1, -1):
+        moved = list(operands)
+        for i, t in zip(wrt, tangents):
+            moved[i] = (operands[i] + sign * h * t).astype(operands[i].dtype)
+        ends.append(function(moved))
+    return [(np.asarray(a) - np.asarray(b)) / (2 * h) for a, b in zip(*ends)]
+
+
+def _tolerances(case: Case) -> tuple[dict, bool]:
+    types = [*case.results, *(case.avals[i] for i in _wrt(case))]
+    wide = all(a.dtype is dtypes.float64 for a in types)
+    return ({"rtol": 1e-5, "atol": 1e-6} if wide else {"rtol": 3e-2, "atol": 3e-2}), wide
+
+
+@pytest.mark.parametrize("case", differentiable(), ids=_id)
+def test_jvp_agrees_with_finite_differences(case):
+    operands = smooth_operands(case)
+    assert operands is not None
+    wrt = _wrt(case)
+    tangents = _directions(case, np.random.default_rng(2))
+    found = transformed(case, [("jvp", {"wrt": wrt})], [*operands, *tangents])[len(case.results) :]
+    tol, wide = _tolerances(case)
+    want = _finite_difference(lambda x: reference(case, x), operands, wrt, tangents, wide)
+    for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, **tol)
+
+
+@pytest.mark.parametrize("case", differentiable(), ids=_id)
+def test_vjp_is_the_adjoint_of_jvp(case):
+    """⟨ȳ, J·ẋ⟩ = ⟨ȳ·J, ẋ⟩ for random directions."""
+    operands = smooth_operands(case)
+    assert operands is not None
+    rng = np.random.default_rng(3)
+    wrt = _wrt(case)
+    tangents = _directions(case, rng)
+    n = len(case.results)
+    seeds = tuple(i for i, r in enumerate(case.results) if r.dtype.is_inexact)
+    cotangents = [sample(case.results[i], rng) for i in seeds]
+    pushed = transformed(case, [("jvp", {"wrt": wrt})], [*operands, *tangents])[n:]
+    pulled = transformed(case, [("vjp", {"wrt": wrt, "seeds": seeds})], [*operands, *cotangents])[n:]
+    # Complex linear maps are transposed without conjugation: the pairing is bilinear. Maps between
+    # real and complex arrays are linear over the reals only; there the real part is the pairing.
+    left = sum(np.sum(ct * pushed[i]) for ct, i in zip(cotangents, seeds))
+    right = sum(np.sum(ct * t) for ct, t in zip(pulled, tangents))
+    mixed = len({a.dtype.kind for a in [*case.results, *(case.avals[i] for i in wrt)]}) > 1
+    if mixed:
+        left, right = np.real(left), np.real(right)
+    np.testing.assert_allclose(left, right, **_tolerances(case)[0])
+
+
+@pytest.mark.parametrize("case", differentiable(), ids=_id)
+def test_second_derivative(case):
+    """jvp of vjp against finite differences of vjp."""
+    operands = smooth_operands(case)
+    assert operands is not None
+    rng = np.random.default_rng(4)
+    wrt = _wrt(case)
+    n = len(case.results)
+    seeds = tuple(i for i, r in enumerate(case.results) if r.dtype.is_inexact)
+    cotangents = [sample(case.results[i], rng) for i in seeds]
+    tangents = _directions(case, rng)
+    vjp = ("vjp", {"wrt": wrt, "seeds": seeds})
+    outs = n + len(wrt)
+    found = transformed(case, [vjp, ("jvp", {"wrt": wrt})], [*operands, *cotangents, *tangents])[outs + n :]
+    tol, wide = _tolerances(case)
+    want = _finite_difference(
+        lambda x: transformed(case, [vjp], [*x, *cotangents])[n:], operands, wrt, tangents, wide
+    )
+    for a, b in zip(found, want):
+        np.testing.assert_allclose(a, b, rtol=max(tol["rtol"], 1e-4), atol=max(tol["atol"], 1e-5))
+
+
+@pytest.mark.parametrize("op", [op for op in plain_ops() if op.operand_names], ids=_id)
+def test_batch_agrees_with_a_loop(op):
+    case = example(op)
+    rng = np.random.default_rng(5)
+    size = 3
+    n = len(case.avals)
+    patterns = {tuple(0 for _ in range(n))} | {tuple(0 if j == i else -1 for j in range(n)) for i in range(n)}
+    patterns |= {tuple(a.ndim for a in case.avals)}
+    if op.variadic:  # IRDL wants one type for a variadic group
+        lead = len(op.operand_names) - 1
+        patterns = {p for p in patterns if len(set(p[lead:])) == 1}
+    for axes in sorted(patterns):
+        slices = [
+            [sample(a, rng, (0.2, 0.9)) for _ in range(size if axis >= 0 else 1)]
+            for a, axis in zip(case.avals, axes)
+        ]
+        batched = [np.stack(s, axis) if axis >= 0 else s[0] for s, axis in zip(slices, axes)]
+        attrs = {"size": size, "in_axes": axes, "out_axes": (0,) * len(case.results)}
+        found = transformed(case, [("batch", attrs)], batched)
+        rows = [reference(case, [s[i if axis >= 0 else 0] for s, axis in zip(slices, axes)]) for i in range(size)]
+        for out, *want in zip(found, *rows):
+            np.testing.assert_allclose(
+                out.astype(np.complex128), np.stack(want).astype(np.complex128), rtol=1e-4, atol=1e-5, err_msg=str(axes)
+            )

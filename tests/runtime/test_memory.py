@@ -1,0 +1,121 @@
+"""The buffer pool, the executable cache, threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.settings import override
+from smelt.runtime import Buffer, LruCache, pool
+
+LARGE = Aval((1 << 18,), dtypes.float32)
+
+
+def test_blocks_are_reused():
+    pool.clear()
+    first = Buffer.empty(LARGE)
+    address = first.address
+    assert address % 64 == 0
+    del first
+    assert Buffer.empty(LARGE).address == address
+
+
+def test_blocks_that_are_still_viewed_are_not_reused():
+    pool.clear()
+    first = Buffer.empty(LARGE)
+    first.array[:] = 7
+    view, address = first.array, first.address
+    del first
+    second = Buffer.empty(LARGE)
+    assert second.address != address
+    second.array[:] = 0
+    assert (view == 7).all()
+
+
+def test_numpy_views_keep_their_values():
+    x = smelt.array(np.arange(1 << 18, dtype=np.float32)) * 2
+    host = np.asarray(x)
+    del x
+    other = smelt.array(np.zeros(1 << 18, np.float32)) + 1
+    smelt.eval(other)
+    assert host[12345] == 2 * 12345
+
+
+def test_views_are_read_only():
+    x = smelt.array([1.0, 2.0])
+    with pytest.raises(ValueError):
+        x._host()[0] = 5
+    assert memoryview(x).readonly
+    assert memoryview(x).tolist() == [1.0, 2.0]
+
+
+def test_pool_off():
+    with override(pool_bytes=0):
+        pool.clear()
+        Buffer.empty(LARGE)
+        assert pool.cached_bytes == 0
+
+
+def test_out_of_memory_is_an_error_and_leaves_everything_usable():
+    huge = smelt.zeros((1 << 40,), dtype=smelt.float32)
+    with pytest.raises(MemoryError):
+        smelt.eval(huge + 1)
+    assert (smelt.array([1.0]) + 1).item() == 2.0
+
+
+def test_cache_is_bounded():
+    cache = LruCache()
+    with override(cache_size=3):
+        for i in range(10):
+            cache.get_or_make(i, lambda i=i: i + 1)
+        assert len(cache) == 3
+        assert cache.get(9) == 10
+        assert cache.get(0) is None
+
+
+def test_threads_evaluate_independently():
+    errors = []
+
+    def work(seed):
+        try:
+            rng = np.random.default_rng(seed)
+            for _ in range(20):
+                a = rng.standard_normal((17, 33)).astype(np.float32)
+                x = smelt.array(a)
+                y = smelt.compile(lambda v: smelt.sum(v * 2 + 1, axis=0))(x)
+                np.testing.assert_allclose(np.array(y), (a * 2 + 1).sum(0), rtol=1e-4, atol=1e-4)
+                g = smelt.grad(lambda v: (v * v).sum())(x)
+                np.testing.assert_allclose(np.array(g), 2 * a, rtol=1e-5)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+
+
+def test_one_compiled_function_from_many_threads():
+    f = smelt.compile(lambda x, y: smelt.exp(x) @ y)
+    a = smelt.array(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32))
+    want = np.array(f(a, a))
+    failures = []
+
+    def work():
+        for _ in range(50):
+            if not np.array_equal(np.array(f(a, a)), want):
+                failures.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures

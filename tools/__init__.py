@@ -1,0 +1,1 @@
+"""Command line tools: `smelt-opt` on IR files, `smelt dump|run|opt|view`."""

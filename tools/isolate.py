@@ -1,0 +1,67 @@
+"""Work on untrusted text in a child process, so that a crash of the parser is an error message."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+#: `progress(stage)`: a job says what it is about to do.
+Progress = Callable[[str], None]
+Job = Callable[..., int]
+
+PARSING = "parsing"
+
+
+def run_isolated(job: Job, arguments: tuple[Any, ...], parse_seconds: float, report: Callable[[str], None]) -> int:
+    """The exit code of ``job(*arguments, progress)``, run in a child process.
+
+    A child that dies by a signal, or still parses after `parse_seconds`, is reported and gives 1.
+    """
+    import multiprocessing
+
+    # A fork is fast, and safe as long as nothing has started threads: on Linux, before MLIR is loaded.
+    processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    here, there = processes.Pipe(duplex=False)
+    child = processes.Process(target=_child, args=(job, arguments, there), daemon=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child.start()
+    there.close()
+    stage = PARSING
+    try:
+        while True:
+            if not here.poll(parse_seconds if stage == PARSING else None):
+                child.kill()
+                child.join()
+                report(f"the parser was still busy after {parse_seconds:g} s; gave up")
+                return 1
+            stage = here.recv()
+    except EOFError:
+        pass
+    except KeyboardInterrupt:
+        child.kill()
+        child.join()
+        return 130
+    child.join()
+    code = child.exitcode or 0
+    if code < 0:
+        what = "the parser" if stage == PARSING else stage
+        report(f"{what} crashed with {_signal_name(-code)}")
+        return 1
+    return code
+
+
+def _child(job: Job, arguments: tuple[Any, ...], connection: Any) -> None:
+    code = job(*arguments, connection.send)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sys.exit(code)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

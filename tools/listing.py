@@ -1,0 +1,75 @@
+"""Tables of what there is: ``--list-passes`` and ``--list-ops``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+def first_line(documented: Any) -> str:
+    """The first line of a docstring."""
+    return (documented.__doc__ or "").strip().split("\n")[0]
+
+
+def list_passes() -> str:
+    """Passes with their options and defaults."""
+    from smelt.passes import registry
+
+    lines = []
+    for name, cls in sorted(registry().items()):
+        lines.append(f"--{name}\n    {first_line(cls)}")
+        for option in dataclasses.fields(cls):
+            default = "" if option.default is dataclasses.MISSING else option.default
+            default = str(default).lower() if isinstance(default, bool) else default
+            lines.append(f"    {option.name.replace('_', '-')}={default}")
+    lines.append("Passes of MLIR itself are known by mlir-opt's names.")
+    return "\n".join(lines) + "\n"
+
+
+HEADER = ("op", "kind", "operands", "attributes", "infer", "reference", "derivative", "batch", "lower")
+
+
+def list_ops() -> str:
+    """Ops × rules; why an op has no derivative stands below the table."""
+    import smelt.ir.ops  # noqa: F401  (fills the registry)
+    from smelt.ir.op import registry
+
+    rows, reasons = [HEADER], []
+    for op in registry.values():
+        rows.append(_row(op))
+        if op.not_differentiable is not None:
+            reasons.append(f"smelt.{op.name} has no derivative: {op.not_differentiable.why}")
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
+    return "\n".join([*lines, "", *reasons]) + "\n"
+
+
+def _row(op: Any) -> tuple[str, ...]:
+    def has(*rules: str) -> str:
+        return "yes" if any(op.has_rule(rule) or _own(op, rule) for rule in rules) else "-"
+
+    operands = ",".join(op.operand_names) + ("..." if op.variadic else "")
+    attributes = ",".join(op.attrs)
+    if op.kind == "transform":
+        rules = ("signature", "-", "-", "-", "-")
+        return (op.name, op.kind, operands, attributes, *rules)
+    lower = has("lower", "element", "combine", "map_index")
+    return (
+        op.name, op.kind, operands or "-", attributes or "-",
+        has("infer"), has("reference"), derivative(op), has("batch"), lower,
+    )  # fmt: skip
+
+
+def derivative(op: Any) -> str:
+    """How an op is differentiated: jvp, transpose, both, or none."""
+    if op.not_differentiable is not None:
+        return "none"
+    rules = [rule for rule in ("jvp", "transpose") if op.has_rule(rule)]
+    return "+".join(rules) or "missing"
+
+
+def _own(op: Any, rule: str) -> bool:
+    """Whether a rule that the base class of all ops does not know is stated by the op or its kind."""
+    from smelt.ir.op import Op
+
+    return not hasattr(Op, rule) and hasattr(type(op), rule)

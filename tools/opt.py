@@ -1,0 +1,341 @@
+"""`smelt-opt`: parse, verify, transform and print IR files. Flags are named as mlir-opt's.
+
+    smelt-opt file.mlir --pass-pipeline='fixpoint(inline,jvp),canonicalize,cse,dce'
+    smelt-opt file.mlir --inline --canonicalize --mlir-print-ir-after-all
+    smelt-opt - --verify-diagnostics --split-input-file < invalid.mlir
+
+Each pass is also a flag, run in the order given; its options follow an equals sign.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from .isolate import PARSING, Progress, run_isolated
+
+SPLIT = "// -----"
+EMIT = ("mlir", "kernel", "llvm", "msl", "dot")
+
+
+def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
+    """Run smelt-opt; its exit code. `isolate`: do the work in a child process."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    try:
+        options = parse_arguments(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        return _run(options, isolate)
+    except BrokenPipeError:
+        # The reader has gone (`smelt-opt ... | head`); Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return report_error(error, options.input, options.debug)
+
+
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Options; `options.pipeline` is the pipeline as one text. Leaves by SystemExit like argparse."""
+    parser = _parser()
+    known = {flag for action in parser._actions for flag in action.option_strings}
+    pipeline: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag in ("--pass-pipeline", "--pipeline"):
+            if not equals:
+                value = next(words, None) or parser.error(f"{flag} needs a value")
+            pipeline.append(value)
+        elif flag.startswith("--") and len(flag) > 2 and not _is_known(flag, known):
+            pipeline.append(f"{flag[2:]}{{{value}}}" if equals else flag[2:])
+        else:
+            rest.append(word)
+    options = parser.parse_args(rest)
+    options.pipeline = ",".join(p for p in pipeline if p)
+    return options
+
+
+def _is_known(flag: str, known: set[str]) -> bool:
+    return flag in known
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="smelt-opt",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Parse, verify, transform and print smelt IR.",
+        epilog="Each pass is a flag too: --PASS or --PASS='option=value ...', run in the order given.\n"
+        "Example: smelt-opt f.mlir --inline --canonicalize --cse --dce",
+    )
+    add = parser.add_argument
+    add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input (default)")
+    add("-o", dest="output", default="-", metavar="FILE", help="where to write; - is standard output (default)")
+    add("--pass-pipeline", "--pipeline", metavar="P", help="passes: 'inline,fixpoint(jvp,inline),cse'")
+    add("--list-passes", action="store_true", help="list passes with their options, and stop")
+    add("--list-ops", action="store_true", help="list the ops of the dialect with their rules, and stop")
+    add("--emit", choices=EMIT, default="mlir", help="what to write (default: mlir)")
+    add("--execute", action="store_true", help="interpret @main, which takes no arguments; write its results")
+    add("--split-input-file", action="store_true", help=f"treat the parts between lines '{SPLIT}' separately")
+    add("--verify-diagnostics", action="store_true", help="compare diagnostics with expected-error comments")
+    add(
+        "--verify-each",
+        nargs="?",
+        const=True,
+        default=True,
+        type=_truth,
+        metavar="BOOL",
+        help="verify after each pass (default: true)",
+    )
+    add("--mlir-print-ir-before-all", action="store_true", help="print the IR before each pass")
+    add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
+    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="... before one pass")
+    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="... after one pass")
+    add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-timing", action="store_true", help="print how long each pass took")
+    add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
+    add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
+    add("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
+    add("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _truth(text: str) -> bool:
+    try:
+        return {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}[text.lower()]
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false") from None
+
+
+def _run(options: argparse.Namespace, isolate: bool) -> int:
+    if options.list_passes or options.list_ops:
+        from . import listing
+
+        sys.stdout.write(listing.list_passes() if options.list_passes else listing.list_ops())
+        return 0
+    name, source = read_source(options.input)
+
+    def report(message: str) -> None:
+        print(f"{name}: error: {message}", file=sys.stderr)
+
+    if isolate:
+        return run_isolated(_job, (options, source, name), options.parse_timeout, report)
+    return _job(options, source, name, lambda stage: None)
+
+
+def read_source(path: str) -> tuple[str, str]:
+    """(name for messages, text) of a file or, for ``-``, of standard input."""
+    from smelt.ir.errors import IRError
+
+    name = "<stdin>" if path == "-" else path
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+        else:
+            with open(path, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise IRError(f"{name}: error: cannot be read: {error.strerror}") from None
+    if data.startswith(b"ML\xefR"):
+        raise IRError(f"{name}:1:1: error: this is MLIR bytecode; only text is read")
+    try:
+        return name, data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise IRError(f"{name}:{line}:1: error: this is not MLIR text (invalid UTF-8)") from None
+
+
+def report_error(error: BaseException, name: str, debug: bool = False) -> int:
+    """Print an error as ``file:line:col: error: ...``; exit code 1."""
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    print(describe(error, "<stdin>" if name == "-" else name), file=sys.stderr)
+    return 1
+
+
+def describe(error: BaseException, name: str) -> str:
+    """An exception as diagnostics, one a line."""
+    from smelt.ir.errors import SmeltError
+
+    message = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        message = f"out of memory: {message}"
+    elif isinstance(error, RecursionError):
+        message = "the module nests too deeply"
+    elif not isinstance(error, SmeltError):
+        message = f"internal error: {type(error).__name__}: {message}"
+    if place := re.match(r"line (\d+): (.*)", message):
+        message = f"{name}:{place[1]}:1: error: {place[2]}"
+    elif not re.match(r".*: (error|note): ", message):
+        message = f"{name}: error: {message}"
+    notes = [f"{name}: note: {note}" for note in getattr(error, "__notes__", [])]
+    return "\n".join([message, *notes])
+
+
+def _job(options: argparse.Namespace, source: str, name: str, progress: Progress) -> int:
+    """Everything that touches MLIR."""
+    code, outputs = 0, []
+    for part in split(source) if options.split_input_file else [source]:
+        progress(PARSING)
+        try:
+            result, problem = _process(options, part, name, progress), None
+        except Exception as error:
+            if options.debug:
+                import traceback
+
+                traceback.print_exception(error)
+            result, problem = None, describe(error, name)
+        if options.verify_diagnostics:
+            code |= _check_diagnostics(part, problem, name)
+        elif problem is not None:
+            print(problem, file=sys.stderr)
+            code = 1
+        else:
+            outputs.append(result or "")
+    if not options.verify_diagnostics and (outputs or not code):
+        try:
+            _write(options.output, f"{SPLIT}\n".join(outputs))
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            print(f"{options.output}: error: cannot be written: {error.strerror}", file=sys.stderr)
+            return 1
+    return code
+
+
+def split(source: str) -> list[str]:
+    """The parts of a file, each with as many empty lines in front as keep its line numbers."""
+    parts: list[list[str]] = [[]]
+    for number, line in enumerate(source.split("\n"), 1):
+        if line.strip() == SPLIT:
+            parts.append([""] * number)
+        else:
+            parts[-1].append(line)
+    return ["\n".join(lines) + "\n" for lines in parts]
+
+
+def _check_diagnostics(source: str, problem: str | None, name: str) -> int:
+    from .expectations import mismatches, parse_diagnostics, parse_expectations
+
+    wrong = mismatches(parse_expectations(source), parse_diagnostics(problem or ""))
+    for line, message in wrong:
+        print(f"{name}:{line}:1: error: {message}", file=sys.stderr)
+    return int(bool(wrong))
+
+
+def _write(path: str, content: str) -> None:
+    if path == "-":
+        sys.stdout.write(content)
+        sys.stdout.flush()
+    else:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+
+
+def _process(options: argparse.Namespace, source: str, name: str, progress: Progress) -> str:
+    """Parse, transform and print one module."""
+    from smelt.ir import text
+    from smelt.passes import Pipeline
+    from smelt.passes.driver import Instrumentation
+
+    pipeline = Pipeline.parse(options.pipeline)
+    module = text.parse(source, name)
+    progress("the pipeline")
+
+    def before(pass_name: str, module: Any) -> None:
+        progress(f"pass {pass_name}")
+        if options.mlir_print_ir_before_all or pass_name in options.mlir_print_ir_before:
+            _print_ir("Before", pass_name, module, options)
+
+    def after(pass_name: str, module: Any) -> None:
+        if options.mlir_print_ir_after_all or pass_name in options.mlir_print_ir_after:
+            _print_ir("After", pass_name, module, options)
+
+    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before)
+    records = pipeline.run(module, watch)
+    if options.mlir_timing:
+        sys.stderr.write(timing_report(records))
+    if options.mlir_pass_statistics:
+        sys.stderr.write(statistics_report(records))
+    progress("the interpreter" if options.execute else f"emitting {options.emit}")
+    return execute(module) if options.execute else emit(module, options)
+
+
+def _print_ir(when: str, pass_name: str, module: Any, options: argparse.Namespace) -> None:
+    from smelt.ir import text
+
+    header = f"// -----// IR Dump {when} {pass_name} //----- //\n"
+    sys.stderr.write(header + text.to_text(module, options.mlir_print_debuginfo))
+
+
+def emit(module: Any, options: argparse.Namespace) -> str:
+    """The module in the language that ``--emit`` names."""
+    from smelt.ir import text
+
+    if options.emit == "dot":
+        from .dot import to_dot
+
+        return to_dot(module)
+    if options.emit in ("kernel", "llvm", "msl"):
+        return emit_backend(module, options.emit)
+    return text.to_text(module, options.mlir_print_debuginfo)
+
+
+def emit_backend(module: Any, stage: str) -> str:
+    """What a backend makes of a module: ``kernel`` and ``llvm`` of cpu, ``msl`` of metal."""
+    import importlib
+
+    from smelt.ir.errors import DeviceError
+    from smelt.passes import Pipeline
+
+    backend = "metal" if stage == "msl" else "cpu"
+    try:
+        found = importlib.import_module(f"smelt.backends.{backend}")
+    except ModuleNotFoundError as error:
+        raise DeviceError(f"--emit={stage} needs the {backend} backend, which is not there: {error}") from None
+    Pipeline.parse(found.PIPELINE).run(module)
+    return found.compile_module(module).as_text(stage)
+
+
+def execute(module: Any) -> str:
+    """Results of @main, one a line."""
+    from smelt.ir.interpreter import Interpreter
+
+    from .show import dense
+
+    return "".join(dense(array) + "\n" for array in Interpreter(module)("main", []))
+
+
+def timing_report(records: Sequence[Any]) -> str:
+    """Seconds a pass, all its executions together."""
+    total = sum(r.seconds for r in records) or 1e-12
+    seconds: dict[str, float] = {}
+    for r in records:
+        seconds[r.name] = seconds.get(r.name, 0.0) + r.seconds
+    lines = ["===- Pass execution timing -===", f"  total {total:.6f} s", "   seconds       %  pass"]
+    lines += [f"  {s:.6f}  {100 * s / total:5.1f}%  {name}" for name, s in seconds.items()]
+    return "\n".join(lines) + "\n"
+
+
+def statistics_report(records: Sequence[Any]) -> str:
+    """What each pass counted, all its executions together."""
+    lines = ["===- Pass statistics -==="]
+    counts: dict[str, Any] = {}
+    for r in records:
+        counts.setdefault(r.name, type(r.statistics)()).update(r.statistics)
+    for name, counted in counts.items():
+        lines.append(name)
+        lines += [f"  {n:6}  {what}" for what, n in sorted(counted.items()) if n]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
