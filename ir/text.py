@@ -78,10 +78,19 @@ def diagnostics(error: Any, name: str) -> str:
     return "\n".join(lines) or str(error)
 
 
-def to_text(module: Any, locations: bool = False) -> str:
+class IRText(str):
+    """IR as a string that an interactive session shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self).rstrip("\n")
+
+
+def to_text(module: Any, locations: bool = False) -> IRText:
     """A module as text in MLIR's generic form for smelt ops: the interchange form."""
     with mlir.lock:
-        return module.operation.get_asm(enable_debug_info=locations, large_elements_limit=None) + "\n"
+        return IRText(module.operation.get_asm(enable_debug_info=locations, large_elements_limit=None).rstrip() + "\n")
 
 
 def verify(module: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+
 from smelt.ir.settings import settings
 
 hypothesis_settings.register_profile(

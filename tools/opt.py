@@ -52,17 +52,13 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
             if not equals:
                 value = next(words, None) or parser.error(f"{flag} needs a value")
             pipeline.append(value)
-        elif flag.startswith("--") and len(flag) > 2 and not _is_known(flag, known):
+        elif flag.startswith("--") and len(flag) > 2 and flag not in known:
             pipeline.append(f"{flag[2:]}{{{value}}}" if equals else flag[2:])
         else:
             rest.append(word)
     options = parser.parse_args(rest)
     options.pipeline = ",".join(p for p in pipeline if p)
     return options
-
-
-def _is_known(flag: str, known: set[str]) -> bool:
-    return flag in known
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -172,8 +168,10 @@ def describe(error: BaseException, name: str) -> str:
         message = "the module nests too deeply"
     elif not isinstance(error, SmeltError):
         message = f"internal error: {type(error).__name__}: {message}"
-    if place := re.match(r"line (\d+): (.*)", message):
+    if place := re.match(r"line (\d+): (.*)", message, re.DOTALL):
         message = f"{name}:{place[1]}:1: error: {place[2]}"
+    elif place := re.search(r'(?:; in @\w+)? at loc\("-":(\d+):(\d+)\)$', message):
+        message = f"{name}:{place[1]}:{place[2]}: error: {message[: place.start()]}"
     elif not re.match(r".*: (error|note): ", message):
         message = f"{name}: error: {message}"
     notes = [f"{name}: note: {note}" for note in getattr(error, "__notes__", [])]
@@ -183,6 +181,9 @@ def describe(error: BaseException, name: str) -> str:
 def _job(options: argparse.Namespace, source: str, name: str, progress: Progress) -> int:
     """Everything that touches MLIR."""
     code, outputs = 0, []
+    if not source.strip():
+        print(f"{name}: error: the text is empty", file=sys.stderr)
+        return 1
     for part in split(source) if options.split_input_file else [source]:
         progress(PARSING)
         try:

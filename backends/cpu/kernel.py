@@ -91,6 +91,13 @@ class CpuKernel(FusionKernel):
         self.ip = saved
         return Memory(memref, aval)
 
+    def if_some(self, lo: Scalar, hi: Scalar, body: Callable[[], Any]) -> None:
+        """Run `body` unless the range lo … hi is empty."""
+        operation = self.emit("scf.if", [lo < hi], [], regions=2)
+        with self.inside(mlir.ir.Block.create_at_start(operation.regions[0], [])):
+            body()
+            self.emit("scf.yield", [], [])
+
     # Constants in memory
 
     def global_constant(self, array: np.ndarray, dtype: DType) -> Callable[[Scalar], Scalar]:
@@ -160,6 +167,7 @@ class KernelModule:
             self.mlir = mlir.ir.Module.create()
         self.body = self.mlir.body
         self.globals: dict[Any, str] = {}
+        self.declared: set[str] = set()
 
     def function(
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = ()

@@ -48,18 +48,12 @@ def layout(x: Scalar) -> Format:
 def polynomial(k: Kernel, x: Scalar, coefficients: Mapping[int, Sequence[float]]) -> Scalar:
     """The polynomial whose coefficients for the size of `x` are given, lowest degree first.
 
-    By Estrin's scheme: the chain of dependent operations, which is what an out-of-order core
-    waits for in a loop over elements, grows with the logarithm of the degree.
+    By Horner's rule: vectorized loops are bound by the number of operations, not by their latency.
     """
-    level: list[Scalar | float] = list(coefficients[x.dtype.size])
-    while len(level) > 1:
-        pairs = list(zip(level[::2], level[1::2]))
-        rest = level[2 * len(pairs) :]
-        level = [k.fma(x, b, a) for a, b in pairs]
-        level += rest
-        x = x * x if len(level) > 1 else x
-    (total,) = level
-    assert isinstance(total, Scalar)
+    *rest, top = coefficients[x.dtype.size]
+    total = k.const(top, x.dtype)
+    for c in reversed(rest):
+        total = k.fma(total, x, c)
     return total
 
 

@@ -130,7 +130,7 @@ def reduce(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
 def _sin_cos_reduced(k: Kernel, r: Scalar) -> tuple[Scalar, Scalar]:
     """sin r and cos r for |r| ≤ π/4."""
     z = r * r
-    sine = r * k.fma(z, polynomial(k, z, c.SIN), 1.0)  # a product, which keeps the sign of 0
+    sine = k.select(r.eq(0.0), r, k.fma(r * z, polynomial(k, z, c.SIN), r))
     cosine = k.fma(z, k.fma(z, polynomial(k, z, c.COS), -0.5), 1.0)
     return sine, cosine
 

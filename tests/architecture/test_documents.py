@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from smelt.ir import text
 
 from .documents import Check, console_checks, documents, mlir_blocks, python_checks, settings_checks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 import smelt.ir.ops  # noqa: F401  (fills the registry)
 from smelt.ir import text
 from smelt.ir.kinds import Elementwise, Fusible, Movement, Reduction

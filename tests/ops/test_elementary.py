@@ -183,7 +183,7 @@ def pairs(name: str, dtype: dtypes.DType, count: int) -> tuple[np.ndarray, np.nd
             top = dtype.bits * 1.4 * (8 if dtype.size == 8 else 2)
             exponent = rng.uniform(-1, 1, base.size) * top / np.log2(base.astype(np.float64))
         small = np.round(rng.uniform(-9, 9, more_x.size))
-        more_x, more_y = np.concatenate([more_x, base, more_x]), np.concatenate([more_y, exponent, small])
+        more_x, more_y = np.concatenate([more_x, base, more_x]), np.concatenate([more_y, exponent.astype(dtype.numpy), small])
     with np.errstate(all="ignore"):
         return np.concatenate([x, more_x]), np.concatenate([y, more_y]).astype(dtype.numpy)
 

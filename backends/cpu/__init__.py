@@ -1,0 +1,8 @@
+"""The CPU backend: kernels by MLIR's ExecutionEngine, matrix products by a BLAS."""
+
+from .program import KernelInfo as KernelInfo
+from .program import Program as Program
+from .program import compile_module as compile_module
+
+#: What makes a module ready for `compile_module`.
+PIPELINE = "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,fuse,plan-buffers"

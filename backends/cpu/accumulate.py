@@ -1,0 +1,71 @@
+"""Accumulators: what a reduction carries through its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.backends.lowering import Place
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import OpView, Value
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Index
+from smelt.ir.scalar import Scalar, compute_dtype
+from smelt.passes.fusion_analysis import reduced_axes
+
+from .kernel import CpuKernel
+
+
+@dataclass
+class Accumulator:
+    """A reduction in the making. Its state is one scalar, or (best, index) for argmax and argmin."""
+
+    op: OpView
+    place: Place  #: where its operand is read
+
+    @property
+    def result(self) -> Value:
+        return self.op.results[0]
+
+    @property
+    def is_arg(self) -> bool:
+        return self.op.op.kind == "arg_reduction"
+
+    @property
+    def state(self) -> list[DType]:
+        """The dtypes in which the state is held."""
+        held = compute_dtype(self.op.operands[0].dtype)
+        return [held, dtypes.uint32] if self.is_arg else [held]
+
+    def start(self, k: CpuKernel) -> list[Scalar]:
+        """The state before the first element."""
+        op: Any = self.op.op
+        x = self.op.operands[0]
+        if self.is_arg:
+            axis = self.op.attrs["axis"]
+            first = (*self.place[:axis], Index(0), *self.place[axis + 1 :])
+            return [k.value(x, first), k.const(0, dtypes.uint32)]
+        return [k.const(op.identity(x.dtype), x.dtype)]
+
+    def step(self, k: CpuKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        """The state after the element at the current index."""
+        op: Any = self.op.op
+        x = k.value(self.op.operands[0], self.place)
+        if self.is_arg:
+            i = k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)
+            return list(op.lower(k, *state, x, i))
+        return [op.combine(k, state[0], x)]
+
+    def merge(self, k: CpuKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        """Two partial results into one; `later` is of later elements."""
+        op: Any = self.op.op
+        return list(op.lower(k, *state, *later)) if self.is_arg else [op.combine(k, state[0], later[0])]
+
+    def finish(self, state: Sequence[Scalar]) -> Scalar:
+        return state[-1]
+
+    def partial_avals(self, size: int) -> list[Aval]:
+        """Memory for `size` states."""
+        return [Aval((size,), dtype) for dtype in self.state]

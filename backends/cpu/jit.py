@@ -1,0 +1,42 @@
+"""From kernel IR to machine code: upstream lowering to the LLVM dialect, then MLIR's ExecutionEngine."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.dialect import context
+
+TO_LLVM = (
+    "convert-complex-to-standard,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
+    "convert-math-to-llvm,arith-expand,convert-complex-to-llvm,finalize-memref-to-llvm,"
+    "convert-arith-to-llvm,convert-index-to-llvm,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,reconcile-unrealized-casts"
+)
+TO_LLVM_REAL = (
+    "convert-scf-to-cf,convert-math-to-llvm,arith-expand,finalize-memref-to-llvm,"
+    "convert-arith-to-llvm,convert-index-to-llvm,"
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,reconcile-unrealized-casts"
+)
+
+
+@functools.lru_cache(maxsize=None)
+def _manager(pipeline: str) -> Any:
+    manager = mlir.passmanager.PassManager.parse(f"builtin.module({pipeline})", context())
+    manager.enable_verifier(False)
+    return manager
+
+
+def lower(module: Any, has_complex: bool) -> None:
+    """Kernel IR to the LLVM dialect, in place."""
+    _manager(TO_LLVM if has_complex else TO_LLVM_REAL).run(module.operation)
+
+
+def compile_module(module: Any, symbols: dict[str, int]) -> Any:
+    """An engine with the module's code. `symbols`: addresses of external functions it calls."""
+    engine = mlir.execution_engine.ExecutionEngine(module, opt_level=3, shared_libs=[])
+    for name, address in symbols.items():
+        engine.raw_register_runtime(name, ctypes.c_void_p(address))
+    return engine

@@ -1,0 +1,201 @@
+"""The command: runs workloads, prints a Markdown table.
+
+``python -m benchmarks`` runs everything; ``python -m benchmarks gelu-compiled --rivals jax`` one
+workload beside one framework.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import workloads as _workloads  # noqa: F401  (registers them)
+from .workload import FRAMEWORKS, Workload, workloads
+
+ROOT = Path(__file__).resolve().parents[1]
+RIVALS = FRAMEWORKS[1:]
+SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
+
+
+class Worker:
+    """A process that times workloads in one framework."""
+
+    def __init__(self, name: str, python: str):
+        self.name, self.python = name, python
+        self.process: subprocess.Popen | None = None
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [self.python, "-m", "benchmarks.worker", self.name],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+            )  # fmt: skip
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self.stop()
+            return {"error": "the process ended"}
+        return json.loads(line)
+
+    def time(self, workload: Workload, seconds: float) -> dict[str, Any]:
+        """Times of one workload; those that need a fresh process get one for each of three samples."""
+        request = {"workload": workload.name, "seconds": seconds}
+        if not workload.fresh_process:
+            return self.ask(request)
+        times = []
+        for _ in range(3):
+            self.stop()
+            reply = self.ask(request)
+            if "times" not in reply:
+                return reply
+            times += reply["times"]
+        self.stop()
+        return {"times": times}
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stdin and self.process.stdin.close()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+            self.process = None
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def median(reply: dict[str, Any], unit: str) -> float | None:
+    return statistics.median(reply["times"]) * SCALE[unit] if "times" in reply else None
+
+
+def row(workload: Workload, replies: dict[str, dict[str, Any]], columns: list[str]) -> list[str]:
+    """A row of the table: medians, with ratios to the lower bound and to smelt."""
+    times = {name: median(reply, workload.unit) for name, reply in replies.items()}
+    least, ours = times.get("least"), times.get("smelt")
+    cells = [f"{workload.title}, {workload.unit}", number(least) if least else ""]
+    for name in columns:
+        value = times.get(name)
+        if value is None:
+            cells.append("failed" if "error" in replies.get(name, {}) else "")
+        elif name == "smelt":
+            cells.append(f"**{number(value)}**" + (f" ({value / least:.2f}× least)" if least else ""))
+        else:
+            cells.append(number(value) + (f" ({value / ours:.1f}×)" if ours else ""))
+    return cells
+
+
+def cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        match = re.search(r"model name\s*: (.*)", text)
+        return match.group(1) if match else platform.machine()
+    except OSError:
+        return platform.processor() or platform.machine()
+
+
+def table(rows: list[list[str]], columns: list[str]) -> str:
+    header = ["workload", "least", *(name.replace("_", ".") for name in columns)]
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def replace_between_markers(path: Path, text: str) -> None:
+    """Put the table between the ``benchmarks`` markers of a document."""
+    pattern = re.compile(r"(<!-- benchmarks -->\n).*?(<!-- end -->)", re.DOTALL)
+    document, count = pattern.subn(
+        lambda m: f"{m.group(1)}{text}{m.group(2)}", path.read_text(encoding="utf-8")
+    )
+    if not count:
+        raise SystemExit(f"{path} has no <!-- benchmarks --> ... <!-- end -->")
+    path.write_text(document, encoding="utf-8")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="workload", help="all, if none is named")
+    parser.add_argument("--list", action="store_true", help="list the workloads")
+    parser.add_argument("--rivals", default=",".join(RIVALS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--rival-python", default=str(ROOT / ".bench-venv/bin/python"), metavar="PATH",
+                        help="the interpreter that has them (default: the one of `make bench-setup`)")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=2.0, help="time for each cell (default: %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="write all samples")
+    parser.add_argument("--write", metavar="FILE", help="replace the table in a Markdown file")
+    options = parser.parse_args(argv)
+    for name in options.names:
+        if name not in workloads:
+            parser.error(f"unknown workload {name!r}; there are {', '.join(workloads)}")
+    options.rivals = [name.replace(".", "_") for name in options.rivals.split(",") if name]
+    for name in options.rivals:
+        if name not in RIVALS:
+            parser.error(f"unknown rival {name!r}; there are {', '.join(RIVALS)}")
+    return options
+
+
+def progress(text: str) -> None:
+    """What is being timed, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    options = parse(argv)
+    if options.list:
+        for workload in workloads.values():
+            print(f"{workload.name:16} {workload.title}")
+        return
+    chosen = [workloads[name] for name in options.names or workloads]
+    workers = {"least": Worker("least", sys.executable), "smelt": Worker("smelt", sys.executable)}
+    versions, notes = {}, []
+    for name in options.rivals:
+        workers[name] = Worker(name, options.rival_python)
+    for name in list(workers):
+        reply = workers[name].ask({}) if os.path.exists(workers[name].python) else {"error": "absent"}
+        if "version" in reply:
+            versions["numpy" if name == "least" else name] = reply["version"]
+        else:
+            notes.append(f"{name} is not installed (`make bench-setup` installs it)")
+            del workers[name]
+    columns = [name for name in FRAMEWORKS if name in workers]
+    results: dict[str, dict[str, Any]] = {}
+    for workload in chosen:
+        results[workload.name] = {}
+        for name, worker in workers.items():
+            progress(f"{workload.name}: {name}")
+            results[workload.name][name] = reply = worker.time(workload, options.seconds)
+            if "error" in reply:
+                notes.append(f"{workload.name} in {name}: {reply['error']}")
+    progress("")
+    for worker in workers.values():
+        worker.stop()
+    shown = {k: v for k, v in versions.items() if k != "torch_compile"}
+    machine = f"{cpu_name()}, {os.cpu_count()} cores; " + ", ".join(f"{k} {v}" for k, v in shown.items())
+    text = f"{machine}.\n\n" + table([row(w, results[w.name], columns) for w in chosen], columns)
+    print(text)
+    for note in notes:
+        print(f"note: {note}")
+    if options.json:
+        Path(options.json).write_text(
+            json.dumps({"machine": machine, "results": results}, indent=1), encoding="utf-8"
+        )
+    if options.write:
+        replace_between_markers(Path(options.write), text)
+
+
+if __name__ == "__main__":
+    main()

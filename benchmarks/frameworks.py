@@ -1,0 +1,106 @@
+"""The frameworks: how to get arrays in and out of them, and how to wait for a result."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import numpy as np
+
+
+class Framework:
+    """One column of the table; a subclass for each."""
+
+    package = ""
+
+    def __init__(self) -> None:
+        self.module = importlib.import_module(self.package)
+
+    @property
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version(self.package.split(".")[0])
+
+    def array(self, x: np.ndarray) -> Any:
+        """A NumPy array as the framework's."""
+        raise NotImplementedError
+
+    def wait(self, result: Any) -> Any:
+        """Return when `result` has its value."""
+        return result
+
+    def numpy(self, result: Any) -> np.ndarray:
+        """A result as a NumPy array."""
+        return np.array(result)
+
+    def forget(self) -> None:
+        """Drop compiled programs, before a compile is timed."""
+
+
+class Smelt(Framework):
+    package = "smelt"
+
+    @property
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return version("smelt-mlir")
+
+    def array(self, x):
+        return self.module.array(x)
+
+    def wait(self, result):
+        self.module.eval(result)
+        return result
+
+
+class Mlx(Framework):
+    package = "mlx.core"
+
+    def array(self, x):
+        return self.module.array(x)
+
+    def wait(self, result):
+        self.module.eval(result)
+        return result
+
+
+class Torch(Framework):
+    package = "torch"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module.set_num_threads(os.cpu_count() or 1)
+        self.module.set_grad_enabled(False)
+
+    def array(self, x):
+        return self.module.from_numpy(x)
+
+    def numpy(self, result):
+        return result.numpy()
+
+
+class TorchCompile(Torch):
+    def forget(self):
+        self.module._dynamo.reset()
+
+
+class Jax(Framework):
+    package = "jax"
+
+    def array(self, x):
+        return self.wait(self.module.numpy.asarray(x))
+
+    def wait(self, result):
+        return result.block_until_ready()
+
+
+frameworks: dict[str, type[Framework]] = {
+    "smelt": Smelt,
+    "mlx": Mlx,
+    "torch": Torch,
+    "torch_compile": TorchCompile,
+    "jax": Jax,
+}

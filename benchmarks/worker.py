@@ -1,0 +1,124 @@
+"""Times workloads in one framework: a process that answers requests, one JSON object a line.
+
+A request is ``{"workload": name, "seconds": budget}``; the answer ``{"times": [...]}`` in seconds,
+``{"skipped": why}`` or ``{"error": why}``. ``{}`` asks for the version.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from . import workloads as _workloads  # noqa: F401  (registers them)
+from .frameworks import Framework, frameworks
+from .workload import Workload, workloads
+
+SEED = 0
+MIN_SAMPLES, MAX_SAMPLES = 3, 200
+
+
+def samples(run: Any, seconds: float, before: Any = None) -> list[float]:
+    """Times of `run`, for about `seconds`; the previous result is dropped before the next run."""
+    times: list[float] = []
+    stop = time.perf_counter() + seconds
+    while len(times) < MIN_SAMPLES or (time.perf_counter() < stop and len(times) < MAX_SAMPLES):
+        if before is not None:
+            before()
+        start = time.perf_counter()
+        result = run()
+        times.append(time.perf_counter() - start)
+        del result
+    return times
+
+
+def copy_time(nbytes: int, seconds: float) -> list[float]:
+    """Times of moving `nbytes` (half read, half written), by a copy on all cores."""
+    threads = os.cpu_count() or 1
+    source = np.ones(max(nbytes // 2, threads), np.uint8)
+    target = np.zeros_like(source)
+    pieces = list(zip(np.array_split(target, threads), np.array_split(source, threads)))
+    with ThreadPoolExecutor(threads) as pool:
+
+        def run() -> None:
+            list(pool.map(lambda pair: np.copyto(*pair), pieces))
+
+        run()
+        return samples(run, seconds)
+
+
+def least_time(workload: Workload, seconds: float) -> list[float] | None:
+    """Times of the workload's lower bound."""
+    bound = workload.least(np)
+    if bound is not None:
+        arrays = workload.arrays(np.random.default_rng(SEED))
+        return samples(lambda: bound(*arrays), seconds)
+    return copy_time(workload.least_bytes, seconds) if workload.least_bytes else None
+
+
+def framework_time(workload: Workload, framework: Framework, name: str, seconds: float) -> list[float] | None:
+    """Times of the workload in a framework, after its result was checked."""
+    make = getattr(workload, name)
+    host = workload.arrays(np.random.default_rng(SEED))
+    if workload.fresh_process:
+        arrays = [framework.array(x) for x in host]
+        start = time.perf_counter()
+        function = make(framework.module)
+        if function is None:
+            return None
+        result = framework.wait(function(*arrays))
+        elapsed = time.perf_counter() - start
+        workload.check(framework.numpy(result), *host)
+        return [elapsed]
+    function = make(framework.module)
+    if function is None:
+        return None
+    arrays = [framework.array(x) for x in host]
+    workload.check(framework.numpy(framework.wait(function(*arrays))), *host)
+    if workload.making:
+
+        def before() -> None:
+            workload.salt += 1e-3
+            framework.forget()
+            gc.collect()
+
+        return samples(lambda: framework.wait(make(framework.module)(*arrays)), seconds, before)
+    if workload.count > 1:
+        # The function repeats the operation itself, and waits where it has to.
+        return [t / workload.count for t in samples(lambda: function(*arrays), seconds)]
+    return samples(lambda: framework.wait(function(*arrays)), seconds)
+
+
+def answer(name: str, framework: Framework | None, request: dict[str, Any]) -> dict[str, Any]:
+    if not request:
+        return {"version": framework.version if framework else np.__version__}
+    workload = workloads[request["workload"]]
+    try:
+        if framework is None:
+            times = least_time(workload, request["seconds"])
+        else:
+            times = framework_time(workload, framework, name, request["seconds"])
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return {"error": f"{type(error).__name__}: {' '.join(lines[:3])}"[:300]}
+    finally:
+        gc.collect()
+    return {"skipped": "not implemented"} if times is None else {"times": times}
+
+
+def main(name: str) -> None:
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what frameworks print does not mix with the answers
+    framework = None if name == "least" else frameworks[name]()
+    for line in sys.stdin:
+        print(json.dumps(answer(name, framework, json.loads(line))), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,82 @@
+"""What a workload is.
+
+A subclass states the arrays it works on, how a result is checked, and one method for each framework
+that can do it. The method gets the framework's module and returns a function of the arrays; timing,
+conversion, waiting and checking are the worker's. Subclasses register themselves by their name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+workloads: dict[str, Workload] = {}
+
+#: Methods by which a workload says what a framework does, in the order of the table's columns.
+FRAMEWORKS = ("smelt", "mlx", "torch", "torch_compile", "jax")
+
+
+class Workload:
+    """Base class of workloads; ``class Softmax(Workload, name="softmax")`` makes one known."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str] = "ms"
+    #: The time is divided by this: operations in one run.
+    count: ClassVar[int] = 1
+    #: Whether making the function belongs to the timed part (compile times).
+    making: ClassVar[bool] = False
+    #: Whether each sample needs a process of its own.
+    fresh_process: ClassVar[bool] = False
+    #: Bytes that any implementation must move; 0 where that says nothing.
+    least_bytes: ClassVar[int] = 0
+    rtol: ClassVar[float] = 1e-5
+    atol: ClassVar[float] = 1e-5
+    #: Differs at each sample: for programs that must not be found in a cache.
+    salt: float = 0.0
+
+    def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if name is not None:
+            cls.name = name
+            workloads[name] = cls()
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+        return (type(self).__doc__ or "").strip().splitlines()[0].rstrip(".")
+
+    def arrays(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """The inputs."""
+        raise NotImplementedError
+
+    def expected(self, *arrays: np.ndarray) -> np.ndarray:
+        """The result by NumPy, for `check`."""
+        raise NotImplementedError
+
+    def check(self, result: np.ndarray, *arrays: np.ndarray) -> None:
+        """Raise AssertionError when a result is wrong."""
+        expected = self.expected(*arrays)
+        assert result.shape == expected.shape, f"shape {result.shape}, not {expected.shape}"
+        np.testing.assert_allclose(result, expected, rtol=self.rtol, atol=self.atol)
+
+    def least(self, np: Any) -> Any:
+        """What bounds the time from below, as a function of the arrays. None: copying least_bytes."""
+        return None
+
+    # The frameworks: each gets its module. A method left out means that there is nothing to compare.
+
+    def smelt(self, smelt: Any) -> Any:
+        return None
+
+    def mlx(self, mx: Any) -> Any:
+        return None
+
+    def torch(self, torch: Any) -> Any:
+        return None
+
+    def torch_compile(self, torch: Any) -> Any:
+        return None
+
+    def jax(self, jax: Any) -> Any:
+        return None

@@ -1,0 +1,9 @@
+"""The workloads, one file a theme. Importing this package registers them, in the table's order."""
+
+from . import gelu as gelu
+from . import rows as rows
+from . import sums as sums
+
+from . import matmul as matmul  # isort: skip
+from . import overhead as overhead  # isort: skip
+from . import compile_time as compile_time  # isort: skip

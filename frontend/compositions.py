@@ -1,0 +1,91 @@
+"""Functions made of other ops, so that fusion makes one kernel of them and derivatives come for free."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.ir.op import registry as ops
+
+from .arrays import ArrayLike, array, broadcast_to_shape, convert, emit_elementwise, promote_operands
+from .elementwise import StreamOrDevice, as_floating, constant
+from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
+
+__all__ = ["logaddexp", "logsumexp", "softmax"]
+
+
+def softmax(
+    a: ArrayLike, /, axis: Axis = None, *, precise: bool = False, stream: StreamOrDevice = None
+) -> array:
+    """exp(a) / Σ exp(a) over axes, without overflow. Integers give float32.
+
+    Args:
+        axis: where the result sums to one; None for all axes.
+        precise: compute half precision in float32.
+
+    >>> import smelt
+    >>> smelt.softmax(smelt.array([1000.0, 1000.0]))
+    array([0.5, 0.5], dtype=float32)
+    """
+    x = as_floating(a)
+    axes = normalize_axes("softmax", x, axis)
+    if not x.size:
+        return x
+    dtype = x.dtype
+    if precise:
+        x = widened(x)
+    top = _extremum("softmax", "reduce_max", x, axes, True)
+    top = broadcast_to_shape(emit_elementwise(ops["stop_gradient"], top), x.shape)
+    powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, top))
+    total = broadcast_to_shape(reduce_axes("reduce_sum", powers, axes, True), x.shape)
+    return convert(emit_elementwise(ops["div"], powers, total), dtype)
+
+
+def logsumexp(
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+) -> array:
+    """log Σ exp(a) over axes, without overflow; -inf where all elements are. Integers give float32.
+
+    Raises:
+        ShapeError: a reduced axis is empty. DTypeError: `a` is complex.
+
+    >>> import smelt
+    >>> smelt.logsumexp(smelt.array([1000.0, 1000.0]))
+    array(1000.69, dtype=float32)
+    """
+    x = as_floating(a)
+    axes = normalize_axes("logsumexp", x, axis)
+    dtype = x.dtype
+    x = widened(x)
+    top = _extremum("logsumexp", "reduce_max", x, axes, True)
+    # The shift: the maximum, but 0 where it is infinite or NaN, which must not cancel.
+    infinity = constant(math.inf, x.dtype, top.shape)
+    finite = emit_elementwise(ops["less"], emit_elementwise(ops["abs"], top), infinity)
+    top = emit_elementwise(ops["select"], finite, top, constant(0, x.dtype, top.shape))
+    top = emit_elementwise(ops["stop_gradient"], top)
+    powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape)))
+    total = emit_elementwise(ops["log"], reduce_axes("reduce_sum", powers, axes, True))
+    found = convert(emit_elementwise(ops["add"], total, top), dtype)
+    if keepdims:
+        return reshape_to(found, kept_shape(x.shape, axes))
+    return reshape_to(found, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32.
+
+    >>> import smelt
+    >>> smelt.logaddexp(smelt.array([0.0, 1000.0]), 0.0)
+    array([0.693147, 1000], dtype=float32)
+    """
+    x, y = promote_operands("logaddexp", a, b, floating=True)
+    dtype = x.dtype
+    x, y = widened(x), widened(y)
+    gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], x, y))
+    # Equal infinities have no difference.
+    same = emit_elementwise(ops["equal"], x, y)
+    gap = emit_elementwise(ops["select"], same, constant(0, x.dtype, x.shape), gap)
+    rest = emit_elementwise(ops["log1p"], emit_elementwise(ops["exp"], emit_elementwise(ops["neg"], gap)))
+    found = emit_elementwise(ops["add"], emit_elementwise(ops["maximum"], x, y), rest)
+    return convert(found, dtype)
+
+

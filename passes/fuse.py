@@ -1,0 +1,110 @@
+"""Fuse: ops become kernels. Every group of ops that one kernel computes is outlined into a function.
+
+Before::
+
+    %0 = "smelt.exp"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = "smelt.reduce_sum"(%0) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+
+After::
+
+    %1 = func.call @fused_exp_reduce_sum(%x) : (tensor<4x8xf32>) -> tensor<4xf32>
+
+    func.func private @fused_exp_reduce_sum(%x: tensor<4x8xf32>) -> tensor<4xf32>
+        attributes {smelt.fusion = "row", smelt.kept = [array<i64: 0>]}
+
+Ops are visited from the results backwards, and join the group that reads them where that pays:
+
+- elements that only one kernel reads are computed there; where several read them, or one at several
+  places, they are computed again only if that costs less than writing and reading them;
+- movement is free, and goes into every kernel that reads it;
+- a reduction joins when all that depends on it in the kernel reads it at the kernel's own row;
+- kernels of the same shape that read the same array become one.
+
+What the backend hands to a library stays in @main: contractions, opaque ops, and reshapes of
+values that exist in memory (which are the same memory).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.builder import Function, OpView, Value, fresh_name, functions, new_function, read_function
+from smelt.ir.dialect import context
+
+from .fusion_groups import Group, Grouping
+from .registry import Pass, register_pass
+from .rewrite import argument_locations, is_fusion, replay
+
+
+@register_pass("fuse")
+@dataclass(frozen=True)
+class FusePass(Pass):
+    """Outline what one kernel computes; `max_ops` bounds the size of a kernel's body."""
+
+    max_ops: int = 128
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        for operation in list(functions(module).values()):
+            if not len(operation.regions[0].blocks) or is_fusion(operation):
+                continue
+            function = read_function(operation)
+            if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
+                continue
+            grouping = Grouping(function, self.max_ops)
+            grouping.run()
+            if grouping.groups:
+                outline(module, function, grouping)
+                statistics["kernels"] += len(grouping.groups)
+                statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
+
+
+def outline(module: Any, function: Function, grouping: Grouping) -> None:
+    """Replace `function` by one that calls a new function for each group."""
+    order = grouping.schedule()
+    # Every item of the new body in order: a group, or an op that stays.
+    operation, arguments, b = new_function(
+        module,
+        function.name + ".fused",
+        [a.aval for a in function.arguments],
+        [r.aval for r in function.returns],
+        function.mlir.location,
+        before=function.mlir,
+        argument_locations=argument_locations(function),
+    )
+    env: dict[Value, Value] = dict(zip(function.arguments, arguments))
+    for item in order:
+        if isinstance(item, OpView):
+            replay(b, [item], env)
+            continue
+        inputs = item.inputs(grouping.position)
+        callee = make_fusion(module, function, item, inputs)
+        with b.at(item.primary.location):
+            results = b.call(callee, [env[v] for v in inputs], [v.aval for v in item.outputs])
+        env.update(zip(item.outputs, results))
+    b.return_([env[v] for v in function.returns])
+    for name, attr in function.mlir.attributes.items():
+        operation.attributes[name] = attr
+    if "sym_visibility" not in function.mlir.attributes:
+        del operation.attributes["sym_visibility"]
+    function.mlir.erase()
+
+
+def make_fusion(module: Any, function: Function, group: Group, inputs: list[Value]) -> str:
+    """The function of one group; its name."""
+    ir, ctx = mlir.ir, context()
+    name = fresh_name(module, group.name())
+    location = group.primary.location
+    operation, arguments, b = new_function(
+        module, name, [v.aval for v in inputs], [v.aval for v in group.outputs], location, before=function.mlir
+    )
+    for key, text in group.attributes().items():
+        operation.attributes[f"smelt.{key}"] = ir.Attribute.parse(text, ctx)
+    env = dict(zip(inputs, arguments))
+    replay(b, group.ordered_ops(), env)
+    b.return_([env[v] for v in group.outputs])
+    return name
+
+

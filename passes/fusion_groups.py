@@ -1,0 +1,550 @@
+"""Which ops become one kernel: groups, what they read, and when an op may join one.
+
+A `Group` has loop variables: those of its largest output, and inner ones where it reduces. For each
+value it reads it knows at which index expressions. An op joins by making known what it reads itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.index import Index, variables
+
+from .fusion_analysis import (
+    Place,
+    is_pointwise,
+    is_row_reduction,
+    operand_reads,
+    plain_variable,
+    reduced_axes,
+)
+
+#: A value read at more places than this exists in memory.
+MAX_PLACES = 8
+#: Additions that cost as much as moving one byte.
+FLOPS_PER_BYTE = 4.0
+#: With fewer rows than this, a large reduction is done in chunks, in a kernel of its own.
+FEW_ROWS = 16
+#: A reduction of fewer elements than this is done by one thread.
+SMALL = 32768
+#: How many kernels and ops the search for a cycle looks at before it gives up.
+SEARCH = 256
+
+
+class Group:
+    """Ops that one kernel computes. The first output is the one its loops are made for."""
+
+    def __init__(self, root: OpView):
+        self.primary = root
+        self.ops: dict[OpView, None] = {root: None}
+        self.outputs: list[Value] = list(root.results)
+        self.reads: dict[Value, dict[Place, None]] = {}
+        self.kept: Place | None = None  #: the loop variables that say which row; None before a reduction
+        self.feeds: set[Value] = set()  #: values that a reduction of the group depends on
+        self.schedule = "map"
+        self.output_places: list[Place] = []
+        result = root.results[0]
+        if is_row_reduction(root):
+            at = variables(result.shape, "i")
+            self.output_places = [at]
+            self._add_reduction(root, at)
+        elif is_pointwise(root):
+            at = variables(result.shape, "i")
+            self.output_places = [at]
+            self._read_operands(root, at)
+        elif root.op.kind == "scan":
+            self.schedule = "scan"
+            self.output_places = [variables(result.shape, "i")]
+            self._read(root.operands[0], self.output_places[0])
+        else:
+            self.schedule = "scatter"
+            x, updates, *indices = root.operands
+            self.output_places = [variables(x.shape, "i")]
+            self._read(x, self.output_places[0])
+            at = variables(updates.shape, "u")
+            self._read(updates, at)
+            for index in indices:
+                self._read(index, at[: index.ndim])
+
+    # What is read
+
+    def _read(self, value: Value, place: Place) -> None:
+        self.reads.setdefault(value, {})[place] = None
+
+    def _read_operands(self, op: OpView, place: Place) -> None:
+        for operand, at in operand_reads(op, place):
+            self._read(operand, at)
+
+    def inputs(self, position: dict[OpView, int]) -> list[Value]:
+        """Values computed elsewhere, in a stable order."""
+        inside = {v for op in self.ops for v in op.results}
+        found: dict[Value, None] = {}
+        for op in self.ordered_ops(position):
+            for v in op.operands:
+                if v not in inside:
+                    found[v] = None
+        return list(found)
+
+    def ordered_ops(self, position: dict[OpView, int] | None = None) -> list[OpView]:
+        if position is not None:
+            self._sorted = sorted(self.ops, key=position.__getitem__)
+        return self._sorted
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.outputs[0].shape
+
+    # Joining
+
+    def add_pointwise(self, op: OpView) -> None:
+        value = op.results[0]
+        self.ops[op] = None
+        for place in list(self.reads[value]):
+            self._read_operands(op, place)
+        if value in self.feeds:
+            self.feeds.update(op.operands)
+
+    def _add_reduction(self, op: OpView, row: Place) -> None:
+        """`row`: where its result is read, in the group's variables."""
+        x, axes = op.operands[0], reduced_axes(op)
+        self.ops[op] = None
+        if self.kept is None:
+            self.kept, self.schedule = row, "row"
+        self._read(x, self.reduction_place(op))
+        self.feeds.add(x)
+
+    def reduction_place(self, op: OpView) -> Place:
+        """Where a reduction reads its operand: the row's variables, and inner ones along its axes."""
+        shape, axes = op.operands[0].shape, reduced_axes(op)
+        assert self.kept is not None
+        kept = iter(self.kept)
+        inner = iter(self.inner_variables([shape[a] for a in axes], shape))
+        order = sorted(axes)
+        rest = dict(zip(order, inner))
+        return tuple(rest[a] if a in rest else next(kept) for a in range(len(shape)))
+
+    def inner_variables(self, extents: Sequence[int], shape: Sequence[int]) -> list[Index]:
+        """Inner loop variables: those of the output where it has the same inner shape."""
+        assert self.kept is not None
+        own = [i for i, d in zip(self.output_places[0], self.shape) if i not in self.kept and d != 1]
+        wanted = [d for d in extents if d != 1]
+        if [i.hi + 1 for i in own] == wanted and own:
+            left = iter(own)
+            return [next(left) if d != 1 else Index(0) for d in extents]
+        return [Index.variable(f"r{i}_{'x'.join(map(str, extents))}", d) for i, d in enumerate(extents)]
+
+    def row_of(self, op: OpView) -> Place | None:
+        """The row at which the group reads a reduction's result, if there is just one that fits."""
+        value = op.results[0]
+        places = self.reads[value]
+        if len(places) != 1 or self.schedule not in ("map", "row"):
+            return None
+        (place,) = places
+        atoms = [plain_variable(i) for i in place if not (i.is_constant and i.const == 0)]
+        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms):
+            return None
+        if any(i.is_constant and d != 1 for i, d in zip(place, value.shape)):
+            return None
+        if self.kept is not None:
+            return place if _same_row(place, self.kept) and len(place) == len(self.kept) else None
+        loops = [i for i in self.output_places[0] if not i.is_constant]
+        order = [loops.index(i) for i in place if i in loops]
+        if len(order) != len(atoms) or order != sorted(order):
+            return None
+        if any(not _covers(place, p, v.shape) for p, v in zip(self.output_places, self.outputs)):
+            return None
+        return place
+
+    def accepts_reduction(self, op: OpView) -> bool:
+        row = self.row_of(op)
+        if row is None:
+            return False
+        x, value = op.operands[0], op.results[0]
+        rows = math.prod(value.shape)
+        alone = value not in self.feeds and all(
+            len([i for i in p if not i.is_constant]) == len([i for i in row if not i.is_constant])
+            for p in self.output_places
+        )
+        if not alone and parallel_rows(op) < FEW_ROWS and x.aval.size > SMALL:
+            return False
+        return rows > 0 or x.aval.size == 0
+
+    def add_reduction(self, op: OpView) -> None:
+        row = self.row_of(op)
+        assert row is not None
+        self._add_reduction(op, row)
+
+    def place_as_output(self, value: Value) -> Place | None:
+        """Where `value` is read, if the kernel can also write it: every element once."""
+        places = self.reads.get(value, {})
+        if len(places) != 1 or self.schedule not in ("map", "row"):
+            return None
+        (place,) = places
+        if self.kept is None:
+            return place if place == self.output_places[0] and value.shape == self.shape else None
+        atoms = [plain_variable(i) for i in place if not i.is_constant]
+        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms):
+            return None
+        if any(i.is_constant and (i.const != 0 or d != 1) for i, d in zip(place, value.shape)):
+            return None
+        return place if _covers(self.kept, place, value.shape) else None
+
+    def add_output(self, value: Value, place: Place) -> None:
+        self.outputs.append(value)
+        self.output_places.append(place)
+
+    # Cost
+
+    def evaluations(self, place: Place) -> int:
+        """How often a value read at `place` is computed: loop-invariant ones not in inner loops."""
+        loops: list[Index] = [i for i in self.output_places[0] if not i.is_constant]
+        names = [plain_variable(i) for i in loops]
+        used: set[Any] = set()
+        for i in place:
+            used |= i.atoms()
+        if any(a.kind == "dynamic" for a in used):
+            return math.prod(self.shape)
+        inner = math.prod(a.hi + 1 for a in used if a.kind == "var" and a not in names)
+        last = max((n for n, a in enumerate(names) if a in used), default=-1)
+        if inner > 1 and self.kept is not None:
+            last = max(last, *(n for n, i in enumerate(loops) if i in self.kept), -1)
+            return inner * math.prod(i.hi + 1 for i in loops[: last + 1] if i in self.kept)
+        return math.prod(i.hi + 1 for i in loops[: last + 1])
+
+    def recompute_cost(self, op: OpView) -> float:
+        """Additions more than computing each element of the op's result once."""
+        value = op.results[0]
+        places = self.reads[value]
+        if self.schedule in ("scan", "scatter"):
+            return 0.0 if len(places) == 1 else math.inf
+        total = sum(self.evaluations(p) for p in places)
+        return op.op.flops * max(0, total - value.aval.size)
+
+    # What is made of it
+
+    def name(self) -> str:
+        heavy = [op.name for op in self.ordered_ops() if op.op.flops > 0 or len(self.ops) == 1]
+        if len(heavy) > 4:
+            reductions = [op.name for op in self.ordered_ops() if is_row_reduction(op)]
+            heavy = [*heavy[:2], *reductions[:2], heavy[-1]]
+            heavy = [n for i, n in enumerate(heavy) if i == 0 or n != heavy[i - 1]]
+        prefix = "fused_" if len(self.ops) > 1 else "kernel_"
+        return prefix + ("_".join(heavy) or self.primary.name)
+
+    def attributes(self) -> dict[str, str]:
+        schedule = self.schedule
+        found = {}
+        if schedule == "row":
+            schedule = "split" if self.splits() else "row"
+            kept = ", ".join(_kept_axes(self.kept, p, v.shape) for p, v in zip(self.output_places, self.outputs))
+            found["kept"] = f"[{kept}]"
+            if schedule == "split":
+                found["chunks"] = f"{split_chunks(self.reductions()[0])} : i64"
+        return {"fusion": f'"{schedule}"', **found}
+
+    def reductions(self) -> list[OpView]:
+        return [op for op in self.ops if is_row_reduction(op)]
+
+    def splits(self) -> bool:
+        """Whether the reductions are done in chunks: few rows, many elements, and nothing in between."""
+        reductions = self.reductions()
+        shapes = {(op.operands[0].shape, tuple(sorted(reduced_axes(op)))) for op in reductions}
+        if len(shapes) != 1:
+            return False
+        op = reductions[0]
+        inner = [p for p in self.output_places if not _covers(p, self.kept or (), None)]
+        chained = any(r.results[0] in self.feeds for r in reductions)
+        large = op.operands[0].aval.size > SMALL and op.results[0].aval.size > 0
+        return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
+
+
+def parallel_rows(op: OpView) -> int:
+    """How many units a reduction's rows give to threads: lines of neighbouring rows count as one."""
+    shape, axes = op.operands[0].shape, reduced_axes(op)
+    rows = op.results[0].aval.size
+    real = [a for a in range(len(shape)) if shape[a] != 1]
+    if real and real[-1] not in axes:
+        return rows // min(rows, 128) if rows else 0
+    return rows
+
+
+def split_chunks(op: OpView) -> int:
+    """Chunks of a reduction done in two steps. Depends on the shape only, so results are repeatable."""
+    shape, axes = op.operands[0].shape, reduced_axes(op)
+    return max(1, min(64, op.operands[0].aval.size // 16384, max(shape[a] for a in axes)))
+
+
+def _same_row(a: Place, b: Place) -> bool:
+    return tuple(a) == tuple(b)
+
+
+def _covers(row: Place, place: Place, shape: Sequence[int] | None) -> bool:
+    """Whether `place` runs over every variable of `row`, so that each row writes its own elements."""
+    return all(i.is_constant or i in place for i in row)
+
+
+def _kept_axes(kept: Place | None, place: Place, shape: Sequence[int]) -> str:
+    """For each row variable, the axis of an output that runs over it; axes of size one fill in."""
+    used: set[int] = set()
+    axes = []
+    spare = [a for a, d in enumerate(shape) if d == 1]
+    for i in kept or ():
+        if i.is_constant:
+            axes.append(-1)
+            continue
+        axis = next(a for a, p in enumerate(place) if p == i and a not in used)
+        used.add(axis)
+        axes.append(axis)
+    del spare
+    return f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
+
+
+class Grouping:
+    """The groups of one function."""
+
+    def __init__(self, function: Function, max_ops: int):
+        self.function, self.max_ops = function, max_ops
+        self.position = {op: i for i, op in enumerate(function.ops)}
+        self.groups: list[Group] = []
+        self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory
+        self.readers: dict[Value, dict[Group, None]] = {}
+        self.others: dict[Value, list[OpView]] = {}  #: ops outside of groups that read a value
+        self.stays: list[OpView] = []
+        self.returned = set(function.returns)
+
+    def run(self) -> None:
+        for op in reversed(self.function.ops):
+            self._visit(op)
+        self._merge_siblings()
+        for group in self.groups:
+            group.ordered_ops(self.position)
+
+    # One op
+
+    def _visit(self, op: OpView) -> None:
+        used = any(self._is_read(v) for v in op.results)
+        if not used and op.op.pure:
+            return
+        groupable = is_pointwise(op) or is_row_reduction(op) or op.op.kind in ("scan", "scatter")
+        if not groupable or len(op.results) != 1:
+            self._leave(op)
+            return
+        value = op.results[0]
+        readers = list(self.readers.get(value, ()))
+        external = value in self.returned or bool(self.others.get(value))
+        if not is_pointwise(op):
+            self._visit_heavy(op, readers, external)
+        elif op.op.flops == 0:
+            self._visit_free(op, readers, external)
+        else:
+            self._visit_pointwise(op, readers, external)
+
+    def _is_read(self, v: Value) -> bool:
+        return v in self.returned or bool(self.readers.get(v)) or bool(self.others.get(v))
+
+    def _leave(self, op: OpView) -> None:
+        self.stays.append(op)
+        for v in op.operands:
+            self.others.setdefault(v, []).append(op)
+
+    def _start(self, op: OpView) -> Group:
+        group = Group(op)
+        self.groups.append(group)
+        self.group_of[op.results[0]] = group
+        self._note_reads(group)
+        return group
+
+    def _note_reads(self, group: Group) -> None:
+        for v in group.reads:
+            self.readers.setdefault(v, {})[group] = None
+
+    def _join(self, op: OpView, group: Group) -> None:
+        group.add_reduction(op) if is_row_reduction(op) else group.add_pointwise(op)
+        for v in op.operands:
+            if v in group.reads:
+                self.readers.setdefault(v, {})[group] = None
+        self.readers[op.results[0]].pop(group, None)
+
+    def _room(self, group: Group, op: OpView) -> bool:
+        return len(group.ops) < self.max_ops and len(group.reads[op.results[0]]) <= MAX_PLACES
+
+    def _visit_free(self, op: OpView, readers: list[Group], external: bool) -> None:
+        for group in readers:
+            if self._room(group, op):
+                self._join(op, group)
+        value = op.results[0]
+        if external or self.readers.get(value):
+            if op.name == "reshape" and op.operands:
+                self._leave(op)
+            else:
+                self._start(op)
+
+    def _visit_pointwise(self, op: OpView, readers: list[Group], external: bool) -> None:
+        value = op.results[0]
+        saved = 2 * value.aval.nbytes * FLOPS_PER_BYTE + 65536
+        fits = all(self._room(g, op) and g.recompute_cost(op) <= saved for g in readers)
+        if not external and len(readers) == 1 and fits:
+            self._join(op, readers[0])
+            return
+        if not external and fits and readers and self._cheap_everywhere(op, readers):
+            for group in readers:
+                self._join(op, group)
+            return
+        if not self._join_as_output(op, readers):
+            self._start(op)
+
+    def _cheap_everywhere(self, op: OpView, readers: list[Group]) -> bool:
+        """Whether several kernels may each compute the op: few additions, and hardly more to read."""
+        value = op.results[0]
+        if op.op.flops * value.aval.size <= 256:
+            return True
+        new = 0
+        for group in readers:
+            new += sum(v.aval.nbytes for v in set(op.operands) if v not in group.reads)
+        written = value.aval.nbytes * (1 + len(readers))
+        return op.op.flops <= 4 and new <= written * 0.75
+
+    def _join_as_output(self, op: OpView, readers: list[Group]) -> bool:
+        """Let one reader also write the value for the others."""
+        value = op.results[0]
+        for group in readers:
+            place = group.place_as_output(value)
+            if place is None or not self._room(group, op):
+                continue
+            rest: list[Any] = [g for g in readers if g is not group] + self.others.get(value, [])
+            if any(self._reaches(item, group) for item in rest):
+                continue
+            if is_row_reduction(op) and not group.accepts_reduction(op):
+                continue
+            self._join(op, group)
+            group.add_output(value, place)
+            self.group_of[value] = group
+            return True
+        return False
+
+    def _visit_heavy(self, op: OpView, readers: list[Group], external: bool) -> None:
+        if is_row_reduction(op) and readers:
+            group = readers[0]
+            if not external and len(readers) == 1:
+                if self._room(group, op) and group.accepts_reduction(op):
+                    self._join(op, group)
+                    return
+            elif self._join_as_output(op, readers):
+                return
+        self._start(op)
+
+    # Order
+
+    def _next(self, item: Any) -> list[Any]:
+        """The groups and ops that read what `item` writes."""
+        values = item.outputs if isinstance(item, Group) else item.results
+        found: list[Any] = []
+        for v in values:
+            found += self.readers.get(v, ())
+            found += self.others.get(v, ())
+        return found
+
+    def _reaches(self, start: Any, goal: Group) -> bool:
+        """Whether `goal` needs what `start` computes. True when that is not found out soon."""
+        seen, stack = {start}, [start]
+        while stack:
+            item = stack.pop()
+            if item is goal:
+                return True
+            if len(seen) > SEARCH:
+                return True
+            for after in self._next(item):
+                if after not in seen:
+                    seen.add(after)
+                    stack.append(after)
+        return False
+
+    def schedule(self) -> list[Any]:
+        """Groups and remaining ops, each after what it reads."""
+        items: list[Any] = [*self.groups, *self.stays]
+        maker: dict[Value, Any] = {}
+        rank: dict[Any, int] = {}
+        for item in items:
+            for v in item.outputs if isinstance(item, Group) else item.results:
+                maker[v] = item
+            rank[item] = self.position[item.primary if isinstance(item, Group) else item]
+        order: list[Any] = []
+        state: dict[Any, int] = {}
+        for root in sorted(items, key=rank.__getitem__):
+            stack = [root]
+            while stack:
+                item = stack[-1]
+                if state.get(item) == 2:
+                    stack.pop()
+                    continue
+                inputs = item.inputs(self.position) if isinstance(item, Group) else item.operands
+                pending = [maker[v] for v in inputs if v in maker and state.get(maker[v]) != 2]
+                pending = [p for p in pending if p is not item]
+                if not pending or state.get(item) == 1:
+                    assert not pending, "fusion made a cycle"
+                    state[item] = 2
+                    order.append(item)
+                    stack.pop()
+                else:
+                    state[item] = 1
+                    stack += pending
+        return order
+
+    # Siblings
+
+    def _merge_siblings(self) -> None:
+        """Kernels with the same loops that read the same array become one kernel."""
+        by_input: dict[Any, list[Group]] = {}
+        for group in self.groups:
+            key = _sibling_key(group)
+            if key is None:
+                continue
+            for v in group.reads:
+                if v.aval.size * 2 >= group_size(group) and v.aval.size > 1:
+                    by_input.setdefault((key, v), []).append(group)
+        gone: set[Group] = set()
+        for candidates in by_input.values():
+            if len(candidates) > 16:
+                candidates = candidates[:16]
+            for i, first in enumerate(candidates):
+                for second in candidates[i + 1 :]:
+                    if first in gone or second in gone or first is second:
+                        continue
+                    if len(first.ops) + len(second.ops) > self.max_ops or len(first.outputs) > 8:
+                        continue
+                    if self._reaches(first, second) or self._reaches(second, first):
+                        continue
+                    self._merge(first, second)
+                    gone.add(second)
+        self.groups = [g for g in self.groups if g not in gone]
+
+    def _merge(self, first: Group, second: Group) -> None:
+        first.ops.update(second.ops)
+        for v, places in second.reads.items():
+            first.reads.setdefault(v, {}).update(places)
+            self.readers[v].pop(second, None)
+            self.readers[v][first] = None
+        first.feeds |= second.feeds
+        for v, place in zip(second.outputs, second.output_places):
+            first.add_output(v, place)
+            self.group_of[v] = first
+
+
+def _sibling_key(group: Group) -> Any:
+    """Equal for groups whose loops are the same, variable for variable."""
+    if group.schedule == "map":
+        return "map", group.shape
+    if group.schedule != "row":
+        return None
+    reductions = {(op.operands[0].shape, tuple(sorted(reduced_axes(op)))) for op in group.reductions()}
+    if len(reductions) != 1:
+        return None
+    return "row", group.shape, group.kept, next(iter(reductions))
+
+
+def group_size(group: Group) -> int:
+    """Elements that the group's loops run over."""
+    return max([math.prod(group.shape), *(op.operands[0].aval.size for op in group.reductions())])

@@ -1,0 +1,87 @@
+"""`smelt`: look into functions and run IR files.
+
+    smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
+    smelt run file.mlir --input a.npy --output y.npy
+    smelt opt file.mlir --canonicalize
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
+    """Run a subcommand; its exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if arguments and arguments[0] == "opt":
+        from . import opt
+
+        return opt.main(arguments[1:], isolate)
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        if options.command == "dump":
+            from .dump import dump
+
+            return dump(options)
+        from .run import run
+
+        return run(options, isolate)
+    except BrokenPipeError:
+        return 0
+    except Exception as error:
+        from .opt import report_error
+
+        return report_error(error, getattr(options, "file", None) or options.target, options.debug)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="smelt", allow_abbrev=False, description="Look into functions and run IR files."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    dump = commands.add_parser(
+        "dump",
+        help="print the IR of a Python function",
+        description="Trace a Python function for given argument types and print its IR.",
+        epilog="Example: smelt dump examples/mnist.py:loss 'f32[784,10]' 'f32[32,784]' --stage=fuse",
+    )
+    dump.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
+    dump.add_argument(
+        "arguments", nargs="*", metavar="ARG",
+        help="an argument: a type such as f32[4,8] or i32[], a number, or a list, tuple or dict of these",
+    )  # fmt: skip
+    dump.add_argument(
+        "--stage", default="graph", metavar="STAGE",
+        help="graph (default), the name of a pass (canonicalize, fuse, ...), kernel, llvm, or list",
+    )  # fmt: skip
+    dump.add_argument("--device", metavar="DEVICE", help="cpu or reference (default: SMELT_DEVICE or cpu)")
+    dump.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
+    dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
+    dump.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    run = commands.add_parser(
+        "run",
+        help="run a function of an IR file",
+        description="Compile an IR file and run one of its functions on NumPy files.",
+        epilog="Example: smelt run f.mlir --input x.npy --input y.npy --output z.npy",
+    )
+    run.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    run.add_argument("--input", action="append", default=[], metavar="NPY", help="an argument, in order")
+    run.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
+    run.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
+    run.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (default) or reference")
+    run.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
+    run.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    commands.add_parser("opt", help="the same as smelt-opt: transform IR files", add_help=False)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""``smelt dump``: the IR of a Python function, at any stage."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.errors import PipelineError, SmeltError
+
+_TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
+_WORD = re.compile(r"[^\s,\[\](){}:]+")
+#: Other names of stages.
+_ALIASES = {"canonical": "canonicalize", "fused": "fuse", "planned": "plan-buffers"}
+
+
+class UsageError(SmeltError, ValueError):
+    """Something on the command line that cannot be meant."""
+
+
+def dump(options: argparse.Namespace) -> int:
+    """Trace, lower and print."""
+    import smelt
+    from smelt.runtime import set_default_device
+
+    if options.device:
+        set_default_device(options.device)
+    function = load(options.target)
+    arguments = [parse_argument(text) for text in options.arguments]
+    compiled = function if hasattr(function, "trace") else smelt.compile(function)
+    try:
+        lowered = compiled.trace(*arguments).lower()
+    except SmeltError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{_where(error)}") from error
+    stage = _ALIASES.get(options.stage, options.stage)
+    if stage == "graph":
+        content = lowered.as_text("graph")
+    else:
+        program = lowered.compile(options.pass_pipeline)
+        content = "\n".join(program.stages) + "\n" if stage == "list" else _at_stage(program, stage)
+    if options.output == "-":
+        sys.stdout.write(content)
+    else:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.write(content)
+    return 0
+
+
+def _at_stage(program: Any, stage: str) -> str:
+    if stage not in program.stages:
+        raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(program.stages)}")
+    return program.as_text(stage)
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"; at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
+
+def load(target: str) -> Any:
+    """The function that ``module:function`` names."""
+    module_name, colon, name = target.rpartition(":")
+    if not colon or not module_name or not name:
+        raise UsageError(f"{target!r} is not MODULE:FUNCTION, for example examples/mnist.py:loss")
+    try:
+        module = _load_module(module_name)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            defined = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+            raise UsageError(f"{module_name} has no {name!r}; it has {', '.join(defined) or 'no functions'}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise UsageError(f"{target} is not a function, it is a {type(found).__name__}")
+    return found
+
+
+def _load_module(name: str) -> Any:
+    if not name.endswith(".py") and os.sep not in name:
+        sys.path.insert(0, os.getcwd())
+        return importlib.import_module(name)
+    if not os.path.isfile(name):
+        raise UsageError(f"{name}: there is no such file")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(name)))
+    stem = os.path.splitext(os.path.basename(name))[0]
+    spec = importlib.util.spec_from_file_location(stem, name)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{name} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def parse_argument(text: str) -> Any:
+    """An argument from its text.
+
+    ``f32[4,8]`` is an array by its type (names of MLIR or of NumPy), ``3``, ``0.5``, ``true`` and
+    ``none`` are themselves, and ``[...]``, ``(...)``, ``{key: ...}`` are trees of these.
+    """
+    parser = _ArgumentParser(text)
+    value = parser.value()
+    parser.end()
+    return value
+
+
+class _ArgumentParser:
+    def __init__(self, text: str):
+        self.text, self.at = text, 0
+
+    def value(self) -> Any:
+        self.space()
+        if array := _TYPE.match(self.text, self.at):
+            self.at = array.end()
+            return _by_type(array[1], array[2])
+        opening = self.text[self.at : self.at + 1]
+        if opening in ("[", "("):
+            items = self.items("]" if opening == "[" else ")", self.value)
+            return items if opening == "[" else tuple(items)
+        if opening == "{":
+            return dict(self.items("}", self.entry))
+        word = self.word()
+        special = {"true": True, "false": False, "none": None}
+        if word.lower() in special:
+            return special[word.lower()]
+        for number in (int, float, complex):
+            try:
+                return number(word)
+            except ValueError:
+                pass
+        raise self.error(f"{word!r} is neither a type such as f32[4,8] nor a number")
+
+    def items(self, closing: str, item: Any) -> list[Any]:
+        self.at += 1
+        found = []
+        while True:
+            self.space()
+            if self.text.startswith(closing, self.at):
+                self.at += 1
+                return found
+            if found:
+                self.expect(",")
+                self.space()
+                if self.text.startswith(closing, self.at):
+                    continue
+            found.append(item())
+
+    def entry(self) -> tuple[str, Any]:
+        key = self.word().strip("'\"")
+        self.expect(":")
+        return key, self.value()
+
+    def word(self) -> str:
+        self.space()
+        found = _WORD.match(self.text, self.at)
+        if found is None:
+            raise self.error("something is missing")
+        self.at = found.end()
+        return found.group()
+
+    def expect(self, character: str) -> None:
+        self.space()
+        if not self.text.startswith(character, self.at):
+            raise self.error(f"{character!r} is expected")
+        self.at += 1
+
+    def space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def end(self) -> None:
+        self.space()
+        if self.at < len(self.text):
+            raise self.error(f"{self.text[self.at :]!r} is left over")
+
+    def error(self, message: str) -> UsageError:
+        return UsageError(f"argument {self.text!r}, column {self.at + 1}: {message}")
+
+
+def _by_type(name: str, extents: str) -> Any:
+    import smelt
+
+    try:
+        dtype = dtypes.by_mlir(name)
+    except SmeltError:
+        dtype = dtypes.by_name(name)
+    shape = tuple(int(d) for d in extents.split(",") if d.strip())
+    return smelt.compilation.ShapeDtype(shape, dtype)

@@ -1,0 +1,144 @@
+"""``smelt run``: an IR file on NumPy files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.aval import Aval
+from smelt.ir.errors import IRError
+
+from .isolate import PARSING, Progress, run_isolated
+from .opt import describe, read_source
+from .show import dense
+
+#: Results with more elements are not printed.
+MAX_PRINTED = 1000
+
+
+def run(options: argparse.Namespace, isolate: bool = True) -> int:
+    """Compile, run, print or save."""
+    from smelt.runtime import device_named
+
+    device_named(options.device)
+    name, source = read_source(options.file)
+
+    def report(message: str) -> None:
+        print(f"{name}: error: {message}", file=sys.stderr)
+
+    if isolate:
+        return run_isolated(_job, (options, source, name), options.parse_timeout, report)
+    return _job(options, source, name, lambda stage: None)
+
+
+def _job(options: argparse.Namespace, source: str, name: str, progress: Progress) -> int:
+    try:
+        progress(PARSING)
+        module = _parsed(source, name)
+        progress("the compiler")
+        arguments = _signature(module, options.function)
+        arrays = _load_inputs(options.input, arguments, options.function)
+        results = _compiled(module, options, name)(arrays)
+        if options.output and len(options.output) != len(results):
+            raise IRError(f"@{options.function} has {len(results)} results, --output names {len(options.output)}")
+        for path, array in zip(options.output, results):
+            _save(path, array)
+        if not options.output:
+            for array in results:
+                print(_shown(array))
+        return 0
+    except Exception as error:
+        if options.debug:
+            import traceback
+
+            traceback.print_exception(error)
+        print(describe(error, name), file=sys.stderr)
+        return 1
+
+
+def _parsed(source: str, name: str) -> Any:
+    from smelt.ir import text
+
+    if not source.strip():
+        raise IRError("the text is empty")
+    return text.parse(source, name)
+
+
+def _signature(module: Any, name: str) -> list[Aval]:
+    from smelt.ir import mlir
+    from smelt.ir.builder import functions, read_function
+
+    with mlir.lock:
+        found = functions(module)
+        if name not in found:
+            raise IRError(f"the module has no function @{name}; it has {', '.join(found) or 'none'}")
+        return [a.aval for a in read_function(found[name]).arguments]
+
+
+def _compiled(module: Any, options: argparse.Namespace, name: str) -> Any:
+    from smelt.ir import mlir, text
+    from smelt.runtime import compile_text, device_named
+
+    with mlir.lock:
+        _make_main(module, options.function)
+        source = text.to_text(module, locations=True)
+    return compile_text(source, device_named(options.device), name)
+
+
+def _make_main(module: Any, name: str) -> None:
+    """Give a function the name and the visibility of the program."""
+    from smelt.ir import mlir
+    from smelt.ir.builder import fresh_name, functions
+    from smelt.ir.dialect import context
+
+    found = functions(module)
+    if name != "main":
+        rename = mlir.ir.SymbolTable.replace_all_symbol_uses
+        for old, new in (("main", fresh_name(module, "main_before")), (name, "main")):
+            if old in found:
+                rename(old, new, module.operation)
+                found[old].attributes["sym_name"] = mlir.ir.StringAttr.get(new, context())
+    chosen = found[name].attributes
+    if "sym_visibility" in chosen:
+        del chosen["sym_visibility"]
+
+
+def _load_inputs(paths: list[str], arguments: list[Aval], function: str) -> list[np.ndarray]:
+    if len(paths) != len(arguments):
+        needed = ", ".join(map(str, arguments)) or "none"
+        raise IRError(f"@{function} takes {len(arguments)} arguments ({needed}), --input gives {len(paths)}")
+    return [_load(path, i, aval, function) for i, (path, aval) in enumerate(zip(paths, arguments))]
+
+
+def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise IRError(f"{path}: error: cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise IRError(f"{path}: error: this is not a .npy file of numbers ({error})") from None
+    if not isinstance(array, np.ndarray):
+        raise IRError(f"{path}: error: this is an archive; one .npy file an argument is needed")
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2 and aval.dtype.name == "bfloat16":
+        array = array.view(aval.dtype.numpy)  # .npy files do not know bfloat16
+    if array.shape != aval.shape or array.dtype != aval.dtype.numpy:
+        have = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
+        raise IRError(f"{path}: error: argument {i} of @{function} must be {aval}, is {have}")
+    return array
+
+
+def _save(path: str, array: np.ndarray) -> None:
+    try:
+        with open(path, "wb") as file:
+            np.save(file, array)
+    except OSError as error:
+        raise IRError(f"{path}: error: cannot be written: {error.strerror}") from None
+
+
+def _shown(array: np.ndarray) -> str:
+    if array.size <= MAX_PRINTED:
+        return dense(array)
+    return f"{array.dtype.name}{list(array.shape)}: {array.size} elements; --output saves them"
