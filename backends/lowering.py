@@ -233,7 +233,7 @@ class FusionKernel(Kernel):
         }.get((atom.kind, signed))  # fmt: skip
         x, size = self.index(inner), self.const(n, INDEX)
         if name is None:
-            shift = -(-(-inner.lo) // n) * n
+            shift = -(inner.lo // n) * n  # a multiple of n that makes it non-negative
             x, name = x + shift, "remui"
         return self.op(f"arith.{name}", [x, size], INDEX)
 

@@ -5,10 +5,10 @@
 array([1, 2.71828], dtype=float32)
 """
 
-import smelt.ir.ops as _ops
-from smelt.ir.dtypes import (
-    DType as Dtype,
-)
+import math as _math
+
+import smelt.ir.ops as _ops  # fills the registry
+from smelt.ir.dtypes import DType as Dtype
 from smelt.ir.dtypes import (
     bfloat16,
     bool_,
@@ -25,9 +25,30 @@ from smelt.ir.dtypes import (
     uint32,
     uint64,
 )
+from smelt.ir.errors import SmeltError
 from smelt.runtime.device import Device, cpu, default_device, reference, set_default_device
 
+from . import methods as _methods  # attaches the operators to array
+from . import random, utils
 from .arrays import array
 from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir
+from .compositions import *
+from .creation import *
+from .dtypes_api import *
+from .elementwise import *
 from .evaluate import async_eval, eval, synchronize
+from .indexing import *
+from .io import *
+from .linear import *
+from .logic import *
+from .memory import *
+from .reductions import *
+from .shaping import *
+from .sorting import *
 from .transforms import grad, jvp, value_and_grad, vjp, vmap
+
+bool = bool_  # the array API's name
+e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+euler_gamma = 0.5772156649015329
+
+__version__ = "0.1.0"

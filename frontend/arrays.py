@@ -231,7 +231,7 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
                 host = host.astype(inferred.numpy)
     else:
         host = np.asarray(val)
-    if host.dtype == object or host.dtype.kind in "SUVMm":
+    if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
         raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {type(val).__name__} {val!r:.60}"))
     if host.dtype == np.complex128:
         host = host.astype(np.complex64)
@@ -297,16 +297,30 @@ def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> a
 def emit_elementwise(op: Op, *inputs: array) -> array:
     """`emit` for ops without attributes, with the inference remembered."""
     refs = tuple([x._ref for x in inputs])
-    key: Any = (op, *[node.avals[i] for node, i in refs])
+    node, i = refs[0]
+    aval = node.avals[i]
+    key: Any = None
+    for node, i in refs:  # nearly always all operands have one shape and dtype
+        other = node.avals[i]
+        if other is not aval and (other.dtype is not aval.dtype or other.shape != aval.shape):
+            key = (op, *[node.avals[i] for node, i in refs])
+            break
+    else:
+        key = (op, aval.shape, aval.dtype)  # these hash faster than an aval
     avals = _infer_cache.get(key)
     if avals is None:
-        avals = op.infer_checked(key[1:], NO_ATTRS)
-        if len(_infer_cache) > 10_000:
-            _infer_cache.clear()
-        _infer_cache[key] = avals
+        avals = remember(key, op.infer_checked([node.avals[i] for node, i in refs], NO_ATTRS))
     found = array.__new__(array)
     found._ref = (Node(op, NO_ATTRS, refs, avals), 0)
     return found
+
+
+def remember(key: Any, value: Any) -> Any:
+    """Keep an inference."""
+    if len(_infer_cache) > 10_000:
+        _infer_cache.clear()
+    _infer_cache[key] = value
+    return value
 
 
 _scalar_avals = {d: Aval((), d) for d in dtypes.ALL}
@@ -366,16 +380,35 @@ def _emit_typed(op: Op, x: array, aval: Aval, name: str, value: Any) -> array:
     found = _infer_cache.get(key)
     if found is None:
         attrs = {name: value}
-        found = (op.infer_checked([aval], attrs), attrs)
-        if len(_infer_cache) > 10_000:
-            _infer_cache.clear()
-        _infer_cache[key] = found
+        found = remember(key, (op.infer_checked([aval], attrs), attrs))
     result = array.__new__(array)
     result._ref = (Node(op, found[1], (x._ref,), found[0]), 0)
     return result
 
 
 _SCALARS = frozenset((bool, int, float, complex))
+
+
+def _weak_dtype(dtype: DType, scalar: Scalar, floating: bool) -> DType:
+    """The dtype in which an array meets a Python scalar."""
+    if dtype.kind == "f" and type(scalar) is not complex:
+        return dtype
+    dtype = dtypes.promote_scalar(dtype, scalar)
+    return dtypes.to_float(dtype) if floating else dtype
+
+
+def spread_scalar(value: Scalar, dtype: DType, shape: tuple[int, ...]) -> array:
+    """An array of one Python scalar."""
+    found = scalar_array(value, dtype)
+    if not shape:
+        return found
+    key = (_broadcast, dtype, shape)
+    known = _infer_cache.get(key)
+    if known is None:
+        attrs = {"shape": shape}
+        known = remember(key, (_broadcast.infer_checked([_scalar_avals[dtype]], attrs), attrs))
+    found._ref = (Node(_broadcast, known[1], (found._ref,), known[0]), 0)
+    return found
 
 
 def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = False) -> tuple[array, array]:
@@ -400,13 +433,13 @@ def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = Fal
             shape = broadcast_shapes(name, a.shape, b.shape)
             return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
         if type(y) in _SCALARS:
-            dtype = dtypes.promote_scalar(a.dtype, y)
-            if floating:
-                dtype = dtypes.to_float(dtype)
-            if a.dtype is not dtype:
-                x = convert(x, dtype)
-            y = scalar_array(y, dtype)
-            return x, broadcast_to_shape(y, a.shape) if a.shape else y
+            dtype = _weak_dtype(a.dtype, y, floating)
+            return x if a.dtype is dtype else convert(x, dtype), spread_scalar(y, dtype, a.shape)
+    elif type(y) is array and type(x) in _SCALARS:
+        node, i = y._ref
+        b = node.avals[i]
+        dtype = _weak_dtype(b.dtype, x, floating)
+        return spread_scalar(x, dtype, b.shape), y if b.dtype is dtype else convert(y, dtype)
     if isinstance(y, (bool, int, float, complex)) and not isinstance(x, (bool, int, float, complex)):
         x = as_array(x)
         dtype = dtypes.promote_scalar(x.dtype, y)

@@ -104,13 +104,14 @@ class Compiled:
 class _Version:
     """One executable of a compiled function, for one set of argument types."""
 
-    __slots__ = ("captured", "executable", "n_outputs", "out_tree", "state_refs", "static_outputs")
+    __slots__ = ("captured", "executable", "n_outputs", "out_tree", "state_leaves", "state_tree", "static_outputs")
 
     captured: list[Any]
     executable: Executable
     n_outputs: int
     out_tree: Any
-    state_refs: list[array]
+    state_leaves: list[Any]  #: what stands in `outputs` after a call, with `array` for each of its arrays
+    state_tree: Any
     static_outputs: list[tuple[int, Any]]
 
 
@@ -171,8 +172,9 @@ class CompiledFunction:
         results = version.executable.run(buffers)
         outs: list[Any] = [wrap((leaf(b), 0)) for b in results[: version.n_outputs]]
         if self._outputs is not None:
-            for x, buffer in zip(version.state_refs, results[version.n_outputs :]):
-                x._ref = (leaf(buffer), 0)
+            updated = iter(results[version.n_outputs :])
+            state_out = [wrap((leaf(next(updated)), 0)) if x is array else x for x in version.state_leaves]
+            _put(self._outputs, tree.unflatten(version.state_tree, state_out))
         for position, value in version.static_outputs:
             outs.insert(position, value)
         return tree.unflatten(version.out_tree, outs)
@@ -183,7 +185,7 @@ class CompiledFunction:
             if version is not None:
                 return version
             self._count_trace(key)
-            traced, state_out = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
+            traced, outputs = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
             f = traced.function
             if f.captured:
                 evaluate(f.captured)
@@ -194,7 +196,8 @@ class CompiledFunction:
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
             version.n_outputs = len(f.outputs) - traced.n_state_out
-            version.state_refs = state_out
+            state_leaves, version.state_tree = tree.flatten(outputs)
+            version.state_leaves = [array if isinstance(x, array) else x for x in state_leaves]
             self._versions[key] = version
             if len(self._versions) > MAX_VERSIONS:
                 self._versions.popitem(last=False)
@@ -220,7 +223,8 @@ class CompiledFunction:
 
     def _trace(
         self, args: Any, kwargs: Any, leaves: list, treedef: Any, with_kwargs: bool, state_arrays: list[array]
-    ) -> tuple[Trace, list[array]]:
+    ) -> tuple[Trace, Any]:
+        """The trace, and a copy of `outputs` as the function leaves it. The state itself is as before."""
         names = _argument_names(self._fun, args, kwargs)
         parameters: list[Ref] = []
         inner = []
@@ -234,8 +238,9 @@ class CompiledFunction:
         rebuilt = tree.unflatten(treedef, inner)
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
         saved = [(x, x._ref) for x in state_arrays]
-        outside = _arrays_of(self._outputs)[0] if self._outputs is not None else []
-        saved += [(x, x._ref) for x in outside if not any(x is y for y, _ in saved)]
+        before = [(held, tree.tree_map(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
+        saved += [(x, x._ref) for _, copied in before for x in _arrays_of(copied)[0]]
+        outputs: Any = None
         state_out: list[array] = []
         try:
             with tracing():
@@ -246,16 +251,19 @@ class CompiledFunction:
                 result = self._fun(*new_args, **new_kwargs)
                 outs, out_tree = tree.flatten(result)
                 if self._outputs is not None:
-                    state_out = _arrays_of(self._outputs)[0]
+                    outputs = tree.tree_map(_same, self._outputs)
+                    state_out = _arrays_of(outputs)[0]
                 state_refs = [x._ref for x in state_out]
         finally:
             for x, ref in saved:
                 x._ref = ref
+            for held, copied in before:
+                _put(held, copied)
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
         refs = [x._ref for x in outs if isinstance(x, array)]
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
         _check_no_leak(f, {n for n, _ in parameters})
-        return Trace(self._name, f, out_tree, names, len(state_refs), static), state_out
+        return Trace(self._name, f, out_tree, names, len(state_refs), static), outputs
 
     def trace(self, *args: Any, **kwargs: Any) -> Trace:
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
@@ -309,6 +317,44 @@ def _static_key(x: Any, name: str) -> Any:
 def _arrays_of(value: Any) -> tuple[list[array], Any]:
     leaves, treedef = tree.flatten(value)
     return [x for x in leaves if isinstance(x, array)], treedef
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _put(target: Any, source: Any) -> None:
+    """Make `target` hold what `source` holds. Dicts and lists keep their identity and get new arrays, so
+    arrays taken out of them before stay as they were; elsewhere arrays change in place."""
+    if not _assign(target, source):
+        for old, new in zip(_arrays_of(target)[0], _arrays_of(source)[0]):
+            old._ref = new._ref
+
+
+def _assign(target: Any, source: Any) -> bool:
+    """`_put`; False where `target` itself has to be replaced instead."""
+    if isinstance(target, dict) and isinstance(source, dict):
+        for key in [k for k in target if k not in source]:
+            del target[key]
+        for key, value in source.items():
+            if not _assign(target.get(key), value):
+                target[key] = value
+    elif isinstance(target, list) and isinstance(source, list):
+        del target[len(source) :]
+        for i, value in enumerate(source):
+            if i == len(target):
+                target.append(value)
+            elif not _assign(target[i], value):
+                target[i] = value
+    elif isinstance(target, tuple) and isinstance(source, tuple) and len(target) == len(source):
+        for old, new in zip(target, source):
+            _put(old, new)
+    elif isinstance(target, array) or type(target) is not type(source):
+        return False
+    else:  # dataclasses, registered classes
+        for old, new in zip(_arrays_of(target)[0], _arrays_of(source)[0]):
+            old._ref = new._ref
+    return True
 
 
 def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:

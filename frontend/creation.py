@@ -317,7 +317,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     return from_host(np.from_dlpack(x))
 
 
-def _window(name: str, function: Callable, formula: str, example: str) -> Callable:
+def _window(name: str, function: Callable, formula: str, example: str, points: int = 3) -> Callable:
     def window(M: int, *, stream: StreamOrDevice = None) -> array:
         return from_host(np.asarray(function(int(M))), dtypes.float32)
 
@@ -325,7 +325,7 @@ def _window(name: str, function: Callable, formula: str, example: str) -> Callab
     window.__doc__ = f"""The {name.capitalize()} window of `M` points, as float32: {formula}.
 
     >>> import smelt
-    >>> smelt.{name}(3)
+    >>> smelt.{name}({points})
     array({example}, dtype=float32)
     """
     return window
@@ -334,6 +334,4 @@ def _window(name: str, function: Callable, formula: str, example: str) -> Callab
 bartlett = _window("bartlett", np.bartlett, "a triangle from 0 to 1 to 0", "[0, 1, 0]")
 hanning = _window("hanning", np.hanning, "0.5 - 0.5 cos(2πn / (M - 1))", "[0, 1, 0]")
 hamming = _window("hamming", np.hamming, "0.54 - 0.46 cos(2πn / (M - 1))", "[0.08, 1, 0.08]")
-blackman = _window(
-    "blackman", np.blackman, "0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1))", "[-1.38778e-17, 1, -1.38778e-17]"
-)
+blackman = _window("blackman", np.blackman, "0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1))", "[1]", 1)

@@ -18,7 +18,8 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, at_user_line
-from smelt.ir.op import Op, registry as ops
+from smelt.ir.op import Op
+from smelt.ir.op import registry as ops
 from smelt.ir.ops.reduce import highest, lowest
 
 from .arrays import (
@@ -38,8 +39,8 @@ from .arrays import (
 __all__ = [
     "abs", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
     "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clip", "conj", "conjugate", "cos", "cosh", "degrees",
-    "divide", "divmod", "erf", "erfinv", "exp", "expm1", "floor", "floor_divide", "imag", "log", "log10",
-    "log1p", "log2", "maximum", "minimum", "multiply", "nan_to_num", "negative", "positive", "pow", "power",
+    "divide", "divmod", "erf", "erfinv", "exp", "expm1", "floor", "floor_divide", "imag", "log", "log1p",
+    "log2", "log10", "maximum", "minimum", "multiply", "nan_to_num", "negative", "positive", "pow", "power",
     "radians", "real", "reciprocal", "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt",
     "square", "stop_gradient", "subtract", "tan", "tanh", "trunc",
 ]  # fmt: skip
@@ -158,7 +159,7 @@ def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> a
 
     >>> import smelt
     >>> smelt.floor_divide(smelt.array([7, -7]), 2)
-    array([3, -4], dtype=int32)
+    array([ 3, -4], dtype=int32)
     """
     return _binary("floor_divide", _FLOOR_DIVIDE, a, b)
 
@@ -178,7 +179,7 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[a
 
     >>> import smelt
     >>> smelt.divmod(smelt.array([7, -7]), 4)
-    (array([1, -2], dtype=int32), array([3, 1], dtype=int32))
+    (array([ 1, -2], dtype=int32), array([3, 1], dtype=int32))
     """
     x, y = promote_operands("divmod", a, b)
     return emit_elementwise(_FLOOR_DIVIDE, x, y), emit_elementwise(_REMAINDER, x, y)
@@ -242,7 +243,7 @@ def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.negative(smelt.array([1, -2]))
-    array([-1, 2], dtype=int32)
+    array([-1,  2], dtype=int32)
     """
     return _unary(_NEG, a)
 
@@ -252,7 +253,7 @@ def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.positive(smelt.array([1, -2]))
-    array([1, -2], dtype=int32)
+    array([ 1, -2], dtype=int32)
     """
     return as_array(a)
 
@@ -273,7 +274,7 @@ def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.sign(smelt.array([-3, 0, 5]))
-    array([-1, 0, 1], dtype=int32)
+    array([-1,  0,  1], dtype=int32)
     """
     x = as_array(a)
     if x.dtype.kind == "b":
@@ -425,7 +426,7 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> 
     if decimals == 0:
         return emit_elementwise(_ROUND, x)
     # In a type that holds the scaled number: float16 overflows, and float32 has no int32 beyond 2^24.
-    x = convert(x, dtypes.float32 if dtype.size <= 2 or dtype.is_float and dtype.size == 4 else dtypes.float64)
+    x = convert(x, dtypes.float32 if dtype.size <= 2 or dtype is dtypes.float32 else dtypes.float64)
     scale = constant(10.0 ** builtins.abs(decimals), x.dtype, x.shape)
     up, down = (_MUL, _DIV) if decimals > 0 else (_DIV, _MUL)
     rounded = emit_elementwise(_ROUND, emit_elementwise(up, x, scale))

@@ -169,8 +169,10 @@ def _work(order: Sequence[Node]) -> float:
     total = 0.0
     for node in order:
         if node.op is APPLY:
-            callee = node.attrs["callee"]
-            total += 3 * _work(callee.body)
+            work = 3 * _work(node.attrs["callee"].body)
+            for name, attrs in node.attrs["transforms"]:
+                work *= attrs["size"] if name == "batch" else 1
+            total += work
             continue
         size = max((a.size for a in node.avals), default=0)
         for child, i in node.inputs:

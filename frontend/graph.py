@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SourceLine, _internal_code, _is_internal
+from smelt.ir.errors import SourceLine, _internal_files, _is_internal
 from smelt.ir.op import Op
 from smelt.runtime import Buffer
 
@@ -73,10 +73,10 @@ class Node:
         self.values: list[Buffer] | None = None
         self.traced = state.traced
         frame = sys._getframe(2)
-        internal = _internal_code
+        internal = _internal_files
         while frame is not None:
             code = frame.f_code
-            known = internal.get(code)
+            known = internal.get(code.co_filename)
             if known is None:
                 known = _is_internal(code)
             if not known:

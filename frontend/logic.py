@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from smelt.ir import dtypes
-from smelt.ir.op import Op, registry as ops
+from smelt.ir.op import Op
+from smelt.ir.op import registry as ops
 
 from .arrays import (
     ArrayLike,
@@ -46,7 +47,7 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.equal(smelt.array([1, 2]), 2)
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     return _binary("equal", _EQUAL, a, b)
 
@@ -56,7 +57,7 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
 
     >>> import smelt
     >>> smelt.not_equal(smelt.array([1, 2]), 2)
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     return _binary("not_equal", _NOT_EQUAL, a, b)
 
@@ -66,7 +67,7 @@ def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.less(smelt.array([1, 2]), 2)
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     return _binary("less", _LESS, a, b)
 
@@ -76,7 +77,7 @@ def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 
     >>> import smelt
     >>> smelt.less_equal(smelt.array([2, 3]), 2)
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     return _binary("less_equal", _LESS_EQUAL, a, b)
 
@@ -86,7 +87,7 @@ def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.greater(smelt.array([2, 3]), 2)
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     return _binary("greater", _GREATER, a, b)
 
@@ -96,7 +97,7 @@ def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> 
 
     >>> import smelt
     >>> smelt.greater_equal(smelt.array([1, 2]), 2)
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     return _binary("greater_equal", _GREATER_EQUAL, a, b)
 
@@ -115,7 +116,7 @@ def logical_and(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
 
     >>> import smelt
     >>> smelt.logical_and(smelt.array([0, 1]), smelt.array([2.0, 3.0]))
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     return _logical("logical_and", _AND, a, b)
 
@@ -125,7 +126,7 @@ def logical_or(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) 
 
     >>> import smelt
     >>> smelt.logical_or(smelt.array([0, 1]), False)
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     return _logical("logical_or", _OR, a, b)
 
@@ -135,7 +136,7 @@ def logical_xor(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
 
     >>> import smelt
     >>> smelt.logical_xor(smelt.array([0, 1]), True)
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     return _logical("logical_xor", _NOT_EQUAL, a, b)
 
@@ -145,7 +146,7 @@ def logical_not(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.logical_not(smelt.array([0.0, 1.5]))
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     return emit_elementwise(_NOT, convert(as_array(a), dtypes.bool_))
 
@@ -198,7 +199,7 @@ def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 
     >>> import smelt
     >>> smelt.left_shift(smelt.array([1, 3]), 2)
-    array([4, 12], dtype=int32)
+    array([ 4, 12], dtype=int32)
     """
     return _shift("left_shift", a, b)
 
@@ -208,7 +209,7 @@ def right_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 
     >>> import smelt
     >>> smelt.right_shift(smelt.array([5, -5]), 1)
-    array([2, -3], dtype=int32)
+    array([ 2, -3], dtype=int32)
     """
     return _shift("right_shift", a, b)
 
@@ -231,7 +232,7 @@ def isnan(a: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.isnan(smelt.array([float("nan"), 1.0]))
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     x = as_array(a)
     if not x.dtype.is_inexact:
@@ -244,7 +245,7 @@ def isinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.isinf(smelt.array([float("-inf"), 1.0]))
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     x = as_array(a)
     if x.dtype.is_complex:
@@ -259,7 +260,7 @@ def isfinite(a: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.isfinite(smelt.array([float("inf"), float("nan"), 1.0]))
-    array([False, False, True], dtype=bool)
+    array([False, False,  True], dtype=bool)
     """
     x = as_array(a)
     if x.dtype.is_complex:
@@ -274,7 +275,7 @@ def isposinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.isposinf(smelt.array([float("inf"), float("-inf")]))
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     return _is_value(a, math.inf)
 
@@ -284,7 +285,7 @@ def isneginf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.isneginf(smelt.array([float("inf"), float("-inf")]))
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     return _is_value(a, -math.inf)
 
@@ -319,7 +320,7 @@ def isclose(
 
     >>> import smelt
     >>> smelt.isclose(smelt.array([1.0, 2.0]), smelt.array([1.000001, 2.1]))
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     x, y = promote_operands("isclose", a, b, floating=True)
     if x.dtype.size == 2:
@@ -390,7 +391,7 @@ def where(
     """
     test = convert(as_array(condition), dtypes.bool_)
     a, b = promote_operands("where", x, y)
-    if not test.shape == a.shape:
+    if test.shape != a.shape:
         shape = broadcast_shapes("where", test.shape, a.shape)
         test, a, b = (broadcast_to_shape(v, shape) for v in (test, a, b))
     return emit_elementwise(ops["select"], test, a, b)

@@ -170,12 +170,9 @@ def _shape(name: str, shape: Any) -> tuple[int, ...]:
         raise TypeError(
             at_user_line(f"smelt.random.{name}: shape must be an int or a sequence of ints, is {shape!r}")
         ) from None
-    if builtins_any(d < 0 for d in found):
+    if any(d < 0 for d in found):
         raise ShapeError(at_user_line(f"smelt.random.{name}: shape {found} has a negative extent"))
     return found
-
-
-builtins_any = any
 
 
 def _float_dtype(name: str, dtype: Any, allowed: Sequence[DType] = dtypes.FLOATS) -> DType:
@@ -210,7 +207,9 @@ def _computed_in(dtype: DType) -> DType:
 
 
 def _apply(op_name: str, x: array, *rest: array | Scalar) -> array:
-    others = [y if isinstance(y, array) else constant(y, x.dtype) for y in rest]
+    """An elementwise op of x and others, broadcast to its shape."""
+    dtype = next((y.dtype for y in rest if isinstance(y, array)), x.dtype)
+    others = [y if isinstance(y, array) else constant(y, dtype) for y in rest]
     return emit_elementwise(ops[op_name], x, *[broadcast_to_shape(y, x.shape) for y in others])
 
 
@@ -452,7 +451,9 @@ def randint(
     for what, value, slack in (("low", low, 0), ("high", high, 1)):
         _check_bound(what, value, slack, target)
     wide = dtypes.uint64 if target.kind in "ub" else dtypes.int64
+    wide_extent = True
     if isinstance(low, int) and isinstance(high, int):
+        wide_extent = target.size == 8
         lo, extent = scalar_array(low, dtypes.uint64), scalar_array(high - low if high > low else 1, dtypes.uint64)
         full = high - low == 2**64
     else:
@@ -461,17 +462,12 @@ def randint(
         start, stop = broadcast_to_shape(start, shape), broadcast_to_shape(stop, shape)
         lo = convert(start, dtypes.uint64)
         extent = _apply("sub", convert(stop, dtypes.uint64), lo)
-        extent = _apply("select", _apply("less", start, stop), extent, 1) if False else _select_extent(start, stop, extent)
+        extent = _apply("select", _apply("less", start, stop), extent, 1)
         full = False
     word = _bits(_checked_key("randint", key), shape, 64)
     lo, extent = broadcast_to_shape(lo, shape), broadcast_to_shape(extent, shape)
-    offset = word if full else _scaled(word, extent, wide=target.size == 8)
+    offset = word if full else _scaled(word, extent, wide_extent)
     return convert(_apply("add", lo, offset), target)
-
-
-def _select_extent(start: array, stop: array, extent: array) -> array:
-    one = constant(1, extent.dtype, extent.shape)
-    return emit_elementwise(ops["select"], _apply("less", start, stop), extent, one)
 
 
 def _check_bound(what: str, value: ArrayLike, slack: int, dtype: DType) -> None:
@@ -524,7 +520,7 @@ def bernoulli(
 
     >>> import smelt
     >>> smelt.random.bernoulli(smelt.array([0.0, 1.0]))
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     x = scalar_array(float(p), dtypes.float32) if isinstance(p, (int, float)) else as_array(p)
     if not x.dtype.is_float:

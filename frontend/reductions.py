@@ -93,7 +93,7 @@ def prod(
 
     >>> import smelt
     >>> smelt.prod(smelt.array([[1, 2], [3, 4]]), axis=1)
-    array([2, 12], dtype=int32)
+    array([ 2, 12], dtype=int32)
     """
     x = as_array(a)
     axes = normalize_axes("prod", x, axis)
@@ -164,7 +164,7 @@ def all(
 
     >>> import smelt
     >>> smelt.all(smelt.array([[1, 0], [3, 4]]), axis=1)
-    array([False, True], dtype=bool)
+    array([False,  True], dtype=bool)
     """
     x = as_array(a)
     return reduce_axes("reduce_all", convert(x, dtypes.bool_), normalize_axes("all", x, axis), keepdims)
@@ -177,7 +177,7 @@ def any(
 
     >>> import smelt
     >>> smelt.any(smelt.array([[1, 0], [0, 0]]), axis=1)
-    array([True, False], dtype=bool)
+    array([ True, False], dtype=bool)
     """
     x = as_array(a)
     return reduce_axes("reduce_any", convert(x, dtypes.bool_), normalize_axes("any", x, axis), keepdims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -149,7 +150,7 @@ def piece(x: array, axis: int, start: int, stop: int, stride: int = 1) -> array:
 
 def filled(shape: tuple[int, ...], value: Any, dtype: DType) -> array:
     """An array of one Python scalar."""
-    return broadcast_to_shape(scalar_array(value, dtype), shape)
+    return arrays.spread_scalar(value, dtype, shape)
 
 
 def padded(
@@ -560,7 +561,7 @@ def split(
     if isinstance(indices_or_sections, (list, tuple, np.ndarray)) or getattr(indices_or_sections, "ndim", 0):
         cuts = [operator.index(i) for i in indices_or_sections]  # type: ignore[union-attr]
         points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
-        return [piece(x, axis, p, max(p, q)) for p, q in zip(points, points[1:])]
+        return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]
     count = operator.index(indices_or_sections)  # type: ignore[arg-type]
     if count < 1 or d % count:
         raise ShapeError(at_user_line(f"smelt.split: {d} elements do not divide into {count} equal pieces; a {x.aval}"))
@@ -688,7 +689,7 @@ def _pad_axis(x: array, axis: int, low: int, high: int, mode: str) -> array:
 def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
     """A pair of widths for each axis."""
     message = "pad_width must be an int, a pair, or a pair for each axis"
-    if isinstance(given, np.ndarray) or isinstance(given, array):
+    if isinstance(given, (np.ndarray, array)):
         given = given.tolist()
     try:
         if not isinstance(given, (tuple, list)):

@@ -11,7 +11,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from .arrays import ArrayLike, array, as_array, convert, emit, emit_elementwise
-from .shaping import Axes, StreamOrDevice, filled, many_axes, one_axis, permuted, piece, select, to_shape
+from .shaping import StreamOrDevice, filled, one_axis, piece, select, to_shape
 
 __all__ = [
     "argpartition",
@@ -24,7 +24,6 @@ __all__ = [
     "cumulative_sum",
     "diff",
     "logcumsumexp",
-    "median",
     "partition",
     "searchsorted",
     "sort",
@@ -115,43 +114,6 @@ def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevi
     if not 0 <= k <= size:
         raise AttributeValueError(at_user_line(f"smelt.topk: k {k} out of range for {size} elements; a {x.aval}"))
     return piece(_sorted("topk", "sort", x, along), along, size - k, size)
-
-
-def median(
-    a: ArrayLike, /, axis: Axes | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-) -> array:
-    """The middle element in sorted order, or the mean of the two in the middle; NaN if there is one.
-
-    Integers are converted to float32.
-
-    >>> import smelt
-    >>> smelt.median(smelt.array([4.0, 1.0, 2.0]))
-    array(2, dtype=float32)
-    """
-    x = as_array(a)
-    _real("median", x)
-    x = convert(x, dtypes.to_float(x.dtype))
-    axes = many_axes("median", axis, x.ndim)
-    kept = [i for i in range(x.ndim) if i not in axes]
-    shape = tuple(x.shape[i] for i in kept)
-    moved = permuted(x, (*kept, *axes))
-    size = 1
-    for i in axes:
-        size *= x.shape[i]
-    if not size:
-        raise ShapeError(at_user_line(f"smelt.median: no elements along axes {axes}; a {x.aval}"))
-    ordered = emit(ops["sort"], (to_shape(moved, (*shape, size)),), {"axis": len(shape)})
-
-    def at(i: int) -> array:
-        return to_shape(piece(ordered, len(shape), i, i + 1), shape)
-
-    found, last = at(size // 2), at(size - 1)
-    if size % 2 == 0:
-        half = filled(shape, 0.5, x.dtype)
-        below = emit_elementwise(ops["mul"], at(size // 2 - 1), half)
-        found = emit_elementwise(ops["add"], below, emit_elementwise(ops["mul"], found, half))
-    found = select(emit_elementwise(ops["not_equal"], last, last), last, found)
-    return to_shape(found, tuple(1 if i in axes else d for i, d in enumerate(x.shape))) if keepdims else found
 
 
 def searchsorted(

@@ -132,13 +132,14 @@ def value_and_grad(
             _check_differentiable(_check_array(x, what), what)
         with recording():
             markers = [_alias(x) for x in leaves]
+            refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
             new_positional, new_named = tree.unflatten(treedef, markers)
             inner = list(args)
             for p, value in zip(positions, new_positional):
                 inner[p] = value
             result = fun(*inner, **{**kwargs, **new_named})
             loss, rebuild = _split_loss(result, who)
-            f = record_function(name_of(fun), [m._ref for m in markers], [loss._ref], keep_outside=True)
+            f = record_function(name_of(fun), refs, [loss._ref], keep_outside=True)
             seed = scalar_array(1.0, loss.dtype)
             wrt = tuple(range(len(markers)))
             outs = apply_function(
@@ -194,10 +195,11 @@ def grad(fun: Callable, argnums: int | Sequence[int] | None = None, argnames: st
 def _record(fun: Callable, primals: Sequence[array], what: str) -> tuple[GraphFunction, Any, list[array]]:
     """Run `fun` on markers of the primals: the recorded function, the tree and arrays of its results."""
     markers = [_alias(x) for x in primals]
+    refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
     result = fun(*markers)
     outs, treedef = tree.flatten(result)
     outs = [_check_array(x, f"{what}: a result of {name_of(fun)}") for x in outs]
-    f = record_function(name_of(fun), [m._ref for m in markers], [x._ref for x in outs], keep_outside=True)
+    f = record_function(name_of(fun), refs, [x._ref for x in outs], keep_outside=True)
     return f, treedef, outs
 
 
@@ -308,17 +310,17 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable:
         size = sizes.pop()
         with tracing():
             inner = list(leaves)
-            parameters = []
+            parameters: list[Ref] = []
             for i, x, a in mapped:
                 aval = x.aval.with_shape(x.shape[:a] + x.shape[a + 1 :])
-                parameters.append(wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0)))
-                inner[i] = parameters[-1]
+                parameters.append((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
+                inner[i] = wrap(parameters[-1])
             new_args, new_kwargs = tree.unflatten(treedef, inner)
             result = fun(*new_args, **new_kwargs)
         outs, out_tree = tree.flatten(result)
         outs = [_check_array(x, f"smelt.vmap: a result of {name_of(fun)}") for x in outs]
         places = _broadcast_axes(out_axes, result, "out_axes")
-        f = record_function(name_of(fun), [p._ref for p in parameters], [x._ref for x in outs], keep_outside=True)
+        f = record_function(name_of(fun), parameters, [x._ref for x in outs], keep_outside=True)
         out_positions = []
         for x, a in zip(outs, places):
             if a is not None and not -x.ndim - 1 <= a <= x.ndim:

@@ -74,18 +74,19 @@ _ROOMS = tuple(
 # An installed (not editable) package keeps all rooms below one folder called smelt.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INSTALLED = os.path.basename(os.path.dirname(_PACKAGE)) == "smelt"
-_internal_code: dict[CodeType, bool] = {}
+#: By file name, which hashes much faster than a code object: every node asks.
+_internal_files: dict[str, bool] = {}
 
 
 def _is_internal(code: CodeType) -> bool:
-    known = _internal_code.get(code)
+    name = code.co_filename
+    known = _internal_files.get(name)
     if known is None:
-        name = code.co_filename
         known = name.startswith(_PACKAGE) if _INSTALLED else name.startswith(_ROOMS)
         known = known or f"{os.sep}optree{os.sep}" in name or name == "<string>" or name.startswith("<frozen")
-        if len(_internal_code) > 10_000:  # code objects made in a loop must not pile up
-            _internal_code.clear()
-        _internal_code[code] = known
+        if len(_internal_files) > 10_000:  # file names made up in a loop must not pile up
+            _internal_files.clear()
+        _internal_files[name] = known
     return known
 
 

@@ -109,7 +109,7 @@ class Group:
 
     def _add_reduction(self, op: OpView, row: Place) -> None:
         """`row`: where its result is read, in the group's variables."""
-        x, axes = op.operands[0], reduced_axes(op)
+        x = op.operands[0]
         self.ops[op] = None
         if self.kept is None:
             self.kept, self.schedule = row, "row"

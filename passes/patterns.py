@@ -196,7 +196,8 @@ def python_scalar(array: np.ndarray) -> bool | int | float | complex:
         return bool(array)
     if kind in "iu":
         return int(array)
-    return complex(array) if kind == "c" else float(array)
+    value = complex(array) if kind == "c" else float(array)
+    return math.nan if value != value and kind != "c" else value  # one NaN, whatever its sign bit
 
 
 def is_zero(value: Any) -> bool:

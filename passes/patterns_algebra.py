@@ -295,6 +295,20 @@ def same_operands(b: PatternBuilder, at: Site) -> Value | None:
     return x if x is y and x.aval == at.aval else None
 
 
+@pattern("minimum", "maximum")
+def limit_of_index(b: PatternBuilder, at: Site) -> Value | None:
+    """min(index, n) → index and max(index, 0) → index, where the index lies within 0 … n."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    owner = x.owner
+    if c is None or owner is None or owner.op.name not in ("iota", "argsort", "argmax", "argmin"):
+        return None
+    made_of = owner.operands[0].shape if owner.operands else x.shape
+    if not x.dtype.is_integer or made_of[owner.attrs["axis"]] - 1 > np.iinfo(x.dtype.numpy).max:
+        return None
+    inside = c >= made_of[owner.attrs["axis"]] - 1 if at.op.name == "minimum" else c <= 0
+    return x if inside and 0 <= int(c) <= np.iinfo(x.dtype.numpy).max else None
+
+
 @pattern("select")
 def select_constant(b: PatternBuilder, at: Site) -> Value | None:
     """select(true, x, y) → x; select(false, x, y) → y."""

@@ -122,6 +122,10 @@ class Buffer:
             array = np.ascontiguousarray(array).reshape(array.shape)
         return Buffer(aval, array)
 
+    def reshaped(self, aval: Aval) -> Buffer:
+        """The same elements as an array of another shape (itself where the shape is the same)."""
+        return self if aval == self.aval else Buffer(aval, self.array.reshape(aval.shape))
+
     def __del__(self) -> None:
         block = self._block
         if block is None or sys.is_finalizing():

@@ -104,7 +104,8 @@ class CpuExecutable(Executable):
             for i, aval in self._fresh:
                 outputs[i] = Buffer.empty(aval)
             for i, source in self._aliases.items():
-                outputs[i] = inputs[source] if isinstance(source, int) else outputs[source[1]]
+                shared = inputs[source] if isinstance(source, int) else outputs[source[1]]
+                outputs[i] = shared.reshaped(self.results[i])
         else:
             outputs = [Buffer.empty(aval) for aval in self.results]
         if program.arena_bytes:

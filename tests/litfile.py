@@ -69,7 +69,7 @@ def run_file(path: Path) -> None:
 
 def run_with_lit(path: Path) -> None:
     """Run a lit file by lit itself, in processes of its own."""
-    command = [sys.executable, "-m", "lit.main", "-v", str(path)]
+    command = [sys.executable, "-c", "from lit.main import main; main()", "-v", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode or "PASS:" not in done.stdout:
         raise LitError(done.stdout + done.stderr)

@@ -41,7 +41,7 @@ class Library:
         return ctypes.cast(getattr(self.handle, symbol), ctypes.c_void_p).value or 0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library() -> Library | None:
     """scipy-openblas64, or None where it is not installed."""
     try:
@@ -115,7 +115,7 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Step:
     if over_batch:
         k.loop(None, lo, hi, product)
     else:
-        k.if_some(lo, hi, lambda: k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product))
+        k.when(lo < hi, lambda: k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product))
     k.emit("func.return", [], [])
     return Step(name, None, split, values)
 

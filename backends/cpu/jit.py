@@ -22,7 +22,11 @@ TO_LLVM_REAL = (
 )
 
 
-@functools.lru_cache(maxsize=None)
+#: Attributes of LLVM functions: all of a vector register, also where it is very wide.
+HINTS = '[["prefer-vector-width", "512"]]'
+
+
+@functools.cache
 def _manager(pipeline: str) -> Any:
     manager = mlir.passmanager.PassManager.parse(f"builtin.module({pipeline})", context())
     manager.enable_verifier(False)
@@ -32,6 +36,11 @@ def _manager(pipeline: str) -> Any:
 def lower(module: Any, has_complex: bool) -> None:
     """Kernel IR to the LLVM dialect, in place."""
     _manager(TO_LLVM if has_complex else TO_LLVM_REAL).run(module.operation)
+    hints = mlir.ir.Attribute.parse(HINTS, context())
+    for item in module.body.operations:
+        operation = item.operation
+        if operation.name == "llvm.func" and operation.regions[0].blocks:
+            operation.attributes["passthrough"] = hints
 
 
 def compile_module(module: Any, symbols: dict[str, int]) -> Any:

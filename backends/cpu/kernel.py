@@ -17,7 +17,7 @@ from smelt.ir.builder import Function, Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.index import linearize
-from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.ir.scalar import Scalar, compute_dtype
 
 
 def buffer_type(aval: Aval) -> Any:
@@ -91,9 +91,9 @@ class CpuKernel(FusionKernel):
         self.ip = saved
         return Memory(memref, aval)
 
-    def if_some(self, lo: Scalar, hi: Scalar, body: Callable[[], Any]) -> None:
-        """Run `body` unless the range lo … hi is empty."""
-        operation = self.emit("scf.if", [lo < hi], [], regions=2)
+    def when(self, condition: Scalar, body: Callable[[], Any]) -> None:
+        """Run `body`, which has no result, only where `condition` holds."""
+        operation = self.emit("scf.if", [condition], [], regions=2)
         with self.inside(mlir.ir.Block.create_at_start(operation.regions[0], [])):
             body()
             self.emit("scf.yield", [], [])
@@ -107,7 +107,9 @@ class CpuKernel(FusionKernel):
         ir = mlir.ir
         symbol = ir.FlatSymbolRefAttr.get(name, self.context)
         saved, self.ip = self.ip, ir.InsertionPoint.at_block_begin(self.entry)
-        memref = self.emit("memref.get_global", [], [kind], name=symbol).result
+        memref = ir.Operation.create(
+            "memref.get_global", results=[kind], attributes={"name": symbol}, loc=self.location, ip=self.ip
+        ).result
         self.ip = saved
 
         def look_up(offset: Scalar) -> Scalar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +20,13 @@ from smelt.ir.scalar import INDEX, Kernel, Scalar
 from smelt.passes.plan_buffers import is_view, origin
 
 from . import blas, jit, threads
+from .build import build
 from .kernel import KernelModule, buffer_type
-from .schedules import build
 
-#: Programs that move fewer bytes than this run on the calling thread.
-PARALLEL_BYTES = 256 * 1024
-#: Programs that move fewer bytes than this keep Python's lock while they run.
-KEEP_LOCK_BYTES = 64 * 1024
+#: Programs with less work than this, in bytes moved, run on the calling thread.
+PARALLEL_WORK = 256 * 1024
+#: Programs with less work than this keep Python's lock while they run.
+KEEP_LOCK_WORK = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Program:
     def _build(self, main: Function, found: dict[str, Any]) -> None:
         self._place_results(main)
         slots = self._slots(main)
-        segments, total_bytes = [[]], 0
+        segments, work = [[]], 0.0
         module = KernelModule()
         has_complex = False
         for op in main.ops:
@@ -72,16 +73,17 @@ class Program:
                 schedule, steps = build(module, body)
                 self.kernels.append(KernelInfo(body.name, schedule, moved, moved))
                 segments[-1] += [(op, step) for step in steps]
-                total_bytes += moved
+                work += moved + sum(i.op.flops * i.results[0].aval.size for i in body.ops) / 4
             elif blas.can_build(op):
                 segments[-1].append((op, blas.build(module, f"{op.name}_{len(self.kernels)}", op, main)))
-                total_bytes += moved + int(np.prod([v.aval.size for v in (*op.operands, *op.results)], dtype=float) ** 0.5)
+                sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
+                work += moved + math.sqrt(math.prod(sizes))  # a product of matrices does about m·n·k steps
                 self.kernels.append(KernelInfo(op.name, "contract", moved, moved))
             else:
                 segments += [[HostStep(op, slots)], []]
                 self.kernels.append(KernelInfo(op.name, "host", moved, moved))
-        self._parallel = total_bytes >= PARALLEL_BYTES
-        self._keep_lock = total_bytes < KEEP_LOCK_BYTES
+        self._parallel = work >= PARALLEL_WORK
+        self._keep_lock = work < KEEP_LOCK_WORK
         names = []
         for i, segment in enumerate(segments):
             if segment and isinstance(segment[0], HostStep):

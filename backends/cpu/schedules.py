@@ -1,32 +1,25 @@
-"""Schedules: the body of a fusion placed in loops, one function a kernel.
-
-`map`: every element alone. `row`: reductions along axes of one row with maps between; where the
-innermost axis is kept, a tile of neighbouring rows runs together (the accumulators are a line in
-L1). `split`: few large rows, in chunks first, then combined.
-"""
+"""What all schedules share: the plan of a fusion's loops; and the `map` schedule."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.backends.lowering import Fused, Place, fuse_variables
-from smelt.ir import dtypes, mlir
+from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.dtypes import DType
-from smelt.ir.index import Index, linearize
-from smelt.ir.scalar import INDEX, Scalar, compute_dtype
-from smelt.passes.fusion_analysis import is_pointwise, is_row_reduction, operand_reads, reduced_axes
+from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.scalar import INDEX, Scalar
+from smelt.passes.fusion_analysis import is_row_reduction, operand_reads, reduced_axes
 
-from .accumulate import Accumulator
 from .kernel import CpuKernel, KernelModule, Memory, buffer_type
-from .loops import Nest, Split, emit_nest, reduce_loops
+from .loops import Nest, Split, emit_nest
 
-#: Neighbouring rows that run together when the innermost axis is kept.
-LINE = 512
+
+#: Edge of the blocks in which a transpose runs.
+BLOCK = 64
 
 
 @dataclass
@@ -131,8 +124,11 @@ def build_map(module: KernelModule, name: str, body: Function) -> Step:
     """Every element of the outputs by itself, the innermost loop contiguous."""
     plan = make_plan(body, None)
     loops = fuse_variables(plan.kept_variables, plan.uses)
+    across = crossing_loop(loops, plan.uses)
+    if across is not None:
+        return _build_blocks(module, name, plan, loops, across)
     nest = Nest.plan(loops, lanes=True)
-    k, outputs, lo, hi = _start(module, name, body)
+    k, outputs, lo, hi = start_kernel(module, name, body)
 
     def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
         if nest.lanes:
@@ -150,7 +146,53 @@ def build_map(module: KernelModule, name: str, body: Function) -> Step:
     return Step(name, body, nest.split, [*body.arguments, *body.returns])
 
 
-def _start(
+def crossing_loop(loops: Sequence[Fused], uses: Sequence[Index]) -> int | None:
+    """The loop along which some access is contiguous that is strided in the innermost loop."""
+    if len(loops) < 2 or loops[-1].extent < 8:
+        return None
+
+    def coefficient(use: Index, loop: Fused) -> int:
+        name, extent = loop.variables[-1]
+        return abs(use.coefficient(Atom("var", (name,), 0, extent - 1)))
+
+    for use in uses:
+        if coefficient(use, loops[-1]) >= 16:
+            for i, loop in enumerate(loops[:-1]):
+                if coefficient(use, loop) == 1 and loop.extent >= 8:
+                    return i
+    return None
+
+
+def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> Step:
+    """A map in blocks of two loops, each of which is contiguous for some access."""
+    body = plan.body
+    rows, columns = loops[across], loops[-1]
+    nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=BLOCK)
+    k, outputs, lo, hi = start_kernel(module, name, body)
+
+    def block(first: Scalar, last: Scalar) -> None:
+        end = k.const(columns.extent, INDEX)
+
+        def strip(left: Scalar) -> None:
+            right = k.op("arith.minui", [left + BLOCK, end], INDEX)
+            k.loop(rows, first, last, lambda i: line(left, right))
+
+        k.loop(None, k.const(0, INDEX), end, strip, step=BLOCK)
+
+    def line(left: Scalar, right: Scalar) -> None:
+        k.loop(columns, left, right, lambda j: element())
+
+    def element() -> None:
+        for v, memory in zip(body.returns, outputs):
+            k.store(k.value(v, plan.places[v]), memory, plan.places[v])
+
+    if all(v.aval.size for v in body.returns):
+        emit_nest(k, nest, lo, hi, block)
+    k.emit("func.return", [], [])
+    return Step(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def start_kernel(
     module: KernelModule, name: str, body: Function, results: Sequence[Aval] | None = None
 ) -> tuple[CpuKernel, list[Memory], Scalar, Scalar]:
     """A kernel function (arguments, results, lo, hi) and its builder."""
@@ -166,270 +208,3 @@ def _start(
         k.memory[v] = Memory(memref, v.aval)
     outputs = [Memory(m, a) for m, a in zip(memrefs[len(avals) :], results)]
     return k, outputs, Scalar(k, lo, INDEX), Scalar(k, hi, INDEX)
-
-
-class RowKernel:
-    """Builds the loops of one row, or of a line of rows, of a `row` fusion."""
-
-    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None):
-        self.k, self.plan, self.outputs, self.lane = k, plan, outputs, lane
-        self.accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
-        self.loops = {
-            space: fuse_variables(names, plan.uses) for space, names in plan.spaces.items()
-        }
-        body = plan.body
-        self.full = [
-            (v, m) for v, m in zip(body.returns, outputs)
-            if not (v.owner and is_row_reduction(v.owner)) and plan.space_of[v]
-        ]  # fmt: skip
-        taken = {id(m) for _, m in self.full}
-        self.kept = [(v, m) for v, m in zip(body.returns, outputs) if id(m) not in taken]
-        self.lines: dict[Value, list[Memory]] = {}
-        self.first: Scalar | None = None
-        self.last: Scalar | None = None
-
-    # What happens in which loop
-
-    def stages(self) -> list[tuple[int, tuple[int, ...], list[Accumulator], list[tuple[Value, Memory]]]]:
-        """(stage, inner extents, reductions, full outputs), in order."""
-        plan, found = self.plan, {}
-        for a in self.accumulators:
-            key = plan.stage[a.result], plan.space_of[a.result]
-            found.setdefault(key, ([], []))[0].append(a)
-        for v, m in self.full:
-            key = plan.stage[v], plan.space_of[v]
-            found.setdefault(key, ([], []))[1].append((v, m))
-        return [(*key, *found[key]) for key in sorted(found)]
-
-    def emit(self, first: Scalar | None = None, last: Scalar | None = None) -> None:
-        """The row at the current kept position, or the rows first … last of the lane loop."""
-        self.first, self.last = first, last
-        if self.lane is not None and not self.lines:
-            for a in self.accumulators:
-                self.lines[a.result] = [self.k.scratch(LINE, dtype) for dtype in a.state]
-        for _, space, accumulators, outputs in self.stages():
-            if self.lane is None:
-                self._row_stage(space, accumulators, outputs)
-            else:
-                self._line_stage(space, accumulators, outputs)
-        self.emit_kept()
-
-    def emit_kept(self) -> None:
-        if self.kept:
-            self._each_lane(self._store_all_kept)
-
-    def _store_all_kept(self) -> None:
-        for v, memory in self.kept:
-            at = tuple(self.plan.kept) if v.owner and is_row_reduction(v.owner) else self.plan.places[v]
-            self.k.store(self.k.value(v, at), memory, at)
-
-    def _store_full(self, outputs: Sequence[tuple[Value, Memory]]) -> None:
-        for v, memory in outputs:
-            self.k.store(self.k.value(v, self.plan.places[v]), memory, self.plan.places[v])
-
-    # A row: accumulators are carried in registers
-
-    def accumulate_row(
-        self, space: tuple[int, ...], accumulators: Sequence[Accumulator],
-        outputs: Sequence[tuple[Value, Memory]] = (), bounds: Any = None,
-    ) -> list[list[Scalar]]:  # fmt: skip
-        """Run the inner loops of one stage; the final states."""
-        k = self.k
-        carries = [s for a in accumulators for s in a.start(k)]
-
-        def body(state: list[Scalar]) -> list[Scalar]:
-            after = [s for a, own in _deal(accumulators, state) for s in a.step(k, own)]
-            self._store_full(outputs)
-            return after
-
-        final = reduce_loops(k, self.loops.get(space, []), body, carries, bounds)
-        return [own for _, own in _deal(accumulators, final)]
-
-    def _row_stage(self, space, accumulators, outputs) -> None:
-        for a, state in zip(accumulators, self.accumulate_row(space, accumulators, outputs)):
-            done = a.finish(state)
-            self.k.provided[a.result] = lambda place, done=done: done
-
-    # A line of rows: accumulators are kept in memory
-
-    def _each_lane(self, body: Any) -> None:
-        if self.lane is None:
-            body()
-        else:
-            self.k.loop(self.lane, self.first, self.last, lambda at: body())
-
-    def lane_offset(self) -> Scalar:
-        """The position in the line."""
-        return self.k.loops[self.lane.names[0]][1] - self.first
-
-    def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:
-        k = self.k
-
-        def start() -> None:
-            for a in accumulators:
-                for memory, x in zip(self.lines[a.result], a.start(k)):
-                    k.write(x, memory, self.lane_offset())
-
-        def step() -> None:
-            at = self.lane_offset()
-            for a in accumulators:
-                lines = self.lines[a.result]
-                for memory, x in zip(lines, a.step(k, [k.read(m, at) for m in lines])):
-                    k.write(x, memory, at)
-            self._store_full(outputs)
-
-        def body(_: list[Scalar]) -> list[Scalar]:
-            self._each_lane(step)
-            return []
-
-        if accumulators:
-            self._each_lane(start)
-        reduce_loops(k, self.loops.get(space, []), body, [], bounds)
-
-    def _line_stage(self, space, accumulators, outputs) -> None:
-        self.accumulate_line(space, accumulators, outputs)
-        for a in accumulators:
-            self.k.provided[a.result] = lambda place, m=self.lines[a.result][-1]: self.k.read(m, self.lane_offset())
-
-
-def _deal(accumulators: Sequence[Accumulator], state: Sequence[Scalar]) -> list[tuple[Accumulator, list[Scalar]]]:
-    """Each accumulator with its part of the carried scalars."""
-    rest = iter(state)
-    return [(a, [next(rest) for _ in a.state]) for a in accumulators]
-
-
-def _is_line(plan: Plan) -> bool:
-    """Whether the innermost axis of the reduced arrays is kept."""
-    op = max(plan.reductions, key=lambda op: op.operands[0].aval.size)
-    shape, gone = op.operands[0].shape, reduced_axes(op)
-    real = [a for a in range(len(shape)) if shape[a] != 1]
-    return bool(real) and real[-1] not in gone
-
-
-def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]]) -> Step:
-    """Reductions along rows with maps between them."""
-    plan = make_plan(body, kept_axes)
-    loops = fuse_variables(plan.kept_variables, plan.uses)
-    lanes = _is_line(plan) and bool(loops)
-    nest = Nest.plan(loops, lanes, tile=line_width(loops) if lanes else None)
-    k, outputs, lo, hi = _start(module, name, body)
-    row = RowKernel(k, plan, outputs, loops[-1] if lanes else None)
-    if all(loop.extent for loop in loops):
-        emit_nest(k, nest, lo, hi, row.emit)
-    k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *body.returns])
-
-
-def line_width(loops: Sequence[Fused]) -> int:
-    """Rows in one line: enough lines for threads, if that leaves them wide enough."""
-    last, outer = loops[-1].extent, math.prod(loop.extent for loop in loops[:-1])
-    wanted = -(-last * outer // 16 // 64) * 64
-    return min(LINE, last, max(128, wanted))
-
-
-def build_split(
-    module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]], chunks: int
-) -> list[Step]:
-    """Few large rows: partial results of chunks in one kernel, their combination in another."""
-    plan = make_plan(body, kept_axes)
-    loops = fuse_variables(plan.kept_variables, plan.uses)
-    lanes = _is_line(plan) and bool(loops)
-    rows = math.prod(loop.extent for loop in loops)
-    space = plan.space_of[plan.reductions[0].results[0]]
-    chunk = Fused([("chunk", chunks)])
-    tile = min(LINE, loops[-1].extent) if lanes else None
-    accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
-    partial: list[tuple[int, Aval]] = []
-    offset = 0
-    for a in accumulators:
-        for aval in a.partial_avals(chunks * rows):
-            partial.append((offset, aval))
-            offset += -(-aval.nbytes // 64) * 64
-
-    avals = [aval for _, aval in partial]
-    k, memories, lo, hi = _start(module, name + "_chunks", body, avals)
-    row = RowKernel(k, plan, [], loops[-1] if lanes else None)
-    inner = row.loops[space]
-    widest = max(range(len(inner)), key=lambda i: inner[i].extent)
-    row_index = linearize([Index.variable(n, e) for n, e in plan.kept_variables], [e for _, e in plan.kept_variables])
-    nest = Nest.plan([chunk, *loops], lanes, tile)
-
-    def emit(first: Scalar | None = None, last: Scalar | None = None) -> None:
-        row.first, row.last = first, last
-        at = k.loops["chunk"][1]
-        extent = inner[widest].extent
-        low = k.op("arith.divui", [at * extent, k.const(chunks, INDEX)], INDEX)
-        high = k.op("arith.divui", [(at + 1) * extent, k.const(chunks, INDEX)], INDEX)
-        bounds = {widest: (low, high)}
-
-        def save(states: list[list[Scalar]]) -> None:
-            where = at * rows + k.index(row_index)
-            for memory, x in zip(memories, (s for state in states for s in state)):
-                k.write(x, memory, where)
-
-        if not lanes:
-            save(row.accumulate_row(space, row.accumulators, bounds=bounds))
-            return
-        for a in row.accumulators:
-            row.lines.setdefault(a.result, None) or row.lines.update(
-                {a.result: [k.scratch(LINE, dtype) for dtype in a.state]}
-            )
-        row.accumulate_line(space, row.accumulators, bounds=bounds)
-        row._each_lane(
-            lambda: save([[k.read(m, row.lane_offset()) for m in row.lines[a.result]] for a in row.accumulators])
-        )
-
-    emit_nest(k, nest, lo, hi, emit)
-    k.emit("func.return", [], [])
-    first = Step(name + "_chunks", body, nest.split, [*body.arguments, *partial])
-    return [first, _build_combine(module, name, body, plan, loops, partial, chunks)]
-
-
-def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) -> Step:
-    """Partial results into results, and what depends on them."""
-    avals = [aval for _, aval in partial]
-    rows = math.prod(loop.extent for loop in loops)
-    k, memories, lo, hi = _start(module, name, body, [*avals, *(v.aval for v in body.returns)])
-    outputs = memories[len(avals) :]
-    row = RowKernel(k, plan, outputs, None)
-    row_index = linearize([Index.variable(n, e) for n, e in plan.kept_variables], [e for _, e in plan.kept_variables])
-    nest = Nest.plan(loops, lanes=False)
-
-    def emit() -> None:
-        at = k.index(row_index)
-
-        def states(chunk: Scalar) -> list[list[Scalar]]:
-            rest = iter(memories)
-            where = chunk * rows + at
-            return [[k.read(next(rest), where) for _ in a.state] for a in row.accumulators]
-
-        start = [s for state in states(k.const(0, INDEX)) for s in state]
-
-        def step(i: Scalar, *state: Scalar) -> list[Scalar]:
-            dealt = _deal(row.accumulators, state)
-            return [s for (a, own), new in zip(dealt, states(i)) for s in a.merge(k, own, new)]
-
-        final = k.for_(k.const(1, INDEX), k.const(chunks, INDEX), step, start)
-        for a, own in _deal(row.accumulators, final):
-            k.provided[a.result] = lambda place, done=a.finish(own): done
-        row.emit_kept()
-
-    emit_nest(k, nest, lo, hi, emit)
-    k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *partial, *body.returns])
-
-
-def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
-    """The kernels of a fusion: its schedule, and the steps that run it."""
-    ir = mlir.ir
-    attrs = body.mlir.attributes
-    schedule = ir.StringAttr(attrs["smelt.fusion"]).value
-    if schedule == "map":
-        return schedule, [build_map(module, body.name, body)]
-    if schedule in ("row", "split"):
-        kept = [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
-        if schedule == "row":
-            return schedule, [build_row(module, body.name, body, kept)]
-        chunks = int(ir.IntegerAttr(attrs["smelt.chunks"]).value)
-        return schedule, build_split(module, body.name, body, kept, chunks)
-    raise NotImplementedError(schedule)

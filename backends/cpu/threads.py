@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def openmp() -> Any:
     """libgomp, or None."""
     for name in ("libgomp.so.1", ctypes.util.find_library("gomp")):
@@ -43,7 +43,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def wanted_threads() -> int:
     """SMELT_NUM_THREADS, else the processors that this process may use."""
     text = os.environ.get("SMELT_NUM_THREADS", "")

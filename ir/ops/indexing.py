@@ -72,7 +72,7 @@ class Gather(Fusible, name="gather"):
         indices = align_batch(b, indices, index_dims)
         if dim is None:
             return b.emit(self, [x, *indices], {"axes": axes, "slice_sizes": slice_sizes}), [0]
-        indices = [_iota(b, indices[0].shape, 0), *indices]
+        indices = _with_iota(b, indices)
         attrs = {
             "axes": (dim, *_shift(axes, dim)),
             "slice_sizes": (*slice_sizes[:dim], 1, *slice_sizes[dim:]),
@@ -207,7 +207,7 @@ class Scatter(Op, name="scatter"):
             effective = None  # which updates reached the result
             count = math.prod(shape)
             if mode == "set" and count > 1:
-                kind = _index_dtype(count)
+                kind = _index_dtype(dtypes.int32, count)
                 ids = b.iota(shape=(count,), axis=0, dtype=kind)
                 ids = b.broadcast_to(b.reshape_to(ids, (*shape, *[1] * x.ndim)), updates.shape)
                 last = b.scatter(b.full(x.shape, -1, kind), ids, *indices, axes=axes, mode="set")
@@ -235,7 +235,7 @@ class Scatter(Op, name="scatter"):
         updates = b.move_axis(updates, update_dim, 0)
         at = 1 + lead + dim
         updates = b.reshape_to(updates, (*updates.shape[:at], 1, *updates.shape[at:]))
-        indices = [_iota(b, indices[0].shape, 0), *indices]
+        indices = _with_iota(b, indices)
         attrs = {"axes": (dim, *_shift(axes, dim)), "mode": mode}
         return b.emit(self, [x, updates, *indices], attrs), [dim]
 
@@ -276,7 +276,9 @@ def take_along(b, x, index, axis: Int):
     """result[…, i, …] = x[…, index[…, i, …], …]: one index into `axis` for each element."""
     if not index.aval.size:  # not even one element to take from
         return b.zeros(x.aval.with_shape(index.shape))
-    indices = [index if a == axis else _iota(b, index.shape, a) for a in range(x.ndim)]
+    dtype = _index_dtype(index.dtype, max(index.shape))
+    index = b.convert_to(index, dtype)
+    indices = [index if a == axis else b.iota(shape=index.shape, axis=a, dtype=dtype) for a in range(x.ndim)]
     found = b.gather(x, *indices, axes=tuple(range(x.ndim)), slice_sizes=(1,) * x.ndim)
     return b.reshape_to(found, index.shape)
 
@@ -326,12 +328,18 @@ def _all_inside(b, indices, highs):
     return inside
 
 
-def _index_dtype(extent: int) -> dtypes.DType:
-    return dtypes.int32 if extent < 2**31 else dtypes.int64
+def _index_dtype(dtype: dtypes.DType, extent: int) -> dtypes.DType:
+    """`dtype` if it holds the indices below `extent`, else a wider one: all indices of an op have one dtype."""
+    if extent - 1 <= np.iinfo(dtype.numpy).max:
+        return dtype
+    return dtypes.int32 if extent <= 2**31 else dtypes.int64
 
 
-def _iota(b, shape: tuple[int, ...], axis: int):
-    return b.iota(shape=shape, axis=axis, dtype=_index_dtype(shape[axis]))
+def _with_iota(b, indices):
+    """Index tensors preceded by the index along their first axis."""
+    shape = indices[0].shape
+    dtype = _index_dtype(indices[0].dtype, shape[0])
+    return [b.iota(shape=shape, axis=0, dtype=dtype), *(b.convert_to(i, dtype) for i in indices)]
 
 
 def _rank(x, dim) -> int:

@@ -41,7 +41,7 @@ MISTAKES = {
     "numpy under compile": (lambda: smelt.compile(lambda x: np.asarray(x))(X), RuntimeError, ("compile",)),
     "numpy argument": (lambda: smelt.compile(lambda x: x)(np.ones(3)), TypeError, ("smelt.array",)),
     "unknown device": (lambda: smelt.set_default_device("cpus"), RuntimeError, ("cpus", "cpu")),
-    "unknown pass": (lambda: smelt.compile(lambda x: x, pipeline="cze")(X), ValueError, ("cze", "cse")),
+    "unknown pass": (lambda: smelt.compile(lambda x: x, pipeline="csee")(X), ValueError, ("csee", "cse")),
 }  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def specials(dtype: dtypes.DType) -> np.ndarray:
         float(info.maxexp), -float(info.minexp - m), 16367173.0, 5.0, 7.0, 0.1, 1e-5, 1e-10, 1e-20,
     ]  # fmt: skip
     if dtype.size == 8:
-        some += [1e300, 1e100, 6381956970095103.0 * 2.0**797, 5.319372648326541e255]
+        some += [1e300, 1e100, 6381956970095103.0 * 2.0**797, 5.319372648326541e255, 45.553093477052]
     x = np.array(some, dtype.numpy)
     with np.errstate(all="ignore"):
         neighbours = [np.nextafter(x, np.array(limit, x.dtype)) for limit in (np.inf, 0)]
@@ -182,8 +182,9 @@ def pairs(name: str, dtype: dtypes.DType, count: int) -> tuple[np.ndarray, np.nd
         with np.errstate(all="ignore"):
             top = dtype.bits * 1.4 * (8 if dtype.size == 8 else 2)
             exponent = rng.uniform(-1, 1, base.size) * top / np.log2(base.astype(np.float64))
-        small = np.round(rng.uniform(-9, 9, more_x.size))
-        more_x, more_y = np.concatenate([more_x, base, more_x]), np.concatenate([more_y, exponent.astype(dtype.numpy), small])
+            exponent = exponent.astype(dtype.numpy)
+            small = np.round(rng.uniform(-9, 9, more_x.size))
+            more_x, more_y = np.concatenate([more_x, base, more_x]), np.concatenate([more_y, exponent, small])
     with np.errstate(all="ignore"):
         return np.concatenate([x, more_x]), np.concatenate([y, more_y]).astype(dtype.numpy)
 

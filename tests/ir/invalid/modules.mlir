@@ -46,4 +46,4 @@ func.func @f(%x: i32) -> i32 {
 // -----
 
 func.func @f(%x: tensor<f32>) -> tensor<f32> {
-// expected-error @+1 {{expected operation name in quotes}}
+// expected-error @above {{expected operation name in quotes}}

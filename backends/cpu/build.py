@@ -1,0 +1,34 @@
+"""From a fusion to its kernels, by schedule."""
+
+from __future__ import annotations
+
+from smelt.ir import mlir
+from smelt.ir.builder import Function
+from smelt.ir.errors import SmeltError
+
+from .kernel import KernelModule
+from .rows import build_row, build_split
+from .schedules import Step, build_map
+from .sequences import build_scan, build_scatter
+
+
+def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
+    """The schedule of a fusion, and the steps that run it."""
+    ir = mlir.ir
+    attrs = body.mlir.attributes
+    if "smelt.fusion" not in attrs:
+        raise SmeltError(f"@{body.name} is called but was not made by the fuse pass; run inline and fuse first")
+    schedule = ir.StringAttr(attrs["smelt.fusion"]).value
+    if schedule == "map":
+        return schedule, [build_map(module, body.name, body)]
+    if schedule == "scan":
+        return schedule, [build_scan(module, body.name, body)]
+    if schedule == "scatter":
+        return schedule, build_scatter(module, body.name, body)
+    kept = [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
+    if schedule == "row":
+        return schedule, [build_row(module, body.name, body, kept)]
+    if schedule == "split":
+        chunks = int(ir.IntegerAttr(attrs["smelt.chunks"]).value)
+        return schedule, build_split(module, body.name, body, kept, chunks)
+    raise SmeltError(f"@{body.name}: the cpu backend has no schedule {schedule!r}")

@@ -1,0 +1,314 @@
+"""Kernels with reductions: `row` and `split`.
+
+`row`: reductions along axes of one row with maps between. Where the innermost axis is kept, a line
+of neighbouring rows runs together, and the accumulators are a line in L1. `split`: few large rows,
+in chunks first, then combined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.backends.lowering import Fused, fuse_variables
+from smelt.backends.recompute import Kept, values_to_keep
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, Value
+from smelt.ir.index import Index, linearize
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.fusion_analysis import is_row_reduction, reduced_axes
+
+from .accumulate import Accumulator
+from .kernel import CpuKernel, KernelModule, Memory
+from .loops import Nest, emit_nest, reduce_loops
+from .schedules import Plan, Step, make_plan, start_kernel
+
+#: Neighbouring rows that run together when the innermost axis is kept.
+LINE = 512
+#: Memory on the stack for values that several loops over a row need.
+SCRATCH_BYTES = 128 * 1024
+
+
+class RowKernel:
+    """Builds the loops of one row, or of a line of rows, of a `row` fusion."""
+
+    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None):
+        self.k, self.plan, self.outputs, self.lane = k, plan, outputs, lane
+        self.accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
+        self.loops = {
+            space: fuse_variables(names, plan.uses) for space, names in plan.spaces.items()
+        }
+        body = plan.body
+        self.full = [
+            (v, m) for v, m in zip(body.returns, outputs)
+            if not (v.owner and is_row_reduction(v.owner)) and plan.space_of[v]
+        ]  # fmt: skip
+        taken = {id(m) for _, m in self.full}
+        self.kept = [(v, m) for v, m in zip(body.returns, outputs) if id(m) not in taken]
+        self.lines: dict[Value, list[Memory]] = {}
+        self.scratch = self._keep_expensive() if lane is None else []
+        self.stage = 0
+        self.first: Scalar | None = None
+        self.last: Scalar | None = None
+
+    # What happens in which loop
+
+    def stages(self) -> list[tuple[int, tuple[int, ...], list[Accumulator], list[tuple[Value, Memory]]]]:
+        """(stage, inner extents, reductions, full outputs), in order."""
+        plan, found = self.plan, {}
+        for a in self.accumulators:
+            key = plan.stage[a.result], plan.space_of[a.result]
+            found.setdefault(key, ([], []))[0].append(a)
+        for v, m in self.full:
+            key = plan.stage[v], plan.space_of[v]
+            found.setdefault(key, ([], []))[1].append((v, m))
+        return [(*key, *found[key]) for key in sorted(found)]
+
+    def _keep_expensive(self) -> list[tuple[Kept, Memory]]:
+        """Memory in L1 for values that several loops over the row need."""
+        stages = []
+        for number, space, accumulators, outputs in self.stages():
+            roots = [(a.op.operands[0], a.place) for a in accumulators]
+            stages.append((number, space, roots + [(v, self.plan.places[v]) for v, _ in outputs]))
+        found, room = [], SCRATCH_BYTES
+        for kept in values_to_keep(self.plan.body.ops, stages):
+            size = math.prod(kept.space)
+            dtype = compute_dtype(kept.value.dtype)
+            if size * dtype.size <= room:
+                room -= size * dtype.size
+                found.append((kept, self.k.scratch(size, dtype)))
+        return found
+
+    def _exchange(self, space: tuple[int, ...]) -> None:
+        """Write what this stage computes for later ones, read what earlier ones computed."""
+        k = self.k
+        for kept, memory in self.scratch:
+            if kept.space != space or self.stage < kept.first:
+                continue
+            names = self.plan.spaces[space]
+            offset = k.index(linearize([Index.variable(n, e) for n, e in names], space))
+            if self.stage == kept.first:
+                k.write(k.value(kept.value, kept.place), memory, offset)
+            else:
+                k.scopes[-1][kept.value, kept.place] = k.read(memory, offset)
+
+    def emit(self, first: Scalar | None = None, last: Scalar | None = None) -> None:
+        """The row at the current kept position, or the rows first … last of the lane loop."""
+        self.first, self.last = first, last
+        self.make_lines()
+        for self.stage, space, accumulators, outputs in self.stages():
+            if self.lane is None:
+                self._row_stage(space, accumulators, outputs)
+            else:
+                self._line_stage(space, accumulators, outputs)
+        self.emit_kept()
+
+    def make_lines(self) -> None:
+        """Accumulators in memory, where rows run as a line."""
+        if self.lane is not None and not self.lines:
+            for a in self.accumulators:
+                self.lines[a.result] = [self.k.scratch(LINE, dtype) for dtype in a.state]
+
+    def emit_kept(self) -> None:
+        if self.kept:
+            self._each_lane(self._store_all_kept)
+
+    def _store_all_kept(self) -> None:
+        for v, memory in self.kept:
+            at = tuple(self.plan.kept) if v.owner and is_row_reduction(v.owner) else self.plan.places[v]
+            self.k.store(self.k.value(v, at), memory, at)
+
+    def _store_full(self, outputs: Sequence[tuple[Value, Memory]]) -> None:
+        for v, memory in outputs:
+            self.k.store(self.k.value(v, self.plan.places[v]), memory, self.plan.places[v])
+
+    # A row: accumulators are carried in registers
+
+    def accumulate_row(
+        self, space: tuple[int, ...], accumulators: Sequence[Accumulator],
+        outputs: Sequence[tuple[Value, Memory]] = (), bounds: Any = None,
+    ) -> list[list[Scalar]]:  # fmt: skip
+        """Run the inner loops of one stage; the final states."""
+        k = self.k
+        carries = [s for a in accumulators for s in a.start(k)]
+
+        def body(state: list[Scalar]) -> list[Scalar]:
+            self._exchange(space)
+            after = [s for a, own in _deal(accumulators, state) for s in a.step(k, own)]
+            self._store_full(outputs)
+            return after
+
+        final = reduce_loops(k, self.loops.get(space, []), body, carries, bounds)
+        return [own for _, own in _deal(accumulators, final)]
+
+    def _row_stage(self, space, accumulators, outputs) -> None:
+        for a, state in zip(accumulators, self.accumulate_row(space, accumulators, outputs)):
+            done = a.finish(state)
+            self.k.provided[a.result] = lambda place, done=done: done
+
+    # A line of rows: accumulators are kept in memory
+
+    def _each_lane(self, body: Any) -> None:
+        if self.lane is None:
+            body()
+        else:
+            self.k.loop(self.lane, self.first, self.last, lambda at: body())
+
+    def lane_offset(self) -> Scalar:
+        """The position in the line."""
+        return self.k.loops[self.lane.names[0]][1] - self.first
+
+    def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:
+        k = self.k
+
+        def start() -> None:
+            for a in accumulators:
+                for memory, x in zip(self.lines[a.result], a.start(k)):
+                    k.write(x, memory, self.lane_offset())
+
+        def step() -> None:
+            at = self.lane_offset()
+            for a in accumulators:
+                lines = self.lines[a.result]
+                for memory, x in zip(lines, a.step(k, [k.read(m, at) for m in lines])):
+                    k.write(x, memory, at)
+            self._store_full(outputs)
+
+        def body(_: list[Scalar]) -> list[Scalar]:
+            self._each_lane(step)
+            return []
+
+        if accumulators:
+            self._each_lane(start)
+        reduce_loops(k, self.loops.get(space, []), body, [], bounds)
+
+    def _line_stage(self, space, accumulators, outputs) -> None:
+        self.accumulate_line(space, accumulators, outputs)
+        for a in accumulators:
+            self.k.provided[a.result] = lambda place, m=self.lines[a.result][-1]: self.k.read(m, self.lane_offset())
+
+
+def _deal(accumulators: Sequence[Accumulator], state: Sequence[Scalar]) -> list[tuple[Accumulator, list[Scalar]]]:
+    """Each accumulator with its part of the carried scalars."""
+    rest = iter(state)
+    return [(a, [next(rest) for _ in a.state]) for a in accumulators]
+
+
+def _is_line(plan: Plan) -> bool:
+    """Whether the innermost axis of the reduced arrays is kept."""
+    op = max(plan.reductions, key=lambda op: op.operands[0].aval.size)
+    shape, gone = op.operands[0].shape, reduced_axes(op)
+    real = [a for a in range(len(shape)) if shape[a] != 1]
+    return bool(real) and real[-1] not in gone
+
+
+def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]]) -> Step:
+    """Reductions along rows with maps between them."""
+    plan = make_plan(body, kept_axes)
+    loops = fuse_variables(plan.kept_variables, plan.uses)
+    lanes = _is_line(plan) and bool(loops)
+    nest = Nest.plan(loops, lanes, tile=line_width(loops) if lanes else None)
+    k, outputs, lo, hi = start_kernel(module, name, body)
+    row = RowKernel(k, plan, outputs, loops[-1] if lanes else None)
+    if all(loop.extent for loop in loops):
+        emit_nest(k, nest, lo, hi, row.emit)
+    k.emit("func.return", [], [])
+    return Step(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def line_width(loops: Sequence[Fused]) -> int:
+    """Rows in one line: enough lines for threads, if that leaves them wide enough."""
+    last, outer = loops[-1].extent, math.prod(loop.extent for loop in loops[:-1])
+    wanted = -(-last * outer // 16 // 64) * 64
+    return min(LINE, last, max(128, wanted))
+
+
+def build_split(
+    module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]], chunks: int
+) -> list[Step]:
+    """Few large rows: partial results of chunks in one kernel, their combination in another."""
+    plan = make_plan(body, kept_axes)
+    loops = fuse_variables(plan.kept_variables, plan.uses)
+    lanes = _is_line(plan) and bool(loops)
+    rows = math.prod(loop.extent for loop in loops)
+    space = plan.space_of[plan.reductions[0].results[0]]
+    chunk = Fused([("chunk", chunks)])
+    tile = min(LINE, loops[-1].extent) if lanes else None
+    accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
+    partial: list[tuple[int, Aval]] = []
+    offset = 0
+    for a in accumulators:
+        for aval in a.partial_avals(chunks * rows):
+            partial.append((offset, aval))
+            offset += -(-aval.nbytes // 64) * 64
+
+    avals = [aval for _, aval in partial]
+    k, memories, lo, hi = start_kernel(module, name + "_chunks", body, avals)
+    row = RowKernel(k, plan, [], loops[-1] if lanes else None)
+    inner = row.loops[space]
+    widest = max(range(len(inner)), key=lambda i: inner[i].extent)
+    row_index = linearize([Index.variable(n, e) for n, e in plan.kept_variables], [e for _, e in plan.kept_variables])
+    nest = Nest.plan([chunk, *loops], lanes, tile)
+
+    def emit(first: Scalar | None = None, last: Scalar | None = None) -> None:
+        row.first, row.last = first, last
+        at = k.loops["chunk"][1]
+        extent = inner[widest].extent
+        low = k.op("arith.divui", [at * extent, k.const(chunks, INDEX)], INDEX)
+        high = k.op("arith.divui", [(at + 1) * extent, k.const(chunks, INDEX)], INDEX)
+        bounds = {widest: (low, high)}
+
+        def save(states: list[list[Scalar]]) -> None:
+            where = at * rows + k.index(row_index)
+            for memory, x in zip(memories, (s for state in states for s in state)):
+                k.write(x, memory, where)
+
+        if not lanes:
+            save(row.accumulate_row(space, row.accumulators, bounds=bounds))
+            return
+        row.make_lines()
+        row.accumulate_line(space, row.accumulators, bounds=bounds)
+        row._each_lane(
+            lambda: save([[k.read(m, row.lane_offset()) for m in row.lines[a.result]] for a in row.accumulators])
+        )
+
+    emit_nest(k, nest, lo, hi, emit)
+    k.emit("func.return", [], [])
+    first = Step(name + "_chunks", body, nest.split, [*body.arguments, *partial])
+    return [first, _build_combine(module, name, body, plan, loops, partial, chunks)]
+
+
+def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) -> Step:
+    """Partial results into results, and what depends on them."""
+    avals = [aval for _, aval in partial]
+    rows = math.prod(loop.extent for loop in loops)
+    k, memories, lo, hi = start_kernel(module, name, body, [*avals, *(v.aval for v in body.returns)])
+    outputs = memories[len(avals) :]
+    row = RowKernel(k, plan, outputs, None)
+    row_index = linearize([Index.variable(n, e) for n, e in plan.kept_variables], [e for _, e in plan.kept_variables])
+    nest = Nest.plan(loops, lanes=False)
+
+    def emit() -> None:
+        at = k.index(row_index)
+
+        def states(chunk: Scalar) -> list[list[Scalar]]:
+            rest = iter(memories)
+            where = chunk * rows + at
+            return [[k.read(next(rest), where) for _ in a.state] for a in row.accumulators]
+
+        start = [s for state in states(k.const(0, INDEX)) for s in state]
+
+        def step(i: Scalar, *state: Scalar) -> list[Scalar]:
+            dealt = _deal(row.accumulators, state)
+            return [s for (a, own), new in zip(dealt, states(i)) for s in a.merge(k, own, new)]
+
+        final = k.for_(k.const(1, INDEX), k.const(chunks, INDEX), step, start)
+        for a, own in _deal(row.accumulators, final):
+            done = a.finish(own)
+            k.provided[a.result] = lambda place, done=done: done
+        row.emit_kept()
+
+    emit_nest(k, nest, lo, hi, emit)
+    k.emit("func.return", [], [])
+    return Step(name, body, nest.split, [*body.arguments, *partial, *body.returns])

@@ -1,0 +1,76 @@
+"""Which values of a row kernel are worth keeping from one loop over the row to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smelt.ir.builder import OpView, Value
+from smelt.passes.fusion_analysis import Place, collect_reads, is_pointwise, is_row_reduction, operand_reads
+
+#: Additions above which a value is kept rather than computed again.
+EXPENSIVE = 8.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A value computed by stage `first` and read again by later stages with the same inner loops."""
+
+    value: Value
+    place: Place
+    space: tuple[int, ...]
+    first: int
+
+
+def values_to_keep(
+    ops: Sequence[OpView], stages: Sequence[tuple[int, tuple[int, ...], Sequence[tuple[Value, Place]]]]
+) -> list[Kept]:
+    """`stages`: number, inner extents, and what the stage computes, in order."""
+    found: dict[tuple[Value, Place], Kept] = {}
+    for n, (_, space, roots) in enumerate(stages):
+        before = [
+            (number, collect_reads(ops, earlier_roots, stop=_is_reduced))
+            for number, inner, earlier_roots in stages[:n]
+            if inner == space
+        ]
+        if not before:
+            continue
+        seen = set(roots)
+        pending = list(roots)
+        while pending:
+            value, place = pending.pop()
+            op = value.owner
+            if op is None or not is_pointwise(op) or (value, place) in found:
+                continue
+            first = next((number for number, reads in before if place in reads.get(value, ())), None)
+            if first is not None:
+                if not _is_dynamic(place) and _cost(op) >= EXPENSIVE:
+                    found[value, place] = Kept(value, place, space, first)
+                continue
+            for read in operand_reads(op, place):
+                if read not in seen:
+                    seen.add(read)
+                    pending.append(read)
+    return list(found.values())
+
+
+def _is_reduced(v: Value) -> bool:
+    return v.owner is not None and is_row_reduction(v.owner)
+
+
+def _is_dynamic(place: Place) -> bool:
+    return any(atom.kind == "dynamic" for i in place for atom in i.atoms())
+
+
+def _cost(op: OpView) -> float:
+    """Additions to compute the op's result from memory and from reductions."""
+    total, seen, pending = 0.0, {op}, [op]
+    while pending:
+        op = pending.pop()
+        total += op.op.flops
+        for v in op.operands:
+            made = v.owner
+            if made is not None and made not in seen and is_pointwise(made):
+                seen.add(made)
+                pending.append(made)
+    return total

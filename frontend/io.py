@@ -1,0 +1,231 @@
+"""Arrays in files: NumPy's .npy and .npz, and .safetensors.
+
+bfloat16, which NumPy's format has no name for, is stored there as raw two-byte elements (``|V2``), as
+MLX does, and is read back as bfloat16.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from contextlib import nullcontext
+from typing import IO, Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.errors import DTypeError, at_user_line
+
+from .arrays import ArrayLike, array, as_array
+from .elementwise import StreamOrDevice
+
+__all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
+
+File = str | os.PathLike | IO[bytes]  #: a path, or an open binary file
+
+
+def _stored(x: ArrayLike) -> np.ndarray:
+    """The elements as NumPy stores them."""
+    found = as_array(x)
+    host = found._host()
+    return host.view(np.dtype("V2")) if found.dtype is dtypes.bfloat16 else host
+
+
+def _restored(host: np.ndarray, where: str) -> array:
+    if host.dtype == np.dtype("V2"):
+        host = host.view(dtypes.bfloat16.numpy)
+    try:
+        return array(np.ascontiguousarray(host).reshape(host.shape))
+    except DTypeError as error:
+        raise DTypeError(f"{where}: {error}") from None
+
+
+def _named(file: File, suffix: str) -> Any:
+    """`file` as a path that ends in `suffix`, or the open file itself."""
+    if hasattr(file, "write"):
+        return file
+    path = os.fspath(file)  # type: ignore[arg-type]
+    return path if path.endswith(suffix) else path + suffix
+
+
+def save(file: File, arr: ArrayLike) -> None:
+    """Write an array in NumPy's .npy format.
+
+    Args:
+        file: a path, to which ``.npy`` is added where it is missing, or an open binary file.
+
+    >>> import smelt, io
+    >>> file = io.BytesIO()
+    >>> smelt.save(file, smelt.array([1, 2]))
+    >>> _ = file.seek(0)
+    >>> smelt.load(file)
+    array([1, 2], dtype=int32)
+    """
+    np.save(_named(file, ".npy"), _stored(arr), allow_pickle=False)
+
+
+def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
+    """Write several arrays in NumPy's .npz format: keywords under their names, others as arr_0, arr_1, …
+
+    Args:
+        file: a path, to which ``.npz`` is added where it is missing, or an open binary file.
+
+    Raises:
+        ValueError: a keyword arr_0, arr_1, … that a positional array has already.
+
+    >>> import smelt, io
+    >>> file = io.BytesIO()
+    >>> smelt.savez(file, w=smelt.array([1, 2]))
+    >>> _ = file.seek(0)
+    >>> smelt.load(file)
+    {'w': array([1, 2], dtype=int32)}
+    """
+    _write_npz("savez", file, args, kwargs, zipfile.ZIP_STORED)
+
+
+def savez_compressed(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
+    """`savez`, with the arrays compressed.
+
+    >>> import smelt, io
+    >>> smelt.savez_compressed(io.BytesIO(), smelt.array([1, 2]))
+    """
+    _write_npz("savez_compressed", file, args, kwargs, zipfile.ZIP_DEFLATED)
+
+
+def _write_npz(name: str, file: File, args: Any, kwargs: Any, compression: int) -> None:
+    arrays = dict(kwargs)
+    for i, x in enumerate(args):
+        if f"arr_{i}" in arrays:
+            raise ValueError(at_user_line(f"smelt.{name}: arr_{i} names a positional and a keyword array"))
+        arrays[f"arr_{i}"] = x
+    stored = {k: _stored(x) for k, x in arrays.items()}
+    # Not np.savez: its own parameters (file, allow_pickle) would be lost as names.
+    with zipfile.ZipFile(_named(file, ".npz"), "w", compression, allowZip64=True) as archive:
+        for k, host in stored.items():
+            with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, host, allow_pickle=False)
+
+
+_SAFE_NAMES = {
+    "BOOL": dtypes.bool_, "U8": dtypes.uint8, "U16": dtypes.uint16, "U32": dtypes.uint32, "U64": dtypes.uint64,
+    "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32, "I64": dtypes.int64, "F16": dtypes.float16,
+    "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
+}  # fmt: skip
+#: No header is longer: a corrupt length must not allocate memory.
+_MAX_HEADER = 100_000_000
+
+
+def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[str, str] | None = None) -> None:
+    """Write named arrays in the .safetensors format.
+
+    Args:
+        file: a path, to which ``.safetensors`` is added where it is missing, or an open binary file.
+        metadata: texts to store beside them.
+
+    >>> import smelt, io
+    >>> file = io.BytesIO()
+    >>> smelt.save_safetensors(file, {"w": smelt.array([1, 2])})
+    >>> _ = file.seek(0)
+    >>> smelt.load(file)
+    {'w': array([1, 2], dtype=int32)}
+    """
+    names = {d: name for name, d in _SAFE_NAMES.items()}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
+    hosts, end = [], 0
+    for name, x in arrays.items():
+        found = as_array(x)
+        start, end = end, end + found.nbytes
+        header[name] = {"dtype": names[found.dtype], "shape": list(found.shape), "data_offsets": [start, end]}
+        hosts.append(found._host())
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    target = _named(file, ".safetensors")
+    with nullcontext(target) if hasattr(target, "write") else open(target, "wb") as out:
+        out.write(len(text).to_bytes(8, "little") + text)
+        for host in hosts:
+            out.write(np.ascontiguousarray(host).tobytes())
+
+
+def load(
+    file: File,
+    /,
+    format: str | None = None,
+    return_metadata: bool = False,
+    *,
+    stream: StreamOrDevice = None,
+) -> Any:
+    """Read what `save`, `savez` or `save_safetensors` wrote.
+
+    Args:
+        file: a path, or an open binary file that can seek.
+        format: ``"npy"``, ``"npz"`` or ``"safetensors"``; by default what the file looks like.
+        return_metadata: return ``(arrays, metadata)``; for .safetensors.
+
+    Returns:
+        An array (.npy) or a dict of arrays by name.
+
+    Raises:
+        ValueError: a file that is damaged or of another format. DTypeError: elements that smelt has no
+        dtype for. OSError: the file cannot be read.
+
+    >>> import smelt, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     smelt.save(f"{folder}/x", smelt.array([1.5]))
+    ...     smelt.load(f"{folder}/x.npy")
+    array([1.5], dtype=float32)
+    """
+    name = getattr(file, "name", "the open file") if hasattr(file, "read") else os.fspath(file)  # type: ignore[arg-type]
+    where = f"smelt.load: {name}"
+    if format not in (None, "npy", "npz", "safetensors"):
+        raise ValueError(at_user_line(f"smelt.load: format must be npy, npz or safetensors, is {format!r}"))
+    with nullcontext(file) if hasattr(file, "read") else open(file, "rb") as source:  # type: ignore[arg-type]
+        found = format or _format_of(source, str(name))
+        if found is None:
+            raise ValueError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
+        if return_metadata and found != "safetensors":
+            raise ValueError(at_user_line(f"{where}: only .safetensors has metadata"))
+        try:
+            if found == "npy":
+                return _restored(np.lib.format.read_array(source, allow_pickle=False), where)
+            if found == "npz":
+                with np.load(source, allow_pickle=False) as archive:
+                    return {k: _restored(archive[k], f"{where}, {k}") for k in archive.files}
+            arrays, metadata = _read_safetensors(source, where)
+            return (arrays, metadata) if return_metadata else arrays
+        except (DTypeError, OSError):
+            raise
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
+
+
+def _format_of(source: Any, name: str) -> str | None:
+    start = source.read(9)
+    source.seek(-len(start), os.SEEK_CUR)
+    if start[:6] == b"\x93NUMPY":
+        return "npy"
+    if start[:2] == b"PK":
+        return "npz"
+    if name.endswith(".safetensors") or start[8:] == b"{":
+        return "safetensors"
+    return None
+
+
+def _read_safetensors(source: Any, where: str) -> tuple[dict[str, array], dict[str, str]]:
+    length = int.from_bytes(source.read(8), "little")
+    if length > _MAX_HEADER:
+        raise ValueError(f"its header would be {length} bytes long")
+    header = json.loads(source.read(length))
+    data = source.read()
+    metadata = header.pop("__metadata__", {})
+    arrays = {}
+    for name, entry in header.items():
+        dtype, shape = _SAFE_NAMES.get(entry["dtype"]), tuple(entry["shape"])
+        if dtype is None:
+            raise DTypeError(at_user_line(f"{where}, {name}: smelt has no dtype {entry['dtype']}"))
+        start, end = entry["data_offsets"]
+        if not 0 <= start <= end <= len(data) or end - start != math.prod(shape) * dtype.size:
+            raise ValueError(f"{name} lies at bytes {start} to {end} of {len(data)}, shape {shape}")
+        arrays[name] = array(np.frombuffer(data, dtype.numpy, math.prod(shape), start).reshape(shape))
+    return arrays, metadata

@@ -1,0 +1,183 @@
+"""Operators and methods of `smelt.array`: each is the function of the same name, with the array first.
+
+Importing this module attaches them to the class.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import compositions, elementwise, indexing, linear, logic, reductions, shaping, sorting
+from .arrays import array
+from .indexing import ArrayAt
+
+__all__: list[str] = []
+
+#: Methods that are functions with the array as first argument.
+METHODS: dict[Any, str] = {
+    elementwise: "abs conj cos exp log log10 log1p log2 reciprocal round rsqrt sin sqrt square",
+    compositions: "logsumexp",
+    reductions: "all any argmax argmin max mean min prod std sum var",
+    shaping: "astype diag diagonal flatten moveaxis split squeeze swapaxes view",
+    sorting: "cummax cummin cumprod cumsum logcumsumexp",
+}
+
+#: Binary operators: name without underscores, module and function.
+OPERATORS: dict[str, tuple[Any, str]] = {
+    "add": (elementwise, "add"),
+    "sub": (elementwise, "subtract"),
+    "mul": (elementwise, "multiply"),
+    "truediv": (elementwise, "divide"),
+    "floordiv": (elementwise, "floor_divide"),
+    "mod": (elementwise, "remainder"),
+    "pow": (elementwise, "power"),
+    "matmul": (linear, "matmul"),
+    "and": (logic, "bitwise_and"),
+    "or": (logic, "bitwise_or"),
+    "xor": (logic, "bitwise_xor"),
+    "lshift": (logic, "left_shift"),
+    "rshift": (logic, "right_shift"),
+}
+
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+
+_OPERANDS = frozenset((array, bool, int, float, complex, np.ndarray))
+
+
+def is_operand(other: Any) -> bool:
+    """Whether an operator can make an array of it; if not, Python asks the other operand."""
+    if isinstance(other, (array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
+        return True
+    kind = type(other)
+    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__") or isinstance(other, (memoryview, bytearray))
+
+
+def _binary(function: Callable, name: str) -> Callable:
+    def operator(self: array, other: Any) -> Any:
+        if type(other) in _OPERANDS or is_operand(other):
+            return function(self, other)
+        return NotImplemented
+
+    return _named(operator, name, function)
+
+
+def _reflected(function: Callable, name: str) -> Callable:
+    def operator(self: array, other: Any) -> Any:
+        if type(other) in _OPERANDS or is_operand(other):
+            return function(other, self)
+        return NotImplemented
+
+    return _named(operator, name, function)
+
+
+def _in_place(function: Callable, name: str) -> Callable:
+    """``x += y`` changes what the handle stands for, so that everyone who holds it sees it."""
+
+    def operator(self: array, other: Any) -> Any:
+        if type(other) in _OPERANDS or is_operand(other):
+            self._ref = function(self, other)._ref
+            return self
+        return NotImplemented
+
+    return _named(operator, name, function)
+
+
+def _named(method: Callable, name: str, function: Callable) -> Callable:
+    method.__name__, method.__qualname__ = name, f"array.{name}"
+    method.__doc__ = f"See `smelt.{function.__name__}`."
+    return method
+
+
+def _reshape(self: array, *shape: Any, stream: Any = None) -> array:
+    """In another shape, given as one sequence or as several ints; see `smelt.reshape`.
+
+    >>> import smelt
+    >>> smelt.ones(6).reshape(2, -1).shape
+    (2, 3)
+    """
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def _transpose(self: array, *axes: Any, stream: Any = None) -> array:
+    """Permuted axes, given as one sequence or as several ints; see `smelt.transpose`.
+
+    >>> import smelt
+    >>> smelt.ones((2, 3)).transpose(1, 0).shape
+    (3, 2)
+    """
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        return shaping.transpose(self, axes[0])
+    return shaping.transpose(self, axes or None)
+
+
+def _with_correction(function: Callable) -> Callable:
+    def method(
+        self: array, axis: Any = None, keepdims: bool = False, ddof: int = 0, *,
+        correction: int | None = None, stream: Any = None,
+    ) -> array:  # fmt: skip
+        return function(self, axis, keepdims, ddof if correction is None else correction)
+
+    return _named(method, function.__name__, function)
+
+
+def _bytes(self: array) -> bytes:
+    """The elements' memory, in row-major order."""
+    return self._host().tobytes()
+
+
+def _array_namespace(self: array, api_version: str | None = None) -> Any:
+    """The module with the functions of the array API."""
+    return sys.modules["smelt"]
+
+
+def _attach() -> None:
+    for module, names in METHODS.items():
+        for name in names.split():
+            setattr(array, name, getattr(module, name))
+    for name in ("var", "std"):
+        setattr(array, name, _with_correction(getattr(reductions, name)))
+    for name, method in {
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "__bytes__": _bytes,
+        "__array_namespace__": _array_namespace,
+    }.items():
+        setattr(array, name, method)
+    for name, (module, function_name) in OPERATORS.items():
+        function = getattr(module, function_name)
+        setattr(array, f"__{name}__", _binary(function, f"__{name}__"))
+        setattr(array, f"__r{name}__", _reflected(function, f"__r{name}__"))
+        setattr(array, f"__i{name}__", _in_place(function, f"__i{name}__"))
+    for name, function_name in COMPARISONS.items():
+        setattr(array, f"__{name}__", _binary(getattr(logic, function_name), f"__{name}__"))
+    for name, function in {
+        "neg": elementwise.negative,
+        "pos": elementwise.positive,
+        "abs": elementwise.abs,
+        "invert": logic.bitwise_invert,
+    }.items():
+        setattr(array, f"__{name}__", function)
+    array.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
+    array.__setitem__ = indexing.setitem  # type: ignore[attr-defined]
+    for name, getter, doc in (
+        ("T", shaping.transpose, "The axes in reversed order."),
+        ("mT", shaping.matrix_transpose, "The last two axes exchanged."),
+        ("real", elementwise.real, "The real part."),
+        ("imag", elementwise.imag, "The imaginary part."),
+        ("at", ArrayAt, "Updates that return a new array: ``x.at[index].add(value)``."),
+    ):
+        setattr(array, name, property(getter, doc=doc))
+
+
+_attach()

@@ -1,0 +1,46 @@
+"""The benchmark command, without the other frameworks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks.workload import workloads
+
+
+def test_every_workload_has_a_title() -> None:
+    assert workloads
+    for workload in workloads.values():
+        assert workload.title and workload.unit in command.SCALE
+
+
+def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["gelo"])
+    assert "unknown workload 'gelo'" in capsys.readouterr().err
+
+
+def test_absent_rivals_are_noted_and_results_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["small-call", "compile", "matmul", "--seconds", "0.05", "--rival-python", "/nonexistent"]
+    command.main(arguments)
+    out = capsys.readouterr().out
+    assert "jax is not installed" in out
+    assert "failed" not in out
+    assert out.count("**") == 6, out
+
+
+def test_a_wrong_result_is_not_timed() -> None:
+    workload = workloads["softmax"]
+    x = workload.arrays(np.random.default_rng(0))[0][:4]
+    right = workload.expected(x)
+    workload.check(right, x)
+    with pytest.raises(AssertionError):
+        workload.check(right * 1.1, x)
+
+
+def test_rows_give_ratios() -> None:
+    times = {"least": 0.001, "smelt": 0.002, "jax": 0.008}
+    replies = {name: {"times": [seconds]} for name, seconds in times.items()} | {"mlx": {"error": "why"}}
+    cells = command.row(workloads["softmax"], replies, ["smelt", "mlx", "jax"])
+    assert cells[1:] == ["1", "**2** (2.00× least)", "failed", "8 (4.0×)"]

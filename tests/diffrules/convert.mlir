@@ -1,0 +1,39 @@
+// smelt.convert: forward mode, reverse mode, and the values of both (checked by finite differences).
+// RUN: smelt-opt %s --pass-pipeline='fixpoint(inline,jvp,linearize,transpose),canonicalize,cse,dce' | filecheck %s
+// RUN: smelt-opt %s --pass-pipeline='fixpoint(inline,jvp,linearize,transpose)' --execute | filecheck %s --check-prefix=VALUE
+
+func.func private @f(%arg0: tensor<3xf32>) -> tensor<3xf64> {
+  %0 = "smelt.convert"(%arg0) {dtype = f64} : (tensor<3xf32>) -> tensor<3xf64>
+  return %0 : tensor<3xf64>
+}
+
+// CHECK-LABEL: func.func @forward(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.convert"(%arg1) {dtype = f64} : (tensor<3xf32>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V0]] : tensor<3xf64>
+func.func @forward(%arg0: tensor<3xf32>, %arg1: tensor<3xf32>) -> tensor<3xf64> {
+  %f = constant @f : (tensor<3xf32>) -> tensor<3xf64>
+  %0 = "smelt.jvp"(%f) {wrt = array<i64: 0>} : ((tensor<3xf32>) -> tensor<3xf64>) -> ((tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf64>, tensor<3xf64>))
+  %1:2 = call_indirect %0(%arg0, %arg1) : (tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf64>, tensor<3xf64>)
+  return %1#1 : tensor<3xf64>
+}
+
+// CHECK-LABEL: func.func @reverse(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.convert"(%arg1) {dtype = f32} : (tensor<3xf64>) -> tensor<3xf32>
+// CHECK-NEXT: return %[[V0]] : tensor<3xf32>
+func.func @reverse(%arg0: tensor<3xf32>, %arg1: tensor<3xf64>) -> tensor<3xf32> {
+  %f = constant @f : (tensor<3xf32>) -> tensor<3xf64>
+  %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0>} : ((tensor<3xf32>) -> tensor<3xf64>) -> ((tensor<3xf32>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf32>))
+  %1:2 = call_indirect %0(%arg0, %arg1) : (tensor<3xf32>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf32>)
+  return %1#1 : tensor<3xf32>
+}
+
+// VALUE: dense<[1.3, 1.3, 1.0]> : tensor<3xf64>
+// VALUE-NEXT: dense<[0.9, 1.2, 1.0]> : tensor<3xf32>
+func.func @main() -> (tensor<3xf64>, tensor<3xf32>) {
+  %0 = "smelt.literal"() {value = dense<[6.500000e-01, 3.900000e-01, 2.300000e-01]> : tensor<3xf32>} : () -> tensor<3xf32>
+  %1 = "smelt.literal"() {value = dense<[1.300000e+00, 1.300000e+00, 1.000000e+00]> : tensor<3xf32>} : () -> tensor<3xf32>
+  %2 = "smelt.literal"() {value = dense<[9.000000e-01, 1.200000e+00, 1.000000e+00]> : tensor<3xf64>} : () -> tensor<3xf64>
+  %3 = call @forward(%0, %1) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf64>
+  %4 = call @reverse(%0, %2) : (tensor<3xf32>, tensor<3xf64>) -> tensor<3xf32>
+  return %3, %4 : tensor<3xf64>, tensor<3xf32>
+}

@@ -1,0 +1,77 @@
+// smelt.power: forward mode, reverse mode, and the values of both (checked by finite differences).
+// RUN: smelt-opt %s --pass-pipeline='fixpoint(inline,jvp,linearize,transpose),canonicalize,cse,dce' | filecheck %s
+// RUN: smelt-opt %s --pass-pipeline='fixpoint(inline,jvp,linearize,transpose)' --execute | filecheck %s --check-prefix=VALUE
+
+func.func private @f(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> {
+  %0 = "smelt.power"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  return %0 : tensor<3xf64>
+}
+
+// CHECK-LABEL: func.func @forward(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.power"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.broadcast"(%[[V3]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.equal"(%arg1, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.select"(%[[V5]], %[[V4]], %arg1) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.sub"(%[[V6]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.power"(%arg0, %[[V7]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.mul"(%arg1, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.select"(%[[V5]], %[[V2]], %[[V9]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.mul"(%arg2, %[[V10]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.equal"(%arg0, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.select"(%[[V12]], %[[V4]], %arg0) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.log"(%[[V13]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.mul"(%[[V0]], %[[V14]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.select"(%[[V12]], %[[V2]], %[[V15]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.mul"(%arg3, %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.add"(%[[V11]], %[[V17]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V18]] : tensor<3xf64>
+func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>, %arg3: tensor<3xf64>) -> tensor<3xf64> {
+  %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
+  %1:2 = call_indirect %0(%arg0, %arg1, %arg2, %arg3) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
+  return %1#1 : tensor<3xf64>
+}
+
+// CHECK-LABEL: func.func @reverse(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.power"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.broadcast"(%[[V3]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.equal"(%arg1, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.select"(%[[V5]], %[[V4]], %arg1) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.sub"(%[[V6]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.power"(%arg0, %[[V7]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.mul"(%arg1, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.select"(%[[V5]], %[[V2]], %[[V9]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.equal"(%arg0, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.select"(%[[V11]], %[[V4]], %arg0) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.log"(%[[V12]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.mul"(%[[V0]], %[[V13]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.select"(%[[V11]], %[[V2]], %[[V14]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%arg2, %[[V15]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.mul"(%arg2, %[[V10]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V17]], %[[V16]] : tensor<3xf64>, tensor<3xf64>
+func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
+  %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>))
+  %1:3 = call_indirect %0(%arg0, %arg1, %arg2) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>)
+  return %1#1, %1#2 : tensor<3xf64>, tensor<3xf64>
+}
+
+// VALUE: dense<[0.406108, 0.946238, 0.0827529]> : tensor<3xf64>
+// VALUE-NEXT: dense<[0.609184, 1.17995, 0.839289]> : tensor<3xf64>
+// VALUE-NEXT: dense<[-0.304602, -0.498056, -0.945671]> : tensor<3xf64>
+func.func @main() -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) {
+  %0 = "smelt.literal"() {value = dense<[6.500000e-01, 3.900000e-01, 2.300000e-01]> : tensor<3xf64>} : () -> tensor<3xf64>
+  %1 = "smelt.literal"() {value = dense<[5.600000e-01, 8.700000e-01, 3.000000e-01]> : tensor<3xf64>} : () -> tensor<3xf64>
+  %2 = "smelt.literal"() {value = dense<[1.300000e+00, 1.300000e+00, 1.000000e+00]> : tensor<3xf64>} : () -> tensor<3xf64>
+  %3 = "smelt.literal"() {value = dense<[1.400000e+00, 8.000000e-01, 8.000000e-01]> : tensor<3xf64>} : () -> tensor<3xf64>
+  %4 = "smelt.literal"() {value = dense<[9.000000e-01, 1.200000e+00, 1.000000e+00]> : tensor<3xf64>} : () -> tensor<3xf64>
+  %5 = call @forward(%0, %1, %2, %3) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  %6:2 = call @reverse(%0, %1, %4) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
+  return %5, %6#0, %6#1 : tensor<3xf64>, tensor<3xf64>, tensor<3xf64>
+}

@@ -1,0 +1,38 @@
+"""Comparison with NumPy, and gradients by finite differences."""
+
+import numpy as np
+
+import smelt
+import smelt.methods  # noqa: F401
+
+
+def same(found, expected, rtol=0.0, atol=0.0):
+    """`found` has the elements, shape and (unless NumPy's is wider) dtype of `expected`."""
+    host, expected = np.asarray(found), np.asarray(expected)
+    assert host.shape == expected.shape, f"shape {host.shape}, expected {expected.shape}"
+    if expected.dtype not in (np.int64, np.float64, np.complex128):
+        assert host.dtype == expected.dtype, f"dtype {host.dtype}, expected {expected.dtype}"
+    np.testing.assert_allclose(host, expected, rtol=rtol, atol=atol)
+
+
+def check_gradient(function, *arguments, eps=1e-6, tol=1e-6):
+    """Derivatives of Σ w·function(...) with random weights, in a random direction, in float64."""
+    rng = np.random.default_rng(7)
+    arguments = [np.asarray(a, np.float64) for a in arguments]
+    xs = [smelt.array(a) for a in arguments]
+    weights = rng.standard_normal(function(*[x.__copy__() for x in xs]).shape)
+    weight = smelt.array(weights)
+
+    def loss(*xs):
+        return (function(*xs) * weight).sum()
+
+    gradients = smelt.grad(loss, argnums=list(range(len(xs))))(*xs)
+    directions = [rng.standard_normal(a.shape) for a in arguments]
+
+    def at(t):
+        moved = [smelt.array(a + t * d) for a, d in zip(arguments, directions)]
+        return float((np.asarray(function(*moved)) * weights).sum())
+
+    expected = (at(eps) - at(-eps)) / (2 * eps)
+    found = sum(float((np.asarray(g) * d).sum()) for g, d in zip(gradients, directions))
+    assert abs(found - expected) <= tol * max(1.0, abs(expected)), f"{found}, finite differences say {expected}"

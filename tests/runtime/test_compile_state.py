@@ -1,0 +1,81 @@
+"""What `inputs` and `outputs` of `smelt.compile` hold, before, between and after calls."""
+
+from __future__ import annotations
+
+import pytest
+
+import smelt
+
+
+def counter():
+    state = {"total": smelt.array(0.0), "nested": [smelt.array(1.0)]}
+
+    def step(x):
+        state["total"] = state["total"] + x.sum()
+        state["nested"][0] = state["nested"][0] * 2
+        return state["total"]
+
+    return state, smelt.compile(step, inputs=state, outputs=state)
+
+
+def values(state):
+    return state["total"].item(), state["nested"][0].item()
+
+
+def test_a_trace_leaves_the_state_as_it_was() -> None:
+    state, step = counter()
+    step.trace(smelt.array([1.0])).lower()
+    assert values(state) == (0.0, 1.0)
+
+
+def test_several_versions_share_the_state() -> None:
+    state, step = counter()
+    for size in (1, 2, 1, 2, 1):
+        step(smelt.ones(size))
+    assert values(state) == (7.0, 32.0)
+
+
+def test_entries_may_be_replaced_between_calls() -> None:
+    state, step = counter()
+    step(smelt.ones(1))
+    state["total"] = smelt.array(10.0)
+    step(smelt.ones(1))
+    assert values(state) == (11.0, 4.0)
+
+
+def test_arrays_taken_out_of_the_state_keep_their_values() -> None:
+    state, step = counter()
+    step(smelt.ones(1))
+    before = dict(state)
+    nested = state["nested"]
+    step(smelt.ones(1))
+    assert before["total"].item() == 1.0
+    assert nested is state["nested"]
+
+
+def test_an_error_leaves_the_state_as_it_was() -> None:
+    state = [smelt.array(1.0)]
+
+    def step():
+        state[0] = state[0] + 1
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        smelt.compile(step, inputs=state, outputs=state)()
+    assert state[0].item() == 1.0
+
+
+def test_the_function_may_add_to_outputs() -> None:
+    state: list = []
+
+    def step(x):
+        if not state:
+            state.append(None)
+        state[0] = x * 2
+        return x
+
+    f = smelt.compile(step, outputs=state)
+    f(smelt.array(3.0))
+    assert state[0].item() == 6.0
+    f(smelt.array(4.0))
+    assert state[0].item() == 8.0
