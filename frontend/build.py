@@ -11,11 +11,11 @@ from smelt.ir.builder import Builder, Value, new_function
 from smelt.ir.dialect import context
 from smelt.ir.op import registry
 
-from .graph import ALIAS, APPLY, GraphFunction, Node, Ref
+from .graph import ALIAS, APPLY, GraphFunction, Ref, Step
 
 
 def build_module(
-    inputs: Sequence[Ref], body: Sequence[Node], outputs: Sequence[Ref], names: Sequence[str | None] = ()
+    inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence[Ref], names: Sequence[str | None] = ()
 ) -> Any:
     """A module whose ``@main`` maps `inputs` to `outputs`; the functions it applies are private."""
     import smelt.ir.ops  # noqa: F401
@@ -37,7 +37,7 @@ class _ModuleBuilder:
         self,
         name: str,
         parameters: Sequence[Ref],
-        body: Sequence[Node],
+        body: Sequence[Step],
         outputs: Sequence[Ref],
         public: bool = False,
         names: Sequence[str | None] = (),
@@ -62,20 +62,20 @@ class _ModuleBuilder:
         env: dict[Ref, Value] = {}
         for ref, value in zip(parameters, arguments):
             env.setdefault(ref, value)
-        for node in body:
-            b.location = self.location(node)
-            operands = [env[r] for r in node.inputs]
-            if node.op is APPLY:
-                f: GraphFunction = node.attrs["callee"]
+        for step in body:
+            b.location = self.location(step)
+            operands = [env[r] for r in step.inputs]
+            if step.op is APPLY:
+                f: GraphFunction = step.attrs["callee"]
                 results: Sequence[Value] = apply(
-                    b, symbols[id(f)], f.arguments, f.results, node.attrs["transforms"], operands
+                    b, symbols[id(f)], f.arguments, f.results, step.attrs["transforms"], operands
                 )
-            elif node.op is ALIAS:
+            elif step.op is ALIAS:
                 results = operands
             else:
-                results = b.emit_typed(node.op, operands, node.attrs, node.avals)
+                results = b.emit_typed(step.op, operands, step.attrs, step.avals)
             for i, value in enumerate(results):
-                env[(node, i)] = value
+                env[(step.node, i)] = value
         b.location = unknown
         b.return_([env[r] for r in outputs])
 
@@ -92,13 +92,14 @@ class _ModuleBuilder:
             self.made[f.key] = name
         return self.made[f.key]
 
-    def location(self, node: Node) -> Any:
-        line = node.line
-        if line is None:
+    def location(self, step: Step) -> Any:
+        """The user's line as an MLIR location."""
+        if step.where is None:
             return mlir.ir.Location.unknown(context())
-        key = (line.file, line.line)
+        code, line = step.where
+        key = (code.co_filename, line)
         if key not in self.files:
-            self.files[key] = mlir.ir.Location.file(line.file, line.line, 0, context=context())
+            self.files[key] = mlir.ir.Location.file(*key, 0, context=context())
         return self.files[key]
 
 

@@ -15,7 +15,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
 from . import tree
-from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, state, structure_key, topological
+from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, snapshot, state, structure_key, topological
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -100,15 +100,18 @@ def _held_outside(order: Sequence[Node]) -> set[int]:
     mean that the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
     """
     edges: dict[int, int] = {}
-    refs: dict[int, Ref] = {}
+    refs: dict[int, Any] = {0: tuple([None])}  # the first tells how often the loop below refers to each
     for node in order:
         for ref in node.inputs:
             edges[id(ref)] = edges.get(id(ref), 0) + 1
             refs[id(ref)] = ref
-    held = set()
-    for key, ref in refs.items():
-        # The dictionary, the loop variable and getrefcount's argument hold one each.
-        if sys.getrefcount(ref) > edges[key] + 3:
+    held, own = set(), 0
+    for key in refs:
+        ref = refs[key]
+        count = sys.getrefcount(ref)
+        if key == 0:
+            own = count
+        elif count > edges[key] + own:
             held.add(id(ref[0]))
     return held
 
@@ -131,12 +134,13 @@ def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
         return
     wanted = [(n, i) for n in keep for i in range(len(n.avals))]
     inputs = _inputs(order)
-    key = (structure_key(inputs, order, wanted), device.name, small)
+    body = snapshot(order)
+    key = (structure_key(inputs, body, wanted), device.name, small)
 
     def make() -> Any:
         from .build import build_module
 
-        return compile_module(build_module(inputs, order, wanted), device, interpret=small)
+        return compile_module(build_module(inputs, body, wanted), device, interpret=small)
 
     program = executables.get_or_make(key, make)
     buffers = iter(program.run([n.values[i] for n, i in inputs]))  # type: ignore[index]
@@ -164,7 +168,7 @@ def _inputs(order: Sequence[Node]) -> list[Ref]:
     return list(found)
 
 
-def _work(order: Sequence[Node]) -> float:
+def _work(order: Sequence[Node | Step]) -> float:
     """Element operations of a graph: from its ops and shapes alone."""
     total = 0.0
     for node in order:

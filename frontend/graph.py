@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SourceLine, _internal_files, _is_internal
+from smelt.ir.errors import _internal_files, _is_internal
 from smelt.ir.op import Op
 from smelt.runtime import Buffer
 
@@ -84,14 +84,6 @@ class Node:
                 return
             frame = frame.f_back  # type: ignore[assignment]
         self.where = None
-
-    @property
-    def line(self) -> SourceLine | None:
-        """The user's line that made this node."""
-        if self.where is None:
-            return None
-        code, number = self.where
-        return SourceLine(code.co_filename, number, code.co_name)
 
     def detach(self) -> None:
         """Forget the inputs: the values are there."""
@@ -163,6 +155,22 @@ def topological(outputs: Iterable[Ref], stop: Any = None) -> list[Node]:
     return order
 
 
+class Step(NamedTuple):
+    """What a node was when it was recorded. Evaluating the node later makes it forget."""
+
+    node: Node
+    op: Op
+    attrs: dict[str, Any]
+    inputs: tuple[Ref, ...]
+    avals: tuple[Aval, ...]
+    where: Any
+
+
+def snapshot(nodes: Iterable[Node]) -> list[Step]:
+    """The nodes as they are now."""
+    return [Step(n, n.op, n.attrs, n.inputs, n.avals, n.where) for n in nodes]
+
+
 class GraphFunction:
     """A function recorded as nodes: parameters, body in order, outputs.
 
@@ -174,7 +182,7 @@ class GraphFunction:
         key: equal for functions that compute the same.
     """
 
-    def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[Node],
+    def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[Step],
                  outputs: Sequence[Ref]):  # fmt: skip
         self.name = name
         self.parameters = list(parameters) + list(captured)
@@ -192,21 +200,21 @@ class GraphFunction:
         return [n.avals[i] for n, i in self.outputs]
 
 
-def structure_key(inputs: Sequence[Ref], body: Sequence[Node], outputs: Sequence[Ref]) -> Any:
+def structure_key(inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence[Ref]) -> Any:
     """Equal for graphs of the same structure, attributes and types."""
     number: dict[Ref, int] = {}
     for ref in inputs:
         number.setdefault(ref, len(number))
     parts: list[Any] = [tuple((n.avals[i].shape, n.avals[i].dtype.name) for n, i in inputs)]
-    for node in body:
-        operands = tuple([number[r] for r in node.inputs])
-        if node.op is APPLY:
-            attrs: Any = (node.attrs["callee"].key, transforms_key(node.attrs["transforms"]))
+    for step in body:
+        operands = tuple([number[r] for r in step.inputs])
+        if step.op is APPLY:
+            attrs: Any = (step.attrs["callee"].key, transforms_key(step.attrs["transforms"]))
         else:
-            attrs = attrs_key(node.attrs) if node.attrs else ()
-        parts.append((node.op.name, attrs, operands))
-        for i in range(len(node.avals)):
-            number[(node, i)] = len(number)
+            attrs = attrs_key(step.attrs) if step.attrs else ()
+        parts.append((step.op.name, attrs, operands))
+        for i in range(len(step.avals)):
+            number[(step.node, i)] = len(number)
     parts.append(tuple(number[r] for r in outputs))
     return tuple(parts)
 
@@ -247,4 +255,4 @@ def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref]
     for ref in [r for n in body for r in n.inputs] + list(outputs):
         if ref[0] not in inside and ref[0] not in markers:
             captured.setdefault(ref)
-    return GraphFunction(name, parameters, list(captured), body, outputs)
+    return GraphFunction(name, parameters, list(captured), snapshot(body), outputs)

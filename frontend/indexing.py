@@ -440,6 +440,8 @@ def updated(x: array, index: Any, value: ArrayLike, mode: str) -> array:
         return _masked_update(x, mask, value, mode)
     plan = _plan(x, index)
     new = _fit(value, plan.shape)
+    if plan.lead is not None and not plan.indices and math.prod(plan.lead) == 1:  # x[:, True]
+        plan.lead, new = None, to_shape(new, plan.rest)
     if plan.lead is None:
         if mode != "set":
             new = _combined(_read(x, plan), new, mode)

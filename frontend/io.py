@@ -34,6 +34,8 @@ def _stored(x: ArrayLike) -> np.ndarray:
 
 
 def _restored(host: np.ndarray, where: str) -> array:
+    if not isinstance(host, np.ndarray):
+        raise ValueError("it holds a file that is no array")
     if host.dtype == np.dtype("V2"):
         host = host.view(dtypes.bfloat16.numpy)
     try:
@@ -180,7 +182,8 @@ def load(
     where = f"smelt.load: {name}"
     if format not in (None, "npy", "npz", "safetensors"):
         raise ValueError(at_user_line(f"smelt.load: format must be npy, npz or safetensors, is {format!r}"))
-    with nullcontext(file) if hasattr(file, "read") else open(file, "rb") as source:  # type: ignore[arg-type]
+    with nullcontext(file) if hasattr(file, "read") else open(file, "rb") as opened:  # type: ignore[arg-type]
+        source: Any = opened
         found = format or _format_of(source, str(name))
         if found is None:
             raise ValueError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))

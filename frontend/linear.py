@@ -242,7 +242,7 @@ def kron(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.kron(smelt.array([1, 2]), smelt.array([1, 10]))
-    array([1, 10, 2, 20], dtype=int32)
+    array([ 1, 10,  2, 20], dtype=int32)
     """
     x, y = _operands("kron", a, b)
     n = max(x.ndim, y.ndim)

@@ -837,7 +837,7 @@ def astype(a: ArrayLike, dtype: DType, /, *, stream: StreamOrDevice = None) -> a
 
     >>> import smelt
     >>> smelt.astype(smelt.array([1.7, -1.7]), smelt.int32)
-    array([1, -1], dtype=int32)
+    array([ 1, -1], dtype=int32)
     """
     return convert(as_array(a), _dtype("astype", dtype))
 

@@ -39,9 +39,7 @@ class CanonicalizePass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         decoded = [
-            read_function(f)
-            for f in functions(module).values()
-            if len(f.regions[0].blocks) and not is_fusion(f)
+            read_function(f) for f in functions(module).values() if len(f.regions[0].blocks) and not is_fusion(f)
         ]
         transforms = [kind for kind in STRUCTURAL if kind != "call"]
         keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)

@@ -34,6 +34,7 @@ from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, fresh_name, functions, new_function, read_function
 from smelt.ir.dialect import context
 
+from .contraction_layout import lay_out_contractions
 from .fusion_groups import Group, Grouping
 from .registry import Pass, register_pass
 from .rewrite import argument_locations, is_fusion, replay
@@ -53,6 +54,7 @@ class FusePass(Pass):
             function = read_function(operation)
             if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
                 continue
+            function = lay_out_contractions(module, function)
             grouping = Grouping(function, self.max_ops)
             grouping.run()
             if grouping.groups:

@@ -226,11 +226,10 @@ class Group:
     # What is made of it
 
     def name(self) -> str:
-        heavy = [op.name for op in self.ordered_ops() if op.op.flops > 0 or len(self.ops) == 1]
-        if len(heavy) > 4:
-            reductions = [op.name for op in self.ordered_ops() if is_row_reduction(op)]
-            heavy = [*heavy[:2], *reductions[:2], heavy[-1]]
-            heavy = [n for i, n in enumerate(heavy) if i == 0 or n != heavy[i - 1]]
+        ordered = [op for op in self.ordered_ops() if op.op.flops > 0 or len(self.ops) == 1]
+        chosen = sorted(ordered, key=lambda op: (is_row_reduction(op), op.op.flops), reverse=True)[:4]
+        heavy = [op.name for op in ordered if op in chosen]
+        heavy = [n for i, n in enumerate(heavy) if i == 0 or n != heavy[i - 1]]
         prefix = "fused_" if len(self.ops) > 1 else "kernel_"
         return prefix + ("_".join(heavy) or self.primary.name)
 
@@ -515,21 +514,46 @@ class Grouping:
                         continue
                     if len(first.ops) + len(second.ops) > self.max_ops or len(first.outputs) > 8:
                         continue
-                    if self._reaches(first, second) or self._reaches(second, first):
-                        continue
-                    self._merge(first, second)
-                    gone.add(second)
+                    if self._merges(first, second):
+                        gone.add(second)
+                    elif self._merges(second, first):
+                        gone.add(first)
         self.groups = [g for g in self.groups if g not in gone]
 
+    def _merges(self, first: Group, second: Group) -> bool:
+        """Merge the two if second does not need first, or only what each row can hand over."""
+        if self._reaches(second, first):
+            return False
+        if self._reaches(first, second) and not self._hands_over(first, second):
+            return False
+        self._merge(first, second)
+        return True
+
+    def _hands_over(self, first: Group, second: Group) -> bool:
+        """Whether all that second needs of first is read row by row, where first computes it."""
+        if first.schedule != "row" or parallel_rows(first.reductions()[0]) < FEW_ROWS:
+            return False
+        for v, place in zip(first.outputs, first.output_places):
+            if v in second.reads and list(second.reads[v]) != [place]:
+                return False
+        indirect = [item for item in self._next(first) if item is not second]
+        return not any(self._reaches(item, second) for item in indirect)
+
     def _merge(self, first: Group, second: Group) -> None:
+        """Make second part of first."""
         first.ops.update(second.ops)
         for v, places in second.reads.items():
             first.reads.setdefault(v, {}).update(places)
             self.readers[v].pop(second, None)
             self.readers[v][first] = None
         first.feeds |= second.feeds
-        for v, place in zip(second.outputs, second.output_places):
-            first.add_output(v, place)
+        for v in first.outputs:
+            self.readers.get(v, {}).pop(first, None)
+        kept = [
+            (v, p) for v, p in zip(first.outputs, first.output_places) if self._is_read(v)
+        ] + list(zip(second.outputs, second.output_places))
+        first.outputs, first.output_places = [v for v, _ in kept], [p for _, p in kept]
+        for v in second.outputs:
             self.group_of[v] = first
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.update_checks tests/diffrules/*.mlir
 
-For functions that have a CHECK-LABEL, and for VALUE lines before @main. Read the diff: this makes
-the tests agree with the program, right or wrong.
+Each CHECK-LABEL of a function is followed by the whole function anew; VALUE lines stand before
+@main. Read the diff: this makes the tests agree with the program, right or wrong.
 """
 
 from __future__ import annotations
@@ -63,25 +63,26 @@ def output_of(path: Path, line: str) -> str:
     return out.getvalue()
 
 
+def value_lines(printed: str) -> list[str]:
+    """VALUE lines for what ``--execute`` prints."""
+    results = [line.replace("[[", r"{{\[\[}}") for line in printed.splitlines()]
+    return [f"// VALUE{'-NEXT' if i else ''}: {result}" for i, result in enumerate(results)]
+
+
 def update(path: Path) -> None:
     """Rewrite the checks of one file."""
     runs = run_lines(path)
     printed = next((output_of(path, r) for r in runs if r.rstrip().endswith("filecheck %s")), "")
     values = next((output_of(path, r) for r in runs if r.rstrip().endswith("--check-prefix=VALUE")), "")
-    source = path.read_text(encoding="utf-8").splitlines()
-    labelled = {m[1] for line in source if (m := re.match(r"// CHECK-LABEL: .*@(\w+)\(", line))}
-    lines = []
-    for line in source:
-        if re.match(r"// (CHECK|VALUE)", line):
-            continue
-        name = re.match(r"func\.func .*?@(\w+)", line)
-        if name and name[1] in labelled:
-            lines += check_lines(functions_of(printed)[name[1]])
-        if name and name[1] == "main" and values:
-            for i, value in enumerate(values.splitlines()):
-                text = value.replace("[[", r"{{\[\[}}")
-                lines.append(f"// VALUE{'-NEXT' if i else ''}: {text}")
-        lines.append(line)
+    found = functions_of(printed)
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if label := re.match(r"// CHECK-LABEL: .*@(\w+)\(", line):
+            lines += check_lines(found[label[1]])
+        elif not re.match(r"// (CHECK-NEXT|VALUE)", line):
+            if values and re.match(r"func\.func .*?@main\(", line):
+                lines += value_lines(values)
+            lines.append(line)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -1,8 +1,8 @@
 """`smelt`: look into functions and run IR files.
 
-    smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
-    smelt run file.mlir --input a.npy --output y.npy
-    smelt opt file.mlir --canonicalize
+smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
+smelt run file.mlir --input a.npy --output y.npy
+smelt opt file.mlir --canonicalize
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ _DIRECTIVE = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)?\s*"
     r"(?:@(?P<place>[+-]\d+|above|below|unknown))?\s*(?P<open>\{\{)"
 )
-_PRINTED = re.compile(r"^(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<kind>error|warning|note|remark): (?P<text>.*)$")
+_PRINTED = re.compile(
+    r"^(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<kind>error|warning|note|remark): (?P<text>.*)$"
+)
 
 
 @dataclass

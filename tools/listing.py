@@ -53,7 +53,7 @@ def _row(op: Any) -> tuple[str, ...]:
     if op.kind == "transform":
         rules = ("signature", "-", "-", "-", "-")
         return (op.name, op.kind, operands, attributes, *rules)
-    lower = has("lower", "element", "combine", "map_index")
+    lower = has("lower", "element", "combine", "map_index").replace("-", "library")
     return (
         op.name, op.kind, operands or "-", attributes or "-",
         has("infer"), has("reference"), derivative(op), has("batch"), lower,

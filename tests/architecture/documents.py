@@ -91,7 +91,7 @@ def python_checks(path: Path) -> list[Check]:
             )  # fmt: skip
         if done.returncode:
             raise AssertionError(f"a python block of {path.name} fails:\n{done.stderr}")
-        for (line, _, after), printed in zip(blocks, json.loads(done.stdout)):
+        for (line, _, after), printed in zip(blocks, map(tidy, json.loads(done.stdout))):
             what = f"python block at line {line}"
             if after is None:
                 checks.append(Check(what, 0, 0, "", printed))
@@ -126,7 +126,13 @@ def shell(command: str, folder: str) -> str:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     output = done.stdout if done.returncode == 0 else f"{done.stdout}[exit status {done.returncode}]\n"
-    return re.sub(r"[ \t]+$", "", output, flags=re.MULTILINE)
+    return tidy(output)
+
+
+def tidy(output: str) -> str:
+    """Without spaces at the ends of lines and empty lines at the end."""
+    lines = re.sub(r"[ \t]+$", "", output, flags=re.MULTILINE).rstrip("\n")
+    return lines + "\n" if lines else ""
 
 
 def settings_checks(path: Path) -> list[Check]:

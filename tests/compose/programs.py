@@ -142,7 +142,7 @@ def _movement(draw: Any, program: Program, known: list, i: int) -> None:
         widths = [(1, 2) if a == axis else (0, 0) for a in range(len(shape))]
         out = tuple(d + 3 if a == axis else d for a, d in enumerate(shape))
         if np.prod(out) <= MAX_SIZE:
-            _append(program, known, f"pad(v{i}, {widths})", lambda v: smelt.pad(v[i], widths, 0.5), out)
+            _append(program, known, f"pad(v{i}, {widths})", lambda v: smelt.pad(v[i], widths, constant_values=0.5), out)
     elif kind == "concat":
         out = tuple(2 * d if a == axis else d for a, d in enumerate(shape))
         if np.prod(out) <= MAX_SIZE:

@@ -3,7 +3,7 @@
 import numpy as np
 
 import smelt
-import smelt.methods  # noqa: F401
+import smelt.methods
 
 
 def same(found, expected, rtol=0.0, atol=0.0):

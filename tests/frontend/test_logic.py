@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 import smelt
 from smelt.ir.errors import DTypeError, ShapeError
 
@@ -18,7 +19,9 @@ def test_comparison(name, dtype):
     x, y = (v.astype(dtype.numpy) for v in np.meshgrid(values, values))
     got = getattr(smelt, name)(smelt.array(x), smelt.array(y))
     assert got.dtype is smelt.bool_
-    np.testing.assert_array_equal(np.array(got), getattr(np, name)(x, y))
+    with np.errstate(invalid="ignore"):
+        want = getattr(np, name)(x, y)
+    np.testing.assert_array_equal(np.array(got), want)
 
 
 def test_comparison_broadcasts_and_promotes():
@@ -37,7 +40,7 @@ def test_logical(name):
     assert smelt.logical_not(smelt.array([0, 3])).tolist() == [True, False]
 
 
-@pytest.mark.parametrize("dtype", [smelt.int8, smelt.uint8, smelt.int32, smelt.uint64, smelt.bool_], ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", [smelt.int8, smelt.uint8, smelt.int32, smelt.uint64, smelt.bool_], ids=str)
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
 def test_bits(name, dtype):
     x, y = (v.astype(dtype.numpy) for v in np.meshgrid([0, 1, 5, 100], [0, 3, 77]))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.special
+
 import smelt
 from smelt.ir.errors import DTypeError, ShapeError
 
@@ -111,7 +112,8 @@ def test_scalars():
 class TestErrors:
     @pytest.mark.parametrize("name", ["sum", "max", "mean", "std", "all", "argmin", "softmax", "logsumexp", "median"])
     def test_axis(self, name):
-        with pytest.raises(ShapeError, match=rf"smelt\.{name}: axis 3 out of range for shape \(3, 4, 5\); at .*test_red"):
+        message = rf"smelt\.{name}: axis 3 out of range for shape \(3, 4, 5\); at .*test_reductions\.py"
+        with pytest.raises(ShapeError, match=message):
             getattr(smelt, name)(smelt.array(X), axis=3)
         with pytest.raises(TypeError, match="axis"):
             getattr(smelt, name)(smelt.array(X), axis=1.5)
@@ -205,9 +207,8 @@ class TestLogSumExp:
             want = np.logaddexp(x, y)
         np.testing.assert_allclose(np.array(smelt.logaddexp(smelt.array(x), smelt.array(y))), want, rtol=1e-6)
         assert smelt.logaddexp(smelt.array([0]), 0).dtype is smelt.float32
-        assert smelt.grad(lambda v: smelt.sum(smelt.logaddexp(v, 0.0)))(smelt.array([0.0, 2.0])).tolist() == pytest.approx(
-            [0.5, 1 / (1 + math.exp(-2))]
-        )
+        slope = smelt.grad(lambda v: smelt.sum(smelt.logaddexp(v, 0.0)))(smelt.array([0.0, 2.0]))
+        assert slope.tolist() == pytest.approx([0.5, 1 / (1 + math.exp(-2))])
 
 
 W = RNG.normal(size=(3, 4))

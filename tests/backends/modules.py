@@ -1,0 +1,116 @@
+"""Modules made with the builder, and programs run on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import smelt.ir.ops  # noqa: F401
+from smelt.backends import cpu
+from smelt.ir import dtypes, mlir, text
+from smelt.ir.aval import Aval
+from smelt.ir.builder import new_function
+from smelt.ir.dialect import context
+from smelt.ir.interpreter import Interpreter
+from smelt.passes import Pipeline
+
+f32 = dtypes.float32
+PASSES = "cse,dce,fuse,plan-buffers"
+
+
+def module_of(avals: Sequence[Aval], function: Callable[..., Any]) -> Any:
+    """A module whose @main is `function(builder, *values)`."""
+    with mlir.ir.Location.unknown(context()):
+        module = mlir.ir.Module.create()
+
+    def emit(results: Sequence[Aval]) -> tuple[Any, list[Aval]]:
+        operation, arguments, b = new_function(module, "main", avals, results, public=True)
+        found = function(b, *arguments)
+        found = found if isinstance(found, (list, tuple)) else [found]
+        if results:
+            b.return_(found)
+        return operation, [v.aval for v in found]
+
+    operation, results = emit([])
+    operation.erase()
+    emit(results)
+    return module
+
+
+class Buffer:
+    def __init__(self, array: np.ndarray):
+        self.array = np.array(array, order="C")
+        self.address = self.array.ctypes.data
+
+
+def run(program: cpu.Program, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    inputs = [Buffer(a) for a in arrays]
+    outputs = [Buffer(np.zeros(a.shape, a.dtype.numpy)) for a in program.results]
+    arena = np.full(program.arena_bytes + 64, 0xA5, np.uint8)
+    program.run(inputs, outputs, (arena.ctypes.data + 63) // 64 * 64)
+    found = []
+    for i, (aval, own) in enumerate(zip(program.results, outputs)):
+        alias = program.aliases.get(i)
+        buffer = own if alias is None else inputs[alias] if isinstance(alias, int) else outputs[alias[1]]
+        found.append(buffer.array.reshape(aval.shape))
+    return found
+
+
+def compile_(module: Any, passes: str = PASSES) -> cpu.Program:
+    Pipeline.parse(passes).run(module)
+    text.verify(module)
+    return cpu.compile_module(module)
+
+
+def random_array(aval: Aval, seed: int = 0, positive: bool = False) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(aval.shape)
+    if aval.dtype.kind == "b":
+        return np.asarray(x > 0)
+    if aval.dtype.kind in "iu":
+        return np.asarray(rng.integers(0, 7, aval.shape)).astype(aval.dtype.numpy)
+    if aval.dtype.kind == "c":
+        x = x + 1j * rng.standard_normal(aval.shape)
+    return np.asarray(np.abs(x) if positive else x).astype(aval.dtype.numpy)
+
+
+def check(avals: Sequence[Aval], function: Callable[..., Any], rtol: float = 1e-5, atol: float = 1e-5) -> cpu.Program:
+    """Compile and compare with the interpreter on the unfused module."""
+    arrays = [random_array(a, i) for i, a in enumerate(avals)]
+    module = module_of(avals, function)
+    want = Interpreter(module)("main", arrays)
+    program = compile_(module)
+    for have, expected in zip(run(program, arrays), want):
+        wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+        np.testing.assert_allclose(have.astype(wide), expected.astype(wide), rtol=rtol, atol=atol)
+    return program
+
+
+def over(b: Any, op: str, x: Any, axis: int) -> Any:
+    """A reduction along one axis, spread over it again."""
+    kept = tuple(1 if a == axis else d for a, d in enumerate(x.shape))
+    return b.broadcast_to(b.reshape_to(getattr(b, op)(x, axes=(axis,)), kept), x.shape)
+
+
+def softmax(b: Any, x: Any, axis: int = 1) -> Any:
+    e = b.exp(x - over(b, "reduce_max", x, axis))
+    return e / over(b, "reduce_sum", e, axis)
+
+
+def layer_norm(b: Any, x: Any, axis: int = 1) -> Any:
+    n = x.shape[axis]
+    centered = x - over(b, "reduce_sum", x, axis) * (1 / n)
+    variance = over(b, "reduce_sum", centered * centered, axis) * (1 / n)
+    return centered * b.rsqrt(variance + 1e-5)
+
+
+def gelu(b: Any, x: Any) -> Any:
+    return x * 0.5 * (b.erf(x * 0.7071067811865476) + 1.0)
+
+
+def cross_entropy(b: Any, x: Any, t: Any) -> Any:
+    shifted = x - over(b, "reduce_max", x, 1)
+    total = b.log(b.reduce_sum(b.exp(shifted), axes=(1,)))
+    return b.reduce_sum(total - b.reduce_sum(shifted * t, axes=(1,)), axes=(0,)) * (1 / x.shape[0])

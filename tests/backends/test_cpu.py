@@ -1,0 +1,282 @@
+"""Compiled programs against the interpreter."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smelt.backends.cpu import threads
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+
+from .modules import (
+    check,
+    compile_,
+    cross_entropy,
+    f32,
+    gelu,
+    layer_norm,
+    module_of,
+    over,
+    random_array,
+    run,
+    softmax,
+)
+
+SHAPES = [(), (1,), (5,), (3, 4), (2, 3, 4), (1, 3, 1, 5), (0, 3), (3, 0), (40, 7, 3), (200, 300)]
+LARGE = [(70000,), (3, 50000), (50000, 3), (300, 5, 40)]
+
+
+def subsets(n: int) -> list[tuple[int, ...]]:
+    return [axes for r in range(n + 1) for axes in itertools.combinations(range(n), r)]
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda d: d.name)
+def test_every_dtype_is_loaded_and_stored(dtype: Any) -> None:
+    tolerance = 2e-2 if dtype.is_float and dtype.size == 2 else 1e-5
+    aval = Aval((37,), dtype)
+    check([aval, aval], lambda b, x, y: [b.add(x, y), b.select(b.equal(x, y), x, y)], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.NUMERIC], ids=lambda d: d.name)
+def test_sums_of_every_dtype(dtype: Any) -> None:
+    tolerance = 3e-2 if dtype.is_float and dtype.size == 2 else 1e-4
+    for axes in subsets(2):
+        check([Aval((9, 70), dtype)], lambda b, x, axes=axes: b.reduce_sum(x, axes=axes), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("shape", SHAPES + LARGE, ids=str)
+@pytest.mark.parametrize("op", ["reduce_sum", "reduce_max"])
+def test_reductions_over_every_set_of_axes(shape: tuple[int, ...], op: str) -> None:
+    for axes in subsets(len(shape)):
+        if op == "reduce_max" and any(shape[a] == 0 for a in axes):
+            continue
+        check([Aval(shape, f32)], lambda b, x, axes=axes: getattr(b, op)(x, axes=axes), rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", SHAPES + LARGE, ids=str)
+def test_argmax_and_argmin(shape: tuple[int, ...]) -> None:
+    for axis, extent in enumerate(shape):
+        if extent:
+            check([Aval(shape, f32)], lambda b, x, axis=axis: [b.argmax(x, axis=axis), b.argmin(x, axis=axis)])
+
+
+def test_argmax_of_nan_and_of_equal_elements() -> None:
+    x = np.array([[1, 3, 3, 2], [1, np.nan, 9, np.nan], [-np.inf] * 4], np.float32)
+    program = compile_(module_of([Aval((3, 4), f32)], lambda b, x: b.argmax(x, axis=1)))
+    assert run(program, [x])[0].tolist() == [1, 1, 0]
+
+
+def test_any_and_all() -> None:
+    for op in ("reduce_any", "reduce_all"):
+        for axes in subsets(2):
+            check([Aval((6, 9), dtypes.bool_)], lambda b, x, op=op, axes=axes: getattr(b, op)(x, axes=axes))
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (33, 70), (3, 5000), (600, 17), (1, 40000)], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("function", [softmax, layer_norm])
+def test_row_programs(function: Any, shape: tuple[int, ...], axis: int) -> None:
+    check([Aval(shape, f32)], lambda b, x: function(b, x, axis), rtol=1e-3, atol=1e-4)
+
+
+def test_softmax_over_a_middle_axis() -> None:
+    check([Aval((5, 40, 7), f32)], lambda b, x: softmax(b, x, 1))
+
+
+def test_cross_entropy() -> None:
+    check([Aval((32, 48), f32)] * 2, cross_entropy, rtol=1e-4)
+
+
+def test_whole_array_normalized() -> None:
+    def function(b: Any, x: Any) -> Any:
+        return x / b.broadcast_to(b.reduce_sum(x * x, axes=(0, 1)), x.shape)
+
+    for shape in ((6, 7), (400, 300)):
+        check([Aval(shape, f32)], function, rtol=1e-3)
+
+
+def test_movement() -> None:
+    a, v = Aval((6, 10), f32), Aval((), f32)
+
+    def function(b: Any, x: Any, value: Any) -> list[Any]:
+        t = b.transpose(x, permutation=(1, 0))
+        return [
+            t,
+            b.reshape(t, shape=(4, 15)) + 1.0,
+            b.slice(x, start=(1, 2), stop=(6, 9), stride=(2, 3)),
+            b.pad(x, value, low=(1, 0), high=(2, 3), interior=(0, 2)),
+            b.concatenate(x, x * 2.0, axis=1),
+            b.reverse(x, axes=(0, 1)),
+            b.broadcast(x, shape=(3, 6, 10)) * 3.0,
+            b.iota(shape=(4, 5), axis=1, dtype=f32) + 0.5,
+            x,
+            b.reshape(x, shape=(60,)),
+        ]
+
+    program = check([a, v], function)
+    assert program.aliases == {8: 0, 9: 0}
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (300, 200), (3, 130, 70)], ids=str)
+def test_transposes_in_blocks(shape: tuple[int, ...]) -> None:
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    check([Aval(shape, f32)], lambda b, x: b.transpose(b.exp(x), permutation=order))
+
+
+def test_equal_results_share_memory() -> None:
+    program = check([Aval((5,), f32)], lambda b, x: (y := b.exp(x)) and [y, y, b.reshape(y, shape=(5, 1))])
+    assert program.aliases == {1: ("result", 0), 2: ("result", 0)}
+
+
+def test_literals_and_gathers() -> None:
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+    def function(b: Any, i: Any) -> list[Any]:
+        rows = b.literal(table)
+        return [b.gather(rows * 2.0, i, axes=(0,), slice_sizes=(1, 3)), rows]
+
+    check([Aval((9,), dtypes.int32)], function)
+
+
+MATMULS = [
+    ((3, 4), (4, 5), (1,), (0,), (), ()), ((4, 3), (4, 5), (0,), (0,), (), ()),
+    ((3, 4), (5, 4), (1,), (1,), (), ()), ((4, 3), (5, 4), (0,), (1,), (), ()),
+    ((4,), (4,), (0,), (0,), (), ()), ((3, 4), (4,), (1,), (0,), (), ()), ((4,), (5, 4), (0,), (1,), (), ()),
+    ((4, 3), (4,), (0,), (0,), (), ()), ((4,), (4, 5), (0,), (0,), (), ()), ((3,), (5,), (), (), (), ()),
+    ((2, 3, 4), (2, 4, 5), (2,), (1,), (0,), (0,)), ((20, 3, 4), (20, 4, 5), (2,), (1,), (0,), (0,)),
+    ((3, 2, 4), (4, 2, 5), (2,), (0,), (1,), (1,)), ((2, 200, 64), (2, 64, 200), (2,), (1,), (0,), (0,)),
+    ((300, 200), (200, 400), (1,), (0,), (), ()), ((3, 0), (0, 5), (1,), (0,), (), ()),
+    ((2, 3, 4, 5), (5, 6, 3), (3, 1), (0, 2), (), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16", "int32"])
+@pytest.mark.parametrize("case", MATMULS, ids=str)
+def test_contractions(case: Any, dtype: str) -> None:
+    kind = dtypes.by_name(dtype)
+    names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+    attrs = dict(zip(names, case[2:]))
+    tolerance = 5e-2 if dtype == "bfloat16" else 1e-3
+    avals = [Aval(case[0], kind), Aval(case[1], kind)]
+    check(avals, lambda b, x, y: b.dot_general(x, y, **attrs), tolerance, tolerance)
+
+
+def test_contractions_between_kernels() -> None:
+    attrs = {"lhs_contracting": (1,), "rhs_contracting": (0,)}
+
+    def function(b: Any, x: Any, v: Any, w: Any) -> Any:
+        hidden = gelu(b, b.dot_general(x, v, **attrs))
+        return softmax(b, b.dot_general(hidden, w, **attrs))
+
+    program = check([Aval(s, f32) for s in ((90, 30), (30, 70), (70, 20))], function, rtol=1e-3, atol=1e-4)
+    assert [k.schedule for k in program.kernels] == ["contract", "map", "contract", "row"]
+
+
+@pytest.mark.parametrize("shape", [(7,), (40, 30), (5, 6, 7), (3, 600)], ids=str)
+@pytest.mark.parametrize("op", ["cumsum", "cumprod", "cummax", "logcumsumexp"])
+def test_scans(op: str, shape: tuple[int, ...]) -> None:
+    def function(b: Any, x: Any) -> list[Any]:
+        return [
+            getattr(b, op)(x * 0.5, axis=axis, reverse=reverse, inclusive=inclusive)
+            for axis in range(len(shape))
+            for reverse in (False, True)
+            for inclusive in (False, True)
+        ]
+
+    check([Aval(shape, f32)], function, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["set", "add", "mul", "max", "min"])
+def test_scatters(mode: str) -> None:
+    avals = [Aval((6, 40), f32), Aval((9, 1, 40), f32), Aval((9,), dtypes.int32)]
+    check(avals, lambda b, x, u, i: b.scatter(x, u * 2.0, i, axes=(0,), mode=mode))
+    avals = [Aval((8, 5), f32), Aval((9, 2, 1), f32), Aval((9,), dtypes.int32), Aval((9,), dtypes.int32)]
+    check(avals, lambda b, x, u, i, j: b.scatter(x, u, i, j, axes=(0, 1), mode=mode))
+
+
+def test_host_steps_stand_between_kernels() -> None:
+    check([Aval((9, 8), f32)], lambda b, x: b.exp(b.sort(x * 2.0, axis=1)) + 1.0)
+
+
+def test_long_chains() -> None:
+    def function(b: Any, x: Any) -> Any:
+        for _ in range(600):
+            x = x * 0.999 + 0.001
+        return x
+
+    assert len(check([Aval((64,), f32)], function).kernels) > 1
+
+
+def test_arena_is_reused() -> None:
+    def function(b: Any, x: Any) -> Any:
+        for _ in range(8):
+            x = b.sort(b.exp(-x), axis=0)
+        return x
+
+    assert check([Aval((1000,), f32)], function).arena_bytes <= 3 * 4032
+
+
+def test_texts() -> None:
+    program = compile_(module_of([Aval((4, 8), f32)], softmax))
+    assert "scf.for" in program.as_text("kernel") and "smelt" not in program.as_text("kernel")
+    assert "llvm.func" in program.as_text("llvm")
+    with pytest.raises(ValueError, match="stage must be"):
+        program.as_text("metal")
+
+
+def test_two_python_threads_run_one_program() -> None:
+    aval = Aval((300, 500), f32)
+    program = compile_(module_of([aval], softmax))
+    inputs = [random_array(aval, i) for i in range(4)]
+    want = [run(program, [x])[0] for x in inputs]
+    failures: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(20):
+            if not np.array_equal(run(program, [inputs[i]])[0], want[i]):
+                failures.append(i)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert not failures
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_after_fork_programs_run_on_one_thread() -> None:
+    aval = Aval((300, 500), f32)
+    program = compile_(module_of([aval], softmax))
+    x = random_array(aval)
+    want = run(program, [x])[0]
+
+    def child(queue: Any) -> None:
+        queue.put((threads.available_threads(), np.array_equal(run(program, [x])[0], want)))
+
+    ctx = multiprocessing.get_context("fork")
+    queue = ctx.Queue()
+    process = ctx.Process(target=child, args=(queue,))
+    process.start()
+    assert queue.get(timeout=30) == (1, True)
+    process.join(30)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: Any) -> None:
+    def function(b: Any, x: Any) -> list[Any]:
+        return [b.reduce_sum(x, axes=(0, 1)), b.reduce_sum(x, axes=(0,)), over(b, "reduce_sum", x, 1)]
+
+    aval = Aval((700, 300), f32)
+    program = compile_(module_of([aval], function))
+    x = random_array(aval)
+    want = run(program, [x])
+    for n in (1, 3, 4):
+        monkeypatch.setattr(threads, "wanted_threads", lambda n=n: n)
+        for have, expected in zip(run(program, [x]), want):
+            assert np.array_equal(have, expected)

@@ -1,0 +1,165 @@
+"""Products, against NumPy and finite differences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import smelt
+import smelt.methods
+from smelt import linear
+from smelt.ir.errors import ShapeError
+from tests.frontend.checks import check_gradient, same
+
+SHAPES = [
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)), ((5, 1, 2, 3), (6, 3, 4)), ((1, 6, 2, 3), (5, 1, 3, 4)), ((5, 6, 2, 3), (1, 6, 3, 4)),
+    ((3,), (5, 3, 4)), ((5, 2, 3), (3,)), ((7, 1, 5, 2, 3), (6, 1, 3, 4)), ((2, 0), (0, 3)), ((0, 3), (3, 2)),
+    ((1, 2, 3), (5, 3, 4)), ((1, 1, 3), (2, 2, 3, 1)), ((0, 2, 3), (3, 4)), ((2, 1, 2, 3), (1, 3, 3, 4)),
+]  # fmt: skip
+
+
+def _random(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.mark.parametrize("p, q", SHAPES, ids=repr)
+def test_matmul(p, q):
+    x, y = _random(p), _random(q, 1)
+    same(linear.matmul(smelt.array(x), smelt.array(y)), x @ y, rtol=1e-10, atol=1e-12)
+    same(smelt.array(x) @ smelt.array(y), x @ y, rtol=1e-10, atol=1e-12)
+    check_gradient(linear.matmul, x, y)
+
+
+def test_matmul_dtypes():
+    x = np.arange(6).reshape(2, 3)
+    same(smelt.array(x.astype(np.int32)) @ smelt.array(x.T.astype(np.int32)), (x @ x.T).astype(np.int32))
+    assert (smelt.array(x.astype(np.float16)) @ smelt.array(x.T.astype(np.float32))).dtype is smelt.float32
+    assert (smelt.array([True, False]) @ smelt.array([True, True])).dtype is smelt.int32
+    same(np.ones((2, 2), np.float32) @ smelt.array(x.astype(np.float32)), np.ones((2, 2), np.float32) @ x.astype("f"))
+
+
+@pytest.mark.parametrize(
+    "p, q, text",
+    [
+        ((2, 3), (4, 5), r"smelt.matmul: lhs has 3 columns, rhs has 4 rows; lhs f32\[2,3\], rhs f32\[4,5\]; at "),
+        ((3,), (4,), "lhs has 3 elements, rhs has 4 elements"),
+        ((), (4,), "lhs is a scalar"),
+        ((2, 2, 3), (3, 3, 4), "leading axes"),
+    ],
+)
+def test_matmul_errors(p, q, text):
+    with pytest.raises(ShapeError, match=text) as info:
+        smelt.array(np.ones(p, np.float32)) @ smelt.array(np.ones(q, np.float32))
+    assert "test_linear.py" in str(info.value)
+
+
+EINSUMS = [
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij,kj->ki", (2, 3), (4, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)),
+    ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)), ("i,i->", (3,), (3,)), ("i,j->ij", (2,), (3,)), ("i,i->i", (3,), (3,)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("bij,bjk->ikb", (5, 2, 3), (5, 3, 4)), ("...ij,...jk->...ik", (5, 1, 2, 3), (6, 3, 4)),
+    ("...i->...", (2, 3)), ("i...,i...->...", (3, 2), (3, 2)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
+    ("ij,jk,kl,lm->mi", (2, 3), (3, 4), (4, 5), (5, 2)), ("iij,j->i", (3, 3, 2), (2,)), ("ij,j,k->ik", (2, 3), (3,), (4,)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("i,ij,j->", (2,), (2, 3), (3,)), ("ijk,jil->kl", (2, 3, 4), (3, 2, 5)),
+    ("...,...", (2, 3), (2, 3)), ("ij,jk->ik", (2, 1), (3, 4)), ("ik,jk->ij", (2, 1), (3, 1)), ("aab->b", (2, 2, 3)),
+    ("ij , jk -> ik", (2, 3), (3, 4)), ("a...,b...->ba...", (2, 3), (4, 3)), ("ij,ij->ij", (2, 3), (1, 3)), ("iii", (3, 3, 3)),
+    ("ab,cd->", (2, 3), (4, 5)), ("", ()), (",->", (), ()), ("i,->i", (3,), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("subscripts, shapes", [(e[0], e[1:]) for e in EINSUMS], ids=repr)
+def test_einsum(subscripts, shapes):
+    xs = [_random(s, i) for i, s in enumerate(shapes)]
+    expected = np.einsum(subscripts, *xs)
+    same(linear.einsum(subscripts, *map(smelt.array, xs)), expected, rtol=1e-10, atol=1e-12)
+    check_gradient(lambda *xs: linear.einsum(subscripts, *xs), *xs)
+    path, text = linear.einsum_path(subscripts, *map(smelt.array, xs))
+    assert len(path) == max(len(xs) - 1, 1) and "products" in text
+
+
+def test_einsum_of_ints():
+    x = np.arange(6, dtype=np.int32).reshape(2, 3)
+    same(linear.einsum("ij,kj->ik", smelt.array(x), smelt.array(x)), x @ x.T)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("abcd", max_size=3), min_size=1, max_size=4), st.data())
+def test_any_einsum(terms, data):
+    extents = {c: data.draw(st.integers(1, 3)) for c in "abcd"}
+    used = sorted(set("".join(terms)))
+    output = "".join(data.draw(st.permutations(used))[: data.draw(st.integers(0, len(used)))])
+    subscripts = f"{','.join(terms)}->{output}"
+    xs = [_random([extents[c] for c in t], i) for i, t in enumerate(terms)]
+    expected = np.einsum(subscripts, *xs)
+    same(linear.einsum(subscripts, *map(smelt.array, xs)), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "subscripts, shapes, text",
+    [
+        ("ij,jk->ik", ((2, 3),), "2 operands are described, 1 given"),
+        ("ij->ik", ((2, 3),), "k behind the arrow is in no operand"),
+        ("ij,jk->ik", ((2, 3), (4, 5)), "axis j has 3 elements, but 4 in operand 1"),
+        ("ijk", ((2, 3),), "operand 0 has 2 axes, its subscripts name 3"),
+        ("i1", ((2, 3),), "letters"),
+        ("ij->ii", ((2, 3),), "repeats behind"),
+        ("...->", ((2, 3),), "ellipsis is missing"),
+    ],
+)
+def test_einsum_errors(subscripts, shapes, text):
+    with pytest.raises(ShapeError, match=text) as info:
+        linear.einsum(subscripts, *[smelt.array(np.ones(s, np.float32)) for s in shapes])
+    assert "test_linear.py" in str(info.value)
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, ((1, 0), (0, 1)), ([0], [1]), (0, 1), (-1, -2)], ids=repr)
+def test_tensordot(axes):
+    if axes == 2:
+        x, y = _random((4, 2, 3)), _random((2, 3, 5), 1)
+    elif axes == 1 or axes == (-1, -2):
+        x, y = _random((4, 3)), _random((3, 2), 1)
+    else:
+        x, y = _random((2, 3)), _random((3, 2), 1)
+    same(linear.tensordot(smelt.array(x), smelt.array(y), axes), np.tensordot(x, y, axes), rtol=1e-10, atol=1e-12)
+    check_gradient(lambda x, y: linear.tensordot(x, y, axes), x, y)
+
+
+@pytest.mark.parametrize("p, q", [((3,), (3,)), ((2, 3), (4, 3)), ((), (3,)), ((2, 3), (3,))], ids=repr)
+def test_inner_outer_kron(p, q):
+    x, y = _random(p), _random(q, 1)
+    for name in ("inner", "outer", "kron"):
+        expected = getattr(np, name)(x, y)
+        same(getattr(linear, name)(smelt.array(x), smelt.array(y)), expected, rtol=1e-10, atol=1e-12)
+        check_gradient(getattr(linear, name), x, y)
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_vecdot(axis):
+    x, y = _random((3, 3)), _random((3, 3) if axis == 0 else (3,), 1)
+    expected = (x * y).sum(axis)
+    same(linear.vecdot(smelt.array(x), smelt.array(y), axis=axis), expected, rtol=1e-10)
+    z = (x + 1j * x.T).astype(np.complex64)
+    same(linear.vecdot(smelt.array(z), smelt.array(z)), (z.conj() * z).sum(-1), rtol=1e-5)
+
+
+def test_addmm():
+    c, x, y = _random((4,)), _random((2, 3)), _random((3, 4))
+    for alpha, beta in ((1.0, 1.0), (0.5, 2.0)):
+        found = linear.addmm(smelt.array(c), smelt.array(x), smelt.array(y), alpha=alpha, beta=beta)
+        same(found, alpha * (x @ y) + beta * c, rtol=1e-10)
+    check_gradient(lambda c, x, y: linear.addmm(c, x, y, 0.5, 2.0), c, x, y)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda x: linear.inner(x, x[:, :2]), "smelt.inner: the last axes have 3 and 2"),
+        (lambda x: linear.tensordot(x, x, 1), "smelt.tensordot: axes .* extents"),
+        (lambda x: linear.tensordot(x, x, 3), "3 axes are asked for"),
+        (lambda x: linear.vecdot(x, x[:, :2]), "smelt.vecdot: axis -1"),
+    ],
+)
+def test_errors_name_the_users_line(call, text):
+    with pytest.raises(ShapeError, match=text) as info:
+        call(smelt.array(np.ones((2, 3), np.float32)))
+    assert "test_linear.py" in str(info.value)

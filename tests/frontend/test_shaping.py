@@ -1,0 +1,308 @@
+"""Shapes and layouts, against NumPy."""
+
+import numpy as np
+import pytest
+
+import smelt
+import smelt.methods
+from smelt import shaping, sorting
+from smelt.ir import dtypes
+from smelt.ir.errors import IndexOutOfRangeError, ShapeError
+from tests.frontend.checks import check_gradient, same
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+V = np.array([3.0, 1.0, 2.0], np.float32)
+
+#: name, arguments behind the array, NumPy's function or expression.
+CASES = [
+    ("reshape", ((4, 6),), np.reshape), ("reshape", ((-1, 2),), np.reshape), ("reshape", ((2, 3, 2, -1),), np.reshape),
+    ("flatten", (), np.ravel), ("flatten", (1,), lambda x, a: x.reshape(2, 12)),
+    ("flatten", (0, 1), lambda x, a, b: x.reshape(6, 4)), ("flatten", (-2, -1), lambda x, a, b: x.reshape(2, 12)),
+    ("unflatten", (2, (2, -1)), lambda x, a, s: x.reshape(2, 3, 2, 2)),
+    ("expand_dims", (0,), np.expand_dims), ("expand_dims", (-1,), np.expand_dims),
+    ("expand_dims", ((0, 2, -1),), np.expand_dims),
+    ("swapaxes", (0, 2), np.swapaxes), ("swapaxes", (-1, -1), np.swapaxes),
+    ("moveaxis", (0, -1), np.moveaxis), ("moveaxis", (2, 0), np.moveaxis), ("moveaxis", ((0, 1), (2, 0)), np.moveaxis),
+    ("transpose", (), np.transpose), ("transpose", ((1, -1, 0),), np.transpose), ("permute_dims", ((2, 0, 1),), np.transpose),
+    ("matrix_transpose", (), lambda x: np.swapaxes(x, -1, -2)),
+    ("broadcast_to", ((5, 2, 3, 4),), np.broadcast_to),
+    ("tile", (2,), np.tile), ("tile", ((2, 1, 3),), np.tile), ("tile", ((2, 1, 1, 2),), np.tile), ("tile", (0,), np.tile),
+    ("repeat", (2,), np.repeat), ("repeat", (3, 1), np.repeat), ("repeat", (2, -1), np.repeat), ("repeat", (0, 0), np.repeat),
+    ("pad", (1,), np.pad), ("pad", ((1, 2),), np.pad), ("pad", ([(0, 1), (2, 0), (0, 0)],), np.pad),
+    ("pad", (2, "edge"), np.pad), ("pad", ([(0, 1), (5, 0), (3, 3)], "edge"), np.pad),
+    ("pad", (1, "reflect"), np.pad), ("pad", ((5, 9), "reflect"), np.pad), ("pad", ((5, 9), "symmetric"), np.pad),
+    ("roll", (1,), np.roll), ("roll", (-2, 1), np.roll), ("roll", ((1, 5), (0, 2)), np.roll), ("roll", (2, (0, 1)), np.roll),
+    ("roll", ((1, 2), 1), lambda x, s, a: np.roll(x, 3, 1)),
+    ("flip", (), np.flip), ("flip", (1,), np.flip), ("flip", ((0, -1),), np.flip),
+    ("diagonal", (), np.diagonal), ("diagonal", (1, 1, 2), np.diagonal), ("diagonal", (-1, 2, 1), np.diagonal),
+    ("diagonal", (9,), np.diagonal), ("trace", (), np.trace), ("trace", (1, 1, 2), np.trace),
+    ("tril", (), np.tril), ("tril", (-1,), np.tril), ("triu", (1,), np.triu), ("triu", (-2,), np.triu),
+    ("contiguous", (), lambda x: x), ("squeeze", (), np.squeeze),
+    ("sum", (), np.sum),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, arguments, expected", CASES, ids=lambda c: repr(c) if not callable(c) else "")
+def test_agrees_with_numpy(name, arguments, expected):
+    function = getattr(shaping, name, None) or getattr(smelt.array, name)
+    same(function(smelt.array(X), *arguments), expected(X, *arguments))
+    check_gradient(lambda x: function(x, *arguments), X + 0.5)
+
+
+def test_methods_take_several_ints():
+    x = smelt.array(X)
+    assert x.reshape(4, -1).shape == x.reshape((4, -1)).shape == x.reshape([4, -1]).shape == (4, 6)
+    assert x.transpose(2, 0, 1).shape == x.transpose((2, 0, 1)).shape == (4, 2, 3)
+    assert x.transpose().shape == x.T.shape == x.transpose(None).shape == (4, 3, 2)
+    assert x.mT.shape == (2, 4, 3)
+    assert x.flatten().shape == (24,)
+
+
+def test_squeeze():
+    x = smelt.array(np.ones((1, 3, 1, 2), np.float32))
+    assert shaping.squeeze(x).shape == (3, 2)
+    assert shaping.squeeze(x, 0).shape == (3, 1, 2)
+    assert x.squeeze((0, -2)).shape == (3, 2)
+    with pytest.raises(ShapeError, match=r"axis 1 has 3 elements.*test_shaping.py"):
+        shaping.squeeze(x, 1)
+
+
+def test_scalars():
+    x = smelt.array(2.0)
+    assert x.flatten().shape == (1,) and shaping.atleast_3d(x).shape == (1, 1, 1)
+    assert x.T.shape == x.squeeze().shape == ()
+    assert [a.shape for a in shaping.atleast_2d(x, smelt.array([1.0, 2.0]))] == [(1, 1), (1, 2)]
+    assert shaping.atleast_3d(smelt.array(X[0])).shape == np.atleast_3d(X[0]).shape
+    assert shaping.atleast_1d(x).shape == (1,)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_concatenate_and_stack(axis, count):
+    parts = [X + i for i in range(count)]
+    xs = [smelt.array(p) for p in parts]
+    same(shaping.concatenate(xs, axis), np.concatenate(parts, axis))
+    same(shaping.concat(xs, axis=axis), np.concatenate(parts, axis))
+    same(shaping.stack(xs, axis or 0), np.stack(parts, axis or 0))
+    check_gradient(lambda *xs: shaping.concatenate(list(xs), axis), *parts)
+
+
+def test_concatenate_promotes():
+    found = shaping.concatenate([smelt.array([1, 2]), smelt.array([0.5])])
+    same(found, np.array([1, 2, 0.5], np.float32))
+    with pytest.raises(ShapeError, match=r"all axes but 0: \(2, 3, 4\), \(3,\).*test_shaping.py"):
+        shaping.concatenate([smelt.array(X), smelt.array(V)])
+    with pytest.raises(ShapeError, match="same shape"):
+        shaping.stack([smelt.array(X), smelt.array(V)])
+    with pytest.raises(ShapeError, match="at least one"):
+        shaping.stack([])
+
+
+def test_a_list_of_arrays_is_stacked():
+    x = smelt.array([smelt.array([1.0, 2.0]), smelt.array([3.0, 4.0])])
+    same(x, np.array([[1, 2], [3, 4]], np.float32))
+
+
+@pytest.mark.parametrize("where, axis", [(2, 0), (3, 1), (2, -1), ([1], 2), ([1, 3], 2), ([2, 1], 2), ([-1], 2), ([0, 9], 1)])
+def test_split(where, axis):
+    found = shaping.split(smelt.array(X), where, axis)
+    expected = np.split(X, where, axis)
+    assert len(found) == len(expected)
+    for f, e in zip(found, expected):
+        same(f, e)
+
+
+def test_split_and_unstack_errors():
+    with pytest.raises(ShapeError, match=r"split: 4 elements do not divide into 3.*test_shaping.py"):
+        shaping.split(smelt.array(X), 3, 2)
+    for f, e in zip(shaping.unstack(smelt.array(X), axis=1), np.unstack(X, axis=1) if hasattr(np, "unstack") else []):
+        same(f, e)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_meshgrid(sparse, indexing, count):
+    vectors = [np.arange(n, dtype=np.float32) for n in (2, 3, 4)[:count]]
+    found = shaping.meshgrid(*map(smelt.array, vectors), sparse=sparse, indexing=indexing)
+    for f, e in zip(found, np.meshgrid(*vectors, sparse=sparse, indexing=indexing), strict=True):
+        same(f, e)
+
+
+def test_broadcasts():
+    a, b = shaping.broadcast_arrays(smelt.array(X[:, :1]), smelt.array(V[:, None]))
+    assert a.shape == b.shape == (2, 3, 4)
+    assert shaping.broadcast_shapes((3, 1), (1, 4), 4) == (3, 4)
+    with pytest.raises(ShapeError, match=r"broadcast_shapes.*test_shaping.py"):
+        shaping.broadcast_shapes((3,), (4,))
+    with pytest.raises(ShapeError, match=r"broadcast_to: cannot broadcast shape \(3,\) to \(2,\)"):
+        shaping.broadcast_to(smelt.array(V), (2,))
+
+
+@pytest.mark.parametrize("k", [-5, -1, 0, 2])
+def test_diag(k):
+    same(shaping.diag(smelt.array(V), k), np.diag(V, k))
+    same(shaping.diag(smelt.array(X[0]), k), np.diag(X[0], k))
+    check_gradient(lambda x: shaping.diag(x, k), V)
+
+
+def test_trace_dtypes():
+    same(shaping.trace(smelt.array(np.eye(3, dtype=bool))), np.array(3, np.int32))
+    same(shaping.trace(smelt.array(np.eye(3, dtype=np.int32)), dtype=smelt.float32), np.array(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [((3, 2), (1, 1)), ((2, 2), (0, 3), 2), ((4,), (-1,), 5), ((6,),), ((2, 3), None, 4), ((0, 3), (1, 1)), ((2, 2), (0, 0), 23)],
+    ids=repr,
+)
+def test_as_strided(arguments):
+    shape, strides, offset = (*arguments, None, None)[:3] if len(arguments) < 3 else arguments
+    flat = X.reshape(-1)
+    steps = strides or tuple(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
+    expected = np.lib.stride_tricks.as_strided(flat[offset or 0 :], shape, [4 * s for s in steps])
+    found = shaping.as_strided(smelt.array(X), shape, strides, offset or 0)
+    same(found, expected)
+    check_gradient(lambda x: shaping.as_strided(x, shape, strides, offset or 0), X)
+
+
+def test_as_strided_stays_inside():
+    with pytest.raises(IndexOutOfRangeError, match=r"elements 0 to 24 of 24.*test_shaping.py"):
+        shaping.as_strided(smelt.array(X), (25,), (1,))
+
+
+DTYPES = [d for d in dtypes.ALL if d is not dtypes.bool_]
+
+
+@pytest.mark.parametrize("to", DTYPES, ids=lambda d: d.name)
+@pytest.mark.parametrize("of", DTYPES, ids=lambda d: d.name)
+def test_view(of, to):
+    host = np.random.default_rng(3).integers(0, 255, (3, 16), np.uint8)
+    if of.is_inexact:  # no signalling NaNs
+        host[...] = np.random.default_rng(3).standard_normal((3, 16 // of.size)).astype(of.numpy).view(np.uint8)
+    source = host.view(of.numpy)
+    found = np.asarray(shaping.view(smelt.array(source), to))
+    expected = source.view(to.numpy)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_view_of_scalars_and_bools():
+    same(shaping.view(smelt.array(1.0), smelt.int32), np.array(0x3F800000, np.int32))
+    same(shaping.view(smelt.array([True, False]), smelt.uint8), np.array([1, 0], np.uint8))
+    with pytest.raises(ShapeError, match=r"view: the last axis.*test_shaping.py"):
+        shaping.view(smelt.array([1.0]), smelt.float64)
+    with pytest.raises(ShapeError, match="scalar"):
+        shaping.view(smelt.array(1.0), smelt.int8)
+
+
+def test_astype():
+    same(smelt.array([1.7, -1.7]).astype(smelt.int32), np.array([1, -1], np.int32))
+    with pytest.raises(TypeError, match=r"astype.*test_shaping.py"):
+        smelt.array([1.0]).astype("float7")
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda x: x.reshape(5, 5), r"reshape: cannot fit 24 elements of shape \(2, 3, 4\) into \(5, 5\), which holds 25"),
+        (lambda x: x.reshape(-1, -1), "only one extent"),
+        (lambda x: x.reshape(-1, 7), "cannot fit 24"),
+        (lambda x: x.swapaxes(0, 3), "swapaxes: axis 3 out of range for 3 dimensions"),
+        (lambda x: x.transpose(0, 0, 1), "repeat an axis"),
+        (lambda x: x.transpose(0, 1), "must name all 3 axes"),
+        (lambda x: shaping.pad(x, [(1, 1)] * 2), "pad_width must be"),
+        (lambda x: shaping.pad(x, -1), "must not be negative"),
+        (lambda x: shaping.pad(x, 1, "wrap"), "mode must be"),
+        (lambda x: shaping.diag(x), "needs a vector or a matrix"),
+        (lambda x: shaping.tril(x[0, 0]), "at least two axes"),
+        (lambda x: shaping.meshgrid(x), "needs vectors"),
+        (lambda x: shaping.roll(x, (1, 2), (0, 1, 2)), "2 shifts for 3 axes"),
+        (lambda x: shaping.moveaxis(x, (0, 1), 0), "2 source axes, 1 destination"),
+        (lambda x: shaping.flatten(x, 2, 1), "lies behind"),
+        (lambda x: shaping.broadcast_to(x, (-1, 3, 4)), "negative extent"),
+    ],
+)
+def test_errors_name_the_users_line(call, text):
+    with pytest.raises(ValueError, match=text) as info:
+        call(smelt.array(X))
+    assert "test_shaping.py" in str(info.value) and "smelt." in str(info.value)
+
+
+# Sorting and running sums
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_sorting(axis):
+    x = np.random.default_rng(5).integers(0, 9, (4, 5)).astype(np.float32)
+    same(sorting.sort(smelt.array(x), axis), np.sort(x, axis))
+    same(sorting.argsort(smelt.array(x), axis), np.argsort(x, axis, kind="stable"))
+    same(sorting.partition(smelt.array(x), 2, axis), np.sort(x, axis))
+    same(sorting.argpartition(smelt.array(x), -1, axis), np.argsort(x, axis, kind="stable"))
+    expected = np.sort(x, axis)
+    expected = np.take(expected, range(expected.shape[axis or 0] - 2, expected.shape[axis or 0]), axis or 0)
+    same(sorting.topk(smelt.array(x), 2, axis), expected)
+    check_gradient(lambda x: sorting.sort(x, axis), np.random.default_rng(6).random((4, 5)))
+
+
+def test_topk_errors():
+    with pytest.raises(ValueError, match=r"topk: k 4 out of range for 3.*test_shaping.py"):
+        sorting.topk(smelt.array(V), 4)
+    with pytest.raises(ValueError, match="kth 3 out of range"):
+        sorting.partition(smelt.array(V), 3)
+    with pytest.raises(TypeError, match="complex"):
+        sorting.sort(smelt.array([1j]))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_running(name, axis, reverse, inclusive):
+    x = np.random.default_rng(8).standard_normal((3, 4))
+    run = {
+        "cumsum": np.cumsum, "cumprod": np.cumprod, "cummax": np.maximum.accumulate, "cummin": np.minimum.accumulate,
+        "logcumsumexp": np.logaddexp.accumulate,
+    }[name]  # fmt: skip
+    flat = x.reshape(-1) if axis is None else x
+    along = axis or 0
+    line = np.flip(flat, along) if reverse else flat
+    expected = run(line, axis=along)
+    first = {"cumsum": 0, "cumprod": 1, "cummax": -np.inf, "cummin": np.inf, "logcumsumexp": -np.inf}[name]
+    if not inclusive:
+        start = np.full_like(np.take(expected, [0], along), first)
+        expected = np.concatenate([start, np.delete(expected, -1, along)], along)
+    expected = np.flip(expected, along) if reverse else expected
+    found = getattr(sorting, name)(smelt.array(x), axis, reverse=reverse, inclusive=inclusive)
+    same(found, expected, rtol=1e-12)
+    if inclusive:
+        check_gradient(lambda x: getattr(sorting, name)(x, axis, reverse=reverse), x)
+
+
+def test_running_dtypes():
+    same(sorting.cumsum(smelt.array([True, True])), np.array([1, 2], np.int32))
+    same(sorting.cumsum(smelt.array([1, 2]), dtype=smelt.float32), np.array([1, 3], np.float32))
+    same(smelt.array([1, 2]).cumsum(), np.array([1, 3], np.int32))
+    same(smelt.array(3.0).cumsum(), np.array([3], np.float32))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 9, 100])
+def test_searchsorted(side, size):
+    r = np.random.default_rng(size)
+    x = np.sort(r.integers(0, 20, size)).astype(np.float32)
+    v = r.integers(-2, 23, (3, 5)).astype(np.float32)
+    same(sorting.searchsorted(smelt.array(x), smelt.array(v), side), np.searchsorted(x, v, side).astype(np.uint32))
+    same(sorting.searchsorted(smelt.array(x), 3, side=side), np.searchsorted(x, 3, side).astype(np.uint32))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted_with_nan(side):
+    x, v = np.array([1, 2, np.nan, np.nan], np.float32), np.array([np.nan, 2, np.inf], np.float32)
+    same(sorting.searchsorted(smelt.array(x), smelt.array(v), side), np.searchsorted(x, v, side).astype(np.uint32))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_diff(n):
+    same(sorting.diff(smelt.array(X), n), np.diff(X, n))
+    same(sorting.diff(smelt.array(X), n, axis=1), np.diff(X, n, axis=1))

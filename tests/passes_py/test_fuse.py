@@ -1,0 +1,151 @@
+"""What becomes one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smelt.ir import dtypes, text
+from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, read_function
+from smelt.ir.interpreter import Interpreter
+from smelt.passes import Pipeline
+
+from ..backends.modules import cross_entropy, f32, gelu, layer_norm, module_of, random_array, softmax
+
+MATRIX = Aval((32, 48), f32)
+
+
+def fused(avals: list[Aval], function: Callable[..., Any]) -> list[str]:
+    """The kernels of a function; that it still computes the same is checked."""
+    module = module_of(avals, function)
+    arrays = [random_array(a, i) for i, a in enumerate(avals)]
+    want = Interpreter(module)("main", arrays)
+    Pipeline.parse("cse,dce,fuse").run(module)
+    text.verify(module)
+    for have, expected in zip(Interpreter(module)("main", arrays), want):
+        np.testing.assert_allclose(have, expected, rtol=1e-5, atol=1e-5)
+    main = read_function(functions(module)["main"])
+    return [op.attrs["callee"] for op in main.ops if op.op.kind == "call"]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("function", [softmax, layer_norm])
+def test_rows_are_one_kernel(function: Any, axis: int) -> None:
+    assert len(fused([MATRIX], lambda b, x: function(b, x, axis))) == 1
+
+
+def test_elementwise_is_one_kernel() -> None:
+    assert fused([MATRIX], gelu) == ["fused_mul_erf_add_mul"] or len(fused([MATRIX], gelu)) == 1
+
+
+def test_mean_is_one_kernel() -> None:
+    assert fused([MATRIX], lambda b, x: b.reduce_sum(x, axes=(1,)) * (1 / 48)) == ["fused_reduce_sum_mul"]
+
+
+def test_producer_joins_a_reduction() -> None:
+    assert fused([MATRIX], lambda b, x: b.reduce_sum(b.exp(x), axes=(1,))) == ["fused_exp_reduce_sum"]
+
+
+def test_sum_with_the_transpose_is_one_kernel() -> None:
+    square = Aval((32, 32), f32)
+    assert len(fused([square], lambda b, x: x + b.transpose(x, permutation=(1, 0)))) == 1
+
+
+def test_expensive_values_read_twice_are_computed_once() -> None:
+    def function(b: Any, x: Any) -> Any:
+        y = b.exp(b.exp(x))
+        return y + b.transpose(y, permutation=(1, 0))
+
+    assert len(fused([Aval((400, 400), f32)], function)) == 2
+
+
+def test_expensive_values_are_not_computed_for_each_row() -> None:
+    def function(b: Any, x: Any, y: Any) -> Any:
+        return x + b.broadcast_to(b.exp(y), x.shape)
+
+    assert len(fused([Aval((400, 400), f32), Aval((400,), f32)], function)) == 2
+    assert len(fused([Aval((400, 400), f32), Aval((1, 400), f32)], function)) == 2
+    assert len(fused([Aval((400, 400), f32), Aval((400, 1), f32)], function)) == 1
+
+
+def test_independent_shapes_stay_apart() -> None:
+    assert len(fused([MATRIX, Aval((7,), f32)], lambda b, x, y: [b.exp(x), b.exp(y)])) == 2
+
+
+def test_different_axes_stay_apart() -> None:
+    assert len(fused([MATRIX], lambda b, x: [b.reduce_sum(x, axes=(0,)), b.reduce_sum(x, axes=(1,))])) == 2
+
+
+def test_siblings_become_one_kernel() -> None:
+    def function(b: Any, x: Any) -> list[Any]:
+        return [b.reduce_sum(x, axes=(1,)), b.reduce_max(x, axes=(1,)), b.reduce_sum(x * x, axes=(1,))]
+
+    assert len(fused([MATRIX], function)) == 1
+
+
+def test_several_outputs() -> None:
+    assert len(fused([MATRIX, MATRIX], lambda b, x, y: [x * y, x + y, b.exp(x * y)])) == 1
+
+
+def test_cross_entropy_is_rows_and_a_mean() -> None:
+    assert len(fused([MATRIX, MATRIX], cross_entropy)) == 2
+
+
+def test_large_values_that_depend_on_few_rows_wait_for_them() -> None:
+    def function(b: Any, x: Any) -> Any:
+        return x / b.broadcast_to(b.reduce_sum(x, axes=(0, 1)), x.shape)
+
+    assert len(fused([Aval((300, 300), f32)], function)) == 2
+    assert len(fused([Aval((30, 30), f32)], function)) == 1
+
+
+def test_reshapes_of_stored_values_are_no_kernel() -> None:
+    def function(b: Any, x: Any) -> Any:
+        return b.sort(b.reshape(b.sort(x, axis=0), shape=(48, 32)), axis=0)
+
+    assert fused([MATRIX], function) == []
+
+
+def test_no_cycles() -> None:
+    def function(b: Any, x: Any) -> Any:
+        y = b.exp(x)
+        z = b.sort(y, axis=0)
+        return y * z + b.sort(z * y, axis=1)
+
+    fused([MATRIX], function)
+
+
+def test_long_chains_are_cut() -> None:
+    def function(b: Any, x: Any) -> Any:
+        for _ in range(1000):
+            x = x * 1.001 + 0.5
+        return x
+
+    assert 10 < len(fused([Aval((8,), f32)], function)) < 100
+
+
+def test_wide_graphs() -> None:
+    def function(b: Any, *xs: Any) -> Any:
+        total = xs[0]
+        for x in xs[1:]:
+            total = b.exp(total) * 0.1 + b.sin(x)
+        return [total, *(x * total for x in xs[:20])]
+
+    fused([Aval((8,), f32)] * 150, function)
+
+
+def test_contractions_read_transposed_operands_in_place() -> None:
+    def function(b: Any, x: Any, y: Any) -> Any:
+        return b.dot_general(x, y, lhs_contracting=(0,), rhs_contracting=(1,), lhs_batch=(1,), rhs_batch=(2,))
+
+    calls = fused([Aval((5, 3, 4), f32), Aval((6, 5, 3), f32)], function)
+    assert all("transpose" in name for name in calls) and len(calls) == 2
+
+
+def test_integers_and_bools() -> None:
+    a = Aval((6, 5), dtypes.int32)
+    assert len(fused([a], lambda b, x: b.reduce_any(b.equal(x, b.zeros_like(x)), axes=(1,)))) == 1
