@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .bench-venv
 BIN := $(VENV)/bin
+PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 ROOMS := frontend ir passes backends runtime tools
 TYPES := build/types/smelt
 
@@ -51,15 +52,15 @@ clean: ## remove everything that make has made
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV) || { echo "make: python's venv module is missing (Debian: python3-venv)"; exit 1; }
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(PIP) --upgrade pip
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --editable '.[test,demo]'
+	$(PIP) --editable '.[test,demo]'
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	$(PIP) --editable '.[demo]'
 	touch $@
 
 $(BENCH_VENV)/.ready: benchmarks/requirements.txt

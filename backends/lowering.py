@@ -71,9 +71,7 @@ def fuse_variables(variables: Sequence[tuple[Any, int]], uses: Sequence[Index]) 
         if loops and atoms[i] not in nested:
             before, _ = loops[-1][-1]
             previous = next(a for a in atoms if a.args[0] == before)
-            if previous not in nested and all(
-                row.get(previous, 0) == row.get(atoms[i], 0) * extent for row in rows
-            ):
+            if previous not in nested and all(row.get(previous, 0) == row.get(atoms[i], 0) * extent for row in rows):
                 loops[-1].append((name, extent))
                 continue
         loops.append([(name, extent)])
@@ -82,6 +80,8 @@ def fuse_variables(variables: Sequence[tuple[Any, int]], uses: Sequence[Index]) 
 
 class FusionKernel(Kernel):
     """Evaluates the values of one fusion. Subclasses load and store."""
+
+    ip: Any
 
     def __init__(self, entry: Any, location: Any, body: Function):
         super().__init__(mlir.ir.InsertionPoint(entry), location)

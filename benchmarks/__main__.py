@@ -160,8 +160,10 @@ def main(argv: list[str] | None = None) -> None:
             print(f"{workload.name:16} {workload.title}")
         return
     chosen = [workloads[name] for name in options.names or workloads]
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     workers = {"least": Worker("least", sys.executable), "smelt": Worker("smelt", sys.executable)}
-    versions, notes = {}, []
+    versions: dict[str, str] = {}
+    notes = [f"the machine was busy at the start (load {load:.1f})"] if load > 0.5 else []
     for name in options.rivals:
         workers[name] = Worker(name, options.rival_python)
     for name in list(workers):

@@ -27,7 +27,8 @@ class array(BufferExporter):
     Args:
         val: a Python scalar, (nested) list or tuple of scalars or arrays, NumPy array, or any object
             with ``__array__``, ``__dlpack__`` or the buffer protocol.
-        dtype: the element type; by default that of `val` (Python floats are float32, integers int32).
+        dtype: the element type; by default that of `val`, with three exceptions that MLX makes too: Python
+            integers are int32, Python floats and NumPy's float64 are float32, complex128 is complex64.
 
     Raises:
         ShapeError: nested lists of uneven lengths.
@@ -235,7 +236,7 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
         raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {type(val).__name__} {val!r:.60}"))
     if host.dtype == np.complex128:
         host = host.astype(np.complex64)
-    target = dtype
+    target = dtypes.float32 if dtype is None and host.dtype == np.float64 else dtype
     if target is None:
         try:
             target = dtypes.of(host.dtype)
@@ -253,7 +254,7 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
 def _contains_array(val: Any) -> bool:
     if isinstance(val, array):
         return True
-    return isinstance(val, (list, tuple)) and any(_contains_array(v) for v in val[:1])
+    return isinstance(val, (list, tuple)) and any(_contains_array(v) for v in val)
 
 
 def _inferred_dtype(val: Any) -> DType | None:

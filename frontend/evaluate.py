@@ -100,7 +100,7 @@ def _held_outside(order: Sequence[Node]) -> set[int]:
     mean that the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
     """
     edges: dict[int, int] = {}
-    refs: dict[int, Any] = {0: tuple([None])}  # the first tells how often the loop below refers to each
+    refs: dict[int, Any] = {0: object()}  # the first tells how often the loop below refers to each
     for node in order:
         for ref in node.inputs:
             edges[id(ref)] = edges.get(id(ref), 0) + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -352,11 +352,11 @@ def _read(x: array, plan: _Plan) -> array:
     if plan.indices:
         axes = tuple(plan.indices)
         sizes = tuple([1 if a in plan.indices else d for a, d in enumerate(y.aval.shape)])
-        if not y.size and math.prod(plan.lead):
+        if not y.size and 0 not in plan.lead:
             _check_not_empty(y, axes)
         if 0 in plan.lead:
             return filled(plan.shape, 0, x.dtype)
-        y = emit(ops["gather"], (y, *plan.indices.values()), {"axes": axes, "slice_sizes": sizes})
+        y = emit(ops["gather"], (y, *of_one_dtype(plan.indices.values())), {"axes": axes, "slice_sizes": sizes})
     else:
         y = broadcast_to_shape(y, (*plan.lead, *y.aval.shape))
     return _place_lead(to_shape(y, (*plan.lead, *plan.rest)), len(plan.lead), plan.place)
@@ -385,7 +385,7 @@ def _part_of_value(x: array, plan: _Plan) -> array | None:
         return None
     host = node.values[i].array[tuple([builtins.slice(*t) for t in zip(plan.start, plan.stop, plan.stride)])]
     if plan.flipped:
-        host = np.flip(host, plan.flipped)
+        host = np.flip(host, tuple(plan.flipped))
     if not host.flags.c_contiguous or host.nbytes <= COPIED_BYTES:
         if host.nbytes > COPIED_BYTES:
             return None
@@ -520,7 +520,7 @@ def _scattered(x: array, plan: _Plan, new: array, mode: str) -> array:
         n += 1
         new = to_shape(new, (*new.shape[: n + a], 1, *new.shape[n + a :]))
     axes = tuple(indices)
-    return emit(ops["scatter"], (x, new, *indices.values()), {"axes": axes, "mode": mode})
+    return emit(ops["scatter"], (x, new, *of_one_dtype(indices.values())), {"axes": axes, "mode": mode})
 
 
 def _only_mask(x: array, index: Any) -> array | None:
@@ -691,9 +691,19 @@ def _along(name: str, a: ArrayLike, indices: ArrayLike, axis: int | None) -> tup
     return x, _in_range(index, axis, x), axis
 
 
+def of_one_dtype(indices: Iterable[array]) -> list[array]:
+    """Index arrays in a dtype that holds all of them: gather and scatter take only one."""
+    found = list(indices)
+    kinds = {x.dtype for x in found}
+    if len(kinds) < 2:
+        return found
+    narrow = all(d.kind == "i" and d.size <= 4 or d.size < 4 for d in kinds)
+    return [convert(x, dtypes.int32 if narrow else dtypes.int64) for x in found]
+
+
 def _grid(index: array, axis: int) -> list[array]:
     """Index arrays for all axes: `index` for one, the element's own place for the others."""
-    return [index if i == axis else iota(index.shape, i) for i in range(index.ndim)]
+    return of_one_dtype(index if i == axis else iota(index.shape, i) for i in range(index.ndim))
 
 
 def take_along_axis(

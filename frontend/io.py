@@ -39,7 +39,8 @@ def _restored(host: np.ndarray, where: str) -> array:
     if host.dtype == np.dtype("V2"):
         host = host.view(dtypes.bfloat16.numpy)
     try:
-        return array(np.ascontiguousarray(host).reshape(host.shape))
+        exact = None if host.dtype == np.complex128 else host.dtype
+        return array(np.ascontiguousarray(host).reshape(host.shape), exact)
     except DTypeError as error:
         raise DTypeError(f"{where}: {error}") from None
 
@@ -230,5 +231,6 @@ def _read_safetensors(source: Any, where: str) -> tuple[dict[str, array], dict[s
         start, end = entry["data_offsets"]
         if not 0 <= start <= end <= len(data) or end - start != math.prod(shape) * dtype.size:
             raise ValueError(f"{name} lies at bytes {start} to {end} of {len(data)}, shape {shape}")
-        arrays[name] = array(np.frombuffer(data, dtype.numpy, math.prod(shape), start).reshape(shape))
+        host = np.frombuffer(data, dtype.numpy, math.prod(shape), start).reshape(shape)
+        arrays[name] = array(host, dtype)
     return arrays, metadata

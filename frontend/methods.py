@@ -161,12 +161,13 @@ def _attach() -> None:
         setattr(array, f"__i{name}__", _in_place(function, f"__i{name}__"))
     for name, function_name in COMPARISONS.items():
         setattr(array, f"__{name}__", _binary(getattr(logic, function_name), f"__{name}__"))
-    for name, function in {
+    unary: dict[str, Callable[..., array]] = {
         "neg": elementwise.negative,
         "pos": elementwise.positive,
         "abs": elementwise.abs,
         "invert": logic.bitwise_invert,
-    }.items():
+    }
+    for name, function in unary.items():
         setattr(array, f"__{name}__", function)
     array.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
     array.__setitem__ = indexing.setitem  # type: ignore[attr-defined]

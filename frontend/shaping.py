@@ -558,7 +558,7 @@ def split(
     x = as_array(a)
     axis = one_axis("split", axis, x.ndim)
     d = x.shape[axis]
-    if isinstance(indices_or_sections, (list, tuple, np.ndarray)) or getattr(indices_or_sections, "ndim", 0):
+    if isinstance(indices_or_sections, (list, tuple, np.ndarray)) or getattr(indices_or_sections, "ndim", False):
         cuts = [operator.index(i) for i in indices_or_sections]  # type: ignore[union-attr]
         points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
         return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]
@@ -778,7 +778,8 @@ def _triangle(name: str, x: ArrayLike, k: int, lower: bool) -> array:
     x = as_array(x)
     if x.ndim < 2:
         raise ShapeError(at_user_line(f"smelt.{name}: needs at least two axes; x {x.aval}"))
-    mask = broadcast_to_shape(triangle_mask(*x.shape[-2:], k if lower else k - 1), x.shape)
+    rows, columns = x.shape[-2:]
+    mask = broadcast_to_shape(triangle_mask(rows, columns, k if lower else k - 1), x.shape)
     zeros = filled(x.shape, 0, x.dtype)
     return select(mask, x, zeros) if lower else select(mask, zeros, x)
 

@@ -133,7 +133,8 @@ def searchsorted(
     x, v = as_array(sorted_sequence), as_array(values)
     if x.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
-    _real("searchsorted", x), _real("searchsorted", v)
+    _real("searchsorted", x)
+    _real("searchsorted", v)
     dtype = dtypes.promote(x.dtype, v.dtype)
     x, v = convert(x, dtype), convert(v, dtype)
     if dtype is dtypes.bool_:

@@ -108,5 +108,3 @@ def make_fusion(module: Any, function: Function, group: Group, inputs: list[Valu
     replay(b, group.ordered_ops(), env)
     b.return_([env[v] for v in group.outputs])
     return name
-
-

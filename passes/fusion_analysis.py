@@ -114,9 +114,7 @@ def reduced_axes(op: OpView) -> tuple[int, ...]:
     return op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],)
 
 
-def operand_reads(
-    op: OpView, index: Place, numbers: list[Index] | None = None
-) -> list[tuple[Value, Place]]:
+def operand_reads(op: OpView, index: Place, numbers: list[Index] | None = None) -> list[tuple[Value, Place]]:
     """Which operands a pointwise op reads, and where, to compute its element at `index`."""
     if isinstance(op.op, Elementwise):
         return [(v, index) for v in op.operands]

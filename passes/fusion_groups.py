@@ -25,7 +25,7 @@ from .fusion_analysis import (
 #: A value read at more places than this exists in memory.
 MAX_PLACES = 8
 #: Additions that cost as much as moving one byte.
-FLOPS_PER_BYTE = 4.0
+FLOPS_PER_BYTE = 2.0
 #: With fewer rows than this, a large reduction is done in chunks, in a kernel of its own.
 FEW_ROWS = 16
 #: A reduction of fewer elements than this is done by one thread.
@@ -44,6 +44,7 @@ class Group:
         self.reads: dict[Value, dict[Place, None]] = {}
         self.kept: Place | None = None  #: the loop variables that say which row; None before a reduction
         self.feeds: set[Value] = set()  #: values that a reduction of the group depends on
+        self.recomputed = 0.0  #: additions that are done more than once
         self.schedule = "map"
         self.output_places: list[Place] = []
         result = root.results[0]
@@ -77,6 +78,9 @@ class Group:
     def _read_operands(self, op: OpView, place: Place) -> None:
         for operand, at in operand_reads(op, place):
             self._read(operand, at)
+        for v in op.operands:  # one that is not looked at must still exist
+            if v not in self.reads:
+                self._read(v, (Index(0),) * v.ndim)
 
     def inputs(self, position: dict[OpView, int]) -> list[Value]:
         """Values computed elsewhere, in a stable order."""
@@ -361,7 +365,11 @@ class Grouping:
             self.readers.setdefault(v, {})[group] = None
 
     def _join(self, op: OpView, group: Group) -> None:
-        group.add_reduction(op) if is_row_reduction(op) else group.add_pointwise(op)
+        if is_row_reduction(op):
+            group.add_reduction(op)
+        else:
+            group.recomputed += group.recompute_cost(op)
+            group.add_pointwise(op)
         for v in op.operands:
             if v in group.reads:
                 self.readers.setdefault(v, {})[group] = None
@@ -384,7 +392,7 @@ class Grouping:
     def _visit_pointwise(self, op: OpView, readers: list[Group], external: bool) -> None:
         value = op.results[0]
         saved = 2 * value.aval.nbytes * FLOPS_PER_BYTE + 65536
-        fits = all(self._room(g, op) and g.recompute_cost(op) <= saved for g in readers)
+        fits = all(self._room(g, op) and self._pays(g, op, saved) for g in readers)
         if not external and len(readers) == 1 and fits:
             self._join(op, readers[0])
             return
@@ -394,6 +402,11 @@ class Grouping:
             return
         if not self._join_as_output(op, readers):
             self._start(op)
+
+    def _pays(self, group: Group, op: OpView, saved: float) -> bool:
+        """Whether computing elements again costs less than memory, with what was already accepted."""
+        cost = group.recompute_cost(op)
+        return cost == 0 or group.recomputed + cost <= saved
 
     def _cheap_everywhere(self, op: OpView, readers: list[Group]) -> bool:
         """Whether several kernels may each compute the op: few additions, and hardly more to read."""
@@ -549,9 +562,9 @@ class Grouping:
         first.feeds |= second.feeds
         for v in first.outputs:
             self.readers.get(v, {}).pop(first, None)
-        kept = [
-            (v, p) for v, p in zip(first.outputs, first.output_places) if self._is_read(v)
-        ] + list(zip(second.outputs, second.output_places))
+        kept = [(v, p) for v, p in zip(first.outputs, first.output_places) if self._is_read(v)] + list(
+            zip(second.outputs, second.output_places)
+        )
         first.outputs, first.output_places = [v for v, _ in kept], [p for _, p in kept]
         for v in second.outputs:
             self.group_of[v] = first

@@ -147,7 +147,7 @@ class _ArgumentParser:
 
     def items(self, closing: str, item: Any) -> list[Any]:
         self.at += 1
-        found = []
+        found: list[Any] = []
         while True:
             self.space()
             if self.text.startswith(closing, self.at):

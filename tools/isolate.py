@@ -22,7 +22,7 @@ def run_isolated(job: Job, arguments: tuple[Any, ...], parse_seconds: float, rep
     import multiprocessing
 
     # A fork is fast, and safe as long as nothing has started threads: on Linux, before MLIR is loaded.
-    processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    processes: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     here, there = processes.Pipe(duplex=False)
     child = processes.Process(target=_child, args=(job, arguments, there), daemon=True)
     sys.stdout.flush()

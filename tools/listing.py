@@ -34,7 +34,8 @@ def list_ops() -> str:
     import smelt.ir.ops  # noqa: F401  (fills the registry)
     from smelt.ir.op import registry
 
-    rows, reasons = [HEADER], []
+    rows: list[tuple[str, ...]] = [HEADER]
+    reasons = []
     for op in registry.values():
         rows.append(_row(op))
         if op.not_differentiable is not None:

@@ -58,6 +58,24 @@ class Accumulator:
             return list(op.lower(k, *state, x, i))
         return [op.combine(k, state[0], x)]
 
+    def extreme(self, k: CpuKernel, best: Scalar) -> Scalar:
+        """argmax and argmin in two loops, first: the extremum (NaN if there is one)."""
+        op: Any = self.op.op
+        x = k.value(self.op.operands[0], self.place)
+        largest = op.better(k, 1, 0)
+        if x.dtype.kind == "b":
+            return best | x if largest else best & x
+        return k.maximum(best, x) if largest else k.minimum(best, x)
+
+    def first_at(self, k: CpuKernel, best: Scalar, at: Scalar) -> Scalar:
+        """argmax and argmin in two loops, second: the least index at which the extremum is."""
+        x = k.value(self.op.operands[0], self.place)
+        hit = x.eq(best)
+        if x.dtype.kind == "f":
+            hit = k.logical_or(hit, k.isnan(x))
+        i = k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)
+        return k.op("arith.minui", [at, k.select(hit, i, k.const(0xFFFFFFFF, dtypes.uint32))], dtypes.uint32)
+
     def merge(self, k: CpuKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         """Two partial results into one; `later` is of later elements."""
         op: Any = self.op.op

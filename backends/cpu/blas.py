@@ -186,6 +186,4 @@ class _Caller:
         flags = [word(_TRANSPOSED if t else _PLAIN) for t in (left, right)]
         lda, ldb = size(form.m if left else form.k), size(form.k if right else form.n)
         shape = [rows, columns, size(form.k)]
-        self._call(
-            "gemm", [word(_ROW_MAJOR), *flags, *shape, one, a, lda, b, ldb, zero, c, size(form.n)]
-        )
+        self._call("gemm", [word(_ROW_MAJOR), *flags, *shape, one, a, lda, b, ldb, zero, c, size(form.n)])

@@ -206,5 +206,3 @@ class KernelModule:
             loc=ir.Location.unknown(ctx),
             ip=ir.InsertionPoint.at_block_begin(self.body),
         )
-
-

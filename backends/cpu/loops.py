@@ -51,7 +51,7 @@ class Nest:
             tile = last
             if count == len(outer) and units < UNITS:
                 tile = max(1024, -(-last * units // UNITS // 64) * 64)
-        return Nest(loops, True, count, min(tile, last))
+        return Nest(loops, True, count, max(1, min(tile, last)))
 
     @property
     def flat(self) -> bool:

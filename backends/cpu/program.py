@@ -59,7 +59,8 @@ class Program:
     def _build(self, main: Function, found: dict[str, Any]) -> None:
         self._place_results(main)
         slots = self._slots(main)
-        segments, work = [[]], 0.0
+        segments: list[list[Any]] = [[]]
+        work = 0.0
         module = KernelModule()
         has_complex = False
         for op in main.ops:
@@ -84,7 +85,7 @@ class Program:
                 self.kernels.append(KernelInfo(op.name, "host", moved, moved))
         self._parallel = work >= PARALLEL_WORK
         self._keep_lock = work < KEEP_LOCK_WORK
-        names = []
+        names: list[Any] = []
         for i, segment in enumerate(segments):
             if segment and isinstance(segment[0], HostStep):
                 names.append(segment[0])
@@ -162,9 +163,7 @@ class Program:
             scratch = 0
             if "smelt.scratch" in op.mlir.attributes:
                 scratch = ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.scratch"])[0]
-            memrefs = [
-                memref(outer[x]) if isinstance(x, Value) else view(scratch + x[0], x[1]) for x in step.operands
-            ]
+            memrefs = [memref(outer[x]) if isinstance(x, Value) else view(scratch + x[0], x[1]) for x in step.operands]
             lo, hi = share(k, me, threads_, step.split.extent, step.split.grain)
             symbol = ir.FlatSymbolRefAttr.get(step.function, ctx)
             k.emit("func.call", [*memrefs, lo, hi], [], callee=symbol)
@@ -201,9 +200,7 @@ class Program:
         base = ctypes.addressof(values)
         pointers = (ctypes.c_void_p * n)(*[base + 8 * i for i in range(n)])
         kind = ctypes.PYFUNCTYPE if self._keep_lock else ctypes.CFUNCTYPE
-        calls = [
-            kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self._steps
-        ]
+        calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self._steps]
         self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)
         return frame
 
@@ -293,5 +290,3 @@ def compile_module(module: Any) -> Program:
     with mlir.lock:
         found = functions(module)
         return Program(read_function(found["main"]), found)
-
-

@@ -13,6 +13,7 @@ from typing import Any
 
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.recompute import Kept, values_to_keep
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import Index, linearize
@@ -36,9 +37,7 @@ class RowKernel:
     def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None):
         self.k, self.plan, self.outputs, self.lane = k, plan, outputs, lane
         self.accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
-        self.loops = {
-            space: fuse_variables(names, plan.uses) for space, names in plan.spaces.items()
-        }
+        self.loops = {space: fuse_variables(names, plan.uses) for space, names in plan.spaces.items()}
         body = plan.body
         self.full = [
             (v, m) for v, m in zip(body.returns, outputs)
@@ -56,7 +55,8 @@ class RowKernel:
 
     def stages(self) -> list[tuple[int, tuple[int, ...], list[Accumulator], list[tuple[Value, Memory]]]]:
         """(stage, inner extents, reductions, full outputs), in order."""
-        plan, found = self.plan, {}
+        plan = self.plan
+        found: dict[tuple[int, tuple[int, ...]], Any] = {}
         for a in self.accumulators:
             key = plan.stage[a.result], plan.space_of[a.result]
             found.setdefault(key, ([], []))[0].append(a)
@@ -97,7 +97,8 @@ class RowKernel:
         """The row at the current kept position, or the rows first … last of the lane loop."""
         self.first, self.last = first, last
         self.make_lines()
-        for self.stage, space, accumulators, outputs in self.stages():
+        for stage, space, accumulators, outputs in self.stages():
+            self.stage = stage
             if self.lane is None:
                 self._row_stage(space, accumulators, outputs)
             else:
@@ -130,17 +131,27 @@ class RowKernel:
         outputs: Sequence[tuple[Value, Memory]] = (), bounds: Any = None,
     ) -> list[list[Scalar]]:  # fmt: skip
         """Run the inner loops of one stage; the final states."""
-        k = self.k
-        carries = [s for a in accumulators for s in a.start(k)]
+        k, loops = self.k, self.loops.get(space, [])
+        carries = [a.start(k)[0] for a in accumulators]
 
         def body(state: list[Scalar]) -> list[Scalar]:
             self._exchange(space)
-            after = [s for a, own in _deal(accumulators, state) for s in a.step(k, own)]
+            after = [a.extreme(k, s) if a.is_arg else a.step(k, [s])[0] for a, s in zip(accumulators, state)]
             self._store_full(outputs)
             return after
 
-        final = reduce_loops(k, self.loops.get(space, []), body, carries, bounds)
-        return [own for _, own in _deal(accumulators, final)]
+        final = reduce_loops(k, loops, body, carries, bounds)
+        searches = [(a, best) for a, best in zip(accumulators, final) if a.is_arg]
+
+        def search(state: list[Scalar]) -> list[Scalar]:
+            return [a.first_at(k, best, at) for (a, best), at in zip(searches, state)]
+
+        found: list[Scalar] = []
+        if searches:
+            nowhere = k.const(0xFFFFFFFF, dtypes.uint32)
+            found = reduce_loops(k, loops, search, [nowhere] * len(searches), bounds)
+        at = {a.result: i for (a, _), i in zip(searches, found)}
+        return [[best, at[a.result]] if a.is_arg else [best] for a, best in zip(accumulators, final)]
 
     def _row_stage(self, space, accumulators, outputs) -> None:
         for a, state in zip(accumulators, self.accumulate_row(space, accumulators, outputs)):
@@ -157,6 +168,7 @@ class RowKernel:
 
     def lane_offset(self) -> Scalar:
         """The position in the line."""
+        assert self.lane is not None
         return self.k.loops[self.lane.names[0]][1] - self.first
 
     def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:

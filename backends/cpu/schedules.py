@@ -11,15 +11,19 @@ from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Index, linearize
-from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.fusion_analysis import is_row_reduction, operand_reads, reduced_axes
 
 from .kernel import CpuKernel, KernelModule, Memory, buffer_type
 from .loops import Nest, Split, emit_nest
 
-
-#: Edge of the blocks in which a transpose runs.
-BLOCK = 64
+#: The blocks in which a transpose runs.
+BLOCK_ROWS = 64
+BLOCK_COLUMNS = 64
+#: Length of a line of a block that was copied into L1: no power of two, so that columns do not collide.
+BLOCK_PITCH = 80
+#: Operands of a transpose kernel that are copied block by block.
+STAGED = 2
 
 
 @dataclass
@@ -44,6 +48,7 @@ class Plan:
     space_of: dict[Value, tuple[int, ...]]  #: of outputs and reductions
     stage: dict[Value, int]  #: of reductions: which loop computes them; of outputs: the earliest
     uses: list[Index] = field(default_factory=list)
+    loads: list[tuple[Value, Place]] = field(default_factory=list)
 
     @property
     def reductions(self) -> list[OpView]:
@@ -116,6 +121,7 @@ def _collect_uses(plan: Plan) -> None:
                 for operand, there in operand_reads(op, at, numbers):
                     reads.setdefault(operand, {})[there] = None
     for v in plan.body.arguments:
+        plan.loads += [(v, at) for at in reads.get(v, ())]
         numbers += [linearize(at, v.shape) for at in reads.get(v, ())]
     plan.uses = numbers
 
@@ -151,38 +157,59 @@ def crossing_loop(loops: Sequence[Fused], uses: Sequence[Index]) -> int | None:
     if len(loops) < 2 or loops[-1].extent < 8:
         return None
 
-    def coefficient(use: Index, loop: Fused) -> int:
+    for use in uses:
+        for i, loop in enumerate(loops[:-1]):
+            if loop.extent >= 8 and _crosses(use, loop, loops[-1]):
+                return i
+    return None
+
+
+def _crosses(use: Index, rows: Fused, columns: Fused) -> bool:
+    """Whether an access is contiguous along `rows` and strided along `columns`."""
+
+    def coefficient(loop: Fused) -> int:
         name, extent = loop.variables[-1]
         return abs(use.coefficient(Atom("var", (name,), 0, extent - 1)))
 
-    for use in uses:
-        if coefficient(use, loops[-1]) >= 16:
-            for i, loop in enumerate(loops[:-1]):
-                if coefficient(use, loop) == 1 and loop.extent >= 8:
-                    return i
-    return None
+    return coefficient(rows) == 1 and coefficient(columns) >= 16
 
 
 def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> Step:
     """A map in blocks of two loops, each of which is contiguous for some access."""
     body = plan.body
     rows, columns = loops[across], loops[-1]
-    nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=BLOCK)
+    nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=BLOCK_ROWS)
     k, outputs, lo, hi = start_kernel(module, name, body)
+    staged = [
+        (v, at, k.scratch(BLOCK_COLUMNS * BLOCK_PITCH, compute_dtype(v.dtype)))
+        for v, at in plan.loads
+        if _crosses(linearize(at, v.shape), rows, columns)
+    ][:STAGED]
 
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
 
         def strip(left: Scalar) -> None:
-            right = k.op("arith.minui", [left + BLOCK, end], INDEX)
-            k.loop(rows, first, last, lambda i: line(left, right))
+            right = k.op("arith.minui", [left + BLOCK_COLUMNS, end], INDEX)
+            for v, at, memory in staged:
 
-        k.loop(None, k.const(0, INDEX), end, strip, step=BLOCK)
+                def copy(i: Scalar, j: Scalar, v: Value = v, at: Place = at, memory: Memory = memory) -> None:
+                    k.write(k.load(v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
 
-    def line(left: Scalar, right: Scalar) -> None:
-        k.loop(columns, left, right, lambda j: element())
+                def copy_line(j: Scalar, copy: Any = copy) -> None:
+                    k.loop(rows, first, last, lambda i: copy(i, j))
 
-    def element() -> None:
+                k.loop(columns, left, right, copy_line)
+            k.loop(rows, first, last, lambda i: line(i - first, left, right))
+
+        k.loop(None, k.const(0, INDEX), end, strip, step=BLOCK_COLUMNS)
+
+    def line(i: Scalar, left: Scalar, right: Scalar) -> None:
+        k.loop(columns, left, right, lambda j: element(i, j - left))
+
+    def element(i: Scalar, j: Scalar) -> None:
+        for v, at, memory in staged:
+            k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
         for v, memory in zip(body.returns, outputs):
             k.store(k.value(v, plan.places[v]), memory, plan.places[v])
 

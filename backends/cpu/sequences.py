@@ -143,5 +143,3 @@ def _copy_nest(body: Function, x: Any, place: tuple[Index, ...]) -> Nest:
     uses = [linearize(p, v.shape) for v in body.arguments for p in reads.get(v, ())]
     uses += [*numbers, linearize(place, x.shape)]
     return Nest.plan(fuse_variables([(f"o{a}", d) for a, d in enumerate(x.shape)], uses), lanes=True)
-
-

@@ -290,6 +290,7 @@ def _check_indices(x: Aval, indices: Sequence[Aval], axes: Ints) -> tuple[int, .
     for index in indices:
         require_dtype(index, dtypes.INTEGERS, "an index tensor")
         require(index.shape == indices[0].shape, "index tensors must have the same shape")
+        require(index.dtype is indices[0].dtype, "index tensors must have the same dtype", DTypeError)
     return indices[0].shape if indices else ()
 
 

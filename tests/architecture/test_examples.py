@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import smelt
 
 from .documents import shell
 from .sources import ROOT
@@ -33,3 +37,26 @@ def test_demo() -> None:
         assert line in done.stdout
     command = re.search(r"smelt dump .*", done.stdout)
     assert command and "smelt.fusion" in shell(command.group(), str(ROOT))
+
+
+def test_the_text_of_a_step_is_a_program(tmp_path) -> None:
+    """The graph IR of the demo's step, through smelt-opt and smelt run, gives the numbers of the function."""
+    digits = runpy.run_path(str(ROOT / "examples/digits.py"))
+    rng = np.random.default_rng(0)
+    x, labels = rng.random((64, 64), np.float32), rng.integers(0, 10, 64).astype(np.int32)
+    inputs = [x, labels]
+    for part in digits["state"]:
+        inputs += [np.array(part[name]) for name in sorted(part)]
+    for i, array in enumerate(inputs):
+        np.save(tmp_path / f"{i}.npy", array)
+    value = digits["step"](smelt.array(x), smelt.array(labels)).item()
+    script = ROOT / "examples/digits.py"
+    commands = (
+        f"smelt dump {script}:step 'f32[64,64]' 'i32[64]' | smelt-opt --pass-pipeline=inline -o step.mlir",
+        f"smelt run step.mlir {' '.join(f'--input {i}.npy' for i in range(len(inputs)))} "
+        f"{' '.join(f'--output out{i}.npy' for i in range(20))}",
+    )
+    for command in commands:
+        assert "[exit status" not in (printed := shell(command, str(tmp_path))), printed
+    np.testing.assert_allclose(np.load(tmp_path / "out0.npy"), value, rtol=1e-5)
+    np.testing.assert_allclose(np.load(tmp_path / "out2.npy"), np.array(digits["layers"]["b1"]), atol=1e-6)

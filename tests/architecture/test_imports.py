@@ -79,7 +79,7 @@ def test_import_smelt_loads_neither_the_bindings_nor_optional_packages() -> None
 
 def test_import_smelt_is_quick() -> None:
     code = (
-        "import numpy, time; start = time.perf_counter(); import smelt; "
-        "print(time.perf_counter() - start)"
+        "import numpy, time; start = time.process_time(); import smelt; "
+        "print(time.process_time() - start)"
     )
-    assert min(float(run_python(code)) for _ in range(5)) < 0.150
+    assert min(float(run_python(code)) for _ in range(3)) < 0.150

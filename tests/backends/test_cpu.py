@@ -43,7 +43,7 @@ def test_every_dtype_is_loaded_and_stored(dtype: Any) -> None:
     check([aval, aval], lambda b, x, y: [b.add(x, y), b.select(b.equal(x, y), x, y)], rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", [d for d in dtypes.NUMERIC], ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", list(dtypes.NUMERIC), ids=lambda d: d.name)
 def test_sums_of_every_dtype(dtype: Any) -> None:
     tolerance = 3e-2 if dtype.is_float and dtype.size == 2 else 1e-4
     for axes in subsets(2):
@@ -220,6 +220,12 @@ def test_arena_is_reused() -> None:
         return x
 
     assert check([Aval((1000,), f32)], function).arena_bytes <= 3 * 4032
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (4, 0), (2, 0, 3)], ids=str)
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
+    order = tuple(reversed(range(len(shape))))
+    check([Aval(shape, f32)], lambda b, x: [b.exp(x), b.transpose(x, permutation=order), b.cumsum(x, axis=0)])
 
 
 def test_texts() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import smelt
 from hypothesis import strategies as st
+
+import smelt
 
 MAX_SIZE = 64
 
@@ -74,8 +75,8 @@ class Program:
         return values[len(arguments) :]
 
     def __repr__(self) -> str:
-        lines = [f"arguments {self.shapes}"] + [f"  v{len(self.shapes) + i} = {t}" for i, (t, _) in enumerate(self.steps)]
-        return "\n".join(lines)
+        lines = [f"  v{i} = {t}" for i, (t, _) in enumerate(self.steps, len(self.shapes))]
+        return "\n".join([f"arguments {self.shapes}", *lines])
 
 
 def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

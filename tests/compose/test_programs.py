@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import smelt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import smelt
 from smelt.ir.settings import override
 
 from .programs import Program, arguments_for, programs
@@ -23,7 +24,7 @@ def _examples(n: int) -> int:
 
 
 def _arrays(program: Program, seed: int, dtype=np.float64) -> list:
-    return [smelt.array(a) for a in arguments_for(program, seed, dtype)]
+    return [smelt.array(a, dtype) for a in arguments_for(program, seed, dtype)]
 
 
 def _close(a, b, what: str, rtol: float = 1e-9) -> None:
@@ -74,7 +75,7 @@ def test_gradient_agrees_with_finite_differences(program, seed):
         _close(b, a, f"{program}\ncompiled gradient", 1e-7)
     if h is not None:
         ends = [
-            program(*(smelt.array(np.array(a) + s * h * d) for a, d in zip(arguments, directions))).item()
+            program(*(smelt.array(np.array(a) + s * h * d, np.float64) for a, d in zip(arguments, directions))).item()
             for s in (1, -1)
         ]
         numeric = (ends[0] - ends[1]) / (2 * h)

@@ -9,12 +9,25 @@ import smelt
 import smelt.methods
 from smelt import creation
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError
-from tests.frontend.checks import same
+from tests.frontend.checks import exact, same
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [(5,), (0,), (-3,), (2, 7), (7, 2), (0, 10, 3), (10, 0, -3), (5.0,), (0, 1, 0.25), (1, 2, 0.3), (3, 0, -0.5), (1.5, 4)],
+    [
+        (5,),
+        (0,),
+        (-3,),
+        (2, 7),
+        (7, 2),
+        (0, 10, 3),
+        (10, 0, -3),
+        (5.0,),
+        (0, 1, 0.25),
+        (1, 2, 0.3),
+        (3, 0, -0.5),
+        (1.5, 4),
+    ],
     ids=repr,
 )
 def test_arange(arguments):
@@ -57,7 +70,7 @@ def test_filled(shape, dtype):
     for name in ("zeros", "ones", "empty"):
         expected = (np.ones if name == "ones" else np.zeros)(shape, numpy)
         same(getattr(creation, name)(shape, dtype), expected)
-        like = getattr(creation, f"{name}_like")(smelt.array(expected))
+        like = getattr(creation, f"{name}_like")(exact(expected))
         same(like, expected)
 
 
@@ -109,17 +122,19 @@ def test_binary_operators(name):
     expected = f(A, B)
     if name == "truediv":
         expected = expected.astype(np.float32)
-    same(f(smelt.array(A), smelt.array(B)), expected, rtol=1e-6)
-    same(f(smelt.array(A), B), expected, rtol=1e-6)
-    same(f(A, smelt.array(B)), expected, rtol=1e-6)
-    same(f(smelt.array(A), B.tolist()), expected, rtol=1e-6)
-    same(f(smelt.array(A), 3), f(A, 3).astype(expected.dtype), rtol=1e-6)
-    same(f(3, smelt.array(B)), f(3, B).astype(expected.dtype), rtol=1e-6)
+    same(f(exact(A), exact(B)), expected, rtol=1e-6)
+    same(f(exact(A), B), expected, rtol=1e-6)
+    same(f(A, exact(B)), expected, rtol=1e-6)
+    same(f(exact(A), B.tolist()), expected, rtol=1e-6)
+    same(f(exact(A), 3), f(A, 3).astype(expected.dtype), rtol=1e-6)
+    same(f(3, exact(B)), f(3, B).astype(expected.dtype), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "ifloordiv", "imod", "iand", "ior", "ixor", "ilshift", "irshift"])
+@pytest.mark.parametrize(
+    "name", ["iadd", "isub", "imul", "ifloordiv", "imod", "iand", "ior", "ixor", "ilshift", "irshift"]
+)
 def test_in_place_operators_are_seen_by_all(name):
-    x = smelt.array(np.abs(A) + 1)
+    x = exact(np.abs(A) + 1)
     y = x
     found = getattr(operator, name)(x, 2)
     assert found is x is y

@@ -9,7 +9,7 @@ import smelt
 import smelt.methods
 from smelt import linear
 from smelt.ir.errors import ShapeError
-from tests.frontend.checks import check_gradient, same
+from tests.frontend.checks import check_gradient, exact, same
 
 SHAPES = [
     ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)),
@@ -26,17 +26,17 @@ def _random(shape, seed=0):
 @pytest.mark.parametrize("p, q", SHAPES, ids=repr)
 def test_matmul(p, q):
     x, y = _random(p), _random(q, 1)
-    same(linear.matmul(smelt.array(x), smelt.array(y)), x @ y, rtol=1e-10, atol=1e-12)
-    same(smelt.array(x) @ smelt.array(y), x @ y, rtol=1e-10, atol=1e-12)
+    same(linear.matmul(exact(x), exact(y)), x @ y, rtol=1e-10, atol=1e-12)
+    same(exact(x) @ exact(y), x @ y, rtol=1e-10, atol=1e-12)
     check_gradient(linear.matmul, x, y)
 
 
 def test_matmul_dtypes():
     x = np.arange(6).reshape(2, 3)
-    same(smelt.array(x.astype(np.int32)) @ smelt.array(x.T.astype(np.int32)), (x @ x.T).astype(np.int32))
-    assert (smelt.array(x.astype(np.float16)) @ smelt.array(x.T.astype(np.float32))).dtype is smelt.float32
-    assert (smelt.array([True, False]) @ smelt.array([True, True])).dtype is smelt.int32
-    same(np.ones((2, 2), np.float32) @ smelt.array(x.astype(np.float32)), np.ones((2, 2), np.float32) @ x.astype("f"))
+    same(exact(x.astype(np.int32)) @ exact(x.T.astype(np.int32)), (x @ x.T).astype(np.int32))
+    assert (exact(x.astype(np.float16)) @ exact(x.T.astype(np.float32))).dtype is smelt.float32
+    assert (exact([True, False]) @ exact([True, True])).dtype is smelt.int32
+    same(np.ones((2, 2), np.float32) @ exact(x.astype(np.float32)), np.ones((2, 2), np.float32) @ x.astype("f"))
 
 
 @pytest.mark.parametrize(
@@ -50,19 +50,25 @@ def test_matmul_dtypes():
 )
 def test_matmul_errors(p, q, text):
     with pytest.raises(ShapeError, match=text) as info:
-        smelt.array(np.ones(p, np.float32)) @ smelt.array(np.ones(q, np.float32))
+        exact(np.ones(p, np.float32)) @ exact(np.ones(q, np.float32))
     assert "test_linear.py" in str(info.value)
 
 
 EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij,kj->ki", (2, 3), (4, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)),
-    ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)), ("i,i->", (3,), (3,)), ("i,j->ij", (2,), (3,)), ("i,i->i", (3,), (3,)),
-    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("bij,bjk->ikb", (5, 2, 3), (5, 3, 4)), ("...ij,...jk->...ik", (5, 1, 2, 3), (6, 3, 4)),
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij,kj->ki", (2, 3), (4, 3)), ("ii", (3, 3)),
+    ("ii->i", (3, 3)),
+    ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)), ("i,i->", (3,), (3,)), ("i,j->ij", (2,), (3,)),
+    ("i,i->i", (3,), (3,)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("bij,bjk->ikb", (5, 2, 3), (5, 3, 4)),
+    ("...ij,...jk->...ik", (5, 1, 2, 3), (6, 3, 4)),
     ("...i->...", (2, 3)), ("i...,i...->...", (3, 2), (3, 2)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
-    ("ij,jk,kl,lm->mi", (2, 3), (3, 4), (4, 5), (5, 2)), ("iij,j->i", (3, 3, 2), (2,)), ("ij,j,k->ik", (2, 3), (3,), (4,)),
-    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("i,ij,j->", (2,), (2, 3), (3,)), ("ijk,jil->kl", (2, 3, 4), (3, 2, 5)),
+    ("ij,jk,kl,lm->mi", (2, 3), (3, 4), (4, 5), (5, 2)), ("iij,j->i", (3, 3, 2), (2,)),
+    ("ij,j,k->ik", (2, 3), (3,), (4,)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("i,ij,j->", (2,), (2, 3), (3,)),
+    ("ijk,jil->kl", (2, 3, 4), (3, 2, 5)),
     ("...,...", (2, 3), (2, 3)), ("ij,jk->ik", (2, 1), (3, 4)), ("ik,jk->ij", (2, 1), (3, 1)), ("aab->b", (2, 2, 3)),
-    ("ij , jk -> ik", (2, 3), (3, 4)), ("a...,b...->ba...", (2, 3), (4, 3)), ("ij,ij->ij", (2, 3), (1, 3)), ("iii", (3, 3, 3)),
+    ("ij , jk -> ik", (2, 3), (3, 4)), ("a...,b...->ba...", (2, 3), (4, 3)), ("ij,ij->ij", (2, 3), (1, 3)),
+    ("iii", (3, 3, 3)),
     ("ab,cd->", (2, 3), (4, 5)), ("", ()), (",->", (), ()), ("i,->i", (3,), ()),
 ]  # fmt: skip
 
@@ -71,15 +77,15 @@ EINSUMS = [
 def test_einsum(subscripts, shapes):
     xs = [_random(s, i) for i, s in enumerate(shapes)]
     expected = np.einsum(subscripts, *xs)
-    same(linear.einsum(subscripts, *map(smelt.array, xs)), expected, rtol=1e-10, atol=1e-12)
+    same(linear.einsum(subscripts, *map(exact, xs)), expected, rtol=1e-10, atol=1e-12)
     check_gradient(lambda *xs: linear.einsum(subscripts, *xs), *xs)
-    path, text = linear.einsum_path(subscripts, *map(smelt.array, xs))
+    path, text = linear.einsum_path(subscripts, *map(exact, xs))
     assert len(path) == max(len(xs) - 1, 1) and "products" in text
 
 
 def test_einsum_of_ints():
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
-    same(linear.einsum("ij,kj->ik", smelt.array(x), smelt.array(x)), x @ x.T)
+    same(linear.einsum("ij,kj->ik", exact(x), exact(x)), x @ x.T)
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,7 +97,7 @@ def test_any_einsum(terms, data):
     subscripts = f"{','.join(terms)}->{output}"
     xs = [_random([extents[c] for c in t], i) for i, t in enumerate(terms)]
     expected = np.einsum(subscripts, *xs)
-    same(linear.einsum(subscripts, *map(smelt.array, xs)), expected, rtol=1e-9, atol=1e-12)
+    same(linear.einsum(subscripts, *map(exact, xs)), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,7 @@ def test_any_einsum(terms, data):
 )
 def test_einsum_errors(subscripts, shapes, text):
     with pytest.raises(ShapeError, match=text) as info:
-        linear.einsum(subscripts, *[smelt.array(np.ones(s, np.float32)) for s in shapes])
+        linear.einsum(subscripts, *[exact(np.ones(s, np.float32)) for s in shapes])
     assert "test_linear.py" in str(info.value)
 
 
@@ -120,7 +126,7 @@ def test_tensordot(axes):
         x, y = _random((4, 3)), _random((3, 2), 1)
     else:
         x, y = _random((2, 3)), _random((3, 2), 1)
-    same(linear.tensordot(smelt.array(x), smelt.array(y), axes), np.tensordot(x, y, axes), rtol=1e-10, atol=1e-12)
+    same(linear.tensordot(exact(x), exact(y), axes), np.tensordot(x, y, axes), rtol=1e-10, atol=1e-12)
     check_gradient(lambda x, y: linear.tensordot(x, y, axes), x, y)
 
 
@@ -129,7 +135,7 @@ def test_inner_outer_kron(p, q):
     x, y = _random(p), _random(q, 1)
     for name in ("inner", "outer", "kron"):
         expected = getattr(np, name)(x, y)
-        same(getattr(linear, name)(smelt.array(x), smelt.array(y)), expected, rtol=1e-10, atol=1e-12)
+        same(getattr(linear, name)(exact(x), exact(y)), expected, rtol=1e-10, atol=1e-12)
         check_gradient(getattr(linear, name), x, y)
 
 
@@ -137,15 +143,15 @@ def test_inner_outer_kron(p, q):
 def test_vecdot(axis):
     x, y = _random((3, 3)), _random((3, 3) if axis == 0 else (3,), 1)
     expected = (x * y).sum(axis)
-    same(linear.vecdot(smelt.array(x), smelt.array(y), axis=axis), expected, rtol=1e-10)
+    same(linear.vecdot(exact(x), exact(y), axis=axis), expected, rtol=1e-10)
     z = (x + 1j * x.T).astype(np.complex64)
-    same(linear.vecdot(smelt.array(z), smelt.array(z)), (z.conj() * z).sum(-1), rtol=1e-5)
+    same(linear.vecdot(exact(z), exact(z)), (z.conj() * z).sum(-1), rtol=1e-5)
 
 
 def test_addmm():
     c, x, y = _random((4,)), _random((2, 3)), _random((3, 4))
     for alpha, beta in ((1.0, 1.0), (0.5, 2.0)):
-        found = linear.addmm(smelt.array(c), smelt.array(x), smelt.array(y), alpha=alpha, beta=beta)
+        found = linear.addmm(exact(c), exact(x), exact(y), alpha=alpha, beta=beta)
         same(found, alpha * (x @ y) + beta * c, rtol=1e-10)
     check_gradient(lambda c, x, y: linear.addmm(c, x, y, 0.5, 2.0), c, x, y)
 
@@ -161,5 +167,5 @@ def test_addmm():
 )
 def test_errors_name_the_users_line(call, text):
     with pytest.raises(ShapeError, match=text) as info:
-        call(smelt.array(np.ones((2, 3), np.float32)))
+        call(exact(np.ones((2, 3), np.float32)))
     assert "test_linear.py" in str(info.value)

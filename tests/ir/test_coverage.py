@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-import smelt.ir.ops  # noqa: F401  (fills the registry)
+import smelt.ir.ops
 import smelt.passes.canonicalize  # noqa: F401  (registers the patterns)
 from smelt.ir import text
 from smelt.ir.op import registry

@@ -149,3 +149,10 @@ def test_contractions_read_transposed_operands_in_place() -> None:
 def test_integers_and_bools() -> None:
     a = Aval((6, 5), dtypes.int32)
     assert len(fused([a], lambda b, x: b.reduce_any(b.equal(x, b.zeros_like(x)), axes=(1,)))) == 1
+
+
+def test_operands_that_are_not_looked_at() -> None:
+    def function(b: Any, x: Any, i: Any) -> Any:
+        return b.gather(x, i + i, axes=(0,), slice_sizes=(1,))
+
+    assert len(fused([Aval((1,), f32), Aval((3,), dtypes.int32)], function)) == 1

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+
 import smelt
 from smelt.ir import text
 from smelt.ir.settings import override
