@@ -10,20 +10,21 @@ from smelt.ir import mlir
 from smelt.ir.dialect import context
 
 TO_LLVM = (
-    "convert-complex-to-standard,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
+    "convert-complex-to-standard,convert-vector-to-llvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
     "convert-math-to-llvm,arith-expand,convert-complex-to-llvm,finalize-memref-to-llvm,"
     "convert-arith-to-llvm,convert-index-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,reconcile-unrealized-casts"
 )
 TO_LLVM_REAL = (
-    "convert-scf-to-cf,convert-math-to-llvm,arith-expand,finalize-memref-to-llvm,"
+    "convert-vector-to-llvm,convert-scf-to-cf,convert-math-to-llvm,arith-expand,finalize-memref-to-llvm,"
     "convert-arith-to-llvm,convert-index-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,reconcile-unrealized-casts"
 )
 
 
-#: Attributes of LLVM functions: all of a vector register, also where it is very wide.
-HINTS = '[["prefer-vector-width", "512"]]'
+#: Attributes of LLVM functions: all of a vector register, also where it is very wide. Kernels are not
+#: inlined, so that their code (and the order of its sums) does not depend on what stands around them.
+HINTS = '[["prefer-vector-width", "512"], "noinline"]'
 
 
 @functools.cache

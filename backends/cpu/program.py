@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import mlir
+from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
 from smelt.ir.dialect import context
@@ -25,6 +25,8 @@ from .kernel import KernelModule, buffer_type
 
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
+#: From which members of a team take their numbers.
+COUNTER = Aval((1,), dtypes.int64)
 #: Programs with less work than this keep Python's lock while they run.
 KEEP_LOCK_WORK = 64 * 1024
 
@@ -42,7 +44,8 @@ class KernelInfo:
 class Program:
     """A compiled module. `run` may be called by several threads at once."""
 
-    def __init__(self, main: Function, found: dict[str, Any]):
+    def __init__(self, main: Function, found: dict[str, Any], team: threads.Team | None = None):
+        self.team = team or threads.team()
         self.arguments: list[Aval] = [v.aval for v in main.arguments]
         self.results: list[Aval] = [v.aval for v in main.returns]
         self.aliases: dict[int, int | tuple[str, int]] = {}
@@ -85,6 +88,8 @@ class Program:
                 self.kernels.append(KernelInfo(op.name, "host", moved, moved))
         self._parallel = work >= PARALLEL_WORK
         self._keep_lock = work < KEEP_LOCK_WORK
+        if self._parallel and not self.team.together:  # no barriers: each kernel is a launch
+            segments = [[item] for segment in segments for item in segment]
         names: list[Any] = []
         for i, segment in enumerate(segments):
             if segment and isinstance(segment[0], HostStep):
@@ -124,25 +129,18 @@ class Program:
         return slots
 
     def _emit_main(self, module: KernelModule, name: str, main: Function, segment: list, slots: dict) -> None:
-        """``@main_i(threads, arguments…, results…, arena)``: every thread's share of each kernel in turn."""
+        """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn."""
         ir, ctx = mlir.ir, context()
         index = ir.IndexType.get(ctx)
         avals = [*self.arguments, *self.results]
         i8 = ir.IntegerType.get_signless(8, ctx)
         unknown = ir.Location.unknown(ctx)
         arena_type = ir.MemRefType.get([max(1, self.arena_bytes)], i8, loc=unknown)
-        types = [index, *(buffer_type(a) for a in avals), arena_type]
+        types = [index, buffer_type(COUNTER), *(buffer_type(a) for a in avals), arena_type]
         entry = module.function(name, types, main.mlir.location, internal=False)
         k = Kernel(ir.InsertionPoint(entry), main.mlir.location)
-        count, *table, arena = entry.arguments
-        threads_ = Scalar(k, count, INDEX)
-        if self._parallel and threads.openmp() is not None:
-            i32 = ir.IntegerType.get_signless(32, ctx)
-            symbol = ir.FlatSymbolRefAttr.get("omp_get_thread_num", ctx)
-            number = k.emit("func.call", [], [i32], callee=symbol).result
-            me = Scalar(k, k.emit("arith.index_cast", [number], [index]).result, INDEX)
-        else:
-            me = k.const(0, INDEX)
+        count, counter, *table, arena = entry.arguments
+        members, me = self._share_of(k, Scalar(k, count, INDEX), counter)
 
         def view(offset: int, aval: Aval) -> Any:
             return k.emit("memref.view", [arena, k.const(offset, INDEX)], [buffer_type(aval)]).result
@@ -164,12 +162,34 @@ class Program:
             if "smelt.scratch" in op.mlir.attributes:
                 scratch = ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.scratch"])[0]
             memrefs = [memref(outer[x]) if isinstance(x, Value) else view(scratch + x[0], x[1]) for x in step.operands]
-            lo, hi = share(k, me, threads_, step.split.extent, step.split.grain)
+            lo, hi = share(k, me, members, step.split.extent, step.split.grain)
             symbol = ir.FlatSymbolRefAttr.get(step.function, ctx)
             k.emit("func.call", [*memrefs, lo, hi], [], callee=symbol)
-            if self._parallel and threads.openmp() is not None and n + 1 < len(segment):
+            if self._parallel and n + 1 < len(segment):
                 k.emit("func.call", [], [], callee=ir.FlatSymbolRefAttr.get("GOMP_barrier", ctx))
         k.emit("func.return", [], [])
+
+    def _share_of(self, k: Kernel, count: Scalar, counter: Any) -> tuple[Scalar, Scalar]:
+        """How many members run, and which of them this one is."""
+        zero = k.const(0, INDEX)
+        if not self._parallel:
+            return count, zero
+        if not self.team.together:
+            i64 = k.type(dtypes.int64)
+            kind = mlir.ir.IntegerAttr.get(i64, 1)  # addi
+            one = k.const(1, dtypes.int64)
+            mine = k.emit("memref.atomic_rmw", [one, counter, zero], [i64], kind=kind).result
+            return count, Scalar(k, k.emit("arith.index_cast", [mine], [k.type(INDEX)]).result, INDEX)
+
+        def ask(function: str) -> Scalar:
+            symbol = mlir.ir.FlatSymbolRefAttr.get(function, context())
+            found = k.emit("func.call", [], [k.type(dtypes.int32)], callee=symbol).result
+            return Scalar(k, k.emit("arith.index_cast", [found], [k.type(INDEX)]).result, INDEX)
+
+        # A team may be smaller than was asked for; a lone member may run inside of another's team.
+        alone = count.eq(k.const(1, INDEX))
+        members = k.select(alone, count, ask("omp_get_num_threads"))
+        return members, k.select(alone, zero, ask("omp_get_thread_num"))
 
     def _finish(self, module: KernelModule, names: list[Any], has_complex: bool) -> None:
         if not any(isinstance(n, str) for n in names):
@@ -177,13 +197,14 @@ class Program:
             self._text = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}
             return
         ir, ctx = mlir.ir, context()
-        if self._parallel and threads.openmp() is not None:
+        if self._parallel and self.team.together:
             module.declare("GOMP_barrier", [])
-            module.declare("omp_get_thread_num", [], [ir.IntegerType.get_signless(32, ctx)])
+            for name in ("omp_get_num_threads", "omp_get_thread_num"):
+                module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
         self._kernel_ir = module.mlir.operation.clone()
         jit.lower(module.mlir, has_complex)
         self._llvm_ir = module.mlir
-        self._engine = jit.compile_module(module.mlir, {**threads.symbols(), **blas.symbols()})
+        self._engine = jit.compile_module(module.mlir, {**self.team.symbols(), **blas.symbols()})
         for name in names:
             if isinstance(name, str):
                 address = self._engine.raw_lookup(name)
@@ -195,10 +216,11 @@ class Program:
 
     def _frame(self) -> Any:
         """This thread's argument table: values, pointers to them, and calls ready to be made."""
-        n = 2 + len(self.arguments) + len(self.results)
+        n = 4 + len(self.arguments) + len(self.results)
         values = (ctypes.c_uint64 * n)()
         base = ctypes.addressof(values)
         pointers = (ctypes.c_void_p * n)(*[base + 8 * i for i in range(n)])
+        values[1] = base + 8 * (n - 1)  # the counter
         kind = ctypes.PYFUNCTYPE if self._keep_lock else ctypes.CFUNCTYPE
         calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self._steps]
         self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)
@@ -210,7 +232,7 @@ class Program:
             values, _, table, calls = self._local.frame
         except AttributeError:
             values, _, table, calls = self._frame()
-        i = 1
+        i = 2
         for buffer in inputs:
             values[i] = buffer.address
             i += 1
@@ -218,12 +240,18 @@ class Program:
             values[i] = buffer.address if buffer is not None else 0
             i += 1
         values[i] = arena_address
-        count = values[0] = threads.available_threads() if self._parallel else 1
+        team = self.team
+        count = threads.available_threads() if self._parallel else 1
+        if count > 1:
+            count *= team.shares
+        values[0] = count
         for step, call in zip(self._steps, calls):
             if step.__class__ is not int:
                 step.run(inputs, outputs, arena_address)
-            elif count > 1:
-                threads.openmp().GOMP_parallel(step, table, count, 0)
+                continue
+            values[i + 1] = 0
+            if count > 1:
+                team.launch(call, step, table, count)
             else:
                 call(table)
 
@@ -285,8 +313,11 @@ def share(k: Kernel, me: Scalar, count: Scalar, extent: int, grain: int) -> tupl
     return bound(me), bound(me + 1)
 
 
-def compile_module(module: Any) -> Program:
-    """A program from a module that has been through the pipeline up to ``fuse,plan-buffers``."""
+def compile_module(module: Any, team: threads.Team | None = None) -> Program:
+    """A program from a module that has been through the pipeline up to ``fuse,plan-buffers``.
+
+    `team`: the threads that run it, instead of this machine's best.
+    """
     with mlir.lock:
         found = functions(module)
-        return Program(read_function(found["main"]), found)
+        return Program(read_function(found["main"]), found, team)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.lowering import Fused, fuse_variables
+from smelt.backends.lowering import Fused, Place, fuse_variables
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -24,6 +24,7 @@ from .accumulate import Accumulator
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
 from .schedules import Plan, Step, make_plan, start_kernel
+from .streaming import can_stream, emit_streaming
 
 #: Neighbouring rows that run together when the innermost axis is kept.
 LINE = 512
@@ -154,9 +155,23 @@ class RowKernel:
         return [[best, at[a.result]] if a.is_arg else [best] for a, best in zip(accumulators, final)]
 
     def _row_stage(self, space, accumulators, outputs) -> None:
+        loops = self.loops.get(space, [])
+        targets = [(m, self.plan.places[v]) for v, m in outputs]
+        if not accumulators and len(loops) == 1 and can_stream(loops[0], targets):
+            self._stream(space, loops[0], targets, [v for v, _ in outputs])
+            return
         for a, state in zip(accumulators, self.accumulate_row(space, accumulators, outputs)):
             done = a.finish(state)
             self.k.provided[a.result] = lambda place, done=done: done
+
+    def _stream(self, space, loop: Fused, targets: Sequence[tuple[Memory, Place]], values: Sequence[Value]) -> None:
+        k = self.k
+
+        def element() -> list[Scalar]:
+            self._exchange(space)
+            return [k.value(v, self.plan.places[v]) for v in values]
+
+        emit_streaming(k, loop, k.const(0, INDEX), k.const(loop.extent, INDEX), targets, element)
 
     # A line of rows: accumulators are kept in memory
 

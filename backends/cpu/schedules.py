@@ -16,6 +16,7 @@ from smelt.passes.fusion_analysis import is_row_reduction, operand_reads, reduce
 
 from .kernel import CpuKernel, KernelModule, Memory, buffer_type
 from .loops import Nest, Split, emit_nest
+from .streaming import can_stream, emit_streaming
 
 #: The blocks in which a transpose runs.
 BLOCK_ROWS = 64
@@ -136,15 +137,24 @@ def build_map(module: KernelModule, name: str, body: Function) -> Step:
     nest = Nest.plan(loops, lanes=True)
     k, outputs, lo, hi = start_kernel(module, name, body)
 
+    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    streams = nest.lanes and can_stream(nest.loops[-1], targets)
+
     def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
-        if nest.lanes:
+        if streams:
+            assert first is not None and last is not None
+            emit_streaming(k, nest.loops[-1], first, last, targets, values)
+        elif nest.lanes:
             k.loop(nest.loops[-1], first, last, lambda at: element())
         else:
             element()
 
+    def values() -> list[Scalar]:
+        return [k.value(v, plan.places[v]) for v in body.returns]
+
     def element() -> None:
-        for v, memory in zip(body.returns, outputs):
-            k.store(k.value(v, plan.places[v]), memory, plan.places[v])
+        for x, (memory, place) in zip(values(), targets):
+            k.store(x, memory, place)
 
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, line)

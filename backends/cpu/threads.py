@@ -1,7 +1,11 @@
-"""Threads that run a program together: libgomp's pool through ctypes.
+"""Threads that run a program together.
 
-Without libgomp, and in a child process after fork (whose pool's threads are gone), programs run on
-the calling thread.
+Three teams, the first that this machine has is used: libgomp's pool, Grand Central Dispatch, Python
+threads. All are reached through ctypes, which releases Python's lock. Members of a libgomp team run at
+the same time, so they go through a whole program with barriers between kernels; the others may run
+one after the other, so there every kernel is a launch of its own.
+
+In a child process after fork, whose pool's threads are gone, programs run on the calling thread.
 """
 
 from __future__ import annotations
@@ -10,25 +14,120 @@ import ctypes
 import ctypes.util
 import functools
 import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from smelt.ir.settings import settings
+
+
+class Team:
+    """Runs a compiled function several times in parallel.
+
+    Attributes:
+        together: members run at the same time, know their number and can wait for each other.
+            Else each takes the next number from a counter.
+        shares: into how many parts each thread's work is cut.
+    """
+
+    together = False
+    shares = 1
+
+    def launch(self, call: Callable[[int], None], address: int, table: int, count: int) -> None:
+        """Run the function at `address` (as a Python callable: `call`) on `table` `count` times."""
+        raise NotImplementedError
+
+    def symbols(self) -> dict[str, int]:
+        """Addresses of what compiled programs call."""
+        return {}
+
+
+class OpenMP(Team):
+    """libgomp: the quickest to start, and members keep their numbers, so caches stay warm."""
+
+    together = True
+
+    def __init__(self, library: Any):
+        self.library = library
+        self._parallel = library.GOMP_parallel
+        # void GOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigned flags)
+        self._parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        self._parallel.restype = None
+
+    def launch(self, call, address, table, count):
+        self._parallel(address, table, count, 0)
+
+    def symbols(self):
+        names = ("GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
+        return {name: ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0 for name in names}
+
+
+class Dispatch(Team):
+    """Grand Central Dispatch, where macOS has no libgomp.
+
+    Its threads sit on cores of unequal speed, so each gets several shares.
+    """
+
+    shares = 4
+
+    def __init__(self, library: Any):
+        self._apply = library.dispatch_apply_f
+        # void dispatch_apply_f(size_t iterations, dispatch_queue_t queue, void *context,
+        #                       void (*work)(void *context, size_t iteration))
+        # The compiled function does not look at the second argument of `work`.
+        self._apply.argtypes = [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        self._apply.restype = None
+
+    def launch(self, call, address, table, count):
+        self._apply(count, None, table, address)  # no queue is DISPATCH_APPLY_AUTO
+
+
+class PythonThreads(Team):
+    """A pool of Python threads: works everywhere."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def launch(self, call, address, table, count):
+        if self._pool is None or self._size < count - 1:
+            self._size = count - 1
+            self._pool = ThreadPoolExecutor(self._size, "smelt")
+        pending = []
+        try:
+            pending += [self._pool.submit(call, table) for _ in range(count - 1)]
+        except RuntimeError:  # the interpreter is shutting down
+            for _ in range(count - 1 - len(pending)):
+                call(table)
+        call(table)
+        for future in pending:
+            future.result()
+
+
+def _openmp() -> Team | None:
+    for name in ("libgomp.so.1", ctypes.util.find_library("gomp")):
+        if name is not None:
+            try:
+                return OpenMP(ctypes.CDLL(name))
+            except (OSError, AttributeError):
+                continue
+    return None
+
+
+def _dispatch() -> Team | None:
+    if sys.platform != "darwin":
+        return None
+    try:
+        return Dispatch(ctypes.CDLL("/usr/lib/libSystem.B.dylib"))
+    except (OSError, AttributeError):
+        return None
 
 
 @functools.cache
-def openmp() -> Any:
-    """libgomp, or None."""
-    for name in ("libgomp.so.1", ctypes.util.find_library("gomp")):
-        if name is None:
-            continue
-        try:
-            library = ctypes.CDLL(name)
-            library.GOMP_parallel.argtypes = [
-                ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint,
-            ]  # fmt: skip
-            library.GOMP_parallel.restype = None
-            return library
-        except (OSError, AttributeError):
-            continue
-    return None
+def team() -> Team:
+    """The best team of this machine."""
+    return _openmp() or _dispatch() or PythonThreads()
 
 
 class _State:
@@ -44,27 +143,13 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.cache
-def wanted_threads() -> int:
-    """SMELT_NUM_THREADS, else the processors that this process may use."""
-    text = os.environ.get("SMELT_NUM_THREADS", "")
-    if text.isdigit() and int(text) > 0:
-        return int(text)
+def processors() -> int:
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_threads() -> int:
-    """How many threads a program may use now."""
-    return 1 if _State.forked or openmp() is None else wanted_threads()
-
-
-def symbols() -> dict[str, int]:
-    """Addresses of what compiled programs call."""
-    library = openmp()
-    if library is None:
-        return {}
-    return {
-        name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-        for name in ("GOMP_barrier", "omp_get_thread_num")
-    }
+    """How many threads a program may use now: ``settings.num_threads``, or all."""
+    return 1 if _State.forked else max(1, settings.num_threads) if settings.num_threads else processors()

@@ -9,6 +9,7 @@ import numpy as np
 
 import smelt.ir.ops  # noqa: F401
 from smelt.backends import cpu
+from smelt.backends.cpu.threads import Team
 from smelt.ir import dtypes, mlir, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import new_function
@@ -58,10 +59,10 @@ def run(program: cpu.Program, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return found
 
 
-def compile_(module: Any, passes: str = PASSES) -> cpu.Program:
+def compile_(module: Any, passes: str = PASSES, team: Team | None = None) -> cpu.Program:
     Pipeline.parse(passes).run(module)
     text.verify(module)
-    return cpu.compile_module(module)
+    return cpu.compile_module(module, team)
 
 
 def random_array(aval: Aval, seed: int = 0, positive: bool = False) -> np.ndarray:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
-from smelt.backends.cpu import threads
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 
@@ -254,35 +252,3 @@ def test_two_python_threads_run_one_program() -> None:
     for w in workers:
         w.join()
     assert not failures
-
-
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
-def test_after_fork_programs_run_on_one_thread() -> None:
-    aval = Aval((300, 500), f32)
-    program = compile_(module_of([aval], softmax))
-    x = random_array(aval)
-    want = run(program, [x])[0]
-
-    def child(queue: Any) -> None:
-        queue.put((threads.available_threads(), np.array_equal(run(program, [x])[0], want)))
-
-    ctx = multiprocessing.get_context("fork")
-    queue = ctx.Queue()
-    process = ctx.Process(target=child, args=(queue,))
-    process.start()
-    assert queue.get(timeout=30) == (1, True)
-    process.join(30)
-
-
-def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: Any) -> None:
-    def function(b: Any, x: Any) -> list[Any]:
-        return [b.reduce_sum(x, axes=(0, 1)), b.reduce_sum(x, axes=(0,)), over(b, "reduce_sum", x, 1)]
-
-    aval = Aval((700, 300), f32)
-    program = compile_(module_of([aval], function))
-    x = random_array(aval)
-    want = run(program, [x])
-    for n in (1, 3, 4):
-        monkeypatch.setattr(threads, "wanted_threads", lambda n=n: n)
-        for have, expected in zip(run(program, [x]), want):
-            assert np.array_equal(have, expected)

@@ -1,0 +1,131 @@
+"""Teams of threads: the same bits on each, whatever their size."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smelt.backends.cpu import threads
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.settings import override
+
+from .modules import compile_, f32, module_of, over, random_array, run, softmax
+
+WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)
+APPLY = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, WORK)
+
+
+def grand_central(log: list[int]) -> Any:
+    """A library with dispatch_apply_f, whose iterations run one after the other, last first."""
+
+    def apply(iterations: int, queue: Any, state: Any, work: Any) -> None:
+        assert queue is None
+        log.append(iterations)
+        for i in reversed(range(iterations)):
+            work(state, i)
+
+    function = APPLY(apply)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    untyped = ctypes.CFUNCTYPE(None)(address)  # as a loaded library has it: without a signature
+    return SimpleNamespace(dispatch_apply_f=untyped, keep=function)
+
+
+def many_kernels(b: Any, x: Any) -> list[Any]:
+    """Every schedule, kernels that read what others wrote, and a step on the host."""
+    rows = over(b, "reduce_sum", b.exp(x), 1)
+    ordered = b.sort(x * 2.0, axis=1)
+    product = b.dot_general(x, x, lhs_contracting=(1,), rhs_contracting=(1,))
+    indices = b.convert(b.slice(ordered, start=(0, 0), stop=(9, 1), stride=(1, 1)), dtype=dtypes.int32)
+    updated = b.scatter(x, b.reshape(ordered, shape=(700, 1, 300)), b.argmax(x, axis=1), axes=(0,), mode="add")
+    return [
+        softmax(b, x), ordered - rows, b.reduce_sum(x, axes=(0, 1)), b.reduce_sum(x, axes=(0,)),
+        b.cumsum(product, axis=0), b.transpose(softmax(b, product), permutation=(1, 0)), indices, updated,
+    ]  # fmt: skip
+
+
+def test_every_team_gives_the_same_bits() -> None:
+    aval = Aval((700, 300), f32)
+    x = random_array(aval)
+    sizes: list[int] = []
+    default = compile_(module_of([aval], many_kernels))
+    want = run(default, [x])
+    for team in (threads.PythonThreads(), threads.Dispatch(grand_central(sizes))):
+        program = compile_(module_of([aval], many_kernels), team=team)
+        for count in (1, 3, 4):
+            with override(num_threads=count):
+                for have, expected in zip(run(program, [x]), want):
+                    assert np.array_equal(have, expected)
+    assert set(sizes) == {12, 16} and len(sizes) > 8
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    aval = Aval((700, 300), f32)
+    program = compile_(module_of([aval], many_kernels))
+    x = random_array(aval)
+    want = run(program, [x])
+    for n in (1, 3, 4):
+        with override(num_threads=n):
+            for have, expected in zip(run(program, [x]), want):
+                assert np.array_equal(have, expected)
+
+
+def test_number_of_threads_is_a_setting() -> None:
+    assert threads.available_threads() == threads.processors()
+    with override(num_threads=3):
+        assert threads.available_threads() == 3
+
+
+def test_python_threads_work_while_the_interpreter_shuts_down() -> None:
+    team = threads.PythonThreads()
+    calls: list[int] = []
+    team.launch(calls.append, 0, 7, 3)
+    assert team._pool is not None
+    team._pool.shutdown()
+    team.launch(calls.append, 0, 7, 3)
+    assert calls == [7] * 6
+
+
+SMALLER_TEAM = """
+import numpy as np, smelt
+from smelt.ir.settings import override
+x = smelt.array(np.ones((700, 300), np.float32))
+with override(num_threads=4):
+    print(float(smelt.compile(lambda x: smelt.sum(smelt.exp(x) * 0 + 1))(x)))
+"""
+
+
+@pytest.mark.parametrize("limit", [{"OMP_THREAD_LIMIT": "1"}, {"OMP_THREAD_LIMIT": "2"}, {"OMP_DYNAMIC": "true"}])
+def test_openmp_may_give_fewer_threads_than_asked(limit: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SMALLER_TEAM], env={**os.environ, **limit}, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == "210000.0", done.stderr
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.parametrize("make_team", [threads.team, threads.PythonThreads])
+def test_after_fork_programs_run_on_one_thread(make_team: Any) -> None:
+    aval = Aval((300, 500), f32)
+    program = compile_(module_of([aval], softmax), team=make_team())
+    x = random_array(aval)
+    want = run(program, [x])[0]
+
+    def child(queue: Any) -> None:
+        queue.put((threads.available_threads(), np.array_equal(run(program, [x])[0], want)))
+
+    ctx = multiprocessing.get_context("fork")
+    queue = ctx.Queue()
+    process = ctx.Process(target=child, args=(queue,))
+    process.start()
+    assert queue.get(timeout=30) == (1, True)
+    process.join(30)
