@@ -72,6 +72,7 @@ class Dispatch(Team):
     shares = 4
 
     def __init__(self, library: Any):
+        self.library = library
         self._apply = library.dispatch_apply_f
         # void dispatch_apply_f(size_t iterations, dispatch_queue_t queue, void *context,
         #                       void (*work)(void *context, size_t iteration))
