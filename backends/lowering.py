@@ -113,6 +113,20 @@ class FusionKernel(Kernel):
             self.scopes.pop()
             self.ip = saved
 
+    @contextmanager
+    def at_position(self, fused: Fused, at: Scalar):
+        """Let a loop's variables stand at `at` for a while; nothing computed meanwhile is remembered."""
+        saved = {name: self.loops.get(name) for name in fused.names}
+        self.bind(fused, at)
+        self.scopes.append({})
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            for name, loop in saved.items():
+                if loop is not None:
+                    self.loops[name] = loop
+
     def const(self, value: Any, dtype: DType) -> Scalar:
         key = (dtype, type(value), repr(value))
         found = self._constant_cache.get(key)

@@ -30,22 +30,29 @@ from smelt.runtime.device import Device, cpu, default_device, reference, set_def
 
 from . import methods as _methods  # attaches the operators to array
 from . import random, utils
+from .arithmetic import *
 from .arrays import array
 from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir
+from .complex_numbers import *
 from .compositions import *
 from .creation import *
+from .diagonals import *
 from .dtypes_api import *
-from .elementwise import *
 from .evaluate import async_eval, eval, synchronize
-from .indexing import *
+from .index_functions import *
 from .io import *
+from .joining import *
 from .linear import *
 from .logic import *
 from .memory import *
+from .padding import *
 from .reductions import *
+from .rounding import *
 from .shaping import *
 from .sorting import *
-from .transforms import grad, jvp, value_and_grad, vjp, vmap
+from .transcendental import *
+from .transforms import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
+from .views import *
 
 bool = bool_  # the array API's name
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None

@@ -19,6 +19,7 @@ from .graph import NO_ATTRS, Node, Ref, leaf, state
 
 Scalar = bool | int | float | complex
 ArrayLike = Any  #: an array, a Python scalar, nested lists of scalars, or anything NumPy reads
+StreamOrDevice = Any  #: accepted for MLX's sake and ignored: arrays run on the default device
 
 
 class array(BufferExporter):
@@ -217,9 +218,9 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
     if not isinstance(val, (np.ndarray, np.generic)):
         inferred = _inferred_dtype(val) if dtype is None else None
         if isinstance(val, (list, tuple)) and _contains_array(val):
-            from . import shaping
+            from . import joining
 
-            stacked = shaping.stack([v if isinstance(v, array) else from_host(v) for v in val])
+            stacked = joining.stack([v if isinstance(v, array) else from_host(v) for v in val])
             return stacked if dtype is None else convert(stacked, dtype)
         if hasattr(val, "__dlpack__") and not hasattr(val, "__array__"):
             host = np.from_dlpack(val)
@@ -242,7 +243,7 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
             target = dtypes.of(host.dtype)
         except DTypeError as error:
             raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
-    from smelt.ir.ops.arithmetic import convert_array
+    from smelt.ir.ops.conversion import convert_array
 
     with np.errstate(all="ignore"):
         data = convert_array(host, target) if host.dtype != target.numpy else host
@@ -338,7 +339,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
     key = (value if value or kind is int else str(value), kind, dtype)
     buffer = _scalar_buffers.get(key)
     if buffer is None:
-        from smelt.ir.ops.arithmetic import constant_array
+        from smelt.ir.ops.constants import constant_array
 
         buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
         if len(_scalar_buffers) > 1000:

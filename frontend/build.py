@@ -13,6 +13,9 @@ from smelt.ir.op import registry
 
 from .graph import ALIAS, APPLY, GraphFunction, Ref, Step
 
+#: 64-bit addresses reach so many elements of 8 bytes.
+MOST_ELEMENTS = 1 << 60
+
 
 def build_module(
     inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence[Ref], names: Sequence[str | None] = ()
@@ -64,6 +67,7 @@ class _ModuleBuilder:
             env.setdefault(ref, value)
         for step in body:
             b.location = self.location(step)
+            _check_sizes(step)
             operands = [env[r] for r in step.inputs]
             if step.op is APPLY:
                 f: GraphFunction = step.attrs["callee"]
@@ -101,6 +105,13 @@ class _ModuleBuilder:
         if key not in self.files:
             self.files[key] = mlir.ir.Location.file(*key, 0, context=context())
         return self.files[key]
+
+
+def _check_sizes(step: Step) -> None:
+    for aval in step.avals:
+        if aval.size >= MOST_ELEMENTS:
+            line = f"; at {step.where[0].co_filename}:{step.where[1]}" if step.where else ""
+            raise MemoryError(f"smelt.{step.op.name}: an array {aval} has more elements than can be addressed{line}")
 
 
 def apply(

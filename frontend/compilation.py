@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from smelt.ir import text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import TraceError, TreeError, at_user_line
+from smelt.ir.errors import ShapeError, TraceError, TreeError, at_user_line
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, compile_module, default_device
 
 from . import tree
 from .arrays import array, wrap
-from .build import build_module
+from .build import MOST_ELEMENTS, build_module
 from .evaluate import evaluate
 from .graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
 from .transforms import name_of, tracing
 
-#: Versions (argument types) kept for one function; the least recently used goes first.
+#: Versions (argument types) kept for one function; the oldest goes first.
 MAX_VERSIONS = 64
 #: Traces of one function after which a warning says what keeps changing.
 WARN_AFTER = 16
@@ -136,6 +137,10 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<smelt.compile of {self._name}, {len(self._versions)} versions>"
 
+    def __reduce__(self) -> str:
+        """Pickled and copied as what it is called, like a function; a child process compiles for itself."""
+        return self.__qualname__
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if settings.disable_compile or state.recording or state.compiling:
             return self._fun(*args, **kwargs)  # inside another trace the function is part of it
@@ -154,12 +159,14 @@ class CompiledFunction:
                 parts.append(_static_key(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
-            state_arrays, state_tree = _arrays_of(self._inputs)
+            state_leaves, state_tree = tree.flatten(self._inputs)
+            state_arrays = [x for x in state_leaves if isinstance(x, array)]
             for x in state_arrays:
                 refs.append(x._ref)
                 parts.append(x._ref[0].avals[x._ref[1]])
                 concrete = concrete and x._ref[0].values is not None
             parts.append(state_tree)
+            parts += map(_state_key, state_leaves)
         key = tuple(parts)
         version = self._versions.get(key)
         if version is None:
@@ -250,6 +257,7 @@ class CompiledFunction:
                     x._ref = parameters[-1]
                 result = self._fun(*new_args, **new_kwargs)
                 outs, out_tree = tree.flatten(result)
+                _check_no_iterator(outs, self._name)
                 if self._outputs is not None:
                     outputs = tree.tree_map(_same, self._outputs)
                     state_out = _arrays_of(outputs)[0]
@@ -285,6 +293,8 @@ class ShapeDtype:
         from smelt.ir import dtypes
 
         self.aval = Aval(tuple(shape), dtypes.of(dtype))
+        if any(d < 0 for d in self.aval.shape) or math.prod(max(d, 1) for d in self.aval.shape) >= MOST_ELEMENTS:
+            raise ShapeError(at_user_line(f"smelt.ShapeDtype: {self.aval} is no shape that an array can have"))
 
     def __repr__(self) -> str:
         return f"ShapeDtype({self.aval})"
@@ -312,6 +322,17 @@ def _static_key(x: Any, name: str) -> Any:
             )
         ) from None
     return (type(x), x)
+
+
+def _state_key(x: Any) -> Any:
+    """Part of the cache key for a leaf of `inputs`: where the arrays stand, and what the other leaves are."""
+    if isinstance(x, array):
+        return None
+    try:
+        hash(x)
+    except TypeError:
+        return type(x)
+    return _static_key(x, "")
 
 
 def _arrays_of(value: Any) -> tuple[list[array], Any]:
@@ -355,6 +376,17 @@ def _assign(target: Any, source: Any) -> bool:
         for old, new in zip(_arrays_of(target)[0], _arrays_of(source)[0]):
             old._ref = new._ref
     return True
+
+
+def _check_no_iterator(results: list, name: str) -> None:
+    for x in results:
+        if isinstance(x, (Iterator, Coroutine)):
+            raise TreeError(
+                at_user_line(
+                    f"smelt.compile: {name} returned a {type(x).__name__}, which would run after the trace; "
+                    "return a list or a tuple"
+                )
+            )
 
 
 def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:

@@ -6,8 +6,16 @@ import math
 
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, array, broadcast_to_shape, convert, emit_elementwise, promote_operands
-from .elementwise import StreamOrDevice, as_floating, constant
+from .arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    broadcast_to_shape,
+    convert,
+    emit_elementwise,
+    promote_operands,
+)
+from .operands import as_floating, constant
 from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
 
 __all__ = ["logaddexp", "logsumexp", "softmax"]

@@ -16,6 +16,7 @@ from smelt.ir.op import registry as ops
 from .arrays import (
     ArrayLike,
     Scalar,
+    StreamOrDevice,
     array,
     as_array,
     convert,
@@ -23,7 +24,9 @@ from .arrays import (
     from_host,
     wrap,
 )
-from .shaping import Axes, StreamOrDevice, broadcast_to, checked_shape, filled, iota, triangle_mask
+from .diagonals import triangle_mask
+from .movement import Axes, checked_shape, filled, iota
+from .shaping import broadcast_to
 
 __all__ = [
     "arange",

@@ -118,6 +118,12 @@ def _held_outside(order: Sequence[Node]) -> set[int]:
 
 def _no_value(node: Node) -> str:
     aval = node.avals[0]
+    if not state.compiling:
+        return (
+            f"the value of a traced array ({aval}) was asked for, but it was made while smelt.compile or "
+            "smelt.vmap traced a function that has returned since. Return such arrays from the function, or name "
+            "what it updates in smelt.compile(..., outputs=...)"
+        )
     return (
         f"the value of a traced array ({aval}) was asked for, but inside smelt.compile and smelt.vmap "
         "arrays have no values yet. Use smelt.where instead of a Python `if` on a value, move printing "

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import _internal_files, _is_internal
+from smelt.ir.errors import _internal_files, is_internal
 from smelt.ir.op import Op
 from smelt.runtime import Buffer
 
@@ -78,7 +78,7 @@ class Node:
             code = frame.f_code
             known = internal.get(code.co_filename)
             if known is None:
-                known = _is_internal(code)
+                known = is_internal(code)
             if not known:
                 self.where: Any = (code, frame.f_lineno)
                 return

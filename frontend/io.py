@@ -18,8 +18,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, at_user_line
 
-from .arrays import ArrayLike, array, as_array
-from .elementwise import StreamOrDevice
+from .arrays import ArrayLike, StreamOrDevice, array, as_array
 
 __all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
 

@@ -11,17 +11,18 @@ from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, promote_operands
-from .shaping import (
-    Axes,
+from .arrays import (
+    ArrayLike,
     StreamOrDevice,
-    broadcast_together,
-    many_axes,
-    one_axis,
-    permuted,
-    piece,
-    to_shape,
+    array,
+    as_array,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+    promote_operands,
 )
+from .movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
 
 __all__ = [
     "addmm",

@@ -10,6 +10,7 @@ from smelt.ir.op import registry as ops
 
 from .arrays import (
     ArrayLike,
+    StreamOrDevice,
     array,
     as_array,
     broadcast_shapes,
@@ -19,7 +20,7 @@ from .arrays import (
     promote_operands,
     scalar_array,
 )
-from .elementwise import StreamOrDevice, constant
+from .operands import constant
 
 __all__ = [
     "allclose", "array_equal", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",

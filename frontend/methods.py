@@ -11,30 +11,52 @@ from typing import Any
 
 import numpy as np
 
-from . import compositions, elementwise, indexing, linear, logic, reductions, shaping, sorting
+from . import (
+    arithmetic,
+    complex_numbers,
+    compositions,
+    diagonals,
+    indexing,
+    joining,
+    linear,
+    logic,
+    reductions,
+    rounding,
+    shaping,
+    sorting,
+    transcendental,
+    updating,
+    views,
+)
 from .arrays import array
-from .indexing import ArrayAt
+from .updating import ArrayAt
 
 __all__: list[str] = []
 
 #: Methods that are functions with the array as first argument.
 METHODS: dict[Any, str] = {
-    elementwise: "abs conj cos exp log log10 log1p log2 reciprocal round rsqrt sin sqrt square",
+    arithmetic: "abs reciprocal rsqrt sqrt square",
+    complex_numbers: "conj",
     compositions: "logsumexp",
     reductions: "all any argmax argmin max mean min prod std sum var",
-    shaping: "astype diag diagonal flatten moveaxis split squeeze swapaxes view",
+    rounding: "round",
+    shaping: "flatten moveaxis squeeze swapaxes",
+    joining: "split",
+    diagonals: "diag diagonal",
+    views: "astype view",
     sorting: "cummax cummin cumprod cumsum logcumsumexp",
+    transcendental: "cos exp log log10 log1p log2 sin",
 }
 
 #: Binary operators: name without underscores, module and function.
 OPERATORS: dict[str, tuple[Any, str]] = {
-    "add": (elementwise, "add"),
-    "sub": (elementwise, "subtract"),
-    "mul": (elementwise, "multiply"),
-    "truediv": (elementwise, "divide"),
-    "floordiv": (elementwise, "floor_divide"),
-    "mod": (elementwise, "remainder"),
-    "pow": (elementwise, "power"),
+    "add": (arithmetic, "add"),
+    "sub": (arithmetic, "subtract"),
+    "mul": (arithmetic, "multiply"),
+    "truediv": (arithmetic, "divide"),
+    "floordiv": (arithmetic, "floor_divide"),
+    "mod": (arithmetic, "remainder"),
+    "pow": (arithmetic, "power"),
     "matmul": (linear, "matmul"),
     "and": (logic, "bitwise_and"),
     "or": (logic, "bitwise_or"),
@@ -162,20 +184,20 @@ def _attach() -> None:
     for name, function_name in COMPARISONS.items():
         setattr(array, f"__{name}__", _binary(getattr(logic, function_name), f"__{name}__"))
     unary: dict[str, Callable[..., array]] = {
-        "neg": elementwise.negative,
-        "pos": elementwise.positive,
-        "abs": elementwise.abs,
+        "neg": arithmetic.negative,
+        "pos": arithmetic.positive,
+        "abs": arithmetic.abs,
         "invert": logic.bitwise_invert,
     }
     for name, function in unary.items():
         setattr(array, f"__{name}__", function)
     array.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
-    array.__setitem__ = indexing.setitem  # type: ignore[attr-defined]
+    array.__setitem__ = updating.setitem  # type: ignore[attr-defined]
     for name, getter, doc in (
         ("T", shaping.transpose, "The axes in reversed order."),
         ("mT", shaping.matrix_transpose, "The last two axes exchanged."),
-        ("real", elementwise.real, "The real part."),
-        ("imag", elementwise.imag, "The imaginary part."),
+        ("real", complex_numbers.real, "The real part."),
+        ("imag", complex_numbers.imag, "The imaginary part."),
         ("at", ArrayAt, "Updates that return a new array: ``x.at[index].add(value)``."),
     ):
         setattr(array, name, property(getter, doc=doc))

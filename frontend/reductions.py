@@ -15,8 +15,10 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, array, as_array, broadcast_to_shape, convert, emit, emit_elementwise
-from .elementwise import StreamOrDevice, as_floating, constant, imag, real, sqrt
+from .arithmetic import sqrt
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, emit, emit_elementwise
+from .complex_numbers import imag, real
+from .operands import as_floating, constant
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "median", "min", "minmax", "prod", "std",

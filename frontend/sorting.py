@@ -10,8 +10,8 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, array, as_array, convert, emit, emit_elementwise
-from .shaping import StreamOrDevice, filled, one_axis, piece, select, to_shape
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise
+from .movement import filled, one_axis, piece, select, to_shape
 
 __all__ = [
     "argpartition",

@@ -14,10 +14,12 @@ from typing import Any
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DTypeError, ShapeError, TreeError, at_user_line
+from smelt.ir.op import registry as ops
 
 from . import tree
-from .arrays import array, scalar_array, wrap
+from .arrays import ArrayLike, StreamOrDevice, array, scalar_array, wrap
 from .graph import ALIAS, APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_function, state
+from .operands import apply_unary
 
 
 @contextmanager
@@ -356,3 +358,11 @@ def _broadcast_axes(axes: Any, value: Any, what: str) -> list[int | None]:
     raise TreeError(at_user_line(f"smelt.vmap: {what} {axes!r} does not match a {type(value).__name__}"))
 
 
+def stop_gradient(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """a itself, whose derivative is zero.
+
+    >>> import smelt
+    >>> smelt.grad(lambda x: x * smelt.stop_gradient(x))(smelt.array(3.0))
+    array(3, dtype=float32)
+    """
+    return apply_unary(ops["stop_gradient"], a)

@@ -117,13 +117,27 @@ def encode(kind: str, value: Any) -> Any:
     return ENCODERS[kind](value)
 
 
+_decoded: dict[tuple[str, Any], Any] = {}
+
+
 def decode(kind: str, attr: Any) -> Any:
     """The Python value of an MLIR attribute; raises ValueError when it is of another type."""
-    return DECODERS[kind](attr)
+    if kind == "Array":
+        return DECODERS[kind](attr)
+    key = kind, attr
+    if key in _decoded:
+        return _decoded[key]
+    value = DECODERS[kind](attr)
+    if len(_decoded) > 8192:
+        _decoded.clear()
+    _decoded[key] = value
+    return value
 
 
 def decode_all(op: Op, operation: Any) -> dict[str, Any]:
     """All attributes of `op`, defaults filled in; attributes the op does not know are ignored."""
+    if not op.attrs:
+        return {}
     present = operation.attributes
     result = {}
     for name, spec in op.attrs.items():

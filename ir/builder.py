@@ -10,7 +10,6 @@ Derivative and batching rules are written with this builder::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,8 @@ FUNCTION = FunctionOp("func.constant", "function")  #: attrs: callee
 APPLY = FunctionOp("func.call_indirect", "apply")  #: the function is operand 0
 
 _FUNCTION_OPS = {op.name: op for op in (CALL, FUNCTION, APPLY)}
+#: Kinds of the ops that refer to functions.
+STRUCTURAL = ("call", "function", "apply", "transform")
 _CALLEE = {"func.call": "callee", "func.constant": "value"}
 
 
@@ -128,6 +129,23 @@ class Value:
         return f"<value {self.aval}>"
 
 
+class _At:
+    """Gives a builder another location for a while."""
+
+    __slots__ = ("builder", "location", "saved")
+
+    def __init__(self, builder: Builder, location: Any):
+        self.builder, self.location = builder, location
+
+    def __enter__(self) -> Builder:
+        builder = self.builder
+        self.saved, builder.location = builder.location, self.location
+        return builder
+
+    def __exit__(self, *_: Any) -> None:
+        self.builder.location = self.saved
+
+
 class Builder:
     """Emits smelt ops at an MLIR insertion point. ``b.add(x, y)``, ``b.reduce_sum(x, axes=(0,))``."""
 
@@ -135,14 +153,9 @@ class Builder:
         self.ip = insertion_point
         self.location = location if location is not None else mlir.ir.Location.unknown(context())
 
-    @contextmanager
-    def at(self, location: Any):
-        """Give everything emitted inside `location`."""
-        saved, self.location = self.location, location
-        try:
-            yield self
-        finally:
-            self.location = saved
+    def at(self, location: Any) -> _At:
+        """Give everything emitted inside a with block `location`."""
+        return _At(self, location)
 
     def emit(self, op: Op, operands: Sequence[Value], attrs: dict[str, Any]) -> tuple[Value, ...]:
         """Append one op; its results. Raises what the op's `infer` raises."""
@@ -154,18 +167,32 @@ class Builder:
     ) -> tuple[Value, ...]:
         """`emit` without inference: for ops whose results are already known."""
         encoded = {k: attributes.encode(op.attrs[k].type, v) for k, v in attrs.items()} if attrs else None
+        return self._create(op, operands, attrs, encoded, avals, self.location)
+
+    def _create(
+        self,
+        op: Op,
+        operands: Sequence[Value],
+        attrs: dict[str, Any],
+        encoded: dict[str, Any] | None,
+        avals: Sequence[Aval],
+        location: Any,
+    ) -> tuple[Value, ...]:
         operation = mlir.ir.Operation.create(
             "smelt." + op.name,
             results=[tensor_type(a) for a in avals],
             operands=[v.mlir for v in operands],
             attributes=encoded,
-            loc=self.location,
+            loc=location,
             ip=self.ip,
         )
         view = OpView(op, tuple(operands), attrs, operation)
-        view.results = tuple(
-            Value(r, a, self, view, i) for i, (r, a) in enumerate(zip(operation.results, avals))
-        )
+        if len(avals) == 1:
+            view.results = (Value(operation.result, avals[0], self, view),)
+        else:
+            view.results = tuple(
+                Value(r, a, self, view, i) for i, (r, a) in enumerate(zip(operation.results, avals))
+            )
         return view.results
 
     def __getattr__(self, name: str) -> Any:
@@ -294,6 +321,10 @@ class Builder:
 
     def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:
         """The same op on other operands."""
+        if op.op.kind not in STRUCTURAL:
+            present = op.mlir.attributes
+            encoded = {k: present[k] for k in op.attrs if k in present} if op.attrs else None
+            return self._create(op.op, operands, op.attrs, encoded, [r.aval for r in op.results], op.location)
         with self.at(op.location):
             if op.op is CALL:
                 return self.call(op.attrs["callee"], operands, [r.aval for r in op.results])
@@ -303,9 +334,7 @@ class Builder:
                 return self._upstream(FUNCTION, (), dict(op.attrs), [kind], value=symbol)
             if op.op is APPLY:
                 return self.apply(operands[0], operands[1:])
-            if op.op.kind == "transform":
-                return (self.transform(op.op, operands[0], op.attrs),)
-            return self.emit_typed(op.op, operands, op.attrs, [r.aval for r in op.results])
+            return (self.transform(op.op, operands[0], op.attrs),)
 
     def return_(self, values: Sequence[Value]) -> None:
         mlir.ir.Operation.create(
@@ -371,9 +400,11 @@ def read_function(operation: Any) -> Function:
         else:
             raise IRError(f"{name} is not an op of the smelt dialect; in @{function.name} at {op_.location}")
         view = OpView(op, operands, attrs, op_)
-        view.results = tuple(Value(r, _aval_or_none(r.type), None, view, i) for i, r in enumerate(op_.results))
-        for value in view.results:
-            values[value.mlir] = value
+        results = []
+        for i, r in enumerate(op_.results):
+            value = values[r] = Value(r, _aval_or_none(r.type), None, view, i)
+            results.append(value)
+        view.results = tuple(results)
         function.ops.append(view)
     return function
 

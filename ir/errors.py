@@ -78,7 +78,8 @@ _INSTALLED = os.path.basename(os.path.dirname(_PACKAGE)) == "smelt"
 _internal_files: dict[str, bool] = {}
 
 
-def _is_internal(code: CodeType) -> bool:
+def is_internal(code: CodeType) -> bool:
+    """Whether code belongs to smelt itself, not to its user."""
     name = code.co_filename
     known = _internal_files.get(name)
     if known is None:
@@ -95,7 +96,7 @@ def user_line(depth: int = 1) -> SourceLine | None:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if not _is_internal(code):
+        if not is_internal(code):
             return SourceLine(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None

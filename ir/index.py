@@ -174,5 +174,5 @@ def delinearize(offset: Index, shape: Sequence[int]) -> tuple[Index, ...]:
     result = []
     for axis, (extent, stride) in enumerate(zip(shape, strides_of(shape))):
         q = offset // stride if stride > 1 else offset
-        result.append(Index(0) if extent == 1 else q if axis == 0 else q % extent)
+        result.append(Index(0) if extent <= 1 else q if axis == 0 else q % extent)
     return tuple(result)

@@ -35,7 +35,8 @@ from smelt.ir.builder import Function, OpView, Value, fresh_name, functions, new
 from smelt.ir.dialect import context
 
 from .contraction_layout import lay_out_contractions
-from .fusion_groups import Group, Grouping
+from .fusion_groups import Group
+from .grouping import Grouping
 from .registry import Pass, register_pass
 from .rewrite import argument_locations, is_fusion, replay
 
@@ -77,12 +78,16 @@ def outline(module: Any, function: Function, grouping: Grouping) -> None:
         argument_locations=argument_locations(function),
     )
     env: dict[Value, Value] = dict(zip(function.arguments, arguments))
+    made: dict[Any, str] = {}
     for item in order:
         if isinstance(item, OpView):
             replay(b, [item], env)
             continue
         inputs = item.inputs(grouping.position)
-        callee = make_fusion(module, function, item, inputs)
+        key = structure(item, inputs)
+        if key not in made:
+            made[key] = make_fusion(module, function, item, inputs)
+        callee = made[key]
         with b.at(item.primary.location):
             results = b.call(callee, [env[v] for v in inputs], [v.aval for v in item.outputs])
         env.update(zip(item.outputs, results))
@@ -92,6 +97,20 @@ def outline(module: Any, function: Function, grouping: Grouping) -> None:
     if "sym_visibility" not in function.mlir.attributes:
         del operation.attributes["sym_visibility"]
     function.mlir.erase()
+
+
+def structure(group: Group, inputs: list[Value]) -> Any:
+    """Equal for groups that compute the same: one function serves all of them."""
+    number = {v: i for i, v in enumerate(inputs)}
+    ops = []
+    for op in group.ordered_ops():
+        present = op.mlir.attributes
+        attrs = tuple((k, present[k]) for k in op.attrs if k in present)
+        ops.append((op.name, attrs, tuple(number[v] for v in op.operands)))
+        for v in op.results:
+            number[v] = len(number)
+    outputs = tuple(number[v] for v in group.outputs)
+    return tuple(v.aval for v in inputs), tuple(ops), outputs, tuple(group.attributes().items())
 
 
 def make_fusion(module: Any, function: Function, group: Group, inputs: list[Value]) -> str:

@@ -72,7 +72,9 @@ def make_vjp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
             tangent_ops.append(op)
         else:
             primal_ops.append(op)
-    tangent_returns = both.returns[len(outs) :]
+    # A tangent that depends on no tangent argument is zero, as are those that the rules gave as None.
+    pairs = [(i, t) for i, t in zip(linear_seeds, both.returns[len(outs) :]) if t in linear]
+    linear_seeds, tangent_returns = [i for i, _ in pairs], [t for _, t in pairs]
     # Walk back from the returned tangents: unused tangent work needs no residuals.
     needed = set(tangent_returns)
     kept = []

@@ -24,7 +24,7 @@ from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
 from smelt.ir.op import Op
-from smelt.ir.ops.arithmetic import constant_array
+from smelt.ir.ops.constants import constant_array
 
 
 class Site:

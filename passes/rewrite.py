@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function, read_function
+from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, new_function, read_function
 from smelt.ir.dialect import context
 
 #: A rule of a rebuild: the builder, the old op, its operands in the new function → the results.
@@ -105,9 +105,6 @@ def callees_first(module: Any) -> list[Function]:
                 done.add(name)
                 order.append(decoded[name])
     return order
-
-
-STRUCTURAL = ("call", "function", "apply", "transform")
 
 
 def is_ground(function: Function) -> bool:

@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         "dump",
         help="print the IR of a Python function",
         description="Trace a Python function for given argument types and print its IR.",
-        epilog="Example: smelt dump examples/mnist.py:loss 'f32[784,10]' 'f32[32,784]' --stage=fuse",
+        epilog="Example: smelt dump examples/gelu.py:gelu 'f32[8,16]' --stage=fuse",
     )
     dump.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
     dump.add_argument(
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--input", action="append", default=[], metavar="NPY", help="an argument, in order")
     run.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
     run.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
-    run.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (default) or reference")
+    run.add_argument("--device", metavar="DEVICE", help="cpu or reference (default: SMELT_DEVICE or cpu)")
     run.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
     run.add_argument("--debug", action="store_true", help="show the traceback of an error")
 

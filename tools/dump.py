@@ -8,10 +8,11 @@ import importlib.util
 import os
 import re
 import sys
+import traceback
 from typing import Any
 
 from smelt.ir import dtypes
-from smelt.ir.errors import PipelineError, SmeltError
+from smelt.ir.errors import PipelineError, SmeltError, is_internal
 
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
 _WORD = re.compile(r"[^\s,\[\](){}:]+")
@@ -47,9 +48,12 @@ def dump(options: argparse.Namespace) -> int:
         content = "\n".join(program.stages) + "\n" if stage == "list" else _at_stage(program, stage)
     if options.output == "-":
         sys.stdout.write(content)
-    else:
+        return 0
+    try:
         with open(options.output, "w", encoding="utf-8") as file:
             file.write(content)
+    except OSError as error:
+        raise UsageError(f"{options.output}: error: cannot be written: {error.strerror}") from None
     return 0
 
 
@@ -60,19 +64,19 @@ def _at_stage(program: Any, stage: str) -> str:
 
 
 def _where(error: BaseException) -> str:
-    trace = error.__traceback__
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"; at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    """The innermost line of the user's; nothing where the error arose in the call itself."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not is_internal(frame.f_code):
+            found = f"; at {frame.f_code.co_filename}:{line}"
+    return found
 
 
 def load(target: str) -> Any:
     """The function that ``module:function`` names."""
     module_name, colon, name = target.rpartition(":")
     if not colon or not module_name or not name:
-        raise UsageError(f"{target!r} is not MODULE:FUNCTION, for example examples/mnist.py:loss")
+        raise UsageError(f"{target!r} is not MODULE:FUNCTION, for example examples/gelu.py:gelu")
     try:
         module = _load_module(module_name)
     except UsageError:

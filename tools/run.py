@@ -21,9 +21,10 @@ MAX_PRINTED = 1000
 
 def run(options: argparse.Namespace, isolate: bool = True) -> int:
     """Compile, run, print or save."""
+    from smelt.ir.settings import settings
     from smelt.runtime import device_named
 
-    device_named(options.device)
+    device_named(options.device or settings.device)
     name, source = read_source(options.file)
 
     def report(message: str) -> None:
@@ -80,12 +81,13 @@ def _signature(module: Any, name: str) -> list[Aval]:
 
 def _compiled(module: Any, options: argparse.Namespace, name: str) -> Any:
     from smelt.ir import mlir, text
+    from smelt.ir.settings import settings
     from smelt.runtime import compile_text, device_named
 
     with mlir.lock:
         _make_main(module, options.function)
         source = text.to_text(module, locations=True)
-    return compile_text(source, device_named(options.device), name)
+    return compile_text(source, device_named(options.device or settings.device), name)
 
 
 def _make_main(module: Any, name: str) -> None:
@@ -124,6 +126,8 @@ def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
         raise IRError(f"{path}: error: this is an archive; one .npy file an argument is needed")
     if array.dtype.kind == "V" and array.dtype.itemsize == 2 and aval.dtype.name == "bfloat16":
         array = array.view(aval.dtype.numpy)  # .npy files do not know bfloat16
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.shape != aval.shape or array.dtype != aval.dtype.numpy:
         have = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
         raise IRError(f"{path}: error: argument {i} of @{function} must be {aval}, is {have}")

@@ -25,10 +25,24 @@ def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
         return schedule, [build_scan(module, body.name, body)]
     if schedule == "scatter":
         return schedule, build_scatter(module, body.name, body)
-    kept = [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
+    kept, chunks = kept_axes(body), split_chunks(body)
+    assert kept is not None
     if schedule == "row":
         return schedule, [build_row(module, body.name, body, kept)]
     if schedule == "split":
-        chunks = int(ir.IntegerAttr(attrs["smelt.chunks"]).value)
         return schedule, build_split(module, body.name, body, kept, chunks)
     raise SmeltError(f"@{body.name}: the cpu backend has no schedule {schedule!r}")
+
+
+def kept_axes(body: Function) -> list[tuple[int, ...]] | None:
+    """For each output of a fusion with reductions, which of its axes run over rows."""
+    ir, attrs = mlir.ir, body.mlir.attributes
+    if "smelt.kept" not in attrs:
+        return None
+    return [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
+
+
+def split_chunks(body: Function) -> int:
+    """In how many chunks a fusion reduces each row."""
+    attrs = body.mlir.attributes
+    return int(mlir.ir.IntegerAttr(attrs["smelt.chunks"]).value) if "smelt.chunks" in attrs else 1

@@ -19,8 +19,8 @@ from smelt.ir.interpreter import run_op
 from smelt.ir.scalar import INDEX, Kernel, Scalar
 from smelt.passes.plan_buffers import is_view, origin
 
-from . import blas, jit, threads
-from .build import build
+from . import blas, jit, threads, traffic
+from .build import build, kept_axes, split_chunks
 from .kernel import KernelModule, buffer_type
 
 #: Programs with less work than this, in bytes moved, run on the calling thread.
@@ -33,7 +33,12 @@ KEEP_LOCK_WORK = 64 * 1024
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """What is known of a kernel before it runs."""
+    """What is known of a kernel before it runs. See `traffic` for how bytes are estimated.
+
+    Attributes:
+        bytes_moved: between memory and the caches, with the kernel's schedule.
+        least_bytes: every operand read once, every result written once.
+    """
 
     name: str
     schedule: str
@@ -66,26 +71,32 @@ class Program:
         work = 0.0
         module = KernelModule()
         has_complex = False
+        built: dict[str, Any] = {}
         for op in main.ops:
             if is_view(op):
                 continue
             has_complex |= any(v.dtype.kind == "c" for v in (*op.operands, *op.results))
-            moved = sum(v.aval.nbytes for v in (*op.operands, *op.results))
+            least = traffic.least_bytes((*op.operands, *op.results))
             if op.op.kind == "call":
-                body = read_function(found[op.attrs["callee"]])
+                callee = op.attrs["callee"]
+                if callee not in built:
+                    body = read_function(found[callee])
+                    schedule, steps = build(module, body)
+                    moved = traffic.moved_bytes(body, schedule, kept_axes(body), split_chunks(body))
+                    built[callee] = body, schedule, steps, moved
+                body, schedule, steps, moved = built[callee]
                 has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
-                schedule, steps = build(module, body)
-                self.kernels.append(KernelInfo(body.name, schedule, moved, moved))
+                self.kernels.append(KernelInfo(body.name, schedule, moved, least))
                 segments[-1] += [(op, step) for step in steps]
                 work += moved + sum(i.op.flops * i.results[0].aval.size for i in body.ops) / 4
             elif blas.can_build(op):
                 segments[-1].append((op, blas.build(module, f"{op.name}_{len(self.kernels)}", op, main)))
                 sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
-                work += moved + math.sqrt(math.prod(sizes))  # a product of matrices does about m·n·k steps
-                self.kernels.append(KernelInfo(op.name, "contract", moved, moved))
+                work += least + math.sqrt(math.prod(sizes))  # a product of matrices does about m·n·k steps
+                self.kernels.append(KernelInfo(op.name, "contract", least, least))
             else:
                 segments += [[HostStep(op, slots)], []]
-                self.kernels.append(KernelInfo(op.name, "host", moved, moved))
+                self.kernels.append(KernelInfo(op.name, "host", least, least))
         self._parallel = work >= PARALLEL_WORK
         self._keep_lock = work < KEEP_LOCK_WORK
         if self._parallel and not self.team.together:  # no barriers: each kernel is a launch
@@ -296,7 +307,7 @@ def array_at(address: int, aval: Aval) -> np.ndarray:
     if not aval.nbytes:
         return np.empty(aval.shape, aval.dtype.numpy)
     raw = (ctypes.c_char * aval.nbytes).from_address(address)
-    return np.frombuffer(raw, aval.dtype.numpy).reshape(aval.shape)
+    return np.frombuffer(memoryview(raw), aval.dtype.numpy).reshape(aval.shape)
 
 
 def share(k: Kernel, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:

@@ -16,7 +16,7 @@ from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
-from smelt.ir.index import Index, linearize
+from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.fusion_analysis import is_row_reduction, reduced_axes
 
@@ -24,7 +24,7 @@ from .accumulate import Accumulator
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
 from .schedules import Plan, Step, make_plan, start_kernel
-from .streaming import can_stream, emit_streaming
+from .streaming import Read, can_stream, emit_streaming
 
 #: Neighbouring rows that run together when the innermost axis is kept.
 LINE = 512
@@ -171,7 +171,15 @@ class RowKernel:
             self._exchange(space)
             return [k.value(v, self.plan.places[v]) for v in values]
 
-        emit_streaming(k, loop, k.const(0, INDEX), k.const(loop.extent, INDEX), targets, element)
+        reads = []
+        if self.plan.kept_variables:  # what the next row reads, while this one is written
+            name, extent = self.plan.kept_variables[-1]
+            row = Atom("var", (name,), 0, extent - 1)
+            for v, at in self.plan.loads:
+                ahead = linearize(at, v.shape).coefficient(row)
+                if ahead > 0:
+                    reads.append(Read(k.memory[v], at, ahead))
+        emit_streaming(k, loop, k.const(0, INDEX), k.const(loop.extent, INDEX), targets, element, reads)
 
     # A line of rows: accumulators are kept in memory
 

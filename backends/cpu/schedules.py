@@ -16,7 +16,7 @@ from smelt.passes.fusion_analysis import is_row_reduction, operand_reads, reduce
 
 from .kernel import CpuKernel, KernelModule, Memory, buffer_type
 from .loops import Nest, Split, emit_nest
-from .streaming import can_stream, emit_streaming
+from .streaming import Read, can_stream, emit_streaming
 
 #: The blocks in which a transpose runs.
 BLOCK_ROWS = 64
@@ -139,11 +139,12 @@ def build_map(module: KernelModule, name: str, body: Function) -> Step:
 
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     streams = nest.lanes and can_stream(nest.loops[-1], targets)
+    reads = [Read(k.memory[v], at) for v, at in plan.loads]
 
     def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
         if streams:
             assert first is not None and last is not None
-            emit_streaming(k, nest.loops[-1], first, last, targets, values)
+            emit_streaming(k, nest.loops[-1], first, last, targets, values, reads)
         elif nest.lanes:
             k.loop(nest.loops[-1], first, last, lambda at: element())
         else:

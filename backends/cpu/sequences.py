@@ -15,6 +15,9 @@ from .loops import Nest, Split, emit_nest
 from .rows import LINE, line_width
 from .schedules import Step, start_kernel
 
+#: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
+CHUNK = 512
+
 
 def build_scan(module: KernelModule, name: str, body: Function) -> Step:
     """A running sum or the like along one axis. Rows run in parallel, a row in order."""
@@ -41,15 +44,27 @@ def build_scan(module: KernelModule, name: str, body: Function) -> Step:
     start = k.const(op.op.identity(x.dtype), x.dtype)
     zero, count = k.const(0, INDEX), k.const(shape[axis], INDEX)
 
-    def advance(total: Scalar) -> Scalar:
-        after_ = op.op.combine(k, total, k.value(x, where))
+    def advance(total: Scalar, element: Scalar | None = None) -> Scalar:
+        after_ = op.op.combine(k, total, k.value(x, where) if element is None else element)
         k.store(after_ if attrs["inclusive"] else total, out, where)
         return after_
 
-    def row(first: Scalar | None = None, last: Scalar | None = None) -> None:
+    def chunks() -> None:
+        line = k.scratch(CHUNK, compute_dtype(x.dtype))
+
+        def chunk(first: Scalar, total: Scalar) -> list[Scalar]:
+            last = k.op("arith.minui", [first + CHUNK, count], INDEX)
+            k.loop(steps, first, last, lambda i: k.write(k.value(x, where), line, i - first))
+            return k.loop(steps, first, last, lambda i, t: [advance(t, k.read(line, i - first))], [total])
+
+        k.loop(None, zero, count, chunk, [start], step=CHUNK)
+
+    def row(first: Any = None, last: Any = None) -> None:
         if not lanes:
             if steps is None:
                 advance(start)
+            elif any(inner.op.flops for inner in body.ops[:-1]):
+                chunks()
             else:
                 k.loop(steps, zero, count, lambda i, total: [advance(total)], [start])
             return
@@ -84,7 +99,7 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]
     place = variables(x.shape, "o")
     nest = _copy_nest(body, x, place)
 
-    def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
+    def line(first: Any = None, last: Any = None) -> None:
         if nest.lanes:
             k.loop(nest.loops[-1], first, last, lambda at: k.store(k.value(x, place), out, place))
         else:

@@ -1,17 +1,21 @@
-"""Streaming stores: results too large for the caches go to memory past them.
+"""Streaming: results too large for the caches go to memory past them, operands are fetched ahead.
 
 An ordinary store first reads the line that it overwrites. Here a piece of the result is computed
 into L1 by plain scalar loops, which LLVM vectorizes, and leaves from there by non-temporal vector
-stores; that saves a third of the traffic of a kernel that reads as much as it writes.
+stores; that saves a third of the traffic of a kernel that reads as much as it writes. While a piece
+is under way the operands of the next are prefetched: the hardware alone does not look far enough
+ahead past a long computation. (GELU over 0.5 GB: 42 ms without, 39 with the stores alone, 23 with
+both, where a copy of the same bytes takes 25; `python -m benchmarks gelu` measures it.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from smelt.backends.lowering import Fused, Place
 from smelt.ir import mlir
-from smelt.ir.index import Atom, linearize
+from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from .kernel import CpuKernel, Memory
@@ -25,24 +29,37 @@ PIECE_BYTES = 1 << 10
 LINE_BYTES = 64
 
 
+class Read(NamedTuple):
+    """An operand to fetch ahead: `ahead` elements after where `place` is now; None: the next piece."""
+
+    memory: Memory
+    place: Place
+    ahead: int | None = None
+
+
+def follows(index: Index, loop: Fused) -> bool:
+    """Whether an address moves with `loop` one element a step."""
+    return all(
+        index.coefficient(Atom("var", (name,), 0, extent - 1)) == loop.strides[name]
+        for name, extent in loop.variables
+        if extent > 1
+    )
+
+
 def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Place]]) -> bool:
     """Whether every output is large, contiguous along `loop`, and aligned wherever the loop starts."""
     if not outputs or not loop.variables:
         return False
-    inner = dict(loop.strides)
     for memory, place in outputs:
         aval = memory.aval
         if aval.nbytes < STREAM_BYTES or aval.dtype.is_complex:
             return False
         lanes = LINE_BYTES // aval.dtype.size
         index = linearize(place, aval.shape)
-        if index.const % lanes:
+        if index.const % lanes or not follows(index, loop):
             return False
-        for name, extent in loop.variables:
-            if extent > 1 and index.coefficient(Atom("var", (name,), 0, extent - 1)) != inner[name]:
-                return False
         for atom, coefficient in index.terms:
-            if atom.kind != "var" or (atom.args[0] not in inner and coefficient % lanes):
+            if atom.kind != "var" or (atom.args[0] not in loop.strides and coefficient % lanes):
                 return False
     return True
 
@@ -54,6 +71,7 @@ def emit_streaming(
     last: Scalar,
     outputs: Sequence[tuple[Memory, Place]],
     element: Callable[[], Sequence[Scalar]],
+    reads: Sequence[Read] = (),
 ) -> None:
     """Run `loop` over first … last; `element` gives the outputs' values at the current position.
 
@@ -62,42 +80,61 @@ def emit_streaming(
     widest = max(m.aval.dtype.size for m, _ in outputs)
     length = max(LINE_BYTES, PIECE_BYTES // widest // len(outputs) // LINE_BYTES * LINE_BYTES)
     pieces = [k.scratch(length, m.aval.dtype) for m, _ in outputs]
+    size = k.const(length, INDEX)
+    whole = first + k.op("arith.muli", [k.op("arith.divui", [last - first, size], INDEX), size], INDEX)
+    fetched = [
+        r for r in reads
+        if r.memory.aval.nbytes >= STREAM_BYTES and follows(linearize(r.place, r.memory.aval.shape), loop)
+    ]  # fmt: skip
 
     def piece(start: Scalar) -> None:
-        end = k.op("arith.minui", [start + length, last], INDEX)
+        with k.at_position(loop, start):
+            for r in fetched:
+                _prefetch(k, r.memory, k.index(linearize(r.place, r.memory.aval.shape)), r.ahead or length, length)
+            targets = [(m, k.index(linearize(place, m.aval.shape))) for m, place in outputs]
 
         def compute(at: Scalar) -> None:
-            offset = at - start
-            for memory, x in zip(pieces, element()):
-                k.write(x, memory, offset)
+            with k.at_position(loop, start + at):
+                for memory, x in zip(pieces, element()):
+                    k.write(x, memory, at)
 
-        k.loop(loop, start, end, compute)
-        k.bind(loop, start)
-        count = end - start
-        for (memory, place), scratch in zip(outputs, pieces):
-            _copy_out(k, scratch, memory, k.index(linearize(place, memory.aval.shape)), count)
+        k.loop(None, k.const(0, INDEX), size, compute)
+        for (memory, offset), scratch in zip(targets, pieces):
+            _copy_out(k, scratch, memory, offset, length)
 
-    k.loop(None, first, last, piece, step=length)
+    def rest(at: Scalar) -> None:
+        for (memory, place), x in zip(outputs, element()):
+            k.store(x, memory, place)
+
+    k.loop(None, first, whole, piece, step=length)
+    k.loop(loop, whole, last, rest)
 
 
-def _copy_out(k: CpuKernel, source: Memory, target: Memory, offset: Scalar, count: Scalar) -> None:
-    """`count` elements from L1 to `offset`, whole lines past the caches, the rest by ordinary stores."""
+def _prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
+    """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last."""
+    ir = mlir.ir
+    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3)
+    no, yes = (ir.BoolAttr.get(b, k.context) for b in (False, True))
+    top = k.const(memory.aval.size - 1, INDEX)
+
+    def line(j: Scalar) -> None:
+        at = k.op("arith.minui", [offset + ahead + j, top], INDEX)
+        k.emit("memref.prefetch", [memory.memref, at], [], isWrite=no, localityHint=hint, isDataCache=yes)
+
+    k.loop(None, k.const(0, INDEX), k.const(count, INDEX), line, step=LINE_BYTES // memory.aval.dtype.size)
+
+
+def _copy_out(k: CpuKernel, source: Memory, target: Memory, offset: Scalar, count: int) -> None:
+    """`count` elements from L1 to `offset`, past the caches."""
     ir = mlir.ir
     size = source.aval.dtype.size
     lanes = LINE_BYTES // size
-    element = k.storage(source.aval.dtype)
-    vector = ir.VectorType.get([lanes], element, loc=k.location)
+    vector = ir.VectorType.get([lanes], k.storage(source.aval.dtype), loc=k.location)
     alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, k.context), LINE_BYTES)
-    whole = k.op("arith.muli", [k.op("arith.divui", [count, k.const(lanes, INDEX)], INDEX), k.const(lanes, INDEX)], INDEX)
+    past = ir.BoolAttr.get(True, k.context)
 
     def line(j: Scalar) -> None:
         x = k.emit("vector.load", [source.memref, j], [vector], alignment=alignment).result
-        past = ir.BoolAttr.get(True, k.context)
         k.emit("vector.store", [x, target.memref, offset + j], [], nontemporal=past, alignment=alignment)
 
-    def rest(j: Scalar) -> None:
-        raw = k.emit("memref.load", [source.memref, j], [element]).result
-        k.emit("memref.store", [raw, target.memref, offset + j], [])
-
-    k.loop(None, k.const(0, INDEX), whole, line, step=lanes)
-    k.loop(None, whole, count, rest)
+    k.loop(None, k.const(0, INDEX), k.const(count, INDEX), line, step=lanes)

@@ -3,10 +3,13 @@
 from . import arithmetic as arithmetic
 from . import call as call
 from . import compare as compare
+from . import constants as constants
 from . import contract as contract
+from . import conversion as conversion
 from . import indexing as indexing
 from . import movement as movement
 from . import random as random
 from . import reduce as reduce
+from . import rounding as rounding
 from . import scan_sort as scan_sort
 from . import transcendental as transcendental

@@ -1,12 +1,13 @@
-"""Comparisons, logic on bools, bits of integers."""
+"""Comparisons and what is chosen by them, logic on bools, bits of integers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .. import dtypes
+from ..errors import DTypeError
 from ..kinds import Comparison, Elementwise, silent
-from ..op import NotDifferentiable, Operand
+from ..op import NotDifferentiable, Operand, require, require_dtype
 
 _TRUTH = NotDifferentiable("the result is a truth value")
 _BITS = NotDifferentiable("the result is a pattern of bits")
@@ -124,6 +125,40 @@ class GreaterEqual(Comparison, name="greater_equal"):
 
     def lower(self, k, x, y):
         return x >= y
+
+
+class Select(Elementwise, name="select"):
+    """x where the condition holds, else y.
+
+    ``%0 = "smelt.select"(%c, %x, %y) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    condition: Operand
+    x: Operand
+    y: Operand
+    linearity = "jointly"
+    linear_operands = (1, 2)
+
+    def infer(self, condition, x, y):
+        require_dtype(condition, (dtypes.bool_,), "condition")
+        require(condition.shape == x.shape == y.shape, "operands must have the same shape")
+        require(x.dtype is y.dtype, "x and y must have the same dtype", DTypeError)
+        return x
+
+    def reference(self, condition, x, y):
+        return np.where(condition, x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,), condition = cotangents, operands[0]
+        zero = b.zeros_like(ct)
+        return [
+            None,
+            b.select(condition, ct, zero) if linear[1] else None,
+            b.select(condition, zero, ct) if linear[2] else None,
+        ]
+
+    def lower(self, k, condition, x, y):
+        return k.select(condition, x, y)
 
 
 class LogicalAnd(Elementwise, name="logical_and"):

@@ -20,7 +20,6 @@ from .modules import (
     gelu,
     layer_norm,
     module_of,
-    over,
     random_array,
     run,
     softmax,
@@ -188,6 +187,16 @@ def test_scans(op: str, shape: tuple[int, ...]) -> None:
         ]
 
     check([Aval(shape, f32)], function, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("extent", [511, 512, 1300])
+@pytest.mark.parametrize(("reverse", "inclusive"), [(False, True), (True, False), (True, True)])
+def test_long_scans_of_expensive_values(extent: int, reverse: bool, inclusive: bool) -> None:
+    def function(b: Any, x: Any) -> Any:
+        return b.cumsum(b.sin(x), axis=1, reverse=reverse, inclusive=inclusive)
+
+    program = check([Aval((3, extent), f32)], function, rtol=1e-4, atol=1e-4)
+    assert [k.schedule for k in program.kernels] == ["scan"]
 
 
 @pytest.mark.parametrize("mode", ["set", "add", "mul", "max", "min"])

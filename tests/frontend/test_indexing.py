@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import smelt
 import smelt.methods
-from smelt import indexing
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, TraceError
 from tests.frontend.checks import check_gradient, exact, same
 
@@ -243,51 +242,51 @@ def test_gradient_of_a_function_that_changes_its_argument():
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("indices", [1, [0, 2], [[0, 1], [1, -1]]], ids=repr)
 def test_take(axis, indices):
-    same(indexing.take(exact(X), indices, axis), np.take(X, indices, axis))
+    same(smelt.take(exact(X), indices, axis), np.take(X, indices, axis))
     if not isinstance(indices, int):
-        same(indexing.take(_lazy(X), exact(indices), axis), np.take(X, indices, axis))
+        same(smelt.take(_lazy(X), exact(indices), axis), np.take(X, indices, axis))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_take_and_put_along_axis(axis):
     order = np.argsort(-X, axis)
-    same(indexing.take_along_axis(exact(X), exact(order), axis), np.take_along_axis(X, order, axis))
+    same(smelt.take_along_axis(exact(X), exact(order), axis), np.take_along_axis(X, order, axis))
     expected = X.copy()
     first = np.take(order, [0], axis)
     np.put_along_axis(expected, first, -5.0, axis)
-    same(indexing.put_along_axis(exact(X), exact(first), -5.0, axis), expected)
+    same(smelt.put_along_axis(exact(X), exact(first), -5.0, axis), expected)
     values = np.random.default_rng(1).random(order.shape).astype(np.float32)
     expected = X.copy()
     np.put_along_axis(expected, order, values, axis)
-    same(indexing.put_along_axis(exact(X), order, exact(values), axis), expected)
+    same(smelt.put_along_axis(exact(X), order, exact(values), axis), expected)
 
 
 def test_take_along_axis_broadcasts_and_flattens():
     x = X[0]
     same(
-        indexing.take_along_axis(exact(x), smelt.array([[1, 0]]), 1), np.take_along_axis(x, np.array([[1, 0]]), 1)
+        smelt.take_along_axis(exact(x), smelt.array([[1, 0]]), 1), np.take_along_axis(x, np.array([[1, 0]]), 1)
     )
-    same(indexing.take_along_axis(exact(x), smelt.array([3, -1]), None), np.array([3, 19], np.float32))
+    same(smelt.take_along_axis(exact(x), smelt.array([3, -1]), None), np.array([3, 19], np.float32))
     expected = x.copy()
     expected.reshape(-1)[[3, 7]] = [10, 20]
-    same(indexing.put_along_axis(exact(x), smelt.array([3, 7]), smelt.array([10.0, 20.0])), expected)
-    check_gradient(lambda x: indexing.take_along_axis(x, smelt.array([[1, 1, 0]]), 1), x.astype(np.float64))
+    same(smelt.put_along_axis(exact(x), smelt.array([3, 7]), smelt.array([10.0, 20.0])), expected)
+    check_gradient(lambda x: smelt.take_along_axis(x, smelt.array([[1, 1, 0]]), 1), x.astype(np.float64))
     check_gradient(
-        lambda x, v: indexing.put_along_axis(x, smelt.array([[1, 2]]), v, 1),
+        lambda x, v: smelt.put_along_axis(x, smelt.array([[1, 2]]), v, 1),
         x.astype(np.float64), np.array([[1.0, 2.0]]),
     )  # fmt: skip
     with pytest.raises(ShapeError, match=r"take_along_axis.*test_indexing.py"):
-        indexing.take_along_axis(exact(x), smelt.array([1]), 1)
+        smelt.take_along_axis(exact(x), smelt.array([1]), 1)
 
 
 def test_dynamic_slices():
     x = exact(X)
-    same(indexing.slice(x, smelt.array([1, -2]), (0, 2), (2, 4, 2)), X[1:3, :, 3:5])
-    same(indexing.slice(x, smelt.array([9]), (1,), (3, 2, 5)), X[:, 2:4])
+    same(smelt.slice(x, smelt.array([1, -2]), (0, 2), (2, 4, 2)), X[1:3, :, 3:5])
+    same(smelt.slice(x, smelt.array([9]), (1,), (3, 2, 5)), X[:, 2:4])
     expected = X.copy()
     expected[1:3, :, 3:5] = 7
     update = exact(np.full((2, 4, 2), 7.0))
-    same(indexing.slice_update(x, update, smelt.array([1, 3]), (0, 2)), expected)
+    same(smelt.slice_update(x, update, smelt.array([1, 3]), (0, 2)), expected)
 
 
 def test_iteration():

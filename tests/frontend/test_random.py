@@ -11,6 +11,7 @@ import scipy.stats
 import smelt
 from smelt.ir.errors import DTypeError, ShapeError, TraceError
 from smelt.ir.settings import override
+from smelt.random.keys import _next_key, _split_words
 
 from .checks import exact
 
@@ -51,7 +52,7 @@ class TestKeys:
     def test_host_split_is_the_op(self):
         for seed in (0, 1, 2**32 - 1, 2**63 + 12345):
             key = random.key(seed)
-            assert np.array(random.split(key)).tolist() == [list(k) for k in random._split_words(*key.tolist())]
+            assert np.array(random.split(key)).tolist() == [list(k) for k in _split_words(*key.tolist())]
 
 
 SAMPLERS = {
@@ -150,7 +151,7 @@ class TestState:
         found, workers = [], []
 
         def work():
-            found.extend([tuple(random._next_key().tolist()) for _ in range(200)])
+            found.extend([tuple(_next_key().tolist()) for _ in range(200)])
 
         for _ in range(4):
             workers.append(threading.Thread(target=work))

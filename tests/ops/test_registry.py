@@ -8,6 +8,7 @@ import pytest
 from smelt.ir import dtypes, text
 from smelt.ir.builder import functions, read_function
 from smelt.ir.interpreter import Interpreter
+from smelt.ir.op import registry
 from smelt.runtime import compile_module
 from smelt.runtime.device import cpu
 
@@ -193,3 +194,12 @@ def test_batch_agrees_with_a_loop(op):
             np.testing.assert_allclose(
                 out.astype(np.complex128), np.stack(want).astype(np.complex128), rtol=1e-4, atol=1e-5, err_msg=str(axes)
             )
+
+
+def test_every_example_is_one_line_of_mlir():
+    families = ("contract", "indexing", "scan_sort", "random")
+    names = [n for n, op in registry.items() if type(op).__module__.split(".")[-1] in families]
+    assert len(names) == 12
+    for name in names:
+        example = registry[name].example
+        assert example is not None and f'"smelt.{name}"(' in example and " -> tensor<" in example

@@ -156,3 +156,26 @@ def test_operands_that_are_not_looked_at() -> None:
         return b.gather(x, i + i, axes=(0,), slice_sizes=(1,))
 
     assert len(fused([Aval((1,), f32), Aval((3,), dtypes.int32)], function)) == 1
+
+
+def test_equal_groups_share_a_kernel() -> None:
+    def function(b: Any, x: Any, y: Any) -> list[Any]:
+        return [softmax(b, b.sort(v, axis=0)) for v in (x, y)] + [b.sort(softmax(b, x, axis=0), axis=0)]
+
+    kernels = fused([MATRIX, MATRIX], function)
+    assert len(kernels) == 3 and len(set(kernels)) == 2
+
+
+def test_groups_that_differ_in_a_constant_are_different_kernels() -> None:
+    kernels = fused([MATRIX, MATRIX], lambda b, x, y: [b.sort(x, axis=0) * 2.0, b.sort(y, axis=0) * 3.0])
+    assert len(set(kernels)) == 2
+
+
+def test_what_argmax_reads_is_computed_once_where_that_is_expensive() -> None:
+    wide = Aval((64, 3000), f32)
+    assert len(fused([wide], lambda b, x: b.argmax(x * 2.0 + 1.0, axis=1))) == 1
+    assert fused([wide], lambda b, x: b.argmax(b.sin(b.exp(x)) * 2.0, axis=1)) == [
+        "fused_exp_sin", "fused_mul_argmax"
+    ]  # fmt: skip
+    # Neighbouring rows that run together need one loop only.
+    assert len(fused([wide], lambda b, x: b.argmax(b.sin(b.exp(x)), axis=0))) == 1

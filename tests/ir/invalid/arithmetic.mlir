@@ -80,86 +80,6 @@ func.func @f(%a: tensor<4xf32, "x">, %b: tensor<4xf32, "x">) {
 
 // -----
 
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: attribute value (a number) is missing}}
-  %r = "smelt.constant"() {dtype = f32} : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: attribute dtype (a type) is missing}}
-  %r = "smelt.constant"() {value = 1.0 : f64} : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: result type must be f32[], is f32[4]}}
-  %r = "smelt.constant"() {value = 1.0 : f64, dtype = f32} : () -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: result type must be i32[], is f32[]}}
-  %r = "smelt.constant"() {value = 1.0 : f64, dtype = i32} : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: attribute value must be a number, is "one"}}
-  %r = "smelt.constant"() {value = "one", dtype = f32} : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: a complex value cannot be a float32}}
-  %r = "smelt.constant"() {value = array<f64: 1.0, 2.0>, dtype = f32} : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.constant: attribute dtype must be a type, is 3 : i64}}
-  %r = "smelt.constant"() {value = 1.0 : f64, dtype = 3 : i64} : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.literal: result type must be i32[2], is i32[3]}}
-  %r = "smelt.literal"() {value = dense<[1, 2]> : tensor<2xi32>} : () -> tensor<3xi32>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.literal: attribute value must be dense elements of a dtype among bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64}}
-  %r = "smelt.literal"() {value = dense<(1.0, 2.0)> : tensor<1xcomplex<f32>>} : () -> tensor<1xcomplex<f32>>
-  return
-}
-
-// -----
-
-func.func @f() {
-  // expected-error @+1 {{smelt.literal: attribute value must be dense elements, is 1 : i64}}
-  %r = "smelt.literal"() {value = 1 : i64} : () -> tensor<1xi32>
-  return
-}
-
-// -----
-
 func.func @f(%a: tensor<4xi32>, %b: tensor<4xi32>) {
   // expected-error @+1 {{smelt.div: operand is int32, must be one of float16, bfloat16, float32, float64, complex64}}
   %r = "smelt.div"(%a, %b) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
@@ -193,14 +113,6 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.floor: operand is int32, must be one of float16, bfloat16, float32, float64}}
-  %r = "smelt.floor"(%a) : (tensor<4xi32>) -> tensor<4xi32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xi32>) {
   // expected-error @+1 {{smelt.integer_power: the exponent -1 of an integer must not be negative}}
   %r = "smelt.integer_power"(%a) {exponent = -1 : i64} : (tensor<4xi32>) -> tensor<4xi32>
   return
@@ -219,77 +131,5 @@ func.func @f(%a: tensor<4xf32>) {
 func.func @f(%a: tensor<4xf32>) {
   // expected-error @+1 {{smelt.integer_power: attribute exponent (an i64 integer) is missing}}
   %r = "smelt.integer_power"(%a) : (tensor<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.select: condition is float32, must be one of bool}}
-  %r = "smelt.select"(%a, %b, %c) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xi1>, %b: tensor<4xf32>, %c: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.select: x and y must have the same dtype}}
-  %r = "smelt.select"(%a, %b, %c) : (tensor<4xi1>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<3xi1>, %b: tensor<4xf32>, %c: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.select: operands must have the same shape}}
-  %r = "smelt.select"(%a, %b, %c) : (tensor<3xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.convert: result type must be i32[4], is f32[4]}}
-  %r = "smelt.convert"(%a) {dtype = i32} : (tensor<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.bitcast: cannot read float32 as int64: sizes differ or kind has no bits}}
-  %r = "smelt.bitcast"(%a) {dtype = i64} : (tensor<4xf32>) -> tensor<4xi64>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xi1>) {
-  // expected-error @+1 {{smelt.bitcast: operand is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}}
-  %r = "smelt.bitcast"(%a) {dtype = i8} : (tensor<4xi1>) -> tensor<4xi8>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.real: operand is float32, must be one of complex64}}
-  %r = "smelt.real"(%a) : (tensor<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xf16>, %b: tensor<4xf16>) {
-  // expected-error @+1 {{smelt.complex: operand is float16, must be one of float32}}
-  %r = "smelt.complex"(%a, %b) : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xcomplex<f32>>
-  return
-}
-
-// -----
-
-func.func @f(%a: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.stop_gradient: result type must be f32[4], is f32[3]}}
-  %r = "smelt.stop_gradient"(%a) : (tensor<4xf32>) -> tensor<3xf32>
   return
 }

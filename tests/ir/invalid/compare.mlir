@@ -45,3 +45,27 @@ func.func @f(%a: tensor<4xi1>, %b: tensor<4xi1>) {
   %r = "smelt.left_shift"(%a, %b) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
   return
 }
+
+// -----
+
+func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) {
+  // expected-error @+1 {{smelt.select: condition is float32, must be one of bool}}
+  %r = "smelt.select"(%a, %b, %c) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<4xi1>, %b: tensor<4xf32>, %c: tensor<4xi32>) {
+  // expected-error @+1 {{smelt.select: x and y must have the same dtype}}
+  %r = "smelt.select"(%a, %b, %c) : (tensor<4xi1>, tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<3xi1>, %b: tensor<4xf32>, %c: tensor<4xf32>) {
+  // expected-error @+1 {{smelt.select: operands must have the same shape}}
+  %r = "smelt.select"(%a, %b, %c) : (tensor<3xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}

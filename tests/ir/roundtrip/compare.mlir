@@ -42,6 +42,13 @@ func.func @greater_equal(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xi1>)
   return %r : tensor<4xi1>
 }
 
+// CHECK-LABEL: func.func @select(
+// CHECK: "smelt.select"(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+func.func @select(%c: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>) {
+  %r = "smelt.select"(%c, %x, %y) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func @logical_and(
 // CHECK: "smelt.logical_and"(%{{.*}}, %{{.*}}) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
 func.func @logical_and(%x: tensor<4xi1>, %y: tensor<4xi1>) -> (tensor<4xi1>) {

@@ -1,0 +1,139 @@
+"""Checks of axes and shapes, and short forms of the ops that move elements: what array functions are made of."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from . import arrays
+from .arrays import array, broadcast_to_shape, emit, emit_elementwise
+
+Axes = int | Sequence[int]
+
+
+# Checks of axes and shapes
+
+
+def one_axis(name: str, axis: int, ndim: int) -> int:
+    """`axis` counted from the front. The error names the function."""
+    try:
+        found = operator.index(axis)
+    except TypeError:
+        raise TypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
+    if not -ndim <= found < ndim:
+        raise ShapeError(at_user_line(f"smelt.{name}: axis {found} out of range for {ndim} dimensions"))
+    return found % ndim
+
+
+def many_axes(name: str, axes: Axes | None, ndim: int) -> tuple[int, ...]:
+    """Axes counted from the front, without repetition; None is all of them."""
+    if axes is None:
+        return tuple(range(ndim))
+    listed = axes if isinstance(axes, (tuple, list)) else (axes,)
+    found = tuple(one_axis(name, a, ndim) for a in listed)
+    if len(set(found)) != len(found):
+        raise ShapeError(at_user_line(f"smelt.{name}: axes {tuple(listed)} repeat an axis"))
+    return found
+
+
+def shape_tuple(name: str, shape: Axes) -> tuple[int, ...]:
+    """A shape given as an int or a sequence of ints."""
+    try:
+        listed = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else shape  # type: ignore[arg-type]
+    except TypeError:
+        listed = tuple(shape)  # type: ignore[arg-type]
+    try:
+        return tuple([operator.index(d) for d in listed])
+    except TypeError:
+        raise TypeError(at_user_line(f"smelt.{name}: a shape consists of ints, got {shape!r}")) from None
+
+
+def checked_shape(name: str, shape: Axes) -> tuple[int, ...]:
+    """`shape_tuple` for a shape to be made: no extent is negative."""
+    found = shape_tuple(name, shape)
+    if any(d < 0 for d in found):
+        raise ShapeError(at_user_line(f"smelt.{name}: shape {found} has a negative extent"))
+    return found
+
+
+# Short forms of ops
+
+
+def to_shape(x: array, shape: tuple[int, ...]) -> array:
+    """The elements in another shape of the same size."""
+    return x if x.aval.shape == shape else emit(ops["reshape"], (x,), {"shape": shape})
+
+
+def permuted(x: array, permutation: tuple[int, ...]) -> array:
+    """Axis i of the result is axis permutation[i] of x."""
+    if permutation == tuple(range(x.ndim)):
+        return x
+    return emit(ops["transpose"], (x,), {"permutation": permutation})
+
+
+def reversed_along(x: array, axes: tuple[int, ...]) -> array:
+    return emit(ops["reverse"], (x,), {"axes": axes}) if axes else x
+
+
+def sliced(x: array, start: Sequence[int], stop: Sequence[int], stride: Sequence[int] | None = None) -> array:
+    """start:stop:stride along each axis; strides are positive."""
+    start, stop = tuple(start), tuple(stop)
+    stride = (1,) * len(start) if stride is None else tuple(stride)
+    if stop == x.aval.shape and not any(start) and all(s == 1 for s in stride):
+        return x
+    return emit(ops["slice"], (x,), {"start": start, "stop": stop, "stride": stride})
+
+
+def piece(x: array, axis: int, start: int, stop: int, stride: int = 1) -> array:
+    """start:stop:stride along one axis."""
+    shape = x.aval.shape
+    low, high, step = [0] * len(shape), list(shape), [1] * len(shape)
+    low[axis], high[axis], step[axis] = start, stop, stride
+    return sliced(x, low, high, step)
+
+
+def filled(shape: tuple[int, ...], value: Any, dtype: DType) -> array:
+    """An array of one Python scalar."""
+    return arrays.spread_scalar(value, dtype, shape)
+
+
+def padded(
+    x: array, value: array, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None
+) -> array:
+    """x with elements of the scalar `value` around and between its elements."""
+    if not (any(low) or any(high) or (interior and any(interior))):
+        return x
+    interior = (0,) * x.ndim if interior is None else tuple(interior)
+    return emit(ops["pad"], (x, value), {"low": tuple(low), "high": tuple(high), "interior": interior})
+
+
+def iota(shape: tuple[int, ...], axis: int, dtype: DType | None = None) -> array:
+    """The index along an axis, by default as int32 (int64 where that is too small)."""
+    if dtype is None:
+        dtype = dtypes.int32 if shape[axis] < 2**31 else dtypes.int64
+    return emit(ops["iota"], (), {"shape": shape, "axis": axis, "dtype": dtype})
+
+
+def select(condition: array, x: array, y: array) -> array:
+    """x where the condition holds, else y; all of one shape."""
+    return emit_elementwise(ops["select"], condition, x, y)
+
+
+def broadcast_together(name: str, xs: Sequence[array]) -> tuple[array, ...]:
+    """`broadcast_arrays` with errors that name another function."""
+    shape = arrays.broadcast_shapes(name, *[x.shape for x in xs])
+    return tuple([broadcast_to_shape(x, shape) for x in xs])
+
+
+def joined(xs: list[array], axis: int) -> array:
+    """Concatenation as a balanced tree: the op takes two, and a chain would copy n²/2 elements."""
+    while len(xs) > 1:
+        pairs = [emit(ops["concatenate"], xs[i : i + 2], {"axis": axis}) for i in range(0, len(xs) - 1, 2)]
+        xs = pairs + xs[len(pairs) * 2 :]
+    return xs[0]

@@ -1,0 +1,76 @@
+"""Operands of elementwise functions: arrays in their common dtype and shape.
+
+Operands are arrays or what `smelt.array` takes. Two operands meet in their common dtype (Python scalars
+are weak: they take the array's dtype unless their kind is higher) and broadcast to a common shape.
+Floating-point functions of integers and bools are computed in float32. Every function raises
+ShapeError for shapes that do not broadcast and DTypeError for dtypes that it does not take, when it is
+called; `stream` is accepted for MLX's sake and ignored.
+"""
+
+from __future__ import annotations
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.op import Op
+from smelt.ir.op import registry as ops
+
+from .arrays import (
+    ArrayLike,
+    Scalar,
+    array,
+    as_array,
+    broadcast_shapes,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+    promote_operands,
+    scalar_array,
+)
+
+
+def apply_unary(op: Op, a: ArrayLike) -> array:
+    return emit_elementwise(op, a if type(a) is array else as_array(a))
+
+
+def apply_floating(op: Op, a: ArrayLike) -> array:
+    """`op` of an array; integers and bools are converted to float32 first."""
+    return emit_elementwise(op, as_floating(a))
+
+
+def apply_binary(name: str, op: Op, a: ArrayLike, b: ArrayLike, floating: bool = False) -> array:
+    x, y = promote_operands(name, a, b, floating)
+    return emit_elementwise(op, x, y)
+
+
+def as_floating(a: ArrayLike) -> array:
+    """`a` as an array; float32 where it is an integer or a bool."""
+    x = a if type(a) is array else as_array(a)
+    dtype = x.dtype
+    return x if dtype.kind in "fc" else convert(x, dtypes.float32)
+
+
+def constant(value: Scalar, dtype: DType, shape: tuple[int, ...] = ()) -> array:
+    """An array of one value that is part of the program: for numbers of the library, not the user's."""
+    return broadcast_to_shape(emit(ops["constant"], (), {"value": value, "dtype": dtype}), shape)
+
+
+def promote_all(name: str, *operands: ArrayLike) -> list[array]:
+    """Operands in their common dtype and shape; Python scalars are weak where any is an array."""
+    strong = [x if type(x) is array else as_array(x) for x in operands if not is_scalar(x)]
+    weak = [x for x in operands if is_scalar(x)]
+    common = [x.dtype for x in strong] or [dtypes.of_scalar(x) for x in weak]
+    dtype = common[0]
+    for other in common[1:]:
+        dtype = dtypes.promote(dtype, other)
+    if strong:
+        for scalar in weak:
+            dtype = dtypes.promote_scalar(dtype, scalar)
+    arrays = iter(strong)
+    found = [scalar_array(x, dtype) if is_scalar(x) else convert(next(arrays), dtype) for x in operands]
+    shape = broadcast_shapes(name, *(x.shape for x in found))
+    return [broadcast_to_shape(x, shape) for x in found]
+
+
+def is_scalar(x: ArrayLike) -> bool:
+    return isinstance(x, (bool, int, float, complex))

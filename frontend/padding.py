@@ -1,0 +1,100 @@
+"""Elements added around an array."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from .movement import joined, padded, piece, reversed_along, to_shape
+
+__all__ = ["pad"]
+
+
+def pad(
+    a: ArrayLike,
+    pad_width: int | Sequence[Any],
+    mode: str = "constant",
+    constant_values: ArrayLike = 0,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Elements added before and behind along each axis.
+
+    Args:
+        pad_width: one int for all sides, a pair (before, behind) for all axes, or a pair for each axis.
+        mode: "constant"; "edge" repeats the outermost element; "reflect" and "symmetric" mirror, without
+            and with the outermost element.
+        constant_values: the scalar to add in mode "constant".
+
+    >>> import smelt
+    >>> smelt.pad(smelt.array([1, 2]), (1, 2))
+    array([0, 1, 2, 0, 0], dtype=int32)
+    """
+    x = as_array(a)
+    widths = _pad_widths(x, pad_width)
+    if mode == "constant":
+        value = constant_values if isinstance(constant_values, array) else as_array(constant_values, x.dtype)
+        if value.size != 1:
+            raise ShapeError(at_user_line(f"smelt.pad: constant_values must be a scalar, is {value.aval}"))
+        return padded(x, to_shape(convert(value, x.dtype), ()), [w[0] for w in widths], [w[1] for w in widths])
+    if mode not in ("edge", "reflect", "symmetric"):
+        raise AttributeValueError(
+            at_user_line(f'smelt.pad: mode must be "constant", "edge", "reflect" or "symmetric", is {mode!r}')
+        )
+    for axis, (low, high) in enumerate(widths):
+        if low or high:
+            if not x.shape[axis]:
+                raise ShapeError(at_user_line(f'smelt.pad: mode "{mode}" needs elements on axis {axis}; a {x.aval}'))
+            x = _pad_axis(x, axis, low, high, mode)
+    return x
+
+
+def _pad_axis(x: array, axis: int, low: int, high: int, mode: str) -> array:
+    d = x.shape[axis]
+    if mode == "edge":
+        shape = list(x.shape)
+        parts = []
+        for width, at in ((low, 0), (high, d - 1)):
+            shape[axis] = width
+            parts.append([broadcast_to_shape(piece(x, axis, at, at + 1), tuple(shape))] if width else [])
+        return joined([*parts[0], x, *parts[1]], axis)
+    skip = 1 if mode == "reflect" and d > 1 else 0
+    while low or high:  # one mirror image a turn on each side; a vector may be shorter than its padding
+        now_low, now_high, size = min(low, d - skip), min(high, d - skip), x.shape[axis]
+        front = [reversed_along(piece(x, axis, skip, skip + now_low), (axis,))] if now_low else []
+        end = size - skip
+        back = [reversed_along(piece(x, axis, end - now_high, end), (axis,))] if now_high else []
+        x = joined([*front, x, *back], axis)
+        low, high, d = low - now_low, high - now_high, x.shape[axis]
+    return x
+
+
+def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
+    """A pair of widths for each axis."""
+    message = "pad_width must be an int, a pair, or a pair for each axis"
+    if isinstance(given, (np.ndarray, array)):
+        given = given.tolist()
+    try:
+        if not isinstance(given, (tuple, list)):
+            found = [(operator.index(given),) * 2] * x.ndim
+        elif all(not isinstance(w, (tuple, list)) for w in given):
+            pair = [operator.index(w) for w in given]
+            if len(pair) not in (1, 2):
+                raise TypeError
+            found = [(pair[0], pair[-1])] * x.ndim
+        else:
+            pairs = [[operator.index(w) for w in (p if isinstance(p, (tuple, list)) else (p,))] for p in given]
+            if any(len(p) not in (1, 2) for p in pairs) or len(pairs) not in (1, x.ndim):
+                raise TypeError
+            found = [(p[0], p[-1]) for p in (pairs if len(pairs) == x.ndim else pairs * x.ndim)]
+    except TypeError:
+        raise ShapeError(at_user_line(f"smelt.pad: {message}; got {given!r} for a {x.aval}")) from None
+    if any(w < 0 for pair in found for w in pair):
+        raise ShapeError(at_user_line(f"smelt.pad: pad_width must not be negative, is {given!r}"))
+    return found

@@ -1,0 +1,23 @@
+"""Random numbers under `mlx.core.random`'s names.
+
+A key is two 32-bit words; the same key gives the same numbers on every device, whatever the
+evaluation order. Without a key, functions draw one from a global state, which `seed` sets and each draw
+advances. To draw from it inside `smelt.compile`, capture it, else every call repeats the numbers of the
+trace::
+
+    @partial(smelt.compile, inputs=smelt.random.state, outputs=smelt.random.state)
+
+The words of an array come from `smelt.random_bits` (Threefry), everything else is made of ordinary
+ops, so samples fuse with what uses them.
+"""
+
+from __future__ import annotations
+
+from .continuous import gumbel, laplace, multivariate_normal, normal, truncated_normal, uniform
+from .discrete import bernoulli, bits, categorical, permutation, randint
+from .keys import key, seed, split, state
+
+__all__ = [
+    "bernoulli", "bits", "categorical", "gumbel", "key", "laplace", "multivariate_normal", "normal",
+    "permutation", "randint", "seed", "split", "state", "truncated_normal", "uniform",
+]  # fmt: skip

@@ -1,0 +1,267 @@
+"""Samples of floating-point numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_shapes,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+)
+from ..operands import constant
+from ..reductions import reshape_to
+from .keys import checked_key
+from .sampling import (
+    apply,
+    check_fits,
+    computed_in,
+    exponential,
+    float_dtype,
+    parameter,
+    shape_of,
+    uniform_symmetric,
+    uniform_unit,
+)
+
+
+def uniform(
+    low: ArrayLike = 0,
+    high: ArrayLike = 1,
+    shape: Sequence[int] = (),
+    dtype: DType | None = dtypes.float32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Uniformly distributed in [low, high).
+
+    Args:
+        low, high: numbers, or arrays that broadcast to `shape`.
+        shape: of the result. dtype: a floating dtype, float32 by default.
+        key: see `smelt.random.key`; None draws one from the global state.
+
+    Raises:
+        ShapeError: low and high do not broadcast to `shape`. DTypeError: a dtype that is not floating.
+
+    >>> import smelt
+    >>> x = smelt.random.uniform(2, 3, (1000,), key=smelt.random.key(0))
+    >>> smelt.all((x >= 2) & (x < 3))
+    array(True, dtype=bool)
+    """
+    target, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
+    work = computed_in(target)
+    if _is_unit(low, high) and target is work:
+        return uniform_unit(checked_key("uniform", key), shape, work)
+    lo, hi = parameter("uniform", "low", low, target), parameter("uniform", "high", high, target)
+    check_fits("uniform", shape, low=lo, high=hi)
+    lo, hi = broadcast_to_shape(lo, shape), broadcast_to_shape(hi, shape)
+    unit = uniform_unit(checked_key("uniform", key), shape, work)
+    if not _is_unit(low, high):
+        start = convert(lo, work)
+        unit = apply("add", apply("mul", unit, apply("sub", convert(hi, work), start)), start)
+    return _below(convert(unit, target), lo, hi)
+
+
+def _is_unit(low: ArrayLike, high: ArrayLike) -> bool:
+    return type(low) in (int, float) and type(high) in (int, float) and low == 0 and high == 1
+
+
+def _below(x: array, low: array, high: array) -> array:
+    """x, but the number next to `high` on the side of `low` where rounding gave `high`."""
+    integer = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.size]
+    word = emit(ops["bitcast"], (high,), {"dtype": integer})
+    # Away from zero is one up in the bits of a number, whatever its sign.
+    rising = apply("select", apply("greater", low, high), constant(1, integer, x.shape), -1)
+    step = apply("select", apply("less", high, 0), apply("neg", rising), rising)
+    near = emit(ops["bitcast"], (apply("add", word, step),), {"dtype": x.dtype})
+    tiny = 5e-324 if x.dtype is dtypes.float64 else 2.0**-24 if x.dtype is dtypes.float16 else 2.0**-126
+    around_zero = apply("select", apply("greater", low, high), constant(tiny, x.dtype, x.shape), -tiny)
+    near = apply("select", apply("equal", high, 0), around_zero, near)
+    reached = apply("logical_and", apply("equal", x, high), apply("not_equal", low, high))
+    return apply("select", reached, near, x)
+
+
+def normal(
+    shape: Sequence[int] = (),
+    dtype: DType | None = dtypes.float32,
+    loc: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Normally distributed with mean `loc` (0) and standard deviation `scale` (1).
+
+    Complex numbers have independent parts of variance 1/2 each.
+
+    Args:
+        shape: of the samples, with which loc and scale broadcast.
+        dtype: a floating dtype or complex64; float32 by default. key: None draws one from the global state.
+
+    >>> import smelt
+    >>> x = smelt.random.normal((10000,), loc=5, key=smelt.random.key(0))
+    >>> smelt.round(smelt.mean(x), 1)
+    array(5, dtype=float32)
+    """
+    target, shape = float_dtype("normal", dtype, dtypes.INEXACT), shape_of("normal", shape)
+    key = checked_key("normal", key)
+    if target.is_complex:
+        pair = apply("erfinv", uniform_symmetric(key, (2, *shape), dtypes.float32))
+        parts = []
+        for i in (0, 1):
+            at = {"start": (i,) + (0,) * len(shape), "stop": (i + 1, *shape), "stride": (1,) * (len(shape) + 1)}
+            parts.append(reshape_to(emit(ops["slice"], (pair,), at), shape))
+        samples = emit_elementwise(ops["complex"], *parts)
+    else:
+        work = computed_in(target)
+        samples = apply("mul", apply("erfinv", uniform_symmetric(key, shape, work)), math.sqrt(2))
+    samples = _combined("normal", "mul", samples, "scale", scale)
+    return convert(_combined("normal", "add", samples, "loc", loc), target)
+
+
+def _combined(name: str, op_name: str, x: array, what: str, value: ArrayLike | None) -> array:
+    """x with a parameter, broadcast together."""
+    if value is None:
+        return x
+    y = parameter(name, what, value, x.dtype)
+    shape = broadcast_shapes(f"random.{name}", x.shape, y.shape)
+    return emit_elementwise(ops[op_name], broadcast_to_shape(x, shape), broadcast_to_shape(y, shape))
+
+
+def multivariate_normal(
+    mean: array,
+    cov: array,
+    shape: Sequence[int] = (),
+    dtype: DType | None = dtypes.float32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Jointly normal vectors with the given mean [..., n] and covariance [..., n, n].
+
+    The root of the covariance is taken on the host, so `cov` must have a value.
+
+    Args:
+        shape: of the samples without the axis of the vectors; mean and cov broadcast with it.
+        dtype: float32.
+
+    Raises:
+        ShapeError: shapes that do not fit. TraceError: `cov` is traced by compile or vmap.
+
+    >>> import smelt
+    >>> cov = smelt.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> smelt.random.multivariate_normal(smelt.array([0.0, 1.0]), cov, (5,)).shape
+    (5, 2)
+    """
+    target, shape = float_dtype("multivariate_normal", dtype), shape_of("multivariate_normal", shape)
+    if target is not dtypes.float32:
+        raise DTypeError(at_user_line(f"smelt.random.multivariate_normal: dtype must be float32, is {target.name}"))
+    center, covariance = convert(as_array(mean), target), convert(as_array(cov), target)
+    if center.ndim < 1 or covariance.ndim < 2 or covariance.shape[-2:] != (center.shape[-1],) * 2:
+        raise ShapeError(
+            at_user_line(
+                "smelt.random.multivariate_normal: mean [..., n] and cov [..., n, n] expected; "
+                f"mean {center.aval}, cov {covariance.aval}"
+            )
+        )
+    n = center.shape[-1]
+    lead = broadcast_shapes("random.multivariate_normal", shape, center.shape[:-1], covariance.shape[:-2])
+    try:
+        values, vectors = np.linalg.eigh(np.asarray(covariance._host(), np.float64))
+    except TraceError:
+        raise TraceError(
+            at_user_line("smelt.random.multivariate_normal: cov must have a value; pass it from outside the trace")
+        ) from None
+    root = (vectors * np.sqrt(np.maximum(values, 0))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    from ..linear import matmul
+
+    samples = reshape_to(normal((*lead, n), target, key=key), (*lead, 1, n))
+    samples = reshape_to(matmul(samples, array(root.astype(np.float32))), (*lead, n))
+    return emit_elementwise(ops["add"], samples, broadcast_to_shape(center, samples.shape))
+
+
+def truncated_normal(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DType | None = dtypes.float32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Standard normal, conditional on lying in [lower, upper].
+
+    Args:
+        lower, upper: numbers, or arrays that broadcast to `shape`.
+        shape: of the result; that of lower and upper together by default.
+        dtype: a floating dtype, float32 by default. key: None draws one from the global state.
+
+    >>> import smelt
+    >>> x = smelt.random.truncated_normal(-1, 1, (1000,), key=smelt.random.key(0))
+    >>> smelt.all(smelt.abs(x) <= 1)
+    array(True, dtype=bool)
+    """
+    target = float_dtype("truncated_normal", dtype)
+    lo = parameter("truncated_normal", "lower", lower, target)
+    hi = parameter("truncated_normal", "upper", upper, target)
+    if shape is None:
+        shape = broadcast_shapes("random.truncated_normal", lo.shape, hi.shape)
+    shape = shape_of("truncated_normal", shape)
+    check_fits("truncated_normal", shape, lower=lo, upper=hi)
+    work = computed_in(target)
+    lo, hi = (broadcast_to_shape(convert(x, work), shape) for x in (lo, hi))
+    first, last = (apply("erf", apply("mul", x, math.sqrt(0.5))) for x in (lo, hi))
+    unit = uniform_unit(checked_key("truncated_normal", key), shape, work)
+    place = apply("add", apply("mul", unit, apply("sub", last, first)), first)
+    samples = apply("mul", apply("erfinv", place), math.sqrt(2))
+    return convert(apply("clamp", lo, samples, hi), target)
+
+
+def gumbel(
+    shape: Sequence[int] = (),
+    dtype: DType | None = dtypes.float32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Standard Gumbel distributed: -log(-log(u)) for uniform u.
+
+    >>> import smelt
+    >>> smelt.random.gumbel((2, 3)).shape
+    (2, 3)
+    """
+    target, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
+    waiting = exponential(checked_key("gumbel", key), shape, computed_in(target))
+    return convert(apply("neg", apply("log", waiting)), target)
+
+
+def laplace(
+    shape: Sequence[int] = (),
+    dtype: DType | None = dtypes.float32,
+    loc: float = 0.0,
+    scale: float = 1.0,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Laplace distributed with mean `loc` and density exp(-|x - loc| / scale) / (2 scale).
+
+    >>> import smelt
+    >>> smelt.random.laplace((2, 3)).shape
+    (2, 3)
+    """
+    target, shape = float_dtype("laplace", dtype), shape_of("laplace", shape)
+    u = uniform_symmetric(checked_key("laplace", key), shape, computed_in(target))
+    size = apply("neg", apply("log1p", apply("neg", apply("abs", u))))
+    samples = apply("mul", apply("sign", u), size)
+    samples = _combined("laplace", "mul", samples, "scale", scale)
+    return convert(_combined("laplace", "add", samples, "loc", loc), target)

@@ -1,0 +1,113 @@
+"""What samplers share: checks of their arguments, and uniform samples."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..arrays import (
+    ArrayLike,
+    Scalar,
+    array,
+    as_array,
+    broadcast_shapes,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+    scalar_array,
+)
+from ..operands import constant
+
+# Arguments
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    try:
+        given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        found = tuple([operator.index(d) for d in given])
+    except TypeError:
+        raise TypeError(
+            at_user_line(f"smelt.random.{name}: shape must be an int or a sequence of ints, is {shape!r}")
+        ) from None
+    if any(d < 0 for d in found):
+        raise ShapeError(at_user_line(f"smelt.random.{name}: shape {found} has a negative extent"))
+    return found
+
+
+def float_dtype(name: str, dtype: Any, allowed: Sequence[DType] = dtypes.FLOATS) -> DType:
+    found = dtypes.float32 if dtype is None else dtypes.of(dtype)
+    if found not in allowed:
+        listed = ", ".join(d.name for d in allowed)
+        raise DTypeError(at_user_line(f"smelt.random.{name}: dtype must be one of {listed}, is {found.name}"))
+    return found
+
+
+def parameter(name: str, what: str, value: ArrayLike, dtype: DType) -> array:
+    """A parameter of a distribution in the dtype that samples are computed in."""
+    x = scalar_array(value, dtype) if isinstance(value, (bool, int, float)) else as_array(value)
+    if x.dtype.is_complex and not dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.random.{name}: {what} is {x.aval}, must be real"))
+    return convert(x, dtype)
+
+
+def check_fits(name: str, shape: tuple[int, ...], **parameters: array) -> None:
+    """The parameters must broadcast to the shape of the result."""
+    if broadcast_shapes(f"random.{name}", shape, *[x.shape for x in parameters.values()]) != shape:
+        listed = ", ".join(f"{k} {x.aval}" for k, x in parameters.items())
+        raise ShapeError(at_user_line(f"smelt.random.{name}: {listed} must broadcast to shape {shape}"))
+
+
+def computed_in(dtype: DType) -> DType:
+    """Samples of half precision are computed in float32."""
+    return dtypes.float32 if dtype.size == 2 else dtype
+
+
+# Short forms for what samplers are made of: scalars in them are part of the program.
+
+
+def apply(op_name: str, x: array, *rest: array | Scalar) -> array:
+    """An elementwise op of x and others, broadcast to its shape."""
+    dtype = next((y.dtype for y in rest if isinstance(y, array)), x.dtype)
+    others = [y if isinstance(y, array) else constant(y, dtype) for y in rest]
+    return emit_elementwise(ops[op_name], x, *[broadcast_to_shape(y, x.shape) for y in others])
+
+
+def random_bits(key: array, shape: tuple[int, ...], width: int) -> array:
+    return emit(ops["random_bits"], (key,), {"shape": shape, "width": width})
+
+
+def _digits(dtype: DType) -> int:
+    """Bits of the significand."""
+    return 53 if dtype is dtypes.float64 else 24
+
+
+def uniform_unit(key: array, shape: tuple[int, ...], dtype: DType) -> array:
+    """Uniform in [0, 1): multiples of 2⁻²⁴ (2⁻⁵³ in float64)."""
+    width, digits = 8 * dtype.size, _digits(dtype)
+    words = apply("right_shift", random_bits(key, shape, width), width - digits)
+    return apply("mul", convert(words, dtype), 0.5**digits)
+
+
+def uniform_symmetric(key: array, shape: tuple[int, ...], dtype: DType) -> array:
+    """Uniform in (-1, 1): odd multiples of 2⁻²⁴ (2⁻⁵³ in float64), so never 0 and as often x as -x."""
+    width, digits = 8 * dtype.size, _digits(dtype)
+    signed = dtypes.int64 if width == 64 else dtypes.int32
+    words = convert(apply("right_shift", random_bits(key, shape, width), width - digits), signed)
+    odd = apply("sub", apply("add", words, words), 2**digits - 1)
+    return apply("mul", convert(odd, dtype), 0.5**digits)
+
+
+def exponential(key: array, shape: tuple[int, ...], dtype: DType) -> array:
+    """Exponential with mean 1: -log1p(-u) for u in (0, 1), fine where u is small."""
+    width, digits = 8 * dtype.size, _digits(dtype)
+    words = convert(random_bits(key, shape, width), dtype)
+    u = apply("mul", apply("add", words, 0.5), 0.5**width)
+    u = apply("minimum", u, 1 - 0.5**digits)
+    return apply("neg", apply("log1p", apply("neg", u)))

@@ -1,0 +1,176 @@
+"""Conversion between dtypes, parts of complex numbers, and the end of a derivative."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dtypes
+from ..aval import Aval
+from ..errors import DTypeError
+from ..kinds import Elementwise, silent
+from ..op import Element, NotDifferentiable, Operand, require_dtype
+
+
+class Convert(Elementwise, name="convert"):
+    """x in another dtype. Floats to integers truncate and saturate, NaN to 0; integers wrap;
+    complex to real drops the imaginary part; bool is x ≠ 0.
+
+    ``%0 = "smelt.convert"(%x) {dtype = bf16} : (tensor<4xf32>) -> tensor<4xbf16>``
+    """
+
+    x: Operand
+    dtype: Element
+    accepts = dtypes.ALL
+    linearity = "jointly"
+
+    def result_dtype(self, operand, *, dtype):
+        return dtype
+
+    @silent
+    def reference(self, x, *, dtype):
+        return convert_array(x, dtype)
+
+    def jvp(self, b, primals, tangents, results, *, dtype):
+        if tangents[0] is None or not dtype.is_inexact:
+            return [None]
+        return [b.convert_to(tangents[0], dtype)]
+
+    def transpose(self, b, cotangents, operands, linear, *, dtype):
+        return [b.convert_to(cotangents[0], operands[0].dtype)]
+
+    def lower(self, k, x, *, dtype):
+        return k.convert(x, dtype)
+
+
+def convert_array(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
+    """`smelt.convert` on a NumPy array."""
+    if x.dtype.kind == "c" and not dtype.is_complex and dtype is not dtypes.bool_:
+        x = x.real
+    if dtypes.of(x.dtype).is_float and dtype.is_integer:
+        info = np.iinfo(dtype.numpy)
+        wide = x.astype(np.float64)
+        high = float(info.max) + (0 if info.max < 2**53 else 1)
+        inside = (wide > info.min - 1.0) & (wide < high + (1 if info.max < 2**53 else 0))
+        result = np.where(inside, wide, 0).astype(dtype.numpy)
+        result = np.where(wide >= high, np.array(info.max, dtype.numpy), result)
+        return np.where(~inside & (wide < 0), np.array(info.min, dtype.numpy), result).astype(dtype.numpy)
+    return x.astype(dtype.numpy)
+
+
+class Bitcast(Elementwise, name="bitcast"):
+    """The same bits read as another dtype of the same size.
+
+    ``%0 = "smelt.bitcast"(%x) {dtype = i32} : (tensor<4xf32>) -> tensor<4xi32>``
+    """
+
+    x: Operand
+    dtype: Element
+    accepts = dtypes.REAL
+    not_differentiable = NotDifferentiable("the result is a bit pattern")
+
+    def infer(self, x, *, dtype):
+        require_dtype(x, self.accepts)
+        if dtype not in self.accepts or dtype.size != x.dtype.size:
+            raise DTypeError(f"cannot read {x.dtype.name} as {dtype.name}: sizes differ or kind has no bits")
+        return Aval(x.shape, dtype)
+
+    def reference(self, x, *, dtype):
+        return x.view(dtype.numpy)
+
+    def lower(self, k, x, *, dtype):
+        return k.bitcast_storage(x, dtype)
+
+
+class Real(Elementwise, name="real"):
+    """Real part of a complex number.
+
+    ``%0 = "smelt.real"(%x) : (tensor<4xcomplex<f32>>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = (dtypes.complex64,)
+    linearity = "jointly"
+
+    def result_dtype(self, operand):
+        return dtypes.float32
+
+    def reference(self, x):
+        return np.real(x)
+
+    def transpose(self, b, cotangents, operands, linear):
+        return [b.complex(cotangents[0], b.zeros_like(cotangents[0]))]
+
+    def lower(self, k, x):
+        return k.real(x)
+
+
+class Imag(Elementwise, name="imag"):
+    """Imaginary part of a complex number.
+
+    ``%0 = "smelt.imag"(%x) : (tensor<4xcomplex<f32>>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = (dtypes.complex64,)
+    linearity = "jointly"
+
+    def result_dtype(self, operand):
+        return dtypes.float32
+
+    def reference(self, x):
+        return np.imag(x)
+
+    def transpose(self, b, cotangents, operands, linear):
+        ct = cotangents[0]
+        return [b.complex(b.zeros_like(ct), -ct)]  # Im(z) = Re(-iz), and Re's transpose embeds
+
+    def lower(self, k, x):
+        return k.imag(x)
+
+
+class Complex(Elementwise, name="complex"):
+    """A complex number from real and imaginary part: x + iy.
+
+    ``%0 = "smelt.complex"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>``
+    """
+
+    x: Operand
+    y: Operand
+    accepts = (dtypes.float32,)
+    linearity = "jointly"
+
+    def result_dtype(self, operand):
+        return dtypes.complex64
+
+    def reference(self, x, y):
+        return (x + 1j * y).astype(np.complex64) if np.isfinite(y).all() else _join(x, y)
+
+    def transpose(self, b, cotangents, operands, linear):
+        (ct,) = cotangents
+        return [b.real(ct) if linear[0] else None, -b.imag(ct) if linear[1] else None]
+
+    def lower(self, k, x, y):
+        return k.complex(x, y)
+
+
+def _join(x, y):
+    out = np.empty(x.shape, np.complex64)
+    out.real, out.imag = x, y
+    return out
+
+
+class StopGradient(Elementwise, name="stop_gradient"):
+    """The identity, whose derivative is zero.
+
+    ``%0 = "smelt.stop_gradient"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.ALL
+    not_differentiable = NotDifferentiable("that is its purpose")
+
+    def reference(self, x):
+        return x
+
+    def lower(self, k, x):
+        return x

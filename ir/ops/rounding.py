@@ -1,0 +1,77 @@
+"""Rounding to whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dtypes
+from ..kinds import Elementwise
+from ..op import NotDifferentiable, Operand
+
+
+class Round(Elementwise, name="round"):
+    """Nearest integer, ties to even.
+
+    ``%0 = "smelt.round"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.rint(x)
+
+    def lower(self, k, x):
+        return k.math("roundeven", x)
+
+
+class Floor(Elementwise, name="floor"):
+    """Largest integer not above x: ⌊x⌋.
+
+    ``%0 = "smelt.floor"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.floor(x)
+
+    def lower(self, k, x):
+        return k.math("floor", x)
+
+
+class Ceil(Elementwise, name="ceil"):
+    """Smallest integer not below x: ⌈x⌉.
+
+    ``%0 = "smelt.ceil"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.ceil(x)
+
+    def lower(self, k, x):
+        return k.math("ceil", x)
+
+
+class Trunc(Elementwise, name="trunc"):
+    """x without its fraction.
+
+    ``%0 = "smelt.trunc"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+
+    def reference(self, x):
+        return np.trunc(x)
+
+    def lower(self, k, x):
+        return k.math("trunc", x)

@@ -1,0 +1,237 @@
+"""Gather and scatter against plain loops."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from smelt.ir import dtypes
+from smelt.ir import op as op_module
+from smelt.ir.aval import Aval
+from smelt.ir.errors import AttributeValueError, DTypeError, NotDifferentiableError, ShapeError
+
+from .rules import (
+    Number,
+    ScalarMachine,
+    check_batch,
+    check_jvp,
+    check_tangent_transposes,
+    check_transpose,
+    constants,
+    elements,
+    fetcher,
+    jvp,
+    run,
+    transpose,
+)
+
+WINDOWS = [  # shape of x, axes, window, shape of the indices
+    ((6,), (0,), (1,), (4,)),
+    ((6, 3), (0,), (1, 3), (2, 2)),
+    ((6, 3), (1,), (2, 2), (5,)),
+    ((4, 5, 3), (2, 0), (2, 4, 1), (3,)),
+    ((4, 5), (0, 1), (1, 1), (7,)),
+    ((4, 5), (0, 1), (2, 3), ()),
+    ((4, 5), (), (4, 2), ()),
+    ((4, 5), (0,), (4, 5), (2,)),
+    ((4, 5), (1,), (1, 1), (0,)),
+]
+
+
+def random_indices(rng, shape, axes, at, dtype=np.int32, outside=2):
+    return [rng.integers(-outside, shape[a] + outside, at).astype(dtype) for a in axes]
+
+
+def starts_at(indices, axes, i, ndim):
+    start = [0] * ndim
+    for j, a in enumerate(axes):
+        start[a] = int(indices[j][i])
+    return start
+
+
+def gather_by_loops(x, indices, axes, window, at):
+    out = np.empty((*at, *window), x.dtype)
+    for i in np.ndindex(at):
+        start = [
+            min(max(s, 0), d - w) for s, d, w in zip(starts_at(indices, axes, i, x.ndim), x.shape, window)
+        ]
+        out[i] = x[tuple(slice(s, s + w) for s, w in zip(start, window))]
+    return out
+
+
+COMBINE = {
+    "set": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
+}  # fmt: skip
+
+
+def scatter_by_loops(x, updates, indices, axes, mode):
+    out, lead = x.copy(), updates.ndim - x.ndim
+    window = updates.shape[lead:]
+    for i in np.ndindex(updates.shape[:lead]):
+        start = starts_at(indices, axes, i, x.ndim)
+        if all(0 <= s <= d - w for s, d, w in zip(start, x.shape, window)):
+            at = tuple(slice(s, s + w) for s, w in zip(start, window))
+            out[at] = COMBINE[mode](out[at], updates[i])
+    return out
+
+
+@pytest.mark.parametrize("w", WINDOWS, ids=str)
+def test_gather(w, rng):
+    shape, axes_, window, at = w
+    x, indices = rng.standard_normal(shape), random_indices(rng, shape, axes_, at)
+    attrs = {"axes": axes_, "slice_sizes": window}
+    want = gather_by_loops(x, indices, axes_, window, at)
+    np.testing.assert_array_equal(run("gather", x, *indices, **attrs), want)
+    np.testing.assert_array_equal(elements("gather", x, *indices, **attrs), want)
+    check_jvp("gather", [x, *indices], (0,), rng, **attrs)
+    check_transpose("gather", [x, *indices], [True, *(False for _ in indices)], rng, **attrs)
+
+
+@pytest.mark.parametrize("w", WINDOWS, ids=str)
+def test_gather_batches(w, rng):
+    shape, axes_, window, at = w
+    attrs = {"axes": axes_, "slice_sizes": window}
+    for dim in (None, *range(len(shape) + 1)):
+        for index_dim in (None, *range(len(at) + 1)):
+            if dim is None and (index_dim is None or not axes_):
+                continue
+            x = rng.standard_normal(shape if dim is None else (*shape[:dim], 3, *shape[dim:]))
+            indices = [random_indices(rng, shape, axes_, at) for _ in range(3)]
+            if index_dim is None:
+                indices = indices[0]
+            else:
+                indices = [np.stack(each, index_dim) for each in zip(*indices)]
+            check_batch("gather", [x, *indices], (dim, *(index_dim for _ in axes_)), **attrs)
+    if len(axes_) == 2 and at == (7,):  # only one of two index tensors batched
+        i, j = random_indices(rng, shape, axes_, (3, 7))
+        check_batch("gather", [rng.standard_normal(shape), i, j[0]], (None, 0, None), **attrs)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
+def test_gather_clamps_in_any_index_dtype(dtype, rng):
+    x = rng.standard_normal(300)
+    index = np.array([0, 5, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    want = x[np.array([min(max(int(i), 0), 299) for i in index])].reshape(4, 1)
+    attrs = {"axes": (0,), "slice_sizes": (1,)}
+    np.testing.assert_array_equal(run("gather", x, index, **attrs), want)
+    check_transpose("gather", [x, index], [True, False], rng, **attrs)
+
+
+@pytest.mark.parametrize("mode", COMBINE)
+@pytest.mark.parametrize("w", WINDOWS, ids=str)
+def test_scatter(w, mode, rng):
+    shape, axes_, window, at = w
+    x, updates = rng.standard_normal(shape), rng.standard_normal((*at, *window))
+    indices = random_indices(rng, shape, axes_, at)
+    attrs = {"axes": axes_, "mode": mode}
+    want = scatter_by_loops(x, updates, indices, axes_, mode)
+    np.testing.assert_allclose(run("scatter", x, updates, *indices, **attrs), want, rtol=1e-14)
+    check_jvp("scatter", [x, updates, *indices], (0, 1), rng, **attrs)
+    check_tangent_transposes("scatter", [x, updates, *indices], (0, 1), rng, **attrs)
+    if mode in ("add", "set"):
+        for linear in ((True, False), (False, True), (True, True)):
+            operands = [z if is_linear else np.zeros_like(z) for z, is_linear in zip((x, updates), linear)]
+            marks = [*linear, *(False for _ in indices)]
+            check_transpose("scatter", [*operands, *indices], marks, rng, **attrs)
+    else:
+        with pytest.raises(NotDifferentiableError, match="not linear"):
+            transpose("scatter", x, [x, updates, *indices], [True, False, *(False for _ in indices)], **attrs)
+
+    op, out = op_module.get("scatter"), x.copy()  # the way in which a backend runs it
+    avals = [Aval(z.shape, dtypes.of(z.dtype)) for z in (x, updates, *indices)]
+    for at_update in np.ndindex(updates.shape):
+        machine, fetch = ScalarMachine(), fetcher([x, updates, *indices])
+        inside, target = op.place(machine, constants(at_update), fetch, avals, **attrs)
+        if inside.value:
+            to = tuple(i.const for i in target)
+            old, new = Number(out[to], dtypes.float64), fetch(1, constants(at_update))
+            out[to] = op.combine(machine, old, new, mode=mode).value
+    np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("mode", COMBINE)
+@pytest.mark.parametrize("w", WINDOWS, ids=str)
+def test_scatter_batches(w, mode, rng):
+    shape, axes_, window, at = w
+    for dim, update_dim, index_dim in itertools.product((None, 0, len(shape)), (None, 0, 1), (None, len(at))):
+        if dim is update_dim is None and (index_dim is None or not axes_):
+            continue
+        x = rng.integers(-9, 9, shape if dim is None else (*shape[:dim], 3, *shape[dim:]))
+        extents = [*at, *window]
+        if update_dim is not None:
+            extents.insert(update_dim, 3)
+        updates = rng.integers(-9, 9, extents)
+        indices = [random_indices(rng, shape, axes_, at) for _ in range(3)]
+        if index_dim is None:
+            indices = indices[0]
+        else:
+            indices = [np.stack(each, index_dim) for each in zip(*indices)]
+        dims = (dim, update_dim, *(index_dim for _ in axes_))
+        check_batch("scatter", [x, updates, *indices], dims, axes=axes_, mode=mode)
+
+
+def test_scatter_repeated_places(rng):
+    index = np.array([1, 1, 2, 1, 9], np.int32)
+    attrs = {"axes": (0,)}
+    x, u = np.arange(1.0, 5.0), np.array([[3.0], [4.0], [5.0], [6.0], [7.0]])
+    assert run("scatter", x, u, index, mode="set", **attrs).tolist() == [1, 6, 5, 4]
+    assert run("scatter", x, u, index, mode="mul", **attrs).tolist() == [1, 2 * 72, 15, 4]
+    to_x, to_u, _ = transpose("scatter", np.ones(4), [x, u, index], [True, True, False], mode="set", **attrs)
+    assert to_x.tolist() == [1, 0, 0, 1]
+    assert to_u.ravel().tolist() == [0, 0, 1, 1, 0]  # the last of several, and none for the dropped one
+
+
+@pytest.mark.parametrize("zeros", [(), (0,), (0, 1), (0, 2), (0, 1, 3)])
+def test_scatter_mul_derivative_is_exact_at_zeros(zeros, rng):
+    index = np.array([1, 1, 2, 1], np.int32)
+    x, u = rng.standard_normal(4), rng.standard_normal((4, 1))
+    u[list(zeros)] = 0
+    check_jvp("scatter", [x, u, index], (0, 1), rng, axes=(0,), mode="mul")
+    x[1] = 0
+    check_jvp("scatter", [x, u, index], (0, 1), rng, axes=(0,), mode="mul")
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+def test_scatter_extremum_shares_among_ties(mode):
+    x, u, index = np.array([2.0, 5.0]), np.array([[2.0], [2.0], [5.0]]), np.array([0, 0, 1], np.int64)
+    attrs = {"axes": (0,), "mode": mode}
+    tx, tu = np.array([3.0, 0]), np.array([[6.0], [9.0], [4.0]])
+    found = jvp("scatter", [x, u, index], [tx, tu, None], **attrs)
+    assert found.tolist() == [6, 2]
+
+
+def test_scatter_dtypes(rng):
+    index = np.array([0, 2, 2], np.uint32)
+    for dtype in dtypes.ALL:
+        x, u = rng.integers(0, 2, 4).astype(dtype.numpy), rng.integers(0, 2, (3, 1)).astype(dtype.numpy)
+        for mode in COMBINE:
+            if dtype.is_complex and mode in ("max", "min"):
+                with pytest.raises(DTypeError):
+                    run("scatter", x, u, index, axes=(0,), mode=mode)
+                continue
+            want = scatter_by_loops(x, u, [index], (0,), mode)
+            np.testing.assert_array_equal(run("scatter", x, u, index, axes=(0,), mode=mode), want)
+
+
+def test_indexing_errors():
+    x, index = np.ones((4, 5), np.float32), np.zeros(3, np.int32)
+    with pytest.raises(DTypeError, match="index tensor is float32"):
+        run("gather", x, x, axes=(0,), slice_sizes=(1, 5))
+    with pytest.raises(AttributeValueError, match="do not fit"):
+        run("gather", x, index, axes=(0,), slice_sizes=(5, 5))
+    with pytest.raises(AttributeValueError, match="one entry an axis"):
+        run("gather", x, index, axes=(0,), slice_sizes=(1,))
+    with pytest.raises(ShapeError, match="one index tensor an axis"):
+        run("gather", x, index, axes=(0, 1), slice_sizes=(1, 1))
+    with pytest.raises(ShapeError, match="same shape"):
+        run("gather", x, index, index[:2], axes=(0, 1), slice_sizes=(1, 1))
+    with pytest.raises(AttributeValueError, match="out of range"):
+        run("gather", x, index, axes=(2,), slice_sizes=(1, 1))
+    with pytest.raises(AttributeValueError, match='mode "avg"'):
+        run("scatter", x, np.ones((3, 1, 5), np.float32), index, axes=(0,), mode="avg")
+    with pytest.raises(ShapeError, match="window"):
+        run("scatter", x, np.ones((3, 1, 6), np.float32), index, axes=(0,), mode="add")
+    with pytest.raises(DTypeError, match="dtype of x"):
+        run("scatter", x, np.ones((3, 1, 5)), index, axes=(0,), mode="add")

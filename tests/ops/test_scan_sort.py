@@ -1,0 +1,135 @@
+"""Scans and sorting against plain loops and Python's sort."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from smelt.ir import dtypes
+from smelt.ir import op as op_module
+from smelt.ir.errors import AttributeValueError, DTypeError
+
+from .rules import Number, ScalarMachine, check_batch, check_jvp, check_tangent_transposes, check_transpose, jvp, run
+
+SCANS = {
+    "cumsum": np.sum, "cumprod": np.prod, "cummax": np.max, "cummin": np.min,
+    "logcumsumexp": lambda v: np.log(np.sum(np.exp(v))),
+}  # fmt: skip
+VARIANTS = [{"reverse": r, "inclusive": i} for r in (False, True) for i in (False, True)]
+
+
+def scan_by_loops(name, x, axis, reverse, inclusive):
+    op, out = op_module.get(name), np.empty_like(x)
+    x, view = np.moveaxis(x, axis, -1), np.moveaxis(out, axis, -1)
+    for at in np.ndindex(x.shape):
+        i = at[-1]
+        seen = x[at[:-1]][i + (not inclusive) :] if reverse else x[at[:-1]][: i + inclusive]
+        view[at] = SCANS[name](seen) if seen.size else op.identity(dtypes.of(x.dtype))
+    return out
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("name", SCANS)
+def test_scans(name, variant, rng):
+    for shape, axis in (((5,), 0), ((3, 6, 2), 1), ((4, 1), 1), ((0, 3), 0), ((3, 0), 0)):
+        x = rng.standard_normal(shape)
+        attrs = {"axis": axis, **variant}
+        want = scan_by_loops(name, x, **attrs)
+        np.testing.assert_allclose(run(name, x, **attrs), want, rtol=1e-12, atol=1e-14)
+        if shape[axis]:
+            check_jvp(name, [x], (0,), rng, **attrs)
+            if x.size:
+                check_tangent_transposes(name, [x], (0,), rng, **attrs)
+        for dim in range(len(shape) + 1):
+            check_batch(name, [np.stack([x, x + 1], dim)], (dim,), **attrs)
+        if name == "cumsum":
+            check_transpose(name, [x], [True], rng, **attrs)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+def test_scans_by_steps_of_combine(name, rng):
+    """What a backend does: start from the identity, combine in order."""
+    op = op_module.get(name)
+    for dtype in (dtypes.int8, dtypes.uint16, dtypes.float32, dtypes.float64):
+        x = rng.integers(0, 5, 9).astype(dtype.numpy)
+        state, out = Number(op.identity(dtype), dtype), []
+        for v in x:
+            state = op.combine(ScalarMachine(), state, Number(v, dtype))
+            out.append(state.value)
+        np.testing.assert_array_equal(run(name, x, axis=0), np.array(out))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("zeros", [(0,), (2, 5), (0, 6), tuple(range(7))])
+def test_cumprod_derivative_is_exact_at_zeros(zeros, variant, rng):
+    x = rng.standard_normal(7)
+    x[list(zeros)] = 0
+    check_jvp("cumprod", [x], (0,), rng, axis=0, **variant)
+
+
+def test_logcumsumexp_far_from_overflow(rng):
+    x = np.array([-np.inf, -np.inf, 1000.0, 999.0, -1000.0, 3000.0])
+    found = run("logcumsumexp", x, axis=0)
+    two = 1000 + np.log1p(np.exp(-1))
+    np.testing.assert_allclose(found[2:], [1000, two, two, 3000])
+    assert np.all(found[:2] == -np.inf)
+    t = rng.standard_normal(6)
+    p = 1 / (1 + np.exp(-1))
+    want = [0, 0, t[2], p * t[2] + (1 - p) * t[3], p * t[2] + (1 - p) * t[3], t[5]]
+    np.testing.assert_allclose(jvp("logcumsumexp", [x], [t], axis=0), want, atol=1e-12)
+
+
+def test_cumulative_extrema_give_ties_to_the_latest():
+    x, t = np.array([1.0, 3, 3, 2, 3, 5]), np.arange(6.0)
+    assert jvp("cummax", [x], [t], axis=0).tolist() == [0, 1, 2, 2, 4, 5]
+    assert jvp("cummax", [x], [t], axis=0, inclusive=False).tolist() == [0, 0, 1, 2, 2, 4]
+    assert jvp("cummax", [-x], [t], axis=0, reverse=True).tolist() == [0, 3, 3, 3, 4, 5]
+    assert jvp("cummin", [-x], [t], axis=0).tolist() == [0, 1, 2, 2, 4, 5]
+
+
+def test_scan_dtypes(rng):
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        found = run("cumsum", np.ones(5000, dtype), axis=0)  # would stop growing in the narrow dtype
+        assert found.dtype == dtype and found[-1] == dtype(5000)
+        x, t = rng.standard_normal((2, 8)).astype(dtype)
+        for name in SCANS:
+            assert jvp(name, [x], [t], axis=0).dtype == dtype
+    assert run("cumsum", np.full(3, 100, np.int8), axis=0).tolist() == [100, -56, 44]
+    x = np.array([False, True, False])
+    assert run("cummax", x, axis=0).tolist() == [False, True, True]
+    assert run("cummin", x, axis=0, inclusive=False).tolist() == [True, False, False]
+    assert np.isnan(run("cummax", np.array([1, np.nan, 2.0]), axis=0)).tolist() == [False, True, True]
+    with pytest.raises(DTypeError):
+        run("cumsum", x, axis=0)
+    with pytest.raises(AttributeValueError):
+        run("cumsum", np.ones(3), axis=1)
+
+
+@pytest.mark.parametrize("dtype", (dtypes.bool_, *dtypes.REAL), ids=lambda d: d.name)
+def test_sort(dtype, rng):
+    x = rng.integers(0, 20, (4, 30, 3)).astype(dtype.numpy)
+    for axis in range(3):
+        for dim in range(4):
+            check_batch("sort", [np.stack([x, x[::-1]], dim)], (dim,), axis=axis)
+            check_batch("argsort", [np.stack([x, x[::-1]], dim)], (dim,), axis=axis)
+        lines = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis]).tolist()
+        found = np.moveaxis(run("sort", x, axis=axis), axis, -1).reshape(-1, x.shape[axis]).tolist()
+        at = np.moveaxis(run("argsort", x, axis=axis), axis, -1).reshape(-1, x.shape[axis]).tolist()
+        assert found == [sorted(line) for line in lines]
+        assert at == [sorted(range(len(line)), key=line.__getitem__) for line in lines]  # Python's is stable
+
+
+@pytest.mark.parametrize("dtype", dtypes.FLOATS, ids=lambda d: d.name)
+def test_sort_puts_nan_last(dtype):
+    x = np.array([np.nan, 2, -np.inf, np.inf, np.nan, 0]).astype(dtype.numpy)
+    found = run("sort", x, axis=0)
+    assert found.dtype == dtype.numpy
+    np.testing.assert_array_equal(found.astype(float), [-np.inf, 0, 2, np.inf, np.nan, np.nan])
+    assert run("argsort", x, axis=0).tolist() == [2, 5, 1, 3, 0, 4]
+
+
+def test_sort_derivative(rng):
+    check_jvp("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=1)
+    check_jvp("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=0)
+    check_tangent_transposes("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=0)
