@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import threading
@@ -75,8 +76,8 @@ class Lowered:
 
     def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
         """Run the passes and the backend; `pipeline` replaces the default one of the device."""
-        copy = text.parse(text.to_text(self.module, locations=True))
-        return Compiled(self.trace, compile_module(copy, default_device(), pipeline, keep_texts=keep_texts))
+        module = text.parse(text.to_text(self.module, locations=True))
+        return Compiled(self.trace, compile_module(module, default_device(), pipeline, keep_texts=keep_texts))
 
 
 class Compiled:
@@ -119,6 +120,8 @@ class _Version:
 class CompiledFunction:
     """What `smelt.compile` returns. Call it; or take it apart with `trace`."""
 
+    __qualname__: str
+
     def __init__(self, fun: Callable, inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None):
         functools.update_wrapper(self, fun)
         self._fun = fun
@@ -139,7 +142,14 @@ class CompiledFunction:
 
     def __reduce__(self) -> str:
         """Pickled and copied as what it is called, like a function; a child process compiles for itself."""
-        return self.__qualname__
+        return getattr(self, "__qualname__", self._name)
+
+    def __deepcopy__(self, memo: dict) -> CompiledFunction:
+        fun = copy.deepcopy(self._fun, memo)  # another function where it is bound to an object
+        if fun is self._fun:
+            return self
+        inputs, outputs = copy.deepcopy((self._inputs, self._outputs), memo)
+        return CompiledFunction(fun, inputs, outputs, self._shapeless, self._pipeline)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if settings.disable_compile or state.recording or state.compiling:

@@ -114,9 +114,11 @@ def register_class(cls: type) -> type:
     """
     made: Any = cls
     if hasattr(cls, "tree_flatten") and hasattr(cls, "tree_unflatten"):
-        optree.register_pytree_node(
-            made, lambda x: x.tree_flatten(), made.tree_unflatten, namespace=NAMESPACE
-        )
+
+        def flatten_instance(x: Any) -> Any:
+            return x.tree_flatten()
+
+        optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=NAMESPACE)
     elif dataclasses.is_dataclass(cls):
         names = [f.name for f in dataclasses.fields(cls)]
 

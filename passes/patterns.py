@@ -110,12 +110,12 @@ class PatternBuilder(Builder):
             if table:
                 self.ip, self.location = at(view.mlir), view.mlir.location
                 avals = [r.aval for r in view.results]
-                value = self._rewritten(table, view.op, view.operands, view.attrs, avals)
-                if value is not None:
+                rewritten = self._rewritten(table, view.op, view.operands, view.attrs, avals)
+                if rewritten is not None:
                     old = view.results[0]
-                    old.mlir.replace_all_uses_with(value.mlir)
+                    old.mlir.replace_all_uses_with(rewritten.mlir)
                     view.mlir.erase()
-                    new[old] = value
+                    new[old] = rewritten
                     continue
             for result in view.results:
                 result.builder = self

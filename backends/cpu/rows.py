@@ -7,8 +7,9 @@ in chunks first, then combined.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.backends.lowering import Fused, Place, fuse_variables
@@ -162,7 +163,7 @@ class RowKernel:
             return
         for a, state in zip(accumulators, self.accumulate_row(space, accumulators, outputs)):
             done = a.finish(state)
-            self.k.provided[a.result] = lambda place, done=done: done
+            self.k.provided[a.result] = always(done)
 
     def _stream(self, space, loop: Fused, targets: Sequence[tuple[Memory, Place]], values: Sequence[Value]) -> None:
         k = self.k
@@ -184,7 +185,7 @@ class RowKernel:
     # A line of rows: accumulators are kept in memory
 
     def _each_lane(self, body: Any) -> None:
-        if self.lane is None:
+        if self.lane is None or self.first is None or self.last is None:
             body()
         else:
             self.k.loop(self.lane, self.first, self.last, lambda at: body())
@@ -221,7 +222,15 @@ class RowKernel:
     def _line_stage(self, space, accumulators, outputs) -> None:
         self.accumulate_line(space, accumulators, outputs)
         for a in accumulators:
-            self.k.provided[a.result] = lambda place, m=self.lines[a.result][-1]: self.k.read(m, self.lane_offset())
+            self.k.provided[a.result] = functools.partial(self._read_line, self.lines[a.result][-1])
+
+    def _read_line(self, memory: Memory, place: Place) -> Scalar:
+        return self.k.read(memory, self.lane_offset())
+
+
+def always(x: Scalar) -> Callable[[Place], Scalar]:
+    """A value that is the same at every index."""
+    return lambda place: x
 
 
 def _deal(accumulators: Sequence[Accumulator], state: Sequence[Scalar]) -> list[tuple[Accumulator, list[Scalar]]]:
@@ -341,7 +350,7 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
         final = k.for_(k.const(1, INDEX), k.const(chunks, INDEX), step, start)
         for a, own in _deal(row.accumulators, final):
             done = a.finish(own)
-            k.provided[a.result] = lambda place, done=done: done
+            k.provided[a.result] = always(done)
         row.emit_kept()
 
     emit_nest(k, nest, lo, hi, emit)

@@ -142,13 +142,12 @@ def build_map(module: KernelModule, name: str, body: Function) -> Step:
     reads = [Read(k.memory[v], at) for v, at in plan.loads]
 
     def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
-        if streams:
-            assert first is not None and last is not None
-            emit_streaming(k, nest.loops[-1], first, last, targets, values, reads)
-        elif nest.lanes:
-            k.loop(nest.loops[-1], first, last, lambda at: element())
-        else:
+        if first is None or last is None:  # no loop is innermost
             element()
+        elif streams:
+            emit_streaming(k, nest.loops[-1], first, last, targets, values, reads)
+        else:
+            k.loop(nest.loops[-1], first, last, lambda at: element())
 
     def values() -> list[Scalar]:
         return [k.value(v, plan.places[v]) for v in body.returns]

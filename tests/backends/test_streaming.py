@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import smelt
 from smelt.backends.cpu import streaming
 from smelt.runtime import buffer
