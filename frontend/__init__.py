@@ -50,6 +50,7 @@ from .reductions import *
 from .rounding import *
 from .shaping import *
 from .sorting import *
+from .streams import *
 from .transcendental import *
 from .transforms import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .views import *

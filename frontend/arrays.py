@@ -215,6 +215,8 @@ def wrap(ref: Ref) -> array:
 
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
     """An array with a copy of host data."""
+    if isinstance(val, range):
+        val = list(val)
     if not isinstance(val, (np.ndarray, np.generic)):
         inferred = _inferred_dtype(val) if dtype is None else None
         if isinstance(val, (list, tuple)) and _contains_array(val):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from .arrays import (
@@ -79,13 +80,16 @@ def logsumexp(
 
 
 def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32.
+    """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32; complex numbers
+    raise DTypeError.
 
     >>> import smelt
     >>> smelt.logaddexp(smelt.array([0.0, 1000.0]), 0.0)
     array([0.693147, 1000], dtype=float32)
     """
     x, y = promote_operands("logaddexp", a, b, floating=True)
+    if x.dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.logaddexp: complex numbers have no order; operands {x.aval}"))
     dtype = x.dtype
     x, y = widened(x), widened(y)
     gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], x, y))

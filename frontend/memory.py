@@ -9,9 +9,11 @@ __all__ = [
     "clear_cache",
     "get_active_memory",
     "get_cache_memory",
+    "get_memory_limit",
     "get_peak_memory",
     "reset_peak_memory",
     "set_cache_limit",
+    "set_memory_limit",
 ]
 
 
@@ -46,6 +48,25 @@ def set_cache_limit(limit: int) -> int:
     previous, settings.pool_bytes = settings.pool_bytes, limit
     if pool.cached_bytes > limit:
         pool.clear()
+    return previous
+
+
+def get_memory_limit() -> int:
+    """Bytes that arrays may use; 0 stands for no limit but the machine's."""
+    return pool.limit
+
+
+def set_memory_limit(limit: int) -> int:
+    """Let arrays use at most `limit` bytes (0: no limit); the previous limit.
+
+    What would go beyond raises MemoryError, and everything stays usable.
+
+    >>> import smelt
+    >>> previous = smelt.set_memory_limit(1 << 34)
+    >>> smelt.set_memory_limit(previous) == 1 << 34
+    True
+    """
+    previous, pool.limit = pool.limit, limit
     return previous
 
 

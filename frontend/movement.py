@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smelt.ir import dtypes
@@ -47,7 +47,7 @@ def shape_tuple(name: str, shape: Axes) -> tuple[int, ...]:
     try:
         listed = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else shape  # type: ignore[arg-type]
     except TypeError:
-        listed = tuple(shape)  # type: ignore[arg-type]
+        listed = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     try:
         return tuple([operator.index(d) for d in listed])
     except TypeError:

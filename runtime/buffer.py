@@ -29,11 +29,17 @@ class Pool:
         self.cached_bytes = 0
         self.active_bytes = 0
         self.peak_bytes = 0
+        self.limit = 0  #: bytes in use that `take` refuses to exceed; 0: none
 
     def take(self, nbytes: int) -> np.ndarray:
         """A block of at least `nbytes`. Raises MemoryError when there is none."""
         size = size_class(nbytes)
         with self._lock:
+            if self.limit and self.active_bytes + size > self.limit:
+                raise MemoryError(
+                    f"smelt was asked for {nbytes:,} bytes; {self.active_bytes:,} are in use and the limit, set by "
+                    f"smelt.set_memory_limit, is {self.limit:,}"
+                )
             blocks = self._free.get(size)
             block = blocks.pop() if blocks else None
             if block is not None:

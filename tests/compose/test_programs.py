@@ -14,7 +14,7 @@ from smelt.ir.settings import override
 from .programs import Program, arguments_for, programs
 
 #: SMELT_TEST_EXAMPLES multiplies the number of random programs.
-FACTOR = float(os.environ.get("SMELT_TEST_EXAMPLES", "1"))
+FACTOR = float(os.environ.get("SMELT_TEST_EXAMPLES", "3"))
 
 common = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 

@@ -119,3 +119,24 @@ def test_one_compiled_function_from_many_threads():
     for t in threads:
         t.join()
     assert not failures
+
+
+def test_memory_limit():
+    before = smelt.get_active_memory()
+    previous = smelt.set_memory_limit(before + (4 << 20))
+    try:
+        kept = smelt.zeros((1 << 18,)) + 1
+        smelt.eval(kept)
+        with pytest.raises(MemoryError, match="set_memory_limit"):
+            smelt.eval(smelt.zeros((1 << 24,)) + 1)
+        assert kept[5].item() == 1.0
+    finally:
+        smelt.set_memory_limit(previous)
+
+
+def test_streams_choose_the_device():
+    with smelt.stream(smelt.new_stream("reference")):
+        assert smelt.default_device() == smelt.reference
+    assert smelt.default_device() == smelt.cpu
+    with pytest.raises(RuntimeError, match="cpux"):
+        smelt.stream("cpux")

@@ -338,6 +338,19 @@ def test_run_saves(run, exp):
     np.testing.assert_array_equal(np.load(Path(exp).parent / "y.npy"), [-1, -2, -3])
 
 
+def test_run_takes_either_byte_order(run, exp):
+    np.save(Path(exp).parent / "swapped.npy", np.array([1, 2, 3], ">f4"))
+    plain = smelt_run(run, exp, "--input", "x.npy", "--input", "n.npy")
+    assert smelt_run(run, exp, "--input", "swapped.npy", "--input", "n.npy") == plain
+
+
+def test_run_asks_the_settings_for_the_device(run, exp):
+    from smelt.ir.settings import override
+
+    with override(device="abacus"):
+        fails(run("run", exp, main=cli.main), "no device 'abacus'")
+
+
 def test_run_another_function_on_bfloat16(run, exp):
     import ml_dtypes
 
@@ -435,6 +448,20 @@ def test_dump_a_stage(run, program):
 )
 def test_dump_mistakes(run, program, target, arguments, part):
     fails(run("dump", target.replace("PROGRAM", program), *arguments, main=cli.main), part)
+
+
+def test_dump_names_lines_of_the_user_only(run, program):
+    assert "program.py:12" in run("dump", f"{program}:broken", "f32[2]", main=cli.main)[2]
+    assert "compilation.py" not in run("dump", f"{program}:square", main=cli.main)[2]
+
+
+def test_dump_where_nothing_can_be_written(run, program):
+    done = run("dump", f"{program}:square", "f32[2]", "-o", "/nowhere/x", main=cli.main)
+    fails(done, "/nowhere/x: error: cannot be written")
+
+
+def test_dump_of_an_impossible_shape(run, program):
+    fails(run("dump", f"{program}:square", f"f32[{10**20}]", main=cli.main), "no shape that an array can have")
 
 
 def test_usage(run):
