@@ -23,19 +23,15 @@ from smelt.ir.scalar import INDEX, Kernel, Scalar, compute_dtype
 
 Place = tuple[Index, ...]
 
-#: The dtype of one stored element, where it is not that of the value: bool is a byte.
-STORAGE = {dtypes.bool_: dtypes.uint8}
+#: The dtype of one stored element, where it is not that of the value. Bool is a byte; bfloat16 is its bits,
+#: converted by integer arithmetic: LLVM's own bfloat16 needs instructions or libraries that a CPU may lack.
+STORAGE = {dtypes.bool_: dtypes.uint8, dtypes.bfloat16: dtypes.uint16}
 
 
 def storage_type(dtype: DType, context: Any) -> Any:
     """The MLIR type of an element in memory."""
-    if dtype is dtypes.bool_:
-        text = "i8"
-    elif dtype.kind == "u":
-        text = f"i{dtype.bits}"
-    else:
-        text = dtype.mlir
-    return mlir.ir.Type.parse(text, context)
+    dtype = STORAGE.get(dtype, dtype)
+    return mlir.ir.Type.parse(f"i{dtype.bits}" if dtype.kind == "u" else dtype.mlir, context)
 
 
 class Fused:

@@ -11,12 +11,13 @@ from smelt.ir.dialect import context
 
 TO_LLVM = (
     "convert-complex-to-standard,convert-vector-to-llvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
-    "convert-math-to-llvm,arith-expand,convert-complex-to-llvm,finalize-memref-to-llvm,"
+    "convert-math-to-llvm,arith-expand{include-bf16=1},convert-complex-to-llvm,finalize-memref-to-llvm,"
     "convert-arith-to-llvm,convert-index-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,reconcile-unrealized-casts"
 )
 TO_LLVM_REAL = (
-    "convert-vector-to-llvm,convert-scf-to-cf,convert-math-to-llvm,arith-expand,finalize-memref-to-llvm,"
+    "convert-vector-to-llvm,convert-scf-to-cf,convert-math-to-llvm,"
+    "arith-expand{include-bf16=1},finalize-memref-to-llvm,"
     "convert-arith-to-llvm,convert-index-to-llvm,"
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,reconcile-unrealized-casts"
 )

@@ -58,12 +58,17 @@ class CpuKernel(FusionKernel):
             return self.compare("ne", Scalar(self, raw, dtypes.uint8), self.const(0, dtypes.uint8))
         held = compute_dtype(dtype)
         if held is not dtype:
+            if dtype is dtypes.bfloat16:
+                raw = self.emit("arith.bitcast", [raw], [mlir.ir.BF16Type.get(self.context)]).result
             raw = self.emit("arith.extf", [raw], [self.type(held)]).result
         return Scalar(self, raw, held)
 
     def to_storage(self, x: Scalar, dtype: DType) -> Any:
         if dtype.kind == "b":
             return self.emit("arith.extui", [x], [self.storage(dtype)]).result
+        if dtype is dtypes.bfloat16:
+            raw = self.emit("arith.truncf", [x], [mlir.ir.BF16Type.get(self.context)]).result
+            return self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
         if compute_dtype(dtype) is not dtype:
             return self.emit("arith.truncf", [x], [self.storage(dtype)]).result
         return x.mlir

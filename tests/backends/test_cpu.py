@@ -261,3 +261,27 @@ def test_two_python_threads_run_one_program() -> None:
     for w in workers:
         w.join()
     assert not failures
+
+
+def test_bfloat16_keeps_subnormals_and_rounds_to_even():
+    import smelt
+
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    x = bits.view(dtypes.bfloat16.numpy)
+    wide = x.astype(np.float32)
+    finite = np.isfinite(wide)
+    with smelt.ir.settings.override(small_work=0):
+        same = np.array(smelt.array(x) * 1)
+        third = np.array(smelt.array(x) / 3)
+    np.testing.assert_array_equal(same.view(np.uint16)[finite], bits[finite])
+    want = (wide / np.float32(3)).astype(dtypes.bfloat16.numpy)
+    np.testing.assert_array_equal(third.view(np.uint16)[finite], want.view(np.uint16)[finite])
+
+
+def test_bfloat16_scatter_of_a_slice():
+    import smelt
+
+    with smelt.ir.settings.override(small_work=0):
+        y = smelt.zeros((2, 3, 4, 5), dtype=smelt.bfloat16)
+        y[0, 1:, :, smelt.array([0, 1, 2])] = smelt.array(2.0, dtype=smelt.bfloat16)
+        assert np.array(y.astype(smelt.float32)).sum() == 2 * 2 * 4 * 3

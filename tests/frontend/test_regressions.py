@@ -34,13 +34,14 @@ def test_empty_arrays_are_compiled(function) -> None:
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_the_derivative_of_an_empty_sort(shape) -> None:
     x = smelt.zeros(shape)
-    assert smelt.grad(lambda x: smelt.sort(x).sum())(x).shape == shape
+    same(smelt.grad(lambda x: smelt.sort(x).sum())(x), np.zeros(shape, np.float32))
 
 
 def test_a_tangent_that_depends_on_nothing_is_zero() -> None:
     x, y = smelt.zeros((0,)), smelt.array(3.0)
     found = smelt.grad(lambda x, y: smelt.sort(x).sum() + y * y, argnums=(0, 1))(x, y)
-    assert found[0].shape == (0,) and found[1].item() == 6.0
+    same(found[0], np.zeros((0,), np.float32))
+    assert found[1].item() == 6.0
 
 
 def scaled(x):
