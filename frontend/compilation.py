@@ -154,6 +154,12 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if settings.disable_compile or state.recording or state.compiling:
             return self._fun(*args, **kwargs)  # inside another trace the function is part of it
+        if self._inputs is None and self._outputs is None:
+            return self._run(args, kwargs)
+        with self._lock:  # calls that share state take turns
+            return self._run(args, kwargs)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
         refs = []
         parts: list[Any] = [treedef, settings.device]

@@ -79,3 +79,20 @@ def test_the_function_may_add_to_outputs() -> None:
     assert state[0].item() == 6.0
     f(smelt.array(4.0))
     assert state[0].item() == 8.0
+
+
+def test_calls_that_share_state_take_turns():
+    import threading
+
+    state = {"n": smelt.array(0)}
+
+    def step():
+        state["n"] = state["n"] + 1
+
+    f = smelt.compile(step, inputs=state, outputs=state)
+    threads = [threading.Thread(target=lambda: [f() for _ in range(50)]) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert state["n"].item() == 200
