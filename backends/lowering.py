@@ -7,7 +7,7 @@ written, and builds the loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.kinds import Elementwise
-from smelt.ir.scalar import INDEX, Kernel, Scalar, compute_dtype
+from smelt.ir.scalar import INDEX, Kernel, Scalar
 
 Place = tuple[Index, ...]
 
@@ -99,15 +99,14 @@ class FusionKernel(Kernel):
         return None
 
     @contextmanager
-    def inside(self, block: Any):
+    def inside(self, block: Any) -> Iterator[None]:
         """Emit at the end of `block`; what is computed there is forgotten afterwards."""
-        saved, self.ip = self.ip, mlir.ir.InsertionPoint(block)
         self.scopes.append({})
         try:
-            yield
+            with super().inside(block):
+                yield
         finally:
             self.scopes.pop()
-            self.ip = saved
 
     @contextmanager
     def at_position(self, fused: Fused, at: Scalar):
@@ -141,37 +140,19 @@ class FusionKernel(Kernel):
         carries: Sequence[Scalar] = (),
         step: int = 1,
     ) -> list[Scalar]:
-        """``scf.for`` that binds the variables of `fused`; as `for_`, in a scope of its own."""
-        ir = mlir.ir
-        types = [self.type(c.dtype) for c in carries]
-        operation = self.emit("scf.for", [lower, upper, self.const(step, INDEX), *carries], types, regions=1)
-        block = ir.Block.create_at_start(
-            operation.regions[0], [self.type(INDEX), *types], [self.location] * (1 + len(types))
-        )
-        i, *inner = block.arguments
-        with self.inside(block):
-            at = Scalar(self, i, INDEX)
+        """``scf.for`` that binds the variables of `fused`."""
+
+        def bound(at: Scalar, *carried: Scalar) -> Sequence[Scalar] | None:
             if fused is not None:
                 self.bind(fused, at)
-            results = body(at, *(Scalar(self, v, c.dtype) for v, c in zip(inner, carries)))
-            self.emit("scf.yield", list(results or ()), [])
-        return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]
+            return body(at, *carried)
 
-    def for_(self, lower, upper, body, carries=(), step=1):
-        return self.loop(None, lower, upper, body, carries, step)
+        return self.for_(lower, upper, bound, carries, step)
 
     def bind(self, fused: Fused, at: Scalar) -> None:
         """Let the variables of `fused` stand for positions of the loop counter `at`."""
         for name in fused.names:
             self.loops[name] = (fused, at)
-
-    def if_(self, condition, then, otherwise, dtype):
-        ir = mlir.ir
-        operation = self.emit("scf.if", [condition], [self.type(dtype)], regions=2)
-        for region, body in zip(operation.regions, (then, otherwise)):
-            with self.inside(ir.Block.create_at_start(region, [])):
-                self.emit("scf.yield", [body()], [])
-        return Scalar(self, operation.results[0], compute_dtype(dtype))
 
     # Indices
 

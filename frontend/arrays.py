@@ -10,7 +10,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
+from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import Op, registry
 from smelt.runtime import Buffer
 
@@ -279,7 +279,9 @@ def _inferred_dtype(val: Any) -> DType | None:
     if float in kinds or not kinds:
         return dtypes.float32
     if int in kinds:
-        return (dtypes.int64 if not large or _fits_int64(val) else dtypes.uint64) if large else dtypes.int32
+        if not large:
+            return dtypes.int32
+        return dtypes.int64 if _fits_int64(val) else dtypes.uint64
     return dtypes.bool_
 
 
@@ -476,9 +478,3 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
                 raise ShapeError(at_user_line(f"smelt.{name}: shapes {listed} cannot be broadcast together"))
             result[axis] = d
     return tuple(result)
-
-
-def check_not_traced(what: str) -> None:
-    """Raise TraceError inside compile or vmap, for things that need values."""
-    if state.compiling:
-        raise TraceError(at_user_line(f"{what} needs values, which arrays inside smelt.compile do not have"))

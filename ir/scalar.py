@@ -7,8 +7,8 @@ converted; bool is i1; complex64 is complex<f32>. Target-neutral: no smelt op, n
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from . import dtypes, mlir
@@ -112,7 +112,6 @@ class Kernel:
 
         self.ip, self.location, self.context = ip, location, context()
         self._types: dict[DType, Any] = {}
-        self._constants: dict[Any, Scalar] = {}
 
     # Emission
 
@@ -169,11 +168,6 @@ class Kernel:
             value -= (value >> (bits - 1)) << bits
             attr = ir.IntegerAttr.get(kind, value)
         return self.op("arith.constant", (), dtype, value=attr)
-
-    def float_bits(self, bits: int, dtype: DType) -> Scalar:
-        """The floating constant with the given bit pattern."""
-        code = ("<I", "<f") if dtype.size == 4 else ("<Q", "<d")
-        return self.const(struct.unpack(code[1], struct.pack(code[0], bits))[0], dtype)
 
     def convert(self, x: Scalar, dtype: DType) -> Scalar:
         """Numeric conversion. Float to integer truncates and saturates, NaN to 0; int to int wraps."""
@@ -329,6 +323,15 @@ class Kernel:
 
     # Structure
 
+    @contextmanager
+    def inside(self, block: Any) -> Iterator[None]:
+        """Emit at the end of `block`."""
+        saved, self.ip = self.ip, mlir.ir.InsertionPoint(block)
+        try:
+            yield
+        finally:
+            self.ip = saved
+
     def table(self, values: Sequence[Any], dtype: DType) -> Callable[[Scalar], Scalar]:
         """A constant table; the result looks up an element by an index Scalar."""
         raise NotImplementedError("only kernel builders of a backend have tables")
@@ -337,13 +340,10 @@ class Kernel:
         self, condition: Scalar, then: Callable[[], Scalar], otherwise: Callable[[], Scalar], dtype: DType
     ) -> Scalar:
         """A branch with one result: for reads that must not happen, not for speed."""
-        ir = mlir.ir
         operation = self.emit("scf.if", [condition], [self.type(dtype)], regions=2)
         for region, body in zip(operation.regions, (then, otherwise)):
-            block = ir.Block.create_at_start(region, [])
-            saved, self.ip = self.ip, ir.InsertionPoint(block)
-            self.emit("scf.yield", [body()], [])
-            self.ip = saved
+            with self.inside(mlir.ir.Block.create_at_start(region, [])):
+                self.emit("scf.yield", [body()], [])
         return Scalar(self, operation.results[0], compute_dtype(dtype))
 
     def for_(
@@ -358,10 +358,10 @@ class Kernel:
         ir = mlir.ir
         types = [self.type(c.dtype) for c in carries]
         operation = self.emit("scf.for", [lower, upper, self.const(step, INDEX), *carries], types, regions=1)
-        block = ir.Block.create_at_start(operation.regions[0], [self.type(INDEX), *types])
-        saved, self.ip = self.ip, ir.InsertionPoint(block)
+        arguments = [self.type(INDEX), *types]
+        block = ir.Block.create_at_start(operation.regions[0], arguments, [self.location] * len(arguments))
         i, *inner = block.arguments
-        results = body(Scalar(self, i, INDEX), *(Scalar(self, v, c.dtype) for v, c in zip(inner, carries)))
-        self.emit("scf.yield", list(results or ()), [])
-        self.ip = saved
+        with self.inside(block):
+            results = body(Scalar(self, i, INDEX), *(Scalar(self, v, c.dtype) for v, c in zip(inner, carries)))
+            self.emit("scf.yield", list(results or ()), [])
         return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]

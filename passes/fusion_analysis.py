@@ -48,9 +48,6 @@ class Recorder(Kernel):
     def const(self, value, dtype):
         return Scalar(self, None, compute_dtype(dtype))
 
-    def float_bits(self, bits, dtype):
-        return Scalar(self, None, dtype)
-
     def convert(self, x, dtype):
         return Scalar(self, None, compute_dtype(dtype))
 

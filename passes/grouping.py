@@ -96,7 +96,7 @@ class Grouping:
                 self._join(op, group)
         value = op.results[0]
         if external or self.readers.get(value):
-            if op.name == "reshape" and op.operands:
+            if op.op.is_view:
                 self._leave(op)
             else:
                 self._start(op)

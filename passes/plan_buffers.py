@@ -87,7 +87,7 @@ class Arena:
 
 def is_view(op: OpView) -> bool:
     """Whether the op's result is its operand's memory."""
-    return op.name == "reshape"
+    return op.op.is_view
 
 
 def origin(v: Value) -> Value:

@@ -22,6 +22,7 @@ class Reshape(Movement, name="reshape"):
 
     x: Operand
     shape: Ints
+    is_view = True
     linearity = "jointly"
 
     def infer(self, x, *, shape):
