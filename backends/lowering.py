@@ -23,17 +23,6 @@ from smelt.ir.scalar import INDEX, Kernel, Scalar
 
 Place = tuple[Index, ...]
 
-#: The dtype of one stored element, where it is not that of the value. Bool is a byte; bfloat16 is its bits,
-#: converted by integer arithmetic: LLVM's own bfloat16 needs instructions or libraries that a CPU may lack.
-STORAGE = {dtypes.bool_: dtypes.uint8, dtypes.bfloat16: dtypes.uint16}
-
-
-def storage_type(dtype: DType, context: Any) -> Any:
-    """The MLIR type of an element in memory."""
-    dtype = STORAGE.get(dtype, dtype)
-    return mlir.ir.Type.parse(f"i{dtype.bits}" if dtype.kind == "u" else dtype.mlir, context)
-
-
 class Fused:
     """Adjacent loop variables run by one loop: names and extents, outermost first."""
 
@@ -79,11 +68,11 @@ class FusionKernel(Kernel):
 
     ip: Any
 
-    def __init__(self, entry: Any, location: Any, body: Function):
+    def __init__(self, entry: Any, location: Any, body: Function | None):
         super().__init__(mlir.ir.InsertionPoint(entry), location)
         self.entry = entry
         self.body = body
-        self.position = {op: i for i, op in enumerate(body.ops)}
+        self.position = {op: i for i, op in enumerate(body.ops if body else ())}
         self.scopes: list[dict[Any, Scalar]] = [{}]
         self.loops: dict[Any, tuple[Fused, Scalar]] = {}  #: variable name → its loop
         self.provided: dict[Value, Callable[[Place], Scalar]] = {}  #: values that are not computed here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smelt.backends.plan import kept_axes, split_chunks
 from smelt.ir import mlir
 from smelt.ir.builder import Function
 from smelt.ir.errors import SmeltError
@@ -32,17 +33,3 @@ def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
     if schedule == "split":
         return schedule, build_split(module, body.name, body, kept, chunks)
     raise SmeltError(f"@{body.name}: the cpu backend has no schedule {schedule!r}")
-
-
-def kept_axes(body: Function) -> list[tuple[int, ...]] | None:
-    """For each output of a fusion with reductions, which of its axes run over rows."""
-    ir, attrs = mlir.ir, body.mlir.attributes
-    if "smelt.kept" not in attrs:
-        return None
-    return [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
-
-
-def split_chunks(body: Function) -> int:
-    """In how many chunks a fusion reduces each row."""
-    attrs = body.mlir.attributes
-    return int(mlir.ir.IntegerAttr(attrs["smelt.chunks"]).value) if "smelt.chunks" in attrs else 1

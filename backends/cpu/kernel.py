@@ -1,86 +1,25 @@
-"""Scalars in a CPU kernel: flat memrefs, one a buffer, read and written with conversion.
-
-Stored bool is one byte; half precision is widened when read and rounded when written.
-"""
+"""Kernels of the cpu backend: functions on memrefs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from smelt.backends.lowering import FusionKernel, Place, storage_type
+from smelt.backends.memory import Memory, MemoryKernel
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
-from smelt.ir.index import linearize
-from smelt.ir.scalar import Scalar, compute_dtype
 
 
-def buffer_type(aval: Aval) -> Any:
-    """The flat memref in which an array of `aval` lives."""
-    element = storage_type(aval.dtype, context())
-    return mlir.ir.MemRefType.get([max(1, aval.size)], element, loc=mlir.ir.Location.unknown(context()))
+class CpuKernel(MemoryKernel):
+    """One ``func.func`` on memrefs under construction.
 
+    bfloat16 is stored as its bits and converted by integer arithmetic: LLVM's own bfloat16 needs
+    instructions or libraries that a CPU may lack.
+    """
 
-class Memory:
-    """A buffer inside a kernel."""
-
-    __slots__ = ("aval", "memref")
-
-    def __init__(self, memref: Any, aval: Aval):
-        self.memref, self.aval = memref, aval
-
-
-class CpuKernel(FusionKernel):
-    """One ``func.func`` on memrefs under construction."""
-
-    def __init__(self, module: Any, entry: Any, location: Any, body: Function):
-        super().__init__(entry, location, body)
-        self.module = module
-        self.memory: dict[Value, Memory] = {}
-
-    # Memory
-
-    def storage(self, dtype: DType) -> Any:
-        return storage_type(dtype, self.context)
-
-    def read(self, memory: Memory, offset: Scalar) -> Scalar:
-        dtype = memory.aval.dtype
-        raw = self.emit("memref.load", [memory.memref, offset], [self.storage(dtype)]).result
-        return self.from_storage(raw, dtype)
-
-    def from_storage(self, raw: Any, dtype: DType) -> Scalar:
-        if dtype.kind == "b":
-            return self.compare("ne", Scalar(self, raw, dtypes.uint8), self.const(0, dtypes.uint8))
-        held = compute_dtype(dtype)
-        if held is not dtype:
-            if dtype is dtypes.bfloat16:
-                raw = self.emit("arith.bitcast", [raw], [mlir.ir.BF16Type.get(self.context)]).result
-            raw = self.emit("arith.extf", [raw], [self.type(held)]).result
-        return Scalar(self, raw, held)
-
-    def to_storage(self, x: Scalar, dtype: DType) -> Any:
-        if dtype.kind == "b":
-            return self.emit("arith.extui", [x], [self.storage(dtype)]).result
-        if dtype is dtypes.bfloat16:
-            raw = self.emit("arith.truncf", [x], [mlir.ir.BF16Type.get(self.context)]).result
-            return self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
-        if compute_dtype(dtype) is not dtype:
-            return self.emit("arith.truncf", [x], [self.storage(dtype)]).result
-        return x.mlir
-
-    def write(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
-        self.emit("memref.store", [self.to_storage(x, memory.aval.dtype), memory.memref, offset], [])
-
-    def load(self, v: Value, index: Place) -> Scalar:
-        return self.read(self.memory[v], self.index(linearize(index, v.shape)))
-
-    def store(self, x: Scalar, memory: Memory, index: Place) -> None:
-        self.write(x, memory, self.index(linearize(index, memory.aval.shape)))
+    stored_as = {dtypes.bool_: dtypes.uint8, dtypes.bfloat16: dtypes.uint16}
 
     def scratch(self, size: int, dtype: DType) -> Memory:
         """Thread-local memory of `size` elements, on the stack."""
@@ -90,80 +29,14 @@ class CpuKernel(FusionKernel):
         sizes = ir.DenseI32ArrayAttr.get([0, 0], self.context)
         i64 = ir.IntegerType.get_signless(64, self.context)
         memref = self.emit(
-            "memref.alloca", [], [buffer_type(aval)],
+            "memref.alloca", [], [self.buffer_type(aval)],
             operandSegmentSizes=sizes, alignment=ir.IntegerAttr.get(i64, 64),
         ).result  # fmt: skip
         self.ip = saved
         return Memory(memref, aval)
 
-    def when(self, condition: Scalar, body: Callable[[], Any]) -> None:
-        """Run `body`, which has no result, only where `condition` holds."""
-        operation = self.emit("scf.if", [condition], [], regions=2)
-        with self.inside(mlir.ir.Block.create_at_start(operation.regions[0], [])):
-            body()
-            self.emit("scf.yield", [], [])
 
-    # Constants in memory
-
-    def global_constant(self, array: np.ndarray, dtype: DType) -> Callable[[Scalar], Scalar]:
-        flat = np.ascontiguousarray(array).reshape(-1)
-        bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.size]
-        name, kind = _global(self.module, flat.view(bits), self.location)
-        ir = mlir.ir
-        symbol = ir.FlatSymbolRefAttr.get(name, self.context)
-        saved, self.ip = self.ip, ir.InsertionPoint.at_block_begin(self.entry)
-        memref = ir.Operation.create(
-            "memref.get_global", results=[kind], attributes={"name": symbol}, loc=self.location, ip=self.ip
-        ).result
-        self.ip = saved
-
-        def look_up(offset: Scalar) -> Scalar:
-            raw = self.emit("memref.load", [memref, offset], [kind.element_type]).result
-            if dtype.kind == "c":
-                i32, f32 = ir.IntegerType.get_signless(32, self.context), self.type(dtypes.float32)
-                raw64 = Scalar(self, raw, dtypes.uint64)
-                parts = []
-                for word in (raw64, raw64 >> 32):
-                    low = self.emit("arith.trunci", [word], [i32]).result
-                    parts.append(Scalar(self, self.emit("arith.bitcast", [low], [f32]).result, dtypes.float32))
-                return self.complex(*parts)
-            if dtype.kind == "f":
-                raw = self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
-            return self.from_storage(raw, dtype)
-
-        return look_up
-
-    def bitcast_storage(self, x: Scalar, dtype: DType, source: DType | None = None) -> Scalar:
-        source = source or self.source_dtype or x.dtype
-        raw = self.to_storage(x, source)
-        if self.storage(source) != self.storage(dtype):
-            raw = self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
-        return self.from_storage(raw, dtype)
-
-
-def _global(module: Any, flat: np.ndarray, location: Any) -> tuple[str, Any]:
-    """A constant global of the module: its name and memref type. Equal arrays share one."""
-    ir, ctx = mlir.ir, context()
-    element = ir.IntegerType.get_signless(8 * flat.dtype.itemsize, ctx)
-    key = (flat.dtype.str, flat.tobytes())
-    kind = ir.MemRefType.get([flat.size], element, loc=location)
-    if key not in module.globals:
-        name = f"constant_{len(module.globals)}"
-        value = ir.DenseElementsAttr.get(flat, type=element, shape=[flat.size], context=ctx)
-        ir.Operation.create(
-            "memref.global",
-            attributes={
-                "sym_name": ir.StringAttr.get(name, ctx),
-                "sym_visibility": ir.StringAttr.get("private", ctx),
-                "type": ir.TypeAttr.get(kind, ctx),
-                "initial_value": value,
-                "constant": ir.UnitAttr.get(ctx),
-            },
-            loc=location,
-            ip=ir.InsertionPoint.at_block_begin(module.body),
-        )
-        module.globals[key] = name
-    return module.globals[key], kind
+buffer_type = CpuKernel.buffer_type
 
 
 class KernelModule:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.backends.plan import kept_axes, split_chunks
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
@@ -20,7 +21,7 @@ from smelt.ir.scalar import INDEX, Kernel, Scalar
 from smelt.passes.plan_buffers import is_view, origin
 
 from . import blas, jit, threads, traffic
-from .build import build, kept_axes, split_chunks
+from .build import build
 from .kernel import KernelModule, buffer_type
 
 #: Programs with less work than this, in bytes moved, run on the calling thread.

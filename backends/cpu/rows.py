@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.plan import Plan, make_plan
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -21,10 +23,9 @@ from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.fusion_analysis import is_row_reduction, reduced_axes
 
-from .accumulate import Accumulator
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
-from .schedules import Plan, Step, make_plan, start_kernel
+from .schedules import Step, start_kernel
 from .streaming import Read, can_stream, emit_streaming
 
 #: Neighbouring rows that run together when the innermost axis is kept.

@@ -21,13 +21,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from smelt.backends.plan import Plan, make_plan
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, variables
 from smelt.passes.fusion_analysis import Place, collect_reads, is_row_reduction, reduced_axes
 from smelt.passes.fusion_groups import innermost_axis
 
 from .rows import LINE
-from .schedules import Plan, make_plan
 
 #: What a thread reads again within this many bytes comes from its cache.
 CACHE_BYTES = 1 << 20

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.backends.lowering import Place
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
@@ -15,7 +14,7 @@ from smelt.ir.index import Index
 from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.fusion_analysis import reduced_axes
 
-from .kernel import CpuKernel
+from .lowering import FusionKernel, Place
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Accumulator:
         held = compute_dtype(self.op.operands[0].dtype)
         return [held, dtypes.uint32] if self.is_arg else [held]
 
-    def start(self, k: CpuKernel) -> list[Scalar]:
+    def start(self, k: FusionKernel) -> list[Scalar]:
         """The state before the first element."""
         op: Any = self.op.op
         x = self.op.operands[0]
@@ -49,7 +48,7 @@ class Accumulator:
             return [k.value(x, first), k.const(0, dtypes.uint32)]
         return [k.const(op.identity(x.dtype), x.dtype)]
 
-    def step(self, k: CpuKernel, state: Sequence[Scalar]) -> list[Scalar]:
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
         """The state after the element at the current index."""
         op: Any = self.op.op
         x = k.value(self.op.operands[0], self.place)
@@ -58,7 +57,7 @@ class Accumulator:
             return list(op.lower(k, *state, x, i))
         return [op.combine(k, state[0], x)]
 
-    def extreme(self, k: CpuKernel, best: Scalar) -> Scalar:
+    def extreme(self, k: FusionKernel, best: Scalar) -> Scalar:
         """argmax and argmin in two loops, first: the extremum (NaN if there is one)."""
         op: Any = self.op.op
         x = k.value(self.op.operands[0], self.place)
@@ -67,7 +66,7 @@ class Accumulator:
             return best | x if largest else best & x
         return k.maximum(best, x) if largest else k.minimum(best, x)
 
-    def first_at(self, k: CpuKernel, best: Scalar, at: Scalar) -> Scalar:
+    def first_at(self, k: FusionKernel, best: Scalar, at: Scalar) -> Scalar:
         """argmax and argmin in two loops, second: the least index at which the extremum is."""
         x = k.value(self.op.operands[0], self.place)
         hit = x.eq(best)
@@ -76,7 +75,7 @@ class Accumulator:
         i = k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)
         return k.op("arith.minui", [at, k.select(hit, i, k.const(0xFFFFFFFF, dtypes.uint32))], dtypes.uint32)
 
-    def merge(self, k: CpuKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+    def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         """Two partial results into one; `later` is of later elements."""
         op: Any = self.op.op
         return list(op.lower(k, *state, *later)) if self.is_arg else [op.combine(k, state[0], later[0])]
