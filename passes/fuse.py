@@ -22,6 +22,12 @@ Ops are visited from the results backwards, and join the group that reads them w
 
 What the backend hands to a library stays in @main: contractions, opaque ops, and reshapes of
 values that exist in memory (which are the same memory).
+
+With `contractions`, those are kernels too. A contraction joins the elementwise ops that read it, if
+they read each of its elements once; movement in front of it joins, but no arithmetic, since a
+contraction reads an element many times::
+
+    func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
 """
 
 from __future__ import annotations
@@ -31,32 +37,42 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Function, OpView, Value, fresh_name, functions, new_function, read_function
+from smelt.ir.builder import Builder, Function, Value, fresh_name, functions, read_function
 from smelt.ir.dialect import context
 
 from .contraction_layout import lay_out_contractions
 from .fusion_groups import Group
 from .grouping import Grouping
+from .outline import is_placed, outlined, reassemble
 from .registry import Pass, register_pass
-from .rewrite import argument_locations, is_fusion, replay
+from .rewrite import is_fusion
 
 
 @register_pass("fuse")
 @dataclass(frozen=True)
 class FusePass(Pass):
-    """Outline what one kernel computes; `max_ops` bounds the size of a kernel's body."""
+    """Outline what one kernel computes.
+
+    Attributes:
+        max_ops: bounds the size of a kernel's body.
+        contractions: contractions are kernels, with what follows them, and not left to a library.
+        max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
+    """
 
     max_ops: int = 128
+    contractions: bool = False
+    max_buffers: int = 0
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation):
+            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
             if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
                 continue
-            function = lay_out_contractions(module, function)
-            grouping = Grouping(function, self.max_ops)
+            if not self.contractions:
+                function = lay_out_contractions(module, function)
+            grouping = Grouping(function, self.max_ops, self.contractions, self.max_buffers)
             grouping.run()
             if grouping.groups:
                 outline(module, function, grouping)
@@ -66,37 +82,18 @@ class FusePass(Pass):
 
 def outline(module: Any, function: Function, grouping: Grouping) -> None:
     """Replace `function` by one that calls a new function for each group."""
-    order = grouping.schedule()
-    # Every item of the new body in order: a group, or an op that stays.
-    operation, arguments, b = new_function(
-        module,
-        function.name + ".fused",
-        [a.aval for a in function.arguments],
-        [r.aval for r in function.returns],
-        function.mlir.location,
-        before=function.mlir,
-        argument_locations=argument_locations(function),
-    )
-    env: dict[Value, Value] = dict(zip(function.arguments, arguments))
     made: dict[Any, str] = {}
-    for item in order:
-        if isinstance(item, OpView):
-            replay(b, [item], env)
-            continue
-        inputs = item.inputs(grouping.position)
-        key = structure(item, inputs)
+
+    def call(b: Builder, group: Group, env: dict[Value, Value]) -> None:
+        inputs = group.inputs(grouping.position)
+        key = structure(group, inputs)
         if key not in made:
-            made[key] = make_fusion(module, function, item, inputs)
-        callee = made[key]
-        with b.at(item.primary.location):
-            results = b.call(callee, [env[v] for v in inputs], [v.aval for v in item.outputs])
-        env.update(zip(item.outputs, results))
-    b.return_([env[v] for v in function.returns])
-    for name, attr in function.mlir.attributes.items():
-        operation.attributes[name] = attr
-    if "sym_visibility" not in function.mlir.attributes:
-        del operation.attributes["sym_visibility"]
-    function.mlir.erase()
+            made[key] = make_fusion(module, function, group, inputs)
+        with b.at(group.primary.location):
+            results = b.call(made[key], [env[v] for v in inputs], [v.aval for v in group.outputs])
+        env.update(zip(group.outputs, results))
+
+    reassemble(module, function, grouping.schedule(), call)
 
 
 def structure(group: Group, inputs: list[Value]) -> Any:
@@ -115,15 +112,10 @@ def structure(group: Group, inputs: list[Value]) -> Any:
 
 def make_fusion(module: Any, function: Function, group: Group, inputs: list[Value]) -> str:
     """The function of one group; its name."""
-    ir, ctx = mlir.ir, context()
     name = fresh_name(module, group.name())
-    location = group.primary.location
-    operation, arguments, b = new_function(
-        module, name, [v.aval for v in inputs], [v.aval for v in group.outputs], location, before=function.mlir
+    operation = outlined(
+        module, function, name, group.ordered_ops(), inputs, group.outputs, group.primary.location
     )
     for key, text in group.attributes().items():
-        operation.attributes[f"smelt.{key}"] = ir.Attribute.parse(text, ctx)
-    env = dict(zip(inputs, arguments))
-    replay(b, group.ordered_ops(), env)
-    b.return_([env[v] for v in group.outputs])
+        operation.attributes[f"smelt.{key}"] = mlir.ir.Attribute.parse(text, context())
     return name

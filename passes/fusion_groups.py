@@ -7,12 +7,13 @@ value it reads it knows at which index expressions. An op joins by making known 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Index, variables
 
+from .contraction_places import contraction_reads, inverse_place, is_contraction
 from .fusion_analysis import (
     Place,
     is_pointwise,
@@ -39,6 +40,7 @@ class Group:
         self.kept: Place | None = None  #: the loop variables that say which row; None before a reduction
         self.feeds: set[Value] = set()  #: values that a reduction of the group depends on
         self.searched: set[Value] = set()  #: values that are computed again to find where an extremum is
+        self.factors: set[Value] = set()  #: values that a contraction of the group multiplies
         self.recomputed = 0.0  #: additions that are done more than once
         self.schedule = "map"
         self.output_places: list[Place] = []
@@ -55,6 +57,10 @@ class Group:
             self.schedule = "scan"
             self.output_places = [variables(result.shape, "i")]
             self._read(root.operands[0], self.output_places[0])
+        elif is_contraction(root):
+            at = variables(result.shape, "i")
+            self.output_places = [at]
+            self._add_contraction(root, at)
         else:
             self.schedule = "scatter"
             x, updates, *indices = root.operands
@@ -96,7 +102,35 @@ class Group:
     def shape(self) -> tuple[int, ...]:
         return self.outputs[0].shape
 
+    def arrays(self, ops: Sequence[OpView], weightless: Collection[Value]) -> int:
+        """How many arrays the group reads and writes once `ops` are part of it.
+
+        `weightless` values take no memory: every group that reads them computes them.
+        """
+        inside = {v for op in (*self.ops, *ops) for v in op.results}
+        read = {v for op in (*self.ops, *ops) for v in op.operands if v not in inside and v not in weightless}
+        return len(read) + len(self.outputs)
+
     # Joining
+
+    def admits(self, op: OpView) -> bool:
+        """Whether what the group has allows the op at all: contractions multiply elements that lie in memory."""
+        return op.op.flops == 0 or op.results[0] not in self.factors
+
+    def accepts(self, op: OpView) -> bool:
+        """Whether an op that combines elements can join."""
+        return self.accepts_contraction(op) if is_contraction(op) else self.accepts_reduction(op)
+
+    def add(self, op: OpView) -> None:
+        """Let an op join whose result the group reads. Ops that combine elements must be accepted."""
+        if is_row_reduction(op):
+            self.add_reduction(op)
+        elif is_contraction(op):
+            (place,) = self.reads[op.results[0]]
+            self._add_contraction(op, place)
+        else:
+            self.recomputed += self.recompute_cost(op)
+            self.add_pointwise(op)
 
     def add_pointwise(self, op: OpView) -> None:
         value = op.results[0]
@@ -107,6 +141,25 @@ class Group:
             self.feeds.update(op.operands)
         if value in self.searched:
             self.searched.update(op.operands)
+        if value in self.factors:
+            self.factors.update(op.operands)
+
+    def _add_contraction(self, op: OpView, place: Place) -> None:
+        """`place`: where its result is read."""
+        self.ops[op] = None
+        self.schedule = "contract"
+        for value, at in contraction_reads(op, place):
+            self._read(value, at)
+            self.factors.add(value)
+
+    def accepts_contraction(self, op: OpView) -> bool:
+        """Whether each element of the contraction is read once, so that its loops can be the group's."""
+        value = op.results[0]
+        places = self.reads[value]
+        if len(places) != 1 or self.schedule != "map":
+            return False
+        (place,) = places
+        return inverse_place(place, value.shape, self.output_places[0]) is not None
 
     def _add_reduction(self, op: OpView, row: Place) -> None:
         """`row`: where its result is read, in the group's variables."""
@@ -230,7 +283,7 @@ class Group:
 
     def name(self) -> str:
         ordered = [op for op in self.ordered_ops() if op.op.flops > 0 or len(self.ops) == 1]
-        chosen = sorted(ordered, key=lambda op: (is_row_reduction(op), op.op.flops), reverse=True)[:4]
+        chosen = sorted(ordered, key=lambda op: (_combines(op), op.op.flops), reverse=True)[:4]
         heavy = [op.name for op in ordered if op in chosen]
         heavy = [n for i, n in enumerate(heavy) if i == 0 or n != heavy[i - 1]]
         prefix = "fused_" if len(self.ops) > 1 else "kernel_"
@@ -261,6 +314,10 @@ class Group:
         chained = any(r.results[0] in self.feeds for r in reductions)
         large = op.operands[0].aval.size > SMALL and op.results[0].aval.size > 0
         return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
+
+
+def _combines(op: OpView) -> bool:
+    return is_row_reduction(op) or is_contraction(op)
 
 
 def parallel_rows(op: OpView) -> int:

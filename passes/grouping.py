@@ -6,6 +6,7 @@ from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
 
+from .contraction_places import is_contraction
 from .fusion_analysis import is_pointwise, is_row_reduction
 from .fusion_groups import FEW_ROWS, Group, group_size, parallel_rows, sibling_key
 
@@ -18,10 +19,18 @@ SEARCH = 256
 
 
 class Grouping:
-    """The groups of one function."""
+    """The groups of one function.
 
-    def __init__(self, function: Function, max_ops: int):
+    Args:
+        max_ops: of one group.
+        contractions: whether they are kernels, rather than a library's work.
+        max_buffers: arrays that one group reads and writes; 0 for any number.
+    """
+
+    def __init__(self, function: Function, max_ops: int, contractions: bool = False, max_buffers: int = 0):
         self.function, self.max_ops = function, max_ops
+        self.contractions, self.max_buffers = contractions, max_buffers
+        self.weightless = weightless_values(function) if max_buffers else set()
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.groups: list[Group] = []
         self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory
@@ -44,6 +53,7 @@ class Grouping:
         if not used and op.op.pure:
             return
         groupable = is_pointwise(op) or is_row_reduction(op) or op.op.kind in ("scan", "scatter")
+        groupable |= self.contractions and is_contraction(op)
         if not groupable or len(op.results) != 1:
             self._leave(op)
             return
@@ -77,18 +87,20 @@ class Grouping:
             self.readers.setdefault(v, {})[group] = None
 
     def _join(self, op: OpView, group: Group) -> None:
-        if is_row_reduction(op):
-            group.add_reduction(op)
-        else:
-            group.recomputed += group.recompute_cost(op)
-            group.add_pointwise(op)
+        group.add(op)
         for v in op.operands:
             if v in group.reads:
                 self.readers.setdefault(v, {})[group] = None
         self.readers[op.results[0]].pop(group, None)
 
-    def _room(self, group: Group, op: OpView) -> bool:
-        return len(group.ops) < self.max_ops and len(group.reads[op.results[0]]) <= MAX_PLACES
+    def _room(self, group: Group, op: OpView, outputs: int = 0) -> bool:
+        """Whether the group can take the op, and write `outputs` more arrays."""
+        value = op.results[0]
+        if value in self.weightless:
+            return True
+        if len(group.ops) >= self.max_ops or len(group.reads[value]) > MAX_PLACES or not group.admits(op):
+            return False
+        return not self.max_buffers or group.arrays([op], self.weightless) + outputs <= self.max_buffers
 
     def _visit_free(self, op: OpView, readers: list[Group], external: bool) -> None:
         for group in readers:
@@ -115,7 +127,7 @@ class Grouping:
 
     def _pays(self, group: Group, op: OpView) -> bool:
         """Whether computing elements again costs less than memory, with what was already accepted."""
-        if is_row_reduction(op):
+        if not is_pointwise(op):
             return True
         cost = group.recompute_cost(op)
         saved = 2 * op.results[0].aval.nbytes * FLOPS_PER_BYTE + 65536
@@ -137,12 +149,12 @@ class Grouping:
         value = op.results[0]
         for group in readers:
             place = group.place_as_output(value)
-            if place is None or not self._room(group, op) or not self._pays(group, op):
+            if place is None or not self._room(group, op, outputs=1) or not self._pays(group, op):
                 continue
             rest: list[Any] = [g for g in readers if g is not group] + self.others.get(value, [])
             if any(self._reaches(item, group) for item in rest):
                 continue
-            if is_row_reduction(op) and not group.accepts_reduction(op):
+            if not is_pointwise(op) and not group.accepts(op):
                 continue
             self._join(op, group)
             group.add_output(value, place)
@@ -151,10 +163,10 @@ class Grouping:
         return False
 
     def _visit_heavy(self, op: OpView, readers: list[Group], external: bool) -> None:
-        if is_row_reduction(op) and readers:
+        if (is_row_reduction(op) or is_contraction(op)) and readers:
             group = readers[0]
             if not external and len(readers) == 1:
-                if self._room(group, op) and group.accepts_reduction(op):
+                if self._room(group, op) and group.accepts(op):
                     self._join(op, group)
                     return
             elif self._join_as_output(op, readers):
@@ -253,6 +265,10 @@ class Grouping:
             return False
         if self._reaches(first, second) and not self._hands_over(first, second):
             return False
+        if self.max_buffers:
+            arrays = first.arrays(list(second.ops), self.weightless) + len(second.outputs)
+            if arrays > self.max_buffers:
+                return False
         self._merge(first, second)
         return True
 
@@ -282,3 +298,12 @@ class Grouping:
         first.outputs, first.output_places = [v for v, _ in kept], [p for _, p in kept]
         for v in second.outputs:
             self.group_of[v] = first
+
+
+def weightless_values(function: Function) -> set[Value]:
+    """Values that are made of constants and positions without arithmetic, such as a broadcast number."""
+    found: set[Value] = set()
+    for op in function.ops:
+        if is_pointwise(op) and op.op.flops == 0 and all(v in found for v in op.operands):
+            found.update(op.results)
+    return found

@@ -246,6 +246,7 @@ class Sort(Opaque, name="sort"):
     ``%0 = "smelt.sort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
 
+    kind = "sort"
     x: Operand
     axis: Int
     accepts = (dtypes.bool_, *dtypes.REAL)
@@ -276,6 +277,7 @@ class ArgSort(Opaque, name="argsort"):
     ``%0 = "smelt.argsort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xui32>``
     """
 
+    kind = "sort"
     x: Operand
     axis: Int
     accepts = (dtypes.bool_, *dtypes.REAL)
