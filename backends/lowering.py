@@ -221,17 +221,13 @@ class FusionKernel(Kernel):
         """A run-time integer, brought into lo … hi, as an index."""
         if hi <= lo:
             return Index(lo)
-        if x.dtype.kind == "u":
-            wide = self.convert(x, dtypes.uint64)
-            top = self.const(hi, dtypes.uint64)
-            wide = self.op("arith.minui", [wide, top], dtypes.uint64)
-            if lo > 0:
-                wide = self.op("arith.maxui", [wide, self.const(lo, dtypes.uint64)], dtypes.uint64)
-        else:
-            wide = self.convert(x, dtypes.int64)
-            wide = self.op("arith.minsi", [wide, self.const(hi, dtypes.int64)], dtypes.int64)
-            wide = self.op("arith.maxsi", [wide, self.const(lo, dtypes.int64)], dtypes.int64)
-        at = self.op("arith.index_cast", [wide], INDEX)
+        held = x.dtype if x.dtype.size >= 4 else dtypes.int32
+        stem = held.kind + "i" if held.kind == "u" else "si"
+        x = self.convert(x, held)
+        x = self.op(f"arith.min{stem}", [x, self.const(min(hi, np.iinfo(held.numpy).max), held)], held)
+        if held.kind == "i" or lo > 0:
+            x = self.op(f"arith.max{stem}", [x, self.const(lo, held)], held)
+        at = self.op("arith.index_castui" if held.kind == "u" else "arith.index_cast", [x], INDEX)
         return Index(0, [(Atom("dynamic", (at,), lo, hi), 1)])
 
     def guarded(self, condition, then, otherwise, dtype):

@@ -27,9 +27,10 @@ from smelt.ir.dtypes import (
 )
 from smelt.ir.errors import SmeltError
 from smelt.runtime.device import Device, cpu, default_device, reference, set_default_device
+from smelt.runtime.device import metal as gpu
 
+from . import fast, random, utils
 from . import methods as _methods  # attaches the operators to array
-from . import random, utils
 from .arithmetic import *
 from .arrays import array
 from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir

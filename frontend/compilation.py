@@ -18,6 +18,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import ShapeError, TraceError, TreeError, at_user_line
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, compile_module, default_device
+from smelt.runtime.metal import METAL_STAGES, cross_compile
 
 from . import tree
 from .arrays import array, wrap
@@ -76,15 +77,27 @@ class Lowered:
 
     def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
         """Run the passes and the backend; `pipeline` replaces the default one of the device."""
-        module = text.parse(text.to_text(self.module, locations=True))
-        return Compiled(self.trace, compile_module(module, default_device(), pipeline, keep_texts=keep_texts))
+        module = self._copy()
+        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts)
+        return Compiled(self.trace, program, self.to_metal)
+
+    def to_metal(self, gpu: str = "apple8") -> Any:
+        """The program for Metal: ``.as_text("msl")``, ``.as_text("manifest")``, ``.save(directory, name)``.
+
+        Works on any machine. `gpu`: which GPU to choose schedules for: apple7, apple8, apple9, simulator, nvidia.
+        """
+        return cross_compile(self._copy(), gpu)
+
+    def _copy(self) -> Any:
+        return text.parse(text.to_text(self.module, locations=True))
 
 
 class Compiled:
     """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
 
-    def __init__(self, trace: Trace, executable: Executable):
+    def __init__(self, trace: Trace, executable: Executable, to_metal: Callable[[], Any]):
         self.trace, self.executable = trace, executable
+        self._to_metal = functools.cache(to_metal)
 
     @property
     def kernels(self) -> list[Any]:
@@ -99,7 +112,13 @@ class Compiled:
         return self.executable.stages
 
     def as_text(self, stage: str = "fuse") -> str:
-        """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``."""
+        """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.
+
+        Of every program there are ``msl`` (Metal text), ``manifest`` (its launches, JSON) and ``gpu`` (the kernel
+        IR before it), whatever the device.
+        """
+        if stage in METAL_STAGES and stage not in self.executable.stages:
+            return self._to_metal().as_text(stage)
         return self.executable.as_text(stage)
 
 

@@ -56,6 +56,10 @@ class DeviceError(SmeltError, RuntimeError):
     """A device does not exist, or cannot run what it was given."""
 
 
+class MetalCheckError(SmeltError, ValueError):
+    """Metal source text that the strict check refuses."""
+
+
 class SourceLine(NamedTuple):
     """A place in the user's program."""
 

@@ -3,7 +3,9 @@
 ===================  ========  =======================================================================
 Variable             Default   Meaning
 ===================  ========  =======================================================================
-SMELT_DEVICE         cpu       default device: ``cpu`` or ``reference`` (the NumPy interpreter)
+SMELT_DEVICE         auto      default device: ``cpu``, ``reference`` (the NumPy interpreter), ``metal:sim``
+                               (Metal's kernels on the CPU) or ``metal``; auto: metal where there is
+                               one, else cpu
 SMELT_DEBUG          0         1: verify after each pass; 2: also log compiles; 3: pass timings;
                                4: IR after each pass
 SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile
@@ -13,6 +15,9 @@ SMELT_POOL_BYTES     2 GiB     memory kept for reuse by the buffer pool; 0 means
 SMELT_DISABLE_COMPILE  0       1: ``smelt.compile`` returns functions unchanged
 SMELT_SMALL_WORK     1048576   a lazy graph with less work than this many element operations runs op by
                                op, without a compile; 0 means off
+SMELT_CXX            (none)    C++17 compiler of the Metal simulator; else c++, g++ or clang++, else the
+                               ``ziglang`` package
+SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 ===================  ========  =======================================================================
 """
 
@@ -29,7 +34,7 @@ from typing import Any
 class Settings:
     """Typed settings; see the module docstring."""
 
-    device: str = "cpu"
+    device: str = "auto"
     debug: int = 0
     dump_ir: str = ""
     num_threads: int = 0
@@ -37,6 +42,8 @@ class Settings:
     pool_bytes: int = 2 << 30
     disable_compile: bool = False
     small_work: int = 1 << 20
+    cxx: str = ""
+    cache_dir: str = ""
 
 
 def _read() -> Settings:

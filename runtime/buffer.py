@@ -100,15 +100,17 @@ class Buffer:
         array: the elements, shaped and typed.
         address: where they are.
         aval: shape and dtype.
+        home: the block of a device's memory in which the elements are (too), or None.
     """
 
-    __slots__ = ("__weakref__", "_block", "address", "array", "aval")
+    __slots__ = ("__weakref__", "_block", "address", "array", "aval", "home")
 
     def __init__(self, aval: Aval, array: np.ndarray, block: np.ndarray | None = None):
         self.aval = aval
         self.array = array
         self.address: int = array.__array_interface__["data"][0]
         self._block = block
+        self.home: Any = None
 
     @staticmethod
     def empty(aval: Aval) -> Buffer:
@@ -130,7 +132,11 @@ class Buffer:
 
     def reshaped(self, aval: Aval) -> Buffer:
         """The same elements as an array of another shape (itself where the shape is the same)."""
-        return self if aval == self.aval else Buffer(aval, self.array.reshape(aval.shape))
+        if aval == self.aval:
+            return self
+        other = Buffer(aval, self.array.reshape(aval.shape))
+        other.home = self.home
+        return other
 
     def __del__(self) -> None:
         block = self._block

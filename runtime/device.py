@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -9,9 +11,14 @@ from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
 
 
+def has_metal() -> bool:
+    """Whether Apple's Metal can be reached from Python here."""
+    return sys.platform == "darwin" and importlib.util.find_spec("Metal") is not None
+
+
 @dataclass(frozen=True)
 class Device:
-    """A place where programs run, by name: ``cpu`` or ``reference``."""
+    """A place where programs run, by name: ``cpu``, ``reference``, ``metal:sim`` or ``metal``."""
 
     name: str
 
@@ -21,23 +28,27 @@ class Device:
 
 cpu = Device("cpu")
 reference = Device("reference")
-devices = {d.name: d for d in (cpu, reference)}
+metal_sim = Device("metal:sim")  #: Metal's kernels on this machine's CPU, thread by thread
+metal = Device("metal")
+#: Those that this machine has.
+devices = {d.name: d for d in (cpu, reference, metal_sim, *([metal] if has_metal() else []))}
 
 
 def device_named(name: str | Device) -> Device:
     """The device called `name`. Raises DeviceError when there is none."""
-    if isinstance(name, Device):
-        return name
+    name = name.name if isinstance(name, Device) else name
     found = devices.get(name)
     if found is None:
         near = get_close_matches(str(name), devices, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
+        if str(name) == "metal":
+            hint = "; it needs macOS and the package pyobjc-framework-Metal"
         raise DeviceError(f"there is no device {name!r}{hint} (devices: {', '.join(devices)})")
     return found
 
 
 def default_device() -> Device:
-    """The device on which arrays are evaluated."""
+    """The device on which arrays are evaluated: SMELT_DEVICE, else ``metal`` where there is one, else ``cpu``."""
     return device_named(settings.device)
 
 
@@ -51,3 +62,7 @@ def set_default_device(device: str | Device) -> None:
     >>> smelt.set_default_device("cpu")
     """
     settings.device = device_named(device).name
+
+
+if settings.device == "auto":
+    settings.device = "metal" if "metal" in devices else "cpu"

@@ -129,9 +129,21 @@ def default_pipeline(device: Device) -> str:
     """The pipeline that programs for `device` go through, as text."""
     if device.name == "reference":
         return SIMPLIFY
+    if device.name.startswith("metal"):
+        from smelt.backends import metal
+
+        return metal.PIPELINE
     from smelt.backends import cpu
 
     return cpu.PIPELINE
+
+
+def _executable(module: Any, device: Device) -> Executable:
+    if device.name.startswith("metal"):
+        from .metal import MetalExecutable
+
+        return MetalExecutable(module, device.name)
+    return CpuExecutable(module)
 
 
 def compile_module(
@@ -165,7 +177,7 @@ def compile_module(
         records = Pipeline.parse(pipeline).run(module, watch)
         if "main" not in functions(module):
             raise IRError(f"the module has no function @main; it has {', '.join(functions(module)) or 'none'}")
-        program: Executable = InterpretedExecutable(module) if interpret else CpuExecutable(module)
+        program = InterpretedExecutable(module) if interpret else _executable(module, device)
     program.records = records
     program.seconds = time.perf_counter() - start
     program.texts = {name: (lambda t=t: t) for name, t in texts.items()} | program.texts

@@ -17,6 +17,10 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("smelt")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the expected Metal texts anew")
+
+
 @pytest.fixture(autouse=True)
 def restore_settings() -> Iterator[None]:
     saved = dataclasses.asdict(settings)

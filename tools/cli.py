@@ -3,6 +3,7 @@
 smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
 smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
+smelt check-metal kernel.metal
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .dump import dump
 
             return dump(options)
+        if options.command == "check-metal":
+            from .check_metal import check_metal
+
+            return check_metal(options, isolate)
         from .run import run
 
         return run(options, isolate)
@@ -36,7 +41,8 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     except Exception as error:
         from .opt import report_error
 
-        return report_error(error, getattr(options, "file", None) or options.target, options.debug)
+        name = getattr(options, "file", None) or getattr(options, "target", None) or "smelt"
+        return report_error(error, name, options.debug)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,9 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     dump.add_argument(
         "--stage", default="graph", metavar="STAGE",
-        help="graph (default), the name of a pass (canonicalize, fuse, ...), kernel, llvm, or list",
+        help="graph (default), the name of a pass (canonicalize, fuse, ...), kernel, llvm, msl, gpu, manifest, or list",
     )  # fmt: skip
-    dump.add_argument("--device", metavar="DEVICE", help="cpu or reference (default: SMELT_DEVICE or cpu)")
+    dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
+    dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal stages: apple7, apple8 (default), apple9")
+    dump.add_argument("--device", metavar="DEVICE", help="cpu, reference, metal:sim or metal (default: SMELT_DEVICE)")
     dump.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
     dump.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -75,9 +83,23 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--input", action="append", default=[], metavar="NPY", help="an argument, in order")
     run.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
     run.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
-    run.add_argument("--device", metavar="DEVICE", help="cpu or reference (default: SMELT_DEVICE or cpu)")
+    run.add_argument("--device", metavar="DEVICE", help="cpu, reference, metal:sim or metal (default: SMELT_DEVICE)")
     run.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
     run.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    metal = commands.add_parser(
+        "check-metal",
+        help="check Metal source files",
+        description="Check Metal source files strictly, on any machine: syntax, types, address spaces, Metal's rules.",
+        epilog="Exit status: 0 without errors, 1 with errors, 2 when a file cannot be read. "
+        "Example: smelt check-metal kernels/*.metal",
+    )
+    metal.add_argument("files", nargs="+", metavar="FILE", help="Metal source; - is standard input")
+    metal.add_argument("-I", dest="include", action="append", default=[], metavar="DIR", help="where includes lie")
+    metal.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
+    metal.add_argument("--strict", action="store_true", help="hold the text to smelt's own rules of style as well")
+    metal.add_argument("--parse-timeout", type=float, default=60.0, metavar="SECONDS", help=argparse.SUPPRESS)
+    metal.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     commands.add_parser("opt", help="the same as smelt-opt: transform IR files", add_help=False)
     return parser

@@ -28,6 +28,7 @@ def dump(options: argparse.Namespace) -> int:
     """Trace, lower and print."""
     import smelt
     from smelt.runtime import set_default_device
+    from smelt.runtime.metal import METAL_STAGES
 
     if options.device:
         set_default_device(options.device)
@@ -41,11 +42,16 @@ def dump(options: argparse.Namespace) -> int:
     except Exception as error:
         raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{_where(error)}") from error
     stage = _ALIASES.get(options.stage, options.stage)
+    if options.metal_dir:
+        name = options.target.rpartition(":")[2].replace(".", "_")
+        return _save_metal(lowered.to_metal(options.gpu), options.metal_dir, name)
     if stage == "graph":
         content = lowered.as_text("graph")
+    elif stage in METAL_STAGES:
+        content = lowered.to_metal(options.gpu).as_text(stage)
     else:
         program = lowered.compile(options.pass_pipeline)
-        content = "\n".join(program.stages) + "\n" if stage == "list" else _at_stage(program, stage)
+        content = "\n".join([*program.stages, *(s for s in METAL_STAGES if s not in program.stages)]) + "\n" if stage == "list" else _at_stage(program, stage)
     if options.output == "-":
         sys.stdout.write(content)
         return 0
@@ -54,6 +60,15 @@ def dump(options: argparse.Namespace) -> int:
             file.write(content)
     except OSError as error:
         raise UsageError(f"{options.output}: error: cannot be written: {error.strerror}") from None
+    return 0
+
+
+def _save_metal(program: Any, directory: str, name: str) -> int:
+    try:
+        for path in program.save(directory, name):
+            print(path)
+    except OSError as error:
+        raise UsageError(f"{directory}: error: cannot be written: {error.strerror}") from None
     return 0
 
 

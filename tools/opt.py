@@ -19,7 +19,7 @@ from typing import Any
 from .isolate import PARSING, Progress, run_isolated
 
 SPLIT = "// -----"
-EMIT = ("mlir", "kernel", "llvm", "msl", "dot")
+EMIT = ("mlir", "kernel", "llvm", "gpu", "msl", "manifest", "dot")
 
 
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
@@ -285,23 +285,17 @@ def emit(module: Any, options: argparse.Namespace) -> str:
         from .dot import to_dot
 
         return to_dot(module)
-    if options.emit in ("kernel", "llvm", "msl"):
+    if options.emit != "mlir":
         return emit_backend(module, options.emit)
     return text.to_text(module, options.mlir_print_debuginfo)
 
 
 def emit_backend(module: Any, stage: str) -> str:
-    """What a backend makes of a module: ``kernel`` and ``llvm`` of cpu, ``msl`` of metal."""
-    import importlib
-
-    from smelt.ir.errors import DeviceError
+    """What a backend makes of a module: ``kernel`` and ``llvm`` of cpu, ``msl``, ``gpu`` and ``manifest`` of metal."""
+    from smelt.backends import cpu, metal
     from smelt.passes import Pipeline
 
-    backend = "metal" if stage == "msl" else "cpu"
-    try:
-        found = importlib.import_module(f"smelt.backends.{backend}")
-    except ModuleNotFoundError as error:
-        raise DeviceError(f"--emit={stage} needs the {backend} backend, which is not there: {error}") from None
+    found: Any = cpu if stage in ("kernel", "llvm") else metal
     Pipeline.parse(found.PIPELINE).run(module)
     return found.compile_module(module).as_text(stage)
 

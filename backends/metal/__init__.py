@@ -1,7 +1,25 @@
-"""The Metal backend: kernels as Metal Shading Language, checked and run on any machine."""
+"""The Metal backend: kernels as Metal Shading Language, checked and run on any machine.
 
-#: What makes a module ready for `compile_module`.
+`compile_module` makes a program of a fused module; its text and manifest are the same on every machine.
+`check` reads Metal text strictly, `simulator` runs it here, `apple` runs it on Apple's GPUs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .program import Program
+
+#: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels.
 PIPELINE = (
     "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,"
-    "place{dtypes=f64 kinds=opaque},fuse{contractions=true max_buffers=31},plan-buffers"
+    "place{dtypes=f64 kinds=opaque},fuse{contractions=true max-buffers=31},plan-buffers"
 )
+
+
+def compile_module(module: Any, gpu: str = "apple8") -> Program:
+    """A program from a module that has been through `PIPELINE`; see `program.compile_module`."""
+    from . import program
+
+    return program.compile_module(module, gpu)

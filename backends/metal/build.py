@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smelt.backends.plan import kept_axes, split_chunks
+from smelt.backends.plan import kept_axes
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.errors import SmeltError
@@ -10,7 +10,7 @@ from smelt.ir.errors import SmeltError
 from .contract import build_contract
 from .kernel import MetalModule
 from .maps import build_map
-from .rows import build_row, build_split
+from .rows import build_row
 from .scans import build_scan
 from .scatters import build_scatter
 from .schedule import ScratchPlan, Step
@@ -33,10 +33,8 @@ def build(module: MetalModule, body: Function, scratch: ScratchPlan) -> list[Ste
         return build_contract(module, body)
     kept = kept_axes(body)
     assert kept is not None
-    if schedule == "row":
-        return build_row(module, body, kept)
-    if schedule == "split":
-        return build_split(module, body, kept, split_chunks(body), scratch)
+    if schedule in ("row", "split"):
+        return build_row(module, body, kept, scratch)
     raise SmeltError(f"@{body.name}: the metal backend has no schedule {schedule!r}")
 
 

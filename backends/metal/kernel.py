@@ -8,7 +8,8 @@ elementary function becomes a function of the module, so that a kernel's text re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from smelt.backends.lowering import Fused, Place
@@ -18,7 +19,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Index, linearize
+from smelt.ir.index import Index
 from smelt.ir.kinds import Elementwise
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
@@ -132,18 +133,27 @@ class MetalKernel(MemoryKernel):
         """The simdgroup's position in its threadgroup."""
         return self._at_entry("gpu.subgroup_id", None)
 
+    @contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """What is emitted meanwhile is called `name` in the text."""
+        saved, self.location = self.location, mlir.ir.Location.name(name, self.location, context=self.context)
+        try:
+            yield
+        finally:
+            self.location = saved
+
     # Memory
 
-    def shared(self, size: int, dtype: DType) -> Memory:
-        """Threadgroup memory of `size` elements, held in the dtype in which kernels compute."""
+    def shared(self, size: int, dtype: DType, stored: bool = False, name: str = "shared") -> Memory:
+        """Threadgroup memory of `size` elements, held in the dtype in which kernels compute, or as `stored`."""
         ir = mlir.ir
-        aval = Aval((size,), compute_dtype(dtype))
+        aval = Aval((size,), dtype if stored else compute_dtype(dtype))
         space = self.attr("#gpu.address_space<workgroup>")
         kind = ir.MemRefType.get([size], self.storage(aval.dtype), memory_space=space, loc=self.location)
         self._shared += 1
         i64 = ir.IntegerType.get_signless(64, self.context)
         self.function.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, self._shared)
-        return Memory(self.entry.add_argument(kind, ir.Location.name("shared", context=self.context)), aval)
+        return Memory(self.entry.add_argument(kind, ir.Location.name(name, context=self.context)), aval)
 
     def barrier(self, device: bool = False) -> None:
         """All threads of a threadgroup meet; what they wrote to threadgroup memory (and, with `device`, to
@@ -226,13 +236,32 @@ class MetalKernel(MemoryKernel):
         self, count: int, body: Callable[..., Sequence[Any] | None], carries: Sequence[Any] = ()
     ) -> list[Any]:
         """``for j in range(count)``, to be unrolled; carries are MLIR values."""
+        if count == 1:
+            found = body(self.const(0, INDEX), *carries)
+            return [x.mlir if isinstance(x, Scalar) else x for x in found or ()]
+        return self.counted(count, body, carries, unroll=True)
+
+    def counted(
+        self,
+        stop: int,
+        body: Callable[..., Sequence[Any] | None],
+        carries: Sequence[Any] = (),
+        unroll: bool = False,
+        first: Scalar | None = None,
+        step: int = 1,
+        carried: str = "",
+    ) -> list[Any]:
+        """``for j in range(first, stop, step)``; carries are MLIR values, which the text may call `carried`."""
         ir = mlir.ir
         types = [c.type for c in carries]
-        bounds = [self.const(0, INDEX), self.const(count, INDEX), self.const(1, INDEX)]
+        first = self.const(0, INDEX) if first is None else first
+        bounds = [first, self.const(stop, INDEX), self.const(step, INDEX)]
         operation = self.emit("scf.for", [*bounds, *carries], types, regions=1)
-        operation.attributes["smelt.unroll"] = ir.UnitAttr.get(self.context)
+        if unroll:
+            operation.attributes["smelt.unroll"] = ir.UnitAttr.get(self.context)
         arguments = [self.type(INDEX), *types]
-        block = ir.Block.create_at_start(operation.regions[0], arguments, [self.location] * len(arguments))
+        named = ir.Location.name(carried, context=self.context) if carried else self.location
+        block = ir.Block.create_at_start(operation.regions[0], arguments, [self.location, *[named] * len(types)])
         j, *inner = block.arguments
         with self.inside(block):
             self.emit("scf.yield", list(body(Scalar(self, j, INDEX), *inner) or ()), [])
@@ -255,6 +284,26 @@ class MetalKernel(MemoryKernel):
             return
         self.loop(fused, first, self.const(extent, INDEX), lambda i: body(i), step=stride)
 
+    def while_(
+        self,
+        condition: Callable[..., Scalar],
+        body: Callable[..., Sequence[Scalar]],
+        carries: Sequence[Scalar],
+        names: Sequence[str] = (),
+    ) -> list[Scalar]:
+        """``while condition(*carries): carries = body(*carries)``; the text may call the carries `names`."""
+        ir = mlir.ir
+        locations = [ir.Location.name(n, context=self.context) for n in names] or [self.location] * len(carries)
+        types = [self.type(c.dtype) for c in carries]
+        operation = self.emit("scf.while", carries, types, regions=2)
+        for region, ends in zip(operation.regions, ("scf.condition", "scf.yield")):
+            block = ir.Block.create_at_start(region, types, locations)
+            with self.inside(block):
+                inner = [Scalar(self, v, c.dtype) for v, c in zip(block.arguments, carries)]
+                last = [condition(*inner), *inner] if ends == "scf.condition" else body(*inner)
+                self.emit(ends, last, [])
+        return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]
+
     # Functions
 
     def _evaluate(self, op: OpView, index: Place) -> None:
@@ -270,19 +319,38 @@ class MetalKernel(MemoryKernel):
     def _call(self, op: OpView, index: Place) -> None:
         """Evaluate an elementary function by a call."""
         operands = [self.value(v, index) for v in op.operands]
-        result = op.results[0]
-        out = compute_dtype(result.dtype)
+        result, source = op.results[0], op.operands[0].dtype
         key = op.name, tuple(v.dtype for v in op.operands), result.dtype, repr(op.attrs)
-        if key not in self.module.functions:
-            self.module.functions[key] = self._define(op, [x.dtype for x in operands], out)
-        callee = mlir.ir.FlatSymbolRefAttr.get(self.module.functions[key], self.context)
-        found = self.emit("func.call", operands, [self.type(out)], callee=callee).result
-        self.scopes[-1][result, index] = Scalar(self, found, out)
+        name = f"{op.name}_{source.mlir}".replace("<", "_").replace(">", "")
 
-    def _define(self, op: OpView, inputs: Sequence[DType], out: DType) -> str:
+        def define(inner: MetalKernel, *xs: Scalar) -> Scalar:
+            inner.source_dtype = source
+            return op.op.lower(inner, *xs, **op.attrs)  # type: ignore[attr-defined]
+
+        found = self.call(key, name, operands, op.op.operand_names, compute_dtype(result.dtype), define)
+        self.scopes[-1][result, index] = found
+
+    def call(
+        self,
+        key: Any,
+        name: str,
+        operands: Sequence[Scalar],
+        names: Sequence[str],
+        out: DType,
+        define: Callable[..., Scalar],
+    ) -> Scalar:
+        """Call a function of the module, which ``define(kernel, *arguments)`` makes unless one of that `key` exists."""
+        if key not in self.module.functions:
+            self.module.functions[key] = self._define(name, [x.dtype for x in operands], names, out, define)
+        callee = mlir.ir.FlatSymbolRefAttr.get(self.module.functions[key], self.context)
+        return Scalar(self, self.emit("func.call", operands, [self.type(out)], callee=callee).result, out)
+
+    def _define(
+        self, name: str, inputs: Sequence[DType], names: Sequence[str], out: DType, define: Callable[..., Scalar]
+    ) -> str:
         ir, ctx = mlir.ir, self.context
         types = [self.type(d) for d in inputs]
-        name = self.module.fresh(f"{op.name}_{op.operands[0].dtype.mlir}".replace("<", "_").replace(">", ""))
+        name = self.module.fresh(name)
         unknown = ir.Location.unknown(ctx)
         operation = ir.Operation.create(
             "func.func",
@@ -295,12 +363,9 @@ class MetalKernel(MemoryKernel):
             loc=unknown,
             ip=ir.InsertionPoint.at_block_begin(self.module.body),
         )
-        names = [ir.Location.name(n, context=ctx) for n in op.op.operand_names]
-        entry = ir.Block.create_at_start(operation.regions[0], types, names)
+        entry = ir.Block.create_at_start(operation.regions[0], types, [ir.Location.name(n, context=ctx) for n in names])
         inner = MetalKernel(self.module, entry, unknown, None)
-        inner.source_dtype = op.operands[0].dtype
-        xs = [Scalar(inner, x, d) for x, d in zip(entry.arguments, inputs)]
-        result = op.op.lower(inner, *xs, **op.attrs)  # type: ignore[attr-defined]
+        result = define(inner, *(Scalar(inner, x, d) for x, d in zip(entry.arguments, inputs)))
         inner.emit("func.return", [result], [])
         return name
 
@@ -319,7 +384,8 @@ class MetalKernel(MemoryKernel):
         attrs["smelt.schedule"] = ir.StringAttr.get(schedule, ctx)
         for name, value in (("bytes_read", read), ("bytes_written", written), ("flops", flops)):
             attrs[f"smelt.{name}"] = ir.IntegerAttr.get(i64, value)
-        wide = any(v.aval.size >= 2**31 for v in self.memory) or math.prod(groups) * math.prod(threads) >= 2**31
+        sizes = [math.prod(ir.MemRefType(x.type).shape) for x in self.entry.arguments]
+        wide = max([*sizes, math.prod(groups) * math.prod(threads)]) >= 2**31
         attrs["smelt.index_bits"] = ir.IntegerAttr.get(i64, 64 if wide else 32)
         attrs["smelt.source"] = ir.ArrayAttr.get([ir.StringAttr.get(s, ctx) for s in source], ctx)
 
@@ -349,5 +415,9 @@ def depends_on(place: Place, loop: Fused) -> bool:
     )
 
 
-def flat_offset(v: Value, place: Place) -> Index:
-    return linearize(place, v.shape)
+def always_inside(v: Value, place: Place) -> bool:
+    """Whether an access is inside its array wherever the loops stand, so that no condition has to hold first."""
+    return all(
+        i.lo >= 0 and i.hi < extent and not any(a.kind == "dynamic" for a in i.atoms())
+        for i, extent in zip(place, v.shape)
+    )

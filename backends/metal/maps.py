@@ -19,7 +19,7 @@ from smelt.ir.builder import Function, Value
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
-from .kernel import MetalKernel, MetalModule, depends_on, vector_offset
+from .kernel import MetalKernel, MetalModule, always_inside, depends_on, vector_offset
 from .schedule import (
     Step,
     body_flops,
@@ -41,7 +41,9 @@ BLOCK_THREADS = 256
 def vector_width(loop: Fused, accesses: Sequence[tuple[Value, Place]], outputs: Sequence[tuple[Value, Place]]) -> int:
     """How many neighbours one thread takes: 1 unless every output is contiguous along `loop`."""
     sizes = [v.dtype.size for v, _ in outputs]
-    sizes += [v.dtype.size for v, at in accesses if vector_offset(linearize(at, v.shape), loop, 1)]
+    sizes += [
+        v.dtype.size for v, at in accesses if always_inside(v, at) and vector_offset(linearize(at, v.shape), loop, 1)
+    ]
     width = max(1, VECTOR_BYTES // min(sizes)) if len(set(sizes)) == 1 else 4
     while width > 1:
         if loop.extent % width == 0 and all(
@@ -59,9 +61,10 @@ class Lanes:
         self.k, self.loop, self.width = k, loop, width
         self.vectors = [
             (v, at) for v, at in loads
-            if width > 1 and v.dtype.kind != "c" and vector_offset(linearize(at, v.shape), loop, width)
+            if width > 1 and v.dtype.kind != "c" and always_inside(v, at)
+            and vector_offset(linearize(at, v.shape), loop, width)
         ]  # fmt: skip
-        self.fixed = [(v, at) for v, at in loads if not depends_on(at, loop)]
+        self.fixed = [(v, at) for v, at in loads if always_inside(v, at) and not depends_on(at, loop)]
 
     def run(self, first: Scalar, targets: Sequence[tuple[Memory, Place]], values: Any) -> None:
         """Compute ``values()`` for the elements first … first + width - 1 of the loop and store them."""
@@ -144,7 +147,9 @@ def _build_blocks(module: MetalModule, plan: Plan, loops: Sequence[Fused], acros
     k, _, outputs = start_kernel(module, body)
     rows, columns = loops[across], loops[-1]
     outer = [*loops[:across], *loops[across + 1 : -1]]
-    staged = [(v, at) for v, at in plan.loads if crosses(linearize(at, v.shape), rows, columns)]
+    staged = [
+        (v, at) for v, at in plan.loads if always_inside(v, at) and crosses(linearize(at, v.shape), rows, columns)
+    ]
     room = k.gpu.threadgroup_bytes // (BLOCK * (BLOCK + 1) * 8)
     tiles = [(v, at, k.shared(BLOCK * (BLOCK + 1), v.dtype)) for v, at in staged[:room]]
     height, width = -(-rows.extent // BLOCK), -(-columns.extent // BLOCK)

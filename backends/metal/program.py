@@ -8,6 +8,7 @@ its results, and one arena of temporary memory.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from . import build as schedules
 from .devices import GPUS, Gpu
 from .emit import emit
 from .kernel import MetalKernel, MetalModule
-from .manifest import ArrayInfo, Manifest, Place
+from .manifest import KernelInfo, Manifest, Place
 from .schedule import Scratch, ScratchPlan, Step, argument_name
 
 
@@ -38,6 +39,7 @@ class DeviceSegment:
     """
 
     module: Any
+    is_host = False
 
     @functools.cached_property
     def emitted(self) -> tuple[str, Manifest]:
@@ -61,6 +63,7 @@ class HostSegment:
     program: cpu.Program
     arguments: Sequence[tuple[Place, Aval]]
     results: Sequence[tuple[Place, Aval]]
+    is_host = True
 
 
 class Program:
@@ -86,6 +89,52 @@ class Program:
         self._place_results()
         self._places = self._place_values()
         self.segments = self._build()
+
+    # What it looks like
+
+    @property
+    def kernels(self) -> list[KernelInfo]:
+        """One entry a launch, in order."""
+        found = []
+        for segment in self.segments:
+            if isinstance(segment, DeviceSegment):
+                found += [segment.manifest.kernel(launch.entry) for launch in segment.manifest.launches]
+        return found
+
+    def as_text(self, stage: str) -> str:
+        """The program as text: "gpu" (kernel IR), "msl" or "manifest" (JSON); segments one after the other."""
+        if stage not in ("gpu", "msl", "manifest"):
+            raise ValueError(f'stage must be "gpu", "msl" or "manifest", is {stage!r}')
+        parts = []
+        for segment in self.segments:
+            if isinstance(segment, HostSegment):
+                parts.append(f"// @{segment.name} runs on the CPU\n")
+            elif stage == "gpu":
+                with mlir.lock:
+                    parts.append(segment.module.operation.get_asm(large_elements_limit=64) + "\n")
+            else:
+                parts.append(segment.text if stage == "msl" else segment.manifest.to_json())
+        return "\n".join(parts)
+
+    def save(self, directory: str, name: str) -> list[str]:
+        """Write ``name.metal`` and ``name.json`` (the manifest) for a host program without smelt; their paths.
+
+        Raises:
+            SmeltError: part of the program runs on the CPU. OSError: the files cannot be written.
+        """
+        hosts = [s.name for s in self.segments if isinstance(s, HostSegment)]
+        if hosts:
+            raise SmeltError(
+                f"{name}: {', '.join(f'@{h}' for h in hosts)} runs on the CPU, so Metal text alone is not the program; "
+                "Metal has no float64: see docs/metal.md"
+            )
+        os.makedirs(directory, exist_ok=True)
+        paths = []
+        for suffix, stage in ((".metal", "msl"), (".json", "manifest")):
+            paths.append(os.path.join(directory, name + suffix))
+            with open(paths[-1], "w", encoding="utf-8") as file:
+                file.write(self.as_text(stage))
+        return paths
 
     # Where values lie
 
@@ -263,11 +312,6 @@ def _arrays(names: Sequence[str], avals: Sequence[Aval]) -> Any:
         ],
         ctx,
     )
-
-
-def array_info(names: Sequence[str], avals: Sequence[Aval]) -> tuple[ArrayInfo, ...]:
-    """Arguments or results as a manifest has them."""
-    return tuple(ArrayInfo(n, a.dtype.name, a.shape) for n, a in zip(names, avals))
 
 
 def compile_module(module: Any, gpu: Gpu | str = "apple8") -> Program:

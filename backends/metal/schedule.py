@@ -71,6 +71,7 @@ def argument_name(v: Value) -> str:
 def source_lines(ops: Sequence[OpView]) -> list[str]:
     """Which ops a kernel came from, and at which of the user's lines."""
     lines: dict[str, list[str]] = {}
+    ops = [op for op in ops if op.op.flops or is_row_reduction(op)] or ops
     for op in ops:
         where = user_line(op.location)
         names = lines.setdefault(where, [])

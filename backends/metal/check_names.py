@@ -1,0 +1,89 @@
+"""Names that the strict check knows: headers, types, attributes, keywords of other languages."""
+
+from __future__ import annotations
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+#: Headers of Metal's library; all of them mean the one that is precompiled.
+METAL_HEADERS = frozenset(
+    f"metal_{name}"
+    for name in words(
+        """
+        stdlib array assert atomic common compute command_buffer extended_vector function_pointer geometric graphics
+        imageblocks indirect_command_buffer integer initializer_list interpolate intersection_tables limits logging
+        math matrix mesh numeric packing pack pixel pull_model quadgroup quadgroup_matrix raytracing relational
+        simdgroup simdgroup_matrix tessellation tensor texture tuple types type_traits uniform utility
+        visible_function_table
+        """
+    )
+)
+OTHER_HEADERS = frozenset({"simd/simd.h", "TargetConditionals.h"})
+
+SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "bfloat", "float")
+#: Vector types that are vectors to clang, too; the others are classes with constructors of their own.
+VECTORS = frozenset(
+    f"{packed}{scalar}{width}"
+    for packed in ("", "packed_")
+    for scalar in SCALARS[1:]
+    for width in (2, 3, 4)
+    if not (packed and width == 3)
+)
+ADDRESS_SPACES = frozenset(
+    {"device", "constant", "thread", "threadgroup", "threadgroup_imageblock", "ray_data", "object_data"}
+)
+STANDARD_ATTRIBUTES = words(
+    """
+    likely unlikely maybe_unused nodiscard fallthrough noreturn deprecated carries_dependency
+    """
+)
+#: Attributes of Metal that are not parameters of compute kernels.
+_OTHER_ATTRIBUTES = words(
+    """
+    amplification_count amplification_id attribute barycentric_coord base_instance base_vertex center_no_perspective
+    center_perspective centroid_no_perspective centroid_perspective clip_distance color depth early_fragment_tests
+    flat fragment front_facing function_constant grid_origin grid_size host_name id imageblock_data instance_id
+    intersection invariant kernel max_total_threads_per_threadgroup max_total_threadgroups_per_mesh_grid mesh object
+    origin patch patch_id payload point_coord point_size position position_in_patch primitive_id raster_order_group
+    render_target_array_index required_threads_per_threadgroup sample_id sample_mask sample_perspective
+    sample_no_perspective shared stage_in stencil stitchable texcoord user user_instance vertex vertex_id
+    viewport_array_index visible alias_implicit_imageblock alias_implicit_imageblock_color
+    """
+)
+FOREIGN_KEYWORDS = {
+    **dict.fromkeys(("local", "global", "generic", "pipe", "read_only", "write_only", "read_write"), "OpenCL"),
+    **dict.fromkeys(("__shared__", "__global__", "__device__", "__constant__", "__restrict__"), "CUDA"),
+    **dict.fromkeys(("__local", "__global", "__private", "__constant", "__generic", "__kernel"), "OpenCL"),
+}
+
+#: Attribute of a kernel parameter → the types it may have.
+_SCALAR = frozenset({"uint", "ushort"})
+_POSITION = _SCALAR | {f"{scalar}{width}" for scalar in _SCALAR for width in (2, 3)}
+PARAMETER_TYPES: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        words(
+            """
+            thread_position_in_grid threads_per_grid thread_position_in_threadgroup threads_per_threadgroup
+            dispatch_threads_per_threadgroup threadgroup_position_in_grid threadgroups_per_grid grid_origin
+            grid_size
+            """
+        ),
+        _POSITION,
+    ),
+    **dict.fromkeys(
+        words(
+            """
+            thread_index_in_threadgroup thread_index_in_simdgroup simdgroup_index_in_threadgroup
+            simdgroups_per_threadgroup threads_per_simdgroup thread_index_in_quadgroup quadgroup_index_in_threadgroup
+            quadgroups_per_threadgroup thread_execution_width dispatch_simdgroups_per_threadgroup
+            dispatch_quadgroups_per_threadgroup
+            """
+        ),
+        _SCALAR,
+    ),
+}
+RESOURCES = frozenset({"buffer", "threadgroup", "texture", "sampler"})
+KNOWN_ATTRIBUTES = _OTHER_ATTRIBUTES | RESOURCES | PARAMETER_TYPES.keys()

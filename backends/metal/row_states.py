@@ -1,0 +1,68 @@
+"""What a reduction carries on a GPU: states that may be combined in any order.
+
+Neighbouring threads take neighbouring elements, so partial results interleave. Sums and extrema do not
+mind; the first of several extrema is found by comparing positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.backends.accumulate import Accumulator
+from smelt.backends.lowering import FusionKernel
+from smelt.backends.plan import Plan
+from smelt.ir import dtypes
+from smelt.ir.ops.reduce import highest, lowest
+from smelt.ir.scalar import Scalar
+from smelt.passes.fusion_analysis import reduced_axes
+
+#: The position of no element.
+NOWHERE = 0xFFFFFFFF
+
+
+class RowState(Accumulator):
+    """A reduction whose partial results may be of any elements."""
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        if not self.is_arg:
+            return super().start(k)
+        op: Any = self.op.op
+        dtype = self.op.operands[0].dtype
+        worst = lowest(dtype) if op.better(k, 1, 0) else highest(dtype)
+        return [k.const(worst, dtype), k.const(NOWHERE, dtypes.uint32)]
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        if not self.is_arg:
+            return super().step(k, state)
+        x = k.value(self.op.operands[0], self.place)
+        return self.merge(k, state, [x, k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)])
+
+    def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        if not self.is_arg:
+            return super().merge(k, state, later)
+        (best, at), (x, i) = state, later
+        wins, tie = self._better(k, x, best), x.eq(best)
+        if x.dtype.kind == "f":  # a NaN wins, the first of several
+            unordered, known = k.isnan(x), k.isnan(best)
+            wins = k.logical_and(k.logical_or(wins, unordered), ~known)
+            tie = k.logical_or(tie, k.logical_and(unordered, known))
+        wins = k.logical_or(wins, k.logical_and(tie, i < at))
+        return [k.select(wins, x, best), k.select(wins, i, at)]
+
+    def _better(self, k: FusionKernel, x: Scalar, best: Scalar) -> Scalar:
+        op: Any = self.op.op
+        if x.dtype.kind != "b":
+            return op.better(k, x, best)
+        return k.logical_and(x, ~best) if op.better(k, 1, 0) else k.logical_and(~x, best)
+
+
+def row_states(plan: Plan) -> list[RowState]:
+    """One for each reduction of a fusion."""
+    return [RowState(op, plan.places[op.results[0]]) for op in plan.reductions]
+
+
+def deal(states: Sequence[RowState], scalars: Sequence[Scalar]) -> list[list[Scalar]]:
+    """The carried scalars, reduction by reduction."""
+    rest = iter(scalars)
+    return [[next(rest) for _ in s.state] for s in states]

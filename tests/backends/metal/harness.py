@@ -1,0 +1,114 @@
+"""Programs on the simulator without the runtime, for tests of single schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import smelt
+from smelt.backends import metal
+from smelt.backends.metal.program import DeviceSegment, Program, compile_module
+from smelt.backends.metal.simulator import Library, Options
+from smelt.ir import text
+from smelt.ir.aval import Aval
+from smelt.ir.interpreter import Interpreter
+from smelt.passes import Pipeline
+
+#: Bytes of an element of a kernel's buffer, so that neighbours in the arena do not overlap.
+SIZES = {
+    "bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "bfloat": 2,
+    "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "float2": 8,
+}  # fmt: skip
+
+
+def graph_of(function: Callable, *arguments: Any) -> str:
+    """The graph IR of a function as text; arguments by arrays or `smelt.ShapeDtype`."""
+    return text.to_text(smelt.compile(function).trace(*arguments).lower().module, locations=True)
+
+
+def program_of(graph: str, gpu: str = "simulator") -> Program:
+    """A module (as text) compiled for Metal."""
+    module = text.parse(graph)
+    Pipeline.parse(metal.PIPELINE).run(module)
+    return compile_module(module, gpu)
+
+
+def metal_text(function: Callable, *arguments: Any, gpu: str = "apple8") -> str:
+    """The Metal text of a function whose program is all kernels."""
+    (segment,) = program_of(graph_of(function, *arguments), gpu).segments
+    assert isinstance(segment, DeviceSegment)
+    return segment.text
+
+
+def run(program: Program, operands: Sequence[np.ndarray], options: Options | None = None) -> list[np.ndarray]:
+    """Run on the simulator; results as NumPy arrays."""
+    def fresh(nbytes: int) -> np.ndarray:
+        raw = np.full(nbytes + 64, 0xFF, np.uint8)
+        return raw[-raw.ctypes.data % 64 :][: max(nbytes, 1)]
+
+    def copied(x: np.ndarray) -> np.ndarray:
+        raw = fresh(x.nbytes)
+        raw[: x.nbytes] = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+        return raw
+
+    arguments = [copied(x) for x in operands]
+    results = [fresh(a.nbytes) for a in program.results]
+    arena = fresh(program.arena_bytes)
+    for segment in program.segments:
+        assert isinstance(segment, DeviceSegment), "the program has host steps"
+        library = Library(segment.text, options or Options())
+        for launch in segment.manifest.launches:
+            kernel = segment.manifest.kernel(launch.entry)
+            buffers = {}
+            for info, place in zip(kernel.buffers, launch.buffers):
+                raw = {"argument": arguments, "result": results, "arena": [arena]}[place.kind][place.index]
+                room = min(raw.nbytes - place.offset, max(info.elements, 1) * SIZES[info.type])
+                buffers[info.index] = (raw.ctypes.data + place.offset, room)
+            library.launch(launch.entry, buffers, kernel.threadgroups, kernel.threads)
+    outs = []
+    for i, aval in enumerate(program.results):
+        source = program.aliases.get(i)
+        raw = results[i]
+        if isinstance(source, int):
+            raw = arguments[source]
+        elif source is not None:
+            raw = results[source[1]]
+        outs.append(raw[: aval.nbytes].view(aval.dtype.numpy).reshape(aval.shape))
+    return outs
+
+
+def expected(graph: str, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the reference interpreter says."""
+    module = text.parse(graph)
+    Pipeline.parse("fixpoint(inline,batch,jvp,linearize,transpose)").run(module)
+    return [np.asarray(x) for x in Interpreter(module)("main", list(operands))]
+
+
+def sample(aval: Aval, seed: int = 0) -> np.ndarray:
+    """Random elements of a type: floats around zero, small integers, truth values."""
+    rng = np.random.default_rng(seed)
+    dtype = aval.dtype
+    if dtype.kind == "b":
+        return rng.random(aval.shape) < 0.5
+    if dtype.kind in "iu":
+        return rng.integers(0 if dtype.kind == "u" else -50, 50, aval.shape).astype(dtype.numpy)
+    x = rng.standard_normal(aval.shape)
+    if dtype.kind == "c":
+        x = x + 1j * rng.standard_normal(aval.shape)
+    return np.asarray(x).astype(dtype.numpy)
+
+
+def check(function: Callable, *arguments: Any, tolerance: float = 2e-5, options: Options | None = None) -> Program:
+    """Run a function on the simulator with random operands, compare with the reference; the program."""
+    graph = graph_of(function, *arguments)
+    program = program_of(graph)
+    operands = [sample(a, seed=i) for i, a in enumerate(program.arguments)]
+    for found, want, aval in zip(run(program, operands, options), expected(graph, operands), program.results):
+        assert found.shape == want.shape and found.dtype == want.dtype
+        half = aval.dtype.is_float and aval.dtype.size == 2
+        bound = 2e-2 if half else tolerance if aval.dtype.is_inexact else 0
+        wide = np.complex128 if aval.dtype.is_complex else np.float64 if aval.dtype.is_float else aval.dtype.numpy
+        np.testing.assert_allclose(found.astype(wide), want.astype(wide), rtol=bound, atol=bound)
+    return program

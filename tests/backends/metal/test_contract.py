@@ -1,0 +1,189 @@
+"""Contractions on the simulator against the reference interpreter, in every race mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import smelt
+from smelt.backends.metal.check import check as strict
+from smelt.backends.metal.manifest import KernelInfo
+from smelt.backends.metal.program import DeviceSegment, Program
+from smelt.backends.metal.simulator import Options
+
+from . import harness
+
+FLOATS = ("float32", "float16", "bfloat16")
+ORDERS = ("forward", "reverse", "shuffled")
+
+
+def of(*shape: int, dtype: str = "float32") -> smelt.ShapeDtype:
+    return smelt.ShapeDtype(shape, dtype)
+
+
+def matmul(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+def gelu(x: Any) -> Any:
+    return 0.5 * x * (1 + smelt.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+
+def linear(x: Any, w: Any, b: Any) -> Any:
+    return gelu(x @ w + b)
+
+
+def right(function: Callable, *arguments: Any) -> KernelInfo:
+    """Check values in plain and in race mode, and the text; the one kernel."""
+    program: Program | None = None
+    for options in (None, *(Options(order=order, poison=True, guard=True) for order in ORDERS)):
+        program = harness.check(function, *arguments, tolerance=1e-4, options=options)
+    assert program is not None
+    (segment,) = program.segments
+    assert isinstance(segment, DeviceSegment)
+    assert not strict(segment.text)
+    (kernel,) = segment.manifest.kernels
+    assert kernel.threadgroup_bytes <= 32768
+    return kernel
+
+
+MATRICES = {
+    "square": (matmul, (64, 64), (64, 64)),
+    "ragged": (matmul, (33, 17), (17, 65)),
+    "ragged rows": (matmul, (129, 100), (100, 64)),
+    "one step": (matmul, (40, 12), (12, 36)),
+    "lhs transposed": (lambda a, b: a.T @ b, (48, 64), (48, 40)),
+    "rhs transposed": (lambda a, b: a @ b.T, (64, 48), (40, 48)),
+    "both transposed": (lambda a, b: a.T @ b.T, (48, 64), (40, 48)),
+    "batched": (matmul, (3, 20, 24), (3, 24, 36)),
+    "few rows": (matmul, (2, 200), (200, 64)),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrices(name: str, dtype: str) -> None:
+    function, left, other = MATRICES[name]
+    assert right(function, of(*left, dtype=dtype), of(*other, dtype=dtype)).schedule == "contract"
+
+
+OPERANDS = {
+    "lhs broadcast": (matmul, (24, 24), (3, 24, 36)),
+    "rhs broadcast": (matmul, (3, 20, 24), (24, 36)),
+    "batches broadcast": (matmul, (5, 1, 20, 24), (3, 24, 36)),
+    "two contracted axes": (lambda a, b: smelt.einsum("abk,kbc->ac", a, b), (20, 6, 8), (8, 6, 24)),
+    "heads": (lambda q, k: smelt.einsum("bqhd,bkhd->bhqk", q, k), (2, 20, 4, 16), (2, 24, 4, 16)),
+    "values of heads": (lambda p, v: smelt.einsum("bhqk,bkhd->bqhd", p, v), (2, 4, 20, 24), (2, 24, 4, 16)),
+    "flipped": (lambda a, b: a[::-1] @ b[:, ::-1], (40, 64), (64, 48)),
+    "sliced": (lambda a, b: a[1:33, 4:36] @ b, (40, 64), (32, 48)),
+    "reshaped": (lambda a, b: a.reshape(40, 32) @ b, (5, 8, 4, 8), (32, 48)),
+    "concatenated": (lambda a, b: a @ smelt.concatenate([b, b], 0), (40, 40), (20, 36)),
+    "padded": (lambda a, b: smelt.pad(a, ((0, 0), (2, 2))) @ b, (40, 40), (44, 36)),
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_operands_at_any_index(name: str) -> None:
+    function, left, other = OPERANDS[name]
+    assert right(function, of(*left), of(*other)).schedule == "contract"
+
+
+def test_full_tiles() -> None:
+    """Enough threadgroups for tiles of 64 by 64, and for blocks of tiles in order."""
+    assert right(matmul, of(16, 128, 24), of(16, 24, 128)).threadgroups == (64, 1, 1)
+    assert right(matmul, of(64, 60, 40, dtype="float16"), of(64, 40, 64, dtype="float16")).threads == (128, 1, 1)
+    assert right(matmul, of(512, 24), of(24, 40)).schedule == "contract"
+
+
+EPILOGUES = {
+    "bias and gelu": (linear, (2, 40, 48), (48, 36), (36,)),
+    "odd columns": (linear, (40, 33), (33, 35), (35,)),
+    "residual": (lambda a, b, r: a @ b + r, (40, 64), (64, 48), (40, 48)),
+    "two outputs": (lambda a, b, r: (a @ b + r, (a @ b + r) * 2), (40, 64), (64, 48), (40, 48)),
+    "sliced residual": (lambda a, b, r: a @ b + r[1:41, 2:50], (40, 64), (64, 48), (44, 52)),
+    "padded residual": (lambda a, b, r: a @ b + smelt.pad(r, ((4, 4), (8, 8))), (40, 64), (64, 48), (32, 32)),
+    "transposed": (lambda a, b, r: smelt.exp((a @ b).T * 0.01 + r), (33, 40), (40, 64), (64, 33)),
+    "split into heads": (
+        lambda a, b, r: (a @ b + r).reshape(2, 10, 4, 16).transpose(0, 2, 1, 3), (2, 10, 64), (64, 64), (64,)
+    ),
+    "of a vector": (lambda a, b, r: smelt.tanh(a @ b + r), (70, 64), (64,), (70,)),
+    "of an outer product": (lambda a, b, r: a @ b + r, (33, 1), (1, 64), (33, 64)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_epilogues_are_in_the_same_kernel(name: str, dtype: str) -> None:
+    function, *shapes = EPILOGUES[name]
+    assert right(function, *(of(*shape, dtype=dtype) for shape in shapes)).schedule.startswith("contract")
+
+
+def test_outputs_of_another_dtype() -> None:
+    assert right(lambda a, b: (a @ b).astype("float16"), of(40, 40), of(40, 36)).bytes_written == 40 * 36 * 2
+    assert right(lambda a, b: a @ b > 0, of(33, 40), of(40, 64)).bytes_written == 33 * 64
+
+
+VECTORS = {
+    "rows": (matmul, (70, 256), (256,)),
+    "odd rows": (matmul, (71, 131), (131,)),
+    "columns": (matmul, (256,), (256, 72)),
+    "odd columns": (matmul, (131,), (131, 71)),
+    "batched rows": (lambda a, b: smelt.einsum("bmk,bk->bm", a, b), (3, 20, 64), (3, 64)),
+    "batched columns": (lambda a, b: smelt.einsum("bkm,bk->bm", a, b), (3, 64, 40), (3, 64)),
+    "dot": (matmul, (5000,), (5000,)),
+    "few deep rows": (matmul, (7, 5000), (5000,)),
+    "few deep columns": (matmul, (5000,), (5000, 40)),
+    "strided vector": (lambda a, b: a @ b[:, 3], (70, 256), (256, 8)),
+}
+
+
+@pytest.mark.parametrize("dtype", (*FLOATS, "int32", "int8", "int64", "complex64"))
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors(name: str, dtype: str) -> None:
+    function, left, other = VECTORS[name]
+    assert right(function, of(*left, dtype=dtype), of(*other, dtype=dtype)).schedule == "contract-vector"
+
+
+@pytest.mark.parametrize("dtype", ("int32", "int64", "uint8", "int16", "complex64"))
+def test_other_dtypes(dtype: str) -> None:
+    assert right(matmul, of(33, 17, dtype=dtype), of(17, 65, dtype=dtype)).schedule == "contract-blocks"
+    assert right(matmul, of(3, 5, dtype=dtype), of(5, 4, dtype=dtype)).schedule == "contract-elements"
+    assert right(matmul, of(2, 33, 17, dtype=dtype), of(2, 17, 65, dtype=dtype)).schedule == "contract-blocks"
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_shallow(dtype: str) -> None:
+    assert right(matmul, of(33, 3, dtype=dtype), of(3, 64, dtype=dtype)).schedule == "contract-elements"
+    assert right(matmul, of(33, 1, dtype=dtype), of(1, 65, dtype=dtype)).schedule == "contract-elements"
+
+
+@pytest.mark.parametrize("left, other", [((4, 0), (0, 8)), ((0, 4), (4, 8)), ((4, 8), (8, 0)), ((1,), (1,))])
+def test_empty_and_scalar(left: tuple[int, ...], other: tuple[int, ...]) -> None:
+    right(matmul, of(*left), of(*other))
+
+
+def test_nothing_contracted_with_an_epilogue() -> None:
+    right(linear, of(4, 0), of(0, 8), of(8))
+
+
+def test_costs_count_every_byte_once() -> None:
+    kernel = right(linear, of(64, 48), of(48, 36), of(36))
+    assert kernel.bytes_read == 4 * (64 * 48 + 48 * 36 + 36)
+    assert kernel.bytes_written == 4 * 64 * 36
+    assert kernel.flops >= 2 * 64 * 48 * 36
+
+
+def test_operands_are_read_as_vectors() -> None:
+    text = harness.metal_text(linear, of(64, 48), of(48, 36), of(36))
+    assert text.count("*(device const float4*)") == 5  # lhs and rhs before and in the loop, and the bias
+    assert text.count("*(device float4*)") == 1
+    assert "thread_elements" not in text
+
+
+def test_half_precision_stays_narrow_in_threadgroup_memory() -> None:
+    narrow = harness.metal_text(matmul, of(64, 64, dtype="float16"), of(64, 64, dtype="float16"))
+    assert "simdgroup_half8x8" in narrow and "simdgroup_float8x8 sum" in narrow
+    wide = harness.metal_text(matmul, of(64, 64, dtype="bfloat16"), of(64, 64, dtype="bfloat16"))
+    assert "simdgroup_bfloat8x8" not in wide and "threadgroup float" in wide

@@ -1,0 +1,115 @@
+"""Every op of the registry in every dtype that Metal has: strict check, and values on the simulator.
+
+Many cases share one program, which saves compiles: their ops have no operand in common, so each stays a
+kernel of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from smelt.backends.metal.check import check
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import new_function
+from smelt.ir.dialect import context
+from smelt.ir.errors import SmeltError
+from smelt.ir.op import Op
+from smelt.runtime import Buffer, compile_module
+from smelt.runtime.device import metal_sim
+from tests.ops.cases import Case, cases, plain_ops, reference, sample
+from tests.ops.test_registry import assert_close
+
+#: Cases in one program.
+BATCH = 24
+
+ELEMENTWISE = ((1027,), (4, 1024), (2, 3, 1, 2, 1, 3), (0, 5))
+#: Shapes and the axes along which reductions, scans and sorts run.
+ALONG = (
+    ((7,), 0), ((1,), 0), ((3, 0), 0), ((5, 1000), 1), ((3, 257), 1), ((1000, 3), 0), ((64, 256), 0),
+    ((2, 3, 4, 5), 1), ((2, 3, 4, 5), 3), ((2, 1, 2, 3, 1, 4), 3), ((70000,), 0), ((2, 5000), 1),
+)  # fmt: skip
+
+
+def metal_cases(op: Op) -> list[Case]:
+    """The op's cases without float64, and more shapes."""
+    found = list(cases(op))
+    base = found[0]
+    if op.kind == "elementwise":
+        for shape in ELEMENTWISE:
+            found.append(Case(op, tuple(a.with_shape(shape) for a in base.avals), base.attrs))
+    names = dict(base.attrs)
+    if "axis" in names and len(base.avals) == 1:
+        found += _along(op, base, "axis", lambda axis: axis)
+    if "axes" in names and op.kind == "reduction":
+        found += _along(op, base, "axes", lambda axis: (axis,))
+        for shape, axes in (((4, 5, 6), (0, 2)), ((4, 5, 6), (0, 1, 2)), ((4, 5), ()), ((300, 300), (0, 1))):
+            found += _if_valid(op, (base.avals[0].with_shape(shape),), {**names, "axes": axes})
+    return [c for c in found if not any(a.dtype is dtypes.float64 for a in (*c.avals, *c.results))]
+
+
+def _along(op: Op, base: Case, name: str, value) -> list[Case]:
+    found = []
+    for shape, axis in ALONG:
+        found += _if_valid(op, (base.avals[0].with_shape(shape),), {**base.kwargs, name: value(axis)})
+    return found
+
+
+def _if_valid(op: Op, avals: tuple[Aval, ...], attrs: dict) -> list[Case]:
+    try:
+        op.infer(*avals, **attrs)
+    except SmeltError:
+        return []
+    return [Case(op, avals, tuple(attrs.items()))]
+
+
+def batches() -> Iterator[list[Case]]:
+    """Cases of all ops, in handfuls; one op's cases are spread, so that dtypes mix."""
+    every = [c for op in plain_ops() for c in metal_cases(op)]
+    step = -(-len(every) // BATCH)
+    for first in range(step):
+        yield every[first::step]
+
+
+def module_of_batch(batch: Sequence[Case]):
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        avals = [a for c in batch for a in c.avals]
+        results = [r for c in batch for r in c.results]
+        _, arguments, b = new_function(module, "main", avals, results, public=True)
+        rest = iter(arguments)
+        outs = []
+        for c in batch:
+            operands = list(itertools.islice(rest, len(c.avals)))
+            outs += b.emit_typed(c.op, operands, c.kwargs, list(c.results))
+        b.return_(outs)
+        return module
+
+
+@pytest.mark.parametrize("batch", list(batches()), ids=lambda b: b[0].op.name)
+def test_simulator_agrees_with_reference(batch):
+    rng = np.random.default_rng(1)
+    operands = [[sample(a, rng) for a in c.avals] for c in batch]
+    program = compile_module(module_of_batch(batch), metal_sim)
+    assert not [d for d in check(program.as_text("msl")) if d.severity != "note"]
+    avals = [a for c in batch for a in c.avals]
+    flat = [x for xs in operands for x in xs]
+    outs = iter(program.run([Buffer.of(x, a) for x, a in zip(flat, avals)]))
+    for c, xs in zip(batch, operands):
+        for want, aval in zip(reference(c, xs), c.results):
+            assert_close(next(outs).array, np.asarray(want), aval, f"{c} {c.kwargs}")
+
+
+def test_float64_is_placed_on_the_cpu():
+    (add,) = (op for op in plain_ops() if op.name == "add")
+    aval = Aval((5,), dtypes.float64)
+    case = Case(add, (aval, aval), ())
+    program = compile_module(module_of_batch([case]), metal_sim, keep_texts=True)
+    assert 'smelt.device = "cpu"' in program.as_text("place")
+    x = np.arange(5) / 3
+    (out,) = program.run([Buffer.of(x, aval), Buffer.of(x, aval)])
+    np.testing.assert_array_equal(out.array, x + x)
