@@ -44,7 +44,7 @@ def vector_width(loop: Fused, accesses: Sequence[tuple[Value, Place]], outputs: 
     sizes += [
         v.dtype.size for v, at in accesses if always_inside(v, at) and vector_offset(linearize(at, v.shape), loop, 1)
     ]
-    width = max(1, VECTOR_BYTES // min(sizes)) if len(set(sizes)) == 1 else 4
+    width = VECTOR_BYTES // max(sizes, default=VECTOR_BYTES)
     while width > 1:
         if loop.extent % width == 0 and all(
             v.dtype.kind != "c" and vector_offset(linearize(at, v.shape), loop, width) for v, at in outputs

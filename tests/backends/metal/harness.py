@@ -110,5 +110,6 @@ def check(function: Callable, *arguments: Any, tolerance: float = 2e-5, options:
         half = aval.dtype.is_float and aval.dtype.size == 2
         bound = 2e-2 if half else tolerance if aval.dtype.is_inexact else 0
         wide = np.complex128 if aval.dtype.is_complex else np.float64 if aval.dtype.is_float else aval.dtype.numpy
-        np.testing.assert_allclose(found.astype(wide), want.astype(wide), rtol=bound, atol=bound)
+        largest = np.max(np.abs(want.astype(wide)), initial=1) if aval.dtype.is_inexact else 0
+        np.testing.assert_allclose(found.astype(wide), want.astype(wide), rtol=bound, atol=bound * largest)
     return program

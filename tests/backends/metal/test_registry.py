@@ -93,7 +93,7 @@ def module_of_batch(batch: Sequence[Case]):
 @pytest.mark.parametrize("batch", list(batches()), ids=lambda b: b[0].op.name)
 def test_simulator_agrees_with_reference(batch):
     rng = np.random.default_rng(1)
-    operands = [[sample(a, rng) for a in c.avals] for c in batch]
+    operands = [[np.asarray(sample(a, rng)) for a in c.avals] for c in batch]
     program = compile_module(module_of_batch(batch), metal_sim)
     assert not [d for d in check(program.as_text("msl")) if d.severity != "note"]
     avals = [a for c in batch for a in c.avals]
@@ -101,7 +101,12 @@ def test_simulator_agrees_with_reference(batch):
     outs = iter(program.run([Buffer.of(x, a) for x, a in zip(flat, avals)]))
     for c, xs in zip(batch, operands):
         for want, aval in zip(reference(c, xs), c.results):
-            assert_close(next(outs).array, np.asarray(want), aval, f"{c} {c.kwargs}")
+            found, want = next(outs).array, np.asarray(want)
+            if c.op.name == "cumsum" and aval.dtype.is_float and want.size > 1000:
+                # Sums in another order differ by the rounding of the largest of them.
+                np.testing.assert_allclose(found, want, atol=1e-5 * np.max(np.abs(want)))
+            else:
+                assert_close(found, want, aval, f"{c} {c.kwargs}")
 
 
 def test_float64_is_placed_on_the_cpu():

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.metal.check import check as strict
 from smelt.backends.metal.simulator import Options
 
-from .harness import check, expected, graph_of, program_of, run, sample
+from .harness import check, expected, graph_of, metal_text, program_of, run, sample
 from .programs import cross_entropy, layer_norm, rms_norm, softmax
 
 f32, f16, bf16 = smelt.float32, smelt.float16, smelt.bfloat16
@@ -244,6 +245,25 @@ def test_column_sum_has_work_for_all_of_the_gpu() -> None:
     assert chunks.bytes_read == 8192 * 8192 * 4
     assert chunks.threadgroups[0] >= 512
     assert combine.bytes_read < 0.01 * chunks.bytes_read
+
+
+@pytest.mark.parametrize("gpu", ["apple8", "nvidia"])
+def test_texts_are_valid(gpu: str) -> None:
+    x, row = S((8192, 8192), f32), S((8192,), f32)
+    programs: list[tuple[Callable, list[Any]]] = [
+        (softmax, [x]),
+        (softmax_down, [S((512, 8192), f32)]),
+        (batch_norm, [x, row]),
+        (layer_norm, [S((100, 768), bf16), S((768,), bf16), S((768,), bf16)]),
+        (lambda x: (smelt.argmax(x), smelt.sum(x)), [x]),
+        (lambda x: smelt.sum(x, axis=0), [S((100_000, 12), smelt.complex64)]),
+    ]
+    for function, arguments in programs:
+        assert not strict(metal_text(function, *arguments, gpu=gpu))
+
+
+def test_a_row_in_registers_is_loaded_once() -> None:
+    assert metal_text(softmax, S((64, 8192), f32)).count("(device const float4*)(x +") == 1
 
 
 def test_text_is_repeatable() -> None:

@@ -1,0 +1,62 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+// argsort_blocks: sort
+//   smelt.argsort at programs.py:69
+kernel void argsort_blocks(
+    device const float* keys [[buffer(0)]],
+    device uint* out_order [[buffer(1)]],
+    uint tid [[thread_position_in_threadgroup]],
+    uint group [[threadgroup_position_in_grid]]
+) {
+    threadgroup float block_keys[512];
+    threadgroup uint block_order[512];
+    float key;
+    if (tid < 300u) {
+        key = keys[group * 300u + tid];
+    } else {
+        key = NAN;
+    }
+    block_keys[tid] = key;
+    block_order[tid] = tid;
+    uint slot = tid + 256u;
+    float key_1;
+    if (slot < 300u) {
+        key_1 = keys[group * 300u + slot];
+    } else {
+        key_1 = NAN;
+    }
+    block_keys[slot] = key_1;
+    block_order[slot] = slot;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = 0u; i < 9u; i++) {
+        for (uint j = 0u; j < i + 1u; j++) {
+            uint stride = 1u << (i - j);
+            uint low = tid & (stride - 1u);
+            uint a = (tid - low) * 2u + low;
+            uint b = a + stride;
+            float key_a = block_keys[a];
+            float key_b = block_keys[b];
+            bool before = key_b < key_a || (key_a != key_a && key_b == key_b);
+            uint from_a = block_order[a];
+            uint from_b = block_order[b];
+            bool before_1 = !(before || key_a < key_b || (key_b != key_b && key_a == key_a));
+            bool before_2 = before || (before_1 && from_b < from_a);
+            if ((a & (2u << i)) != 0u ? !before_2 : before_2) {
+                block_keys[a] = key_b;
+                block_keys[b] = key_a;
+                block_order[a] = from_b;
+                block_order[b] = from_a;
+            }
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+    }
+    if (tid < 300u) {
+        out_order[group * 300u + tid] = block_order[tid];
+    }
+    uint slot_1 = tid + 256u;
+    if (slot_1 < 300u) {
+        out_order[group * 300u + slot_1] = block_order[slot_1];
+    }
+}

@@ -1,0 +1,157 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+// The larger of two numbers; NaN if one of them is; -0 is below 0.
+static inline float nan_max(float a, float b) {
+    if (a == b) {
+        return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
+    }
+    return a > b || metal::isnan(a) ? a : b;
+}
+
+static inline float simd_reduce_max_f32_of_8(float x) {
+    float other = simd_shuffle_xor(x, 4);
+    float larger = nan_max(x, other);
+    float other_1 = simd_shuffle_xor(larger, 2);
+    float larger_1 = nan_max(larger, other_1);
+    float other_2 = simd_shuffle_xor(larger_1, 1);
+    return nan_max(larger_1, other_2);
+}
+
+static inline float exp_f32(float x) {
+    float chosen = x > 91.0f ? 91.0f : x;
+    float chosen_1 = chosen < -106.0f ? -106.0f : chosen;
+    float fma = metal::fma(chosen_1, 1.442695f, 12582912.0f);
+    float difference = fma - 12582912.0f;
+    uint difference_1 = as_type<uint>(fma) - 1262485504u;
+    float fma_1 = metal::fma(difference, -0.6931472f, chosen_1);
+    float fma_2 = metal::fma(difference, 1.9046542e-09f, fma_1);
+    float fma_3 = metal::fma(0.0013926184f, fma_2, 0.008363179f);
+    float fma_4 = metal::fma(metal::fma(fma_3, fma_2, 0.041666556f), fma_2, 0.16666576f);
+    uint shifted = uint(int(difference_1) >> 1);
+    float sum = metal::fma(fma_2 * fma_2, metal::fma(fma_4, fma_2, 0.5f), fma_2) + 1.0f;
+    float bits = as_type<float>((difference_1 - shifted + 127u) << 23);
+    return sum * as_type<float>((shifted + 127u) << 23) * bits;
+}
+
+static inline float simd_reduce_sum_f32_of_8(float x) {
+    float other = simd_shuffle_xor(x, 4);
+    float sum = x + other;
+    float other_1 = simd_shuffle_xor(sum, 2);
+    float sum_1 = sum + other_1;
+    float other_2 = simd_shuffle_xor(sum_1, 1);
+    return sum_1 + other_2;
+}
+
+static inline float log_f32(float x) {
+    bool test = x < 1.1754944e-38f;
+    uint bits = as_type<uint>(test ? x * 33554432.0f : x);
+    uint shifted = uint(int(bits - 1060439283u) >> 23);
+    float difference = float(int(shifted - (test ? 25u : 0u)));
+    float difference_1 = as_type<float>(bits - (shifted << 23)) - 1.0f;
+    float fma = metal::fma(0.06971612f, difference_1, -0.11479734f);
+    float fma_1 = metal::fma(fma, difference_1, 0.1168542f);
+    float fma_2 = metal::fma(fma_1, difference_1, -0.12425687f);
+    float fma_3 = metal::fma(fma_2, difference_1, 0.14249058f);
+    float fma_4 = metal::fma(fma_3, difference_1, -0.16667803f);
+    float fma_5 = metal::fma(fma_4, difference_1, 0.20000716f);
+    float fma_6 = metal::fma(fma_5, difference_1, -0.24999997f);
+    float fma_7 = metal::fma(difference_1, metal::fma(fma_6, difference_1, 0.3333333f), -0.5f);
+    float fma_8 = metal::fma(difference_1 * difference_1, fma_7, difference_1);
+    float fma_9 = metal::fma(difference, -1.9046542e-09f, fma_8);
+    float chosen = x < 0.0f ? NAN : x < INFINITY ? metal::fma(difference, 0.6931472f, fma_9) : x;
+    return x == 0.0f ? -INFINITY : chosen;
+}
+
+static inline float simd_reduce_sum_f32_of_16(float x) {
+    float other = simd_shuffle_xor(x, 8);
+    float sum = x + other;
+    float other_1 = simd_shuffle_xor(sum, 4);
+    float sum_1 = sum + other_1;
+    float other_2 = simd_shuffle_xor(sum_1, 2);
+    float sum_2 = sum_1 + other_2;
+    float other_3 = simd_shuffle_xor(sum_2, 1);
+    return sum_2 + other_3;
+}
+
+// fused_reduce_max_abs_exp_reduce_sum: row
+//   smelt.reduce_max, smelt.abs, smelt.less, smelt.select, smelt.sub, smelt.exp, smelt.reduce_sum at programs.py:39
+kernel void fused_reduce_max_abs_exp_reduce_sum(
+    device const float* scores [[buffer(0)]],
+    device float* out0 [[buffer(1)]],
+    device float* out1 [[buffer(2)]],
+    uint tid [[thread_position_in_threadgroup]],
+    uint group [[threadgroup_position_in_grid]]
+) {
+    float scores_row[2];
+    uint line = tid % 8u;
+    uint row = group * 32u + tid / 8u;
+    float2 scores_values = *(device const float2*)(scores + (row * 10u + metal::min(line, 4u) * 2u));
+    #pragma unroll
+    for (uint i = 0u; i < 2u; i++) {
+        scores_row[i] = scores_values[i];
+    }
+    bool inside = line < 5u;
+    float thread_max = -INFINITY;
+    #pragma unroll
+    for (uint i = 0u; i < 2u; i++) {
+        thread_max = inside ? nan_max(thread_max, scores_row[i]) : thread_max;
+    }
+    float row_max = simd_reduce_max_f32_of_8(thread_max);
+    float select = metal::fabs(row_max) < INFINITY ? row_max : 0.0f;
+    bool inside_1 = line < 5u;
+    float thread_sum = 0.0f;
+    #pragma unroll
+    for (uint i = 0u; i < 2u; i++) {
+        thread_sum = inside_1 ? thread_sum + exp_f32(scores_row[i] - select) : thread_sum;
+    }
+    float row_sum = simd_reduce_sum_f32_of_8(thread_sum);
+    if (line == 0u) {
+        out0[row] = row_sum;
+        out1[row] = row_max;
+    }
+}
+
+// fused_abs_log_gather_reduce_sum: row
+//   smelt.abs, smelt.less, smelt.select, smelt.log, smelt.add, smelt.sub, smelt.reduce_sum, smelt.mul at programs.py:39
+//   smelt.less, smelt.add, smelt.select, smelt.gather at programs.py:38
+kernel void fused_abs_log_gather_reduce_sum(
+    device const float* reduce_max [[buffer(0)]],
+    device const float* reduce_sum [[buffer(1)]],
+    device const uint* labels [[buffer(2)]],
+    device const float* scores [[buffer(3)]],
+    device float* out [[buffer(4)]],
+    uint tid [[thread_position_in_threadgroup]]
+) {
+    uint labels_row[4];
+    float reduce_max_row[4];
+    float reduce_sum_row[4];
+    uint line = tid % 16u;
+    uint at = line * 4u;
+    float4 reduce_sum_values = *(device const float4*)(reduce_sum + at);
+    float4 reduce_max_values = *(device const float4*)(reduce_max + at);
+    uint4 labels_values = *(device const uint4*)(labels + at);
+    #pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        reduce_sum_row[i] = reduce_sum_values[i];
+        reduce_max_row[i] = reduce_max_values[i];
+        labels_row[i] = labels_values[i];
+    }
+    uint at_1 = line * 4u;
+    float thread_sum = 0.0f;
+    #pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        float reduce_max_row_value = reduce_max_row[i];
+        uint labels_row_value = labels_row[i];
+        float select = metal::fabs(reduce_max_row_value) < INFINITY ? reduce_max_row_value : 0.0f;
+        uint select_1 = int(labels_row_value) < 0 ? labels_row_value + 10u : labels_row_value;
+        uint gather = uint(metal::max(metal::min(int(at_1 + i), 63), 0)) * 10u;
+        float gather_1 = scores[gather + uint(metal::max(metal::min(int(select_1), 9), 0))];
+        thread_sum += log_f32(reduce_sum_row[i]) + select - gather_1;
+    }
+    float mul = simd_reduce_sum_f32_of_16(thread_sum) * 0.015625f;
+    if (line == 0u && tid / 16u < 1u) {
+        out[0u] = mul;
+    }
+}

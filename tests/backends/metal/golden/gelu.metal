@@ -1,0 +1,40 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+static inline float erf_f32(float x) {
+    float magnitude = metal::fabs(x);
+    float product = x * x;
+    float fma = metal::fma(-0.0005660097f, product, 0.004924775f);
+    float fma_1 = metal::fma(metal::fma(fma, product, -0.026717694f), product, 0.112804115f);
+    float fma_2 = metal::fma(metal::fma(fma_1, product, -0.37612355f), product, 0.12837912f);
+    float fma_3 = metal::fma(0.0005478362f, magnitude, -0.004051517f);
+    float fma_4 = metal::fma(fma_3, magnitude, 0.01799593f);
+    float fma_5 = metal::fma(fma_4, magnitude, -0.033693817f);
+    float fma_6 = metal::fma(metal::fma(fma_5, magnitude, 0.07478971f), magnitude, 0.048431873f);
+    float fma_7 = metal::fma(metal::fma(fma_6, magnitude, 0.1597129f), magnitude, 0.9963792f);
+    float product_1 = fma_7 * fma_7;
+    float product_2 = product_1 * product_1;
+    float copysign = metal::copysign(1.0f - 1.0f / (product_2 * product_2), x);
+    return magnitude < 1.0f ? metal::fma(x, fma_2, x) : copysign;
+}
+
+// fused_mul_erf_add: map
+//   smelt.mul, smelt.erf, smelt.add at programs.py:14
+kernel void fused_mul_erf_add(
+    device const float* x [[buffer(0)]],
+    device float* out [[buffer(1)]],
+    uint gid [[thread_position_in_grid]]
+) {
+    if (gid < 8000u) {
+        uint at = gid * 4u;
+        float4 x_values = *(device const float4*)(x + at);
+        float4 values = float4(0.0f);
+        #pragma unroll
+        for (uint i = 0u; i < 4u; i++) {
+            float x_value = x_values[i];
+            values[i] = x_value * 0.5f * (erf_f32(x_value * 0.70710677f) + 1.0f);
+        }
+        *(device float4*)(out + at) = values;
+    }
+}

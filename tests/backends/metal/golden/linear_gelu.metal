@@ -1,0 +1,110 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+static inline float erf_f32(float x) {
+    float magnitude = metal::fabs(x);
+    float product = x * x;
+    float fma = metal::fma(-0.0005660097f, product, 0.004924775f);
+    float fma_1 = metal::fma(metal::fma(fma, product, -0.026717694f), product, 0.112804115f);
+    float fma_2 = metal::fma(metal::fma(fma_1, product, -0.37612355f), product, 0.12837912f);
+    float fma_3 = metal::fma(0.0005478362f, magnitude, -0.004051517f);
+    float fma_4 = metal::fma(fma_3, magnitude, 0.01799593f);
+    float fma_5 = metal::fma(fma_4, magnitude, -0.033693817f);
+    float fma_6 = metal::fma(metal::fma(fma_5, magnitude, 0.07478971f), magnitude, 0.048431873f);
+    float fma_7 = metal::fma(metal::fma(fma_6, magnitude, 0.1597129f), magnitude, 0.9963792f);
+    float product_1 = fma_7 * fma_7;
+    float product_2 = product_1 * product_1;
+    float copysign = metal::copysign(1.0f - 1.0f / (product_2 * product_2), x);
+    return magnitude < 1.0f ? metal::fma(x, fma_2, x) : copysign;
+}
+
+// fused_dot_general_add_mul_erf: contract
+//   smelt.dot_general, smelt.add at programs.py:34
+//   smelt.mul, smelt.erf, smelt.add at programs.py:14
+kernel void fused_dot_general_add_mul_erf(
+    device const float* x [[buffer(0)]],
+    device const float* weight [[buffer(1)]],
+    device const float* bias [[buffer(2)]],
+    device float* out [[buffer(3)]],
+    uint tid [[thread_position_in_threadgroup]],
+    uint group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]
+) {
+    alignas(16) threadgroup float tiles[2432];
+    uint row = group % 4u * 32u;
+    uint column = group / 4u * 32u;
+    uint simd_row = simdgroup / 2u * 16u;
+    uint simd_column = simdgroup % 2u * 16u;
+    uint lhs_line = tid / 4u;
+    uint lhs_place = tid % 4u * 4u;
+    uint rhs_line = tid / 8u;
+    uint rhs_place = tid % 8u * 4u;
+    float4 rhs_values = *(device const float4*)(weight + (rhs_line * 64u + column + rhs_place));
+    float4 lhs_values = *(device const float4*)(x + ((row + lhs_line) * 96u + lhs_place));
+    *(threadgroup float4*)(tiles + (lhs_line * 20u + lhs_place)) = lhs_values;
+    *(threadgroup float4*)(tiles + (rhs_line * 36u + rhs_place + 640u)) = rhs_values;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    simdgroup_float8x8 sum_1 = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    simdgroup_float8x8 sum_2 = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    simdgroup_float8x8 sum_3 = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint i = 0u; i < 6u; i++) {
+        uint next = i + 1u;
+        uint this_half = (i & 1u) * 1216u;
+        uint other_half = (next & 1u) * 1216u;
+        uint depth = next * 16u;
+        float4 next_values;
+        float4 next_values_1;
+        if (next < 6u) {
+            uint next_values_2 = (row + lhs_line) * 96u + depth + lhs_place;
+            uint next_values_3 = (depth + rhs_line) * 64u + column + rhs_place;
+            next_values = *(device const float4*)(x + next_values_2);
+            next_values_1 = *(device const float4*)(weight + next_values_3);
+        } else {
+            next_values = float4(0.0f);
+            next_values_1 = float4(0.0f);
+        }
+        #pragma unroll
+        for (uint j = 0u; j < 2u; j++) {
+            uint inner = j * 8u;
+            simdgroup_float8x8 left;
+            simdgroup_load(left, tiles + (simd_row * 20u + inner + this_half), 20);
+            simdgroup_float8x8 left_1;
+            simdgroup_load(left_1, tiles + ((simd_row + 8u) * 20u + inner + this_half), 20);
+            simdgroup_float8x8 right;
+            simdgroup_load(right, tiles + (inner * 36u + simd_column + 640u + this_half), 36);
+            simdgroup_float8x8 right_1;
+            uint right_2 = inner * 36u + simd_column + 8u + 640u + this_half;
+            simdgroup_load(right_1, tiles + right_2, 36);
+            simdgroup_multiply_accumulate(sum, left, right, sum);
+            simdgroup_multiply_accumulate(sum_1, left, right_1, sum_1);
+            simdgroup_multiply_accumulate(sum_2, left_1, right, sum_2);
+            simdgroup_multiply_accumulate(sum_3, left_1, right_1, sum_3);
+        }
+        *(threadgroup float4*)(tiles + (lhs_line * 20u + lhs_place + other_half)) = next_values;
+        uint at = rhs_line * 36u + rhs_place + 640u + other_half;
+        *(threadgroup float4*)(tiles + at) = next_values_1;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    simdgroup_store(sum, tiles + (simd_row * 36u + simd_column), 36);
+    simdgroup_store(sum_1, tiles + (simd_row * 36u + simd_column + 8u), 36);
+    simdgroup_store(sum_2, tiles + ((simd_row + 8u) * 36u + simd_column), 36);
+    simdgroup_store(sum_3, tiles + ((simd_row + 8u) * 36u + simd_column + 8u), 36);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint at = tid / 8u;
+    uint at_1 = tid % 8u * 4u;
+    uint out_column = column + at_1;
+    for (uint i = 0u; i < 2u; i++) {
+        uint line = at + i * 16u;
+        float4 sums = *(threadgroup const float4*)(tiles + (line * 36u + at_1));
+        float4 bias_values = *(device const float4*)(bias + out_column);
+        float4 result = float4(0.0f);
+        #pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            float add = sums[j] + bias_values[j];
+            result[j] = add * 0.5f * (erf_f32(add * 0.70710677f) + 1.0f);
+        }
+        *(device float4*)(out + ((row + line) * 64u + out_column)) = result;
+    }
+}

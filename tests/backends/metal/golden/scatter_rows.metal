@@ -1,0 +1,138 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+// fused_less_add_select_scatter_copy: map
+//   smelt.scatter at programs.py:47
+kernel void fused_less_add_select_scatter_copy(
+    device const float* x [[buffer(0)]],
+    device float* out [[buffer(1)]],
+    uint gid [[thread_position_in_grid]]
+) {
+    if (gid < 400u) {
+        uint at = gid * 4u;
+        float4 x_values = *(device const float4*)(x + at);
+        float4 values = float4(0.0f);
+        #pragma unroll
+        for (uint i = 0u; i < 4u; i++) {
+            values[i] = x_values[i];
+        }
+        *(device float4*)(out + at) = values;
+    }
+}
+
+// fused_less_add_select_scatter_targets: scatter
+//   smelt.less, smelt.add, smelt.select, smelt.scatter at programs.py:47
+kernel void fused_less_add_select_scatter_targets(
+    device const uint* indices [[buffer(0)]],
+    device uint* targets [[buffer(1)]],
+    uint gid [[thread_position_in_grid]]
+) {
+    if (gid < 50u) {
+        uint less = indices[gid];
+        uint select = int(less) < 0 ? less + 100u : less;
+        uint target = uint(metal::max(metal::min(int(select), 99), 0)) * 16u;
+        targets[gid] = true && int(select) >= 0 && int(select) <= 99 ? target : 4294967295u;
+    }
+}
+
+// fused_less_add_select_scatter_sort_blocks: sort
+//   smelt.less, smelt.add, smelt.select, smelt.scatter at programs.py:47
+kernel void fused_less_add_select_scatter_sort_blocks(
+    device const uint* keys [[buffer(0)]],
+    device uint* out_keys [[buffer(1)]],
+    device uint* out_order [[buffer(2)]],
+    uint tid [[thread_position_in_threadgroup]]
+) {
+    threadgroup uint block_keys[64];
+    threadgroup uint block_order[64];
+    uint key;
+    if (tid < 50u) {
+        key = keys[tid];
+    } else {
+        key = 4294967295u;
+    }
+    block_keys[tid] = key;
+    block_order[tid] = tid;
+    uint slot = tid + 32u;
+    uint key_1;
+    if (slot < 50u) {
+        key_1 = keys[slot];
+    } else {
+        key_1 = 4294967295u;
+    }
+    block_keys[slot] = key_1;
+    block_order[slot] = slot;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = 0u; i < 6u; i++) {
+        for (uint j = 0u; j < i + 1u; j++) {
+            uint stride = 1u << (i - j);
+            uint low = tid & (stride - 1u);
+            uint a = (tid - low) * 2u + low;
+            uint b = a + stride;
+            uint key_a = block_keys[a];
+            uint key_b = block_keys[b];
+            bool before = key_b < key_a;
+            uint from_a = block_order[a];
+            uint from_b = block_order[b];
+            bool before_1 = before || (!(before || key_a < key_b) && from_b < from_a);
+            if ((a & (2u << i)) != 0u ? !before_1 : before_1) {
+                block_keys[a] = key_b;
+                block_keys[b] = key_a;
+                block_order[a] = from_b;
+                block_order[b] = from_a;
+            }
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+    }
+    if (tid < 50u) {
+        out_keys[tid] = block_keys[tid];
+        out_order[tid] = block_order[tid];
+    }
+    uint slot_1 = tid + 32u;
+    if (slot_1 < 50u) {
+        out_keys[slot_1] = block_keys[slot_1];
+        out_order[slot_1] = block_order[slot_1];
+    }
+}
+
+// fused_less_add_select_scatter: scatter
+//   smelt.scatter at programs.py:47
+kernel void fused_less_add_select_scatter(
+    device const float* updates [[buffer(0)]],
+    device const uint* targets [[buffer(1)]],
+    device const uint* order [[buffer(2)]],
+    device float* out [[buffer(3)]],
+    uint gid [[thread_position_in_grid]]
+) {
+    if (gid < 800u) {
+        uint i = gid / 16u;
+        uint element = gid % 16u;
+        uint key = targets[i];
+        if (key != 4294967295u) {
+            bool chosen;
+            if (i == 0u) {
+                chosen = true;
+            } else {
+                chosen = targets[i - 1u] != key;
+            }
+            if (chosen) {
+                uint target = key + element;
+                uint next = i + 1u;
+                float total = out[target] + updates[order[i] * 16u + element];
+                while (true) {
+                    bool chosen_1;
+                    if (next < 50u) {
+                        chosen_1 = targets[next] == key;
+                    } else {
+                        chosen_1 = false;
+                    }
+                    if (!chosen_1) break;
+                    total += updates[order[next] * 16u + element];
+                    next += 1u;
+                }
+                out[target] = total;
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp contract(off)
+
+// The larger of two numbers; NaN if one of them is; -0 is below 0.
+static inline float nan_max(float a, float b) {
+    if (a == b) {
+        return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
+    }
+    return a > b || metal::isnan(a) ? a : b;
+}
+
+static inline float simd_reduce_max_f32(float x) {
+    float other = simd_shuffle_xor(x, 16);
+    float larger = nan_max(x, other);
+    float other_1 = simd_shuffle_xor(larger, 8);
+    float larger_1 = nan_max(larger, other_1);
+    float other_2 = simd_shuffle_xor(larger_1, 4);
+    float larger_2 = nan_max(larger_1, other_2);
+    float other_3 = simd_shuffle_xor(larger_2, 2);
+    float larger_3 = nan_max(larger_2, other_3);
+    float other_4 = simd_shuffle_xor(larger_3, 1);
+    return nan_max(larger_3, other_4);
+}
+
+static inline float simd_reduce_max_f32_of_8(float x) {
+    float other = simd_shuffle_xor(x, 4);
+    float larger = nan_max(x, other);
+    float other_1 = simd_shuffle_xor(larger, 2);
+    float larger_1 = nan_max(larger, other_1);
+    float other_2 = simd_shuffle_xor(larger_1, 1);
+    return nan_max(larger_1, other_2);
+}
+
+static inline float exp_f32(float x) {
+    float chosen = x > 91.0f ? 91.0f : x;
+    float chosen_1 = chosen < -106.0f ? -106.0f : chosen;
+    float fma = metal::fma(chosen_1, 1.442695f, 12582912.0f);
+    float difference = fma - 12582912.0f;
+    uint difference_1 = as_type<uint>(fma) - 1262485504u;
+    float fma_1 = metal::fma(difference, -0.6931472f, chosen_1);
+    float fma_2 = metal::fma(difference, 1.9046542e-09f, fma_1);
+    float fma_3 = metal::fma(0.0013926184f, fma_2, 0.008363179f);
+    float fma_4 = metal::fma(metal::fma(fma_3, fma_2, 0.041666556f), fma_2, 0.16666576f);
+    uint shifted = uint(int(difference_1) >> 1);
+    float sum = metal::fma(fma_2 * fma_2, metal::fma(fma_4, fma_2, 0.5f), fma_2) + 1.0f;
+    float bits = as_type<float>((difference_1 - shifted + 127u) << 23);
+    return sum * as_type<float>((shifted + 127u) << 23) * bits;
+}
+
+static inline float simd_reduce_sum_f32(float x) {
+    float other = simd_shuffle_xor(x, 16);
+    float sum = x + other;
+    float other_1 = simd_shuffle_xor(sum, 8);
+    float sum_1 = sum + other_1;
+    float other_2 = simd_shuffle_xor(sum_1, 4);
+    float sum_2 = sum_1 + other_2;
+    float other_3 = simd_shuffle_xor(sum_2, 2);
+    float sum_3 = sum_2 + other_3;
+    float other_4 = simd_shuffle_xor(sum_3, 1);
+    return sum_3 + other_4;
+}
+
+static inline float simd_reduce_sum_f32_of_8(float x) {
+    float other = simd_shuffle_xor(x, 4);
+    float sum = x + other;
+    float other_1 = simd_shuffle_xor(sum, 2);
+    float sum_1 = sum + other_1;
+    float other_2 = simd_shuffle_xor(sum_1, 1);
+    return sum_1 + other_2;
+}
+
+// fused_reduce_max_exp_reduce_sum_div: row
+//   smelt.reduce_max, smelt.sub, smelt.exp at programs.py:18
+//   smelt.reduce_sum, smelt.div at programs.py:19
+kernel void fused_reduce_max_exp_reduce_sum_div(
+    device const float* x [[buffer(0)]],
+    device float* out [[buffer(1)]],
+    uint tid [[thread_position_in_threadgroup]],
+    uint group [[threadgroup_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]
+) {
+    threadgroup float shared[8];
+    threadgroup float shared_1[8];
+    float exp_row[4];
+    float x_row[4];
+    float4 x_values = *(device const float4*)(x + (group * 1000u + metal::min(tid, 249u) * 4u));
+    #pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        x_row[i] = x_values[i];
+    }
+    bool inside = tid < 250u;
+    float thread_max = -INFINITY;
+    #pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        thread_max = inside ? nan_max(thread_max, x_row[i]) : thread_max;
+    }
+    float row_max = simd_reduce_max_f32(thread_max);
+    if (lane == 0u) {
+        shared[simdgroup] = row_max;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    float row_max_1 = simd_reduce_max_f32_of_8(shared[lane & 7u]);
+    bool inside_1 = tid < 250u;
+    float thread_sum = 0.0f;
+    #pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        float exp = exp_f32(x_row[i] - row_max_1);
+        exp_row[i] = exp;
+        thread_sum = inside_1 ? thread_sum + exp : thread_sum;
+    }
+    float row_sum = simd_reduce_sum_f32(thread_sum);
+    if (lane == 0u) {
+        shared_1[simdgroup] = row_sum;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    float row_sum_1 = simd_reduce_sum_f32_of_8(shared_1[lane & 7u]);
+    uint at = metal::min(tid, 249u) * 4u;
+    float4 values = float4(0.0f);
+    #pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        values[i] = exp_row[i] / row_sum_1;
+    }
+    if (tid < 250u) {
+        *(device float4*)(out + (group * 1000u + at)) = values;
+    }
+}
