@@ -1,0 +1,277 @@
+"""Metal kernels on an NVIDIA GPU: the text that smelt emits, compiled by NVRTC, beside a copy on the device.
+
+``python -m benchmarks.nvidia emit DIR`` writes the kernels (any machine with smelt); ``python -m benchmarks.nvidia
+run DIR`` checks their values and times them (a machine with an NVIDIA GPU, NVRTC, NumPy and SciPy). ``--write
+FILE`` puts the table into a document.
+
+A kernel's speed is the bytes of its manifest over the median time; the copy moves as many bytes, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+BF16 = ml_dtypes.bfloat16
+REPEATS = 30
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A function of arrays, from smelt's primitives, and what it must give.
+
+    Attributes:
+        build: ``build(smelt, *arrays)``.
+        arrays: shapes and dtypes of the arguments.
+        expected: of rows of the first argument, from NumPy in float64; or of everything.
+        tolerance: relative to the largest element.
+        matrix: whether it is bound by arithmetic, and so is not compared with the copy.
+    """
+
+    name: str
+    title: str
+    build: Callable[..., Any]
+    arrays: Sequence[tuple[tuple[int, ...], Any]]
+    expected: Callable[..., np.ndarray]
+    tolerance: float = 2e-6
+    matrix: bool = False
+
+
+def gelu(sm: Any, x: Any) -> Any:
+    return x * 0.5 * (1 + sm.erf(x * 0.7071067811865476))
+
+
+def softmax(sm: Any, x: Any) -> Any:
+    e = sm.exp(x - sm.max(x, axis=-1, keepdims=True))
+    return e / sm.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(sm: Any, x: Any, weight: Any, bias: Any) -> Any:
+    centered = x - sm.mean(x, axis=-1, keepdims=True)
+    variance = sm.mean(centered * centered, axis=-1, keepdims=True)
+    return centered * sm.rsqrt(variance + 1e-5) * weight + bias
+
+
+def expected_gelu(x: np.ndarray) -> np.ndarray:
+    from scipy.special import erf
+
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+
+
+def expected_softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def expected_layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    centered = x - x.mean(-1, keepdims=True)
+    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+
+SQUARE, N = (8192, 8192), 8192
+BIG = (32 * 1000, 4096)
+M = 1024
+
+WORKLOADS = (
+    Workload("gelu", "GELU, 32000×4096 f32", gelu, [(BIG, np.float32)], expected_gelu),
+    Workload("gelu_bf16", "GELU, 32000×4096 bf16", gelu, [(BIG, BF16)], expected_gelu, 1e-2),
+    Workload("softmax", "softmax of rows, 8192×8192 f32", softmax, [(SQUARE, np.float32)], expected_softmax),
+    Workload("softmax_bf16", "softmax of rows, 8192×8192 bf16", softmax, [(SQUARE, BF16)], expected_softmax, 1e-2),
+    Workload(
+        "layer_norm", "layer norm of rows, 8192×8192 f32", layer_norm,
+        [(SQUARE, np.float32), ((N,), np.float32), ((N,), np.float32)], expected_layer_norm,
+    ),
+    Workload(
+        "layer_norm_bf16", "layer norm of rows, 8192×8192 bf16", layer_norm,
+        [(SQUARE, BF16), ((N,), BF16), ((N,), BF16)], expected_layer_norm, 2e-2,
+    ),
+    Workload("row_sum", "sum of each row, 8192×8192 f32", lambda sm, x: sm.sum(x, axis=1),
+             [(SQUARE, np.float32)], lambda x: x.sum(1), 1e-5),
+    Workload("column_sum", "sum of each column, 8192×8192 f32", lambda sm, x: sm.sum(x, axis=0),
+             [(SQUARE, np.float32)], lambda x: x.sum(0), 1e-5),
+    Workload("whole_sum", "sum of everything, 100,000,000 f32", lambda sm, x: sm.sum(x),
+             [((100_000_000,), np.float32)], lambda x: x.sum(), 1e-4),
+    Workload("add_transposed", "x + xᵀ, 8192×8192 f32", lambda sm, x: x + x.T,
+             [(SQUARE, np.float32)], lambda x: x + x.T),
+    Workload("matmul", "matrix product, 1024³ f32", lambda sm, x, y: x @ y,
+             [((M, M), np.float32)] * 2, lambda x, y: x @ y, 1e-5, True),
+    Workload("matmul_f16", "matrix product, 1024³ f16", lambda sm, x, y: x @ y,
+             [((M, M), np.float16)] * 2, lambda x, y: x @ y, 2e-3, True),
+    Workload("linear_gelu", "GELU(x · w + b), 1000×1024×1030 bf16", lambda sm, x, w, b: gelu(sm, x @ w + b),
+             [((1000, M), BF16), ((M, 1030), BF16), ((1030,), BF16)],
+             lambda x, w, b: expected_gelu(x @ w + b), 1e-2, True),
+)  # fmt: skip
+
+#: Workloads whose rows do not depend on each other are checked on some of them.
+BY_ROW = (gelu, softmax, layer_norm)
+CHECKED_ROWS = 64
+
+
+def emit(directory: Path, gpu: str = "nvidia") -> None:
+    """Write the kernels of all workloads and their manifests."""
+    import smelt
+
+    for w in WORKLOADS:
+        arguments = [smelt.ShapeDtype(shape, np.dtype(dtype).name) for shape, dtype in w.arrays]
+        lowered = smelt.compile(lambda *xs, w=w: w.build(smelt, *xs)).trace(*arguments).lower()
+        lowered.to_metal(gpu).save(str(directory), w.name)
+
+
+class Loaded:
+    """A program on the GPU, with its memory."""
+
+    def __init__(self, directory: Path, w: Workload):
+        from smelt.backends.metal import nvidia
+        from smelt.backends.metal.manifest import Manifest
+
+        text = (directory / f"{w.name}.metal").read_text()
+        self.manifest = Manifest.from_json((directory / f"{w.name}.json").read_text())
+        threads = {k.entry: math.prod(k.threads) for k in self.manifest.kernels}
+        source, _ = nvidia.cuda_source(text, threads)
+        self.module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture()))
+        rng = np.random.default_rng(0)
+        self.arrays = [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in w.arrays]
+        self.arguments = [nvidia.Memory(a.nbytes) for a in self.arrays]
+        for memory, array in zip(self.arguments, self.arrays):
+            memory.write(array.ctypes.data)
+        self.outs = [np.empty(r.shape, _numpy(r.dtype)) for r in self.manifest.results]
+        self.results = [nvidia.Memory(o.nbytes) for o in self.outs]
+        self.arena = nvidia.Memory(self.manifest.arena_bytes)
+        tables = {"argument": self.arguments, "result": self.results, "arena": [self.arena]}
+        self.launches = [
+            (launch.entry, [tables[p.kind][p.index].address + p.offset for p in launch.buffers],
+             self.manifest.kernel(launch.entry))
+            for launch in self.manifest.launches
+        ]  # fmt: skip
+
+    @property
+    def bytes_moved(self) -> int:
+        return sum(k.bytes_read + k.bytes_written for _, _, k in self.launches)
+
+    def run(self) -> None:
+        for entry, addresses, kernel in self.launches:
+            self.module.launch(entry, addresses, kernel.threadgroups, kernel.threads)
+
+    def result(self) -> np.ndarray:
+        (out,), (memory,) = self.outs, self.results
+        memory.read(out.ctypes.data)
+        return out
+
+    def free(self) -> None:
+        for memory in (*self.arguments, *self.results, self.arena):
+            memory.free()
+        self.module.unload()
+
+
+def _numpy(name: str) -> Any:
+    return BF16 if name == "bfloat16" else np.dtype(name)
+
+
+def milliseconds(run: Callable[[], None]) -> float:
+    """The median time of `run` on the GPU."""
+    from smelt.backends.metal import nvidia
+
+    times = []
+    for i in range(REPEATS + 5):
+        start, end = nvidia.Event(), nvidia.Event()
+        start.record()
+        run()
+        end.record()
+        if i >= 5:
+            times.append(end.milliseconds_since(start))
+    return statistics.median(times)
+
+
+def copy_milliseconds(nbytes: int) -> float:
+    """The median time of a copy on the device that reads and writes `nbytes` together."""
+    from smelt.backends.metal import nvidia
+
+    source, target = nvidia.Memory(nbytes // 2), nvidia.Memory(nbytes // 2)
+    found = milliseconds(lambda: target.copy_from(source))
+    source.free()
+    target.free()
+    return found
+
+
+def check(w: Workload, loaded: Loaded) -> float:
+    """The largest error relative to the largest element. Raises AssertionError above the tolerance."""
+    found = loaded.result()
+    arrays = loaded.arrays
+    if w.build in BY_ROW:
+        rows = np.linspace(0, len(arrays[0]) - 1, CHECKED_ROWS).astype(int)
+        found, arrays = found[rows], [arrays[0][rows], *arrays[1:]]
+    want = np.asarray(w.expected(*(a.astype(np.float64) for a in arrays)))
+    error = float(np.max(np.abs(found.astype(np.float64) - want)) / np.max(np.abs(want)))
+    assert error <= w.tolerance, f"{w.name}: error {error:.2e} exceeds {w.tolerance:.0e}"
+    return error
+
+
+def run(directory: Path, names: Sequence[str]) -> str:
+    """Check and time the kernels in a directory; the table."""
+    from smelt.backends.metal import nvidia
+
+    lines = [
+        f"{_gpu_name()} ({nvidia.architecture()}), median of {REPEATS} runs.", "",
+        "| workload | kernels | µs | GB/s | copy GB/s | of the copy | TFLOP/s | error |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for w in WORKLOADS:
+        if names and w.name not in names:
+            continue
+        loaded = Loaded(directory, w)
+        loaded.run()
+        nvidia.synchronize()
+        error = check(w, loaded)
+        time = milliseconds(loaded.run)
+        moved = loaded.bytes_moved
+        speed = moved / time / 1e6
+        cells = [w.title, str(len(loaded.launches)), f"{time * 1e3:.0f}"]
+        if w.matrix:
+            flops = sum(k.flops for _, _, k in loaded.launches)
+            cells += ["", "", "", f"{flops / time / 1e9:.1f}"]
+        else:
+            copy = moved / copy_milliseconds(moved) / 1e6
+            cells += [f"{speed:.0f}", f"{copy:.0f}", f"**{speed / copy:.2f}**", ""]
+        lines.append("| " + " | ".join([*cells, f"{error:.0e}"]) + " |")
+        print(lines[-1], flush=True)
+        loaded.free()
+    return "\n".join(lines) + "\n"
+
+
+def _gpu_name() -> str:
+    import subprocess
+
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True)
+    return asked.stdout.strip().split("\n")[0] or "an NVIDIA GPU"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nvidia", description=__doc__.split("\n\n")[0])
+    parser.add_argument("command", choices=("emit", "run"))
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("names", nargs="*", help="workloads to run (default: all)")
+    parser.add_argument("--gpu", default="nvidia", help="the GPU description to emit for")
+    parser.add_argument("--write", type=Path, help="a document to put the table in")
+    options = parser.parse_args()
+    if options.command == "emit":
+        emit(options.directory, options.gpu)
+        return
+    table = run(options.directory, options.names)
+    print(table)
+    if options.write:
+        text = options.write.read_text(encoding="utf-8")
+        put = f"<!-- nvidia -->\n{table}<!-- end -->"
+        options.write.write_text(re.sub(r"<!-- nvidia -->\n.*?<!-- end -->", lambda _: put, text, flags=re.DOTALL))
+
+
+if __name__ == "__main__":
+    main()
