@@ -129,7 +129,7 @@ def emit(directory: Path, gpu: str = "nvidia") -> None:
 class Loaded:
     """A program on the GPU, with its memory."""
 
-    def __init__(self, directory: Path, w: Workload):
+    def __init__(self, directory: Path, w: Workload, options: Sequence[str]):
         from smelt.backends.metal import nvidia
         from smelt.backends.metal.manifest import Manifest
 
@@ -137,7 +137,7 @@ class Loaded:
         self.manifest = Manifest.from_json((directory / f"{w.name}.json").read_text())
         threads = {k.entry: math.prod(k.threads) for k in self.manifest.kernels}
         source, _ = nvidia.cuda_source(text, threads)
-        self.module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture()))
+        self.module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture(), options))
         rng = np.random.default_rng(0)
         self.arrays = [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in w.arrays]
         self.arguments = [nvidia.Memory(a.nbytes) for a in self.arrays]
@@ -215,7 +215,7 @@ def check(w: Workload, loaded: Loaded) -> float:
     return error
 
 
-def run(directory: Path, names: Sequence[str]) -> str:
+def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
     """Check and time the kernels in a directory; the table."""
     from smelt.backends.metal import nvidia
 
@@ -227,7 +227,7 @@ def run(directory: Path, names: Sequence[str]) -> str:
     for w in WORKLOADS:
         if names and w.name not in names:
             continue
-        loaded = Loaded(directory, w)
+        loaded = Loaded(directory, w, nvrtc)
         loaded.run()
         nvidia.synchronize()
         error = check(w, loaded)
@@ -260,12 +260,13 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("names", nargs="*", help="workloads to run (default: all)")
     parser.add_argument("--gpu", default="nvidia", help="the GPU description to emit for")
+    parser.add_argument("--nvrtc", nargs="*", default=["--fmad=false"], help="options of NVRTC")
     parser.add_argument("--write", type=Path, help="a document to put the table in")
     options = parser.parse_args()
     if options.command == "emit":
         emit(options.directory, options.gpu)
         return
-    table = run(options.directory, options.names)
+    table = run(options.directory, options.names, options.nvrtc)
     print(table)
     if options.write:
         text = options.write.read_text(encoding="utf-8")

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from .emit_types import EmitError, Type, bits_type, signed_name, type_name
-
-_EXTREMA = {"nan_max": (">", "&"), "nan_min": ("<", "|")}
+from .emit_types import EmitError, Type, signed_name, type_name
 
 
 def _extremum(name: str, kind: Type) -> str:
-    t, bits = type_name(kind), type_name(bits_type(kind))
+    t, plain = type_name(kind), name.replace("nan_", "f")
     if kind.lanes != 1:
         parts = ", ".join([f"{name}(a.{c}, b.{c})" for c in "xyzw"[: kind.lanes]])
         return f"static inline {t} {name}({t} a, {t} b) {{\n    return {t}({parts});\n}}"
-    order, zeros = _EXTREMA[name]
-    which = "larger" if order == ">" else "smaller"
-    same = f"as_type<{bits}>(a) {zeros} as_type<{bits}>(b)"
-    if kind.bits < 32:
-        same = f"{bits}({same})"
     return (
-        f"// The {which} of two numbers; NaN if one of them is; -0 is below 0.\n"
+        f"// Metal's own {plain} skips NaN.\n"
         f"static inline {t} {name}({t} a, {t} b) {{\n"
-        f"    if (a == b) {{\n"
-        f"        return as_type<{t}>({same});\n"
-        f"    }}\n"
-        f"    return a {order} b || metal::isnan(a) ? a : b;\n}}"
+        f"    return metal::isunordered(a, b) ? {t}(NAN) : metal::{plain}(a, b);\n}}"
     )
 
 

@@ -2,8 +2,7 @@
 
 A thread takes as many neighbours as 16 bytes hold where all large arrays are contiguous along the
 innermost loop: it loads them as vectors, computes them one by one in an unrolled loop, and stores
-vectors. Where one access runs along another loop than the innermost, blocks go through threadgroup
-memory, so that both are contiguous.
+vectors. Where one access runs along another loop than the innermost, see `transposes`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 
 from smelt.backends.lowering import Fused, Place, fuse_variables
 from smelt.backends.memory import Memory
-from smelt.backends.plan import Plan, crosses, crossing_loop, make_plan
+from smelt.backends.plan import Plan, crossing_loop, make_plan
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import linearize
-from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scalar import Scalar
 
 from .kernel import MetalKernel, MetalModule, always_inside, depends_on, vector_offset
 from .schedule import (
@@ -30,12 +29,10 @@ from .schedule import (
     start_kernel,
     threads_for,
 )
+from .transposes import build_blocks
 
 #: Bytes of a vector load or store.
 VECTOR_BYTES = 16
-#: A block of a transpose: rows, and columns. One column more keeps columns in different banks.
-BLOCK = 32
-BLOCK_THREADS = 256
 
 
 def vector_width(loop: Fused, accesses: Sequence[tuple[Value, Place]], outputs: Sequence[tuple[Value, Place]]) -> int:
@@ -97,7 +94,7 @@ def build_map(module: MetalModule, body: Function) -> list[Step]:
     loops = fuse_variables(plan.kept_variables, plan.uses)
     across = crossing_loop(loops, plan.uses)
     if across is not None:
-        return [_build_blocks(module, plan, loops, across)]
+        return [build_blocks(module, plan, loops, across)]
     k, _, outputs = start_kernel(module, body)
     places = [(v, plan.places[v]) for v in body.returns]
     targets = [(memory, at) for memory, (_, at) in zip(outputs, places)]
@@ -128,7 +125,8 @@ def bind_loops(k: MetalKernel, loops: Sequence[Fused], innermost: int, at: Scala
     """Let `loops` stand where the linear position `at` is; what is left for a loop of `innermost` steps."""
     rest, inner = divide(k, at, innermost, bool(loops))
     for i, fused in reversed(list(enumerate(loops))):
-        rest, position = divide(k, rest, fused.extent, i > 0)
+        with k.named("position"):
+            rest, position = divide(k, rest, fused.extent, i > 0)
         k.bind(fused, position)
     return inner
 
@@ -139,76 +137,3 @@ def finish(k: MetalKernel, plan: Plan, schedule: str, groups: int, threads: int)
         schedule, (groups, 1, 1), (threads, 1, 1),
         bytes_read(plan), bytes_written(body), body_flops(body), source_lines(body.ops),
     )  # fmt: skip
-
-
-def _build_blocks(module: MetalModule, plan: Plan, loops: Sequence[Fused], across: int) -> Step:
-    """A map in blocks of two loops: what is contiguous along `across` goes through threadgroup memory."""
-    body = plan.body
-    k, _, outputs = start_kernel(module, body)
-    rows, columns = loops[across], loops[-1]
-    outer = [*loops[:across], *loops[across + 1 : -1]]
-    staged = [
-        (v, at) for v, at in plan.loads if always_inside(v, at) and crosses(linearize(at, v.shape), rows, columns)
-    ]
-    room = k.gpu.threadgroup_bytes // (BLOCK * (BLOCK + 1) * 8)
-    tiles = [(v, at, k.shared(BLOCK * (BLOCK + 1), v.dtype)) for v, at in staged[:room]]
-    height, width = -(-rows.extent // BLOCK), -(-columns.extent // BLOCK)
-    blocks = math.prod(loop.extent for loop in outer) * height * width
-    groups = max(1, min(k.gpu.groups, blocks))
-    lines = BLOCK_THREADS // BLOCK
-    thread = k.thread()
-    down_thread, across_thread = divide(k, thread, BLOCK)
-
-    def block(at: Scalar) -> None:
-        rest, left = divide(k, at, width)
-        rest, top = divide(k, rest, height, bool(outer))
-        for i, fused in reversed(list(enumerate(outer))):
-            rest, position = divide(k, rest, fused.extent, i > 0)
-            k.bind(fused, position)
-        top, left = top * BLOCK, left * BLOCK
-        inside_rows = rows.extent % BLOCK == 0
-        inside_columns = columns.extent % BLOCK == 0
-
-        def within(row: Scalar, column: Scalar, then: Any) -> None:
-            condition = None
-            if not inside_rows:
-                condition = k.below(row, rows.extent)
-            if not inside_columns:
-                more = k.below(column, columns.extent)
-                condition = more if condition is None else k.logical_and(condition, more)
-            then() if condition is None else k.when(condition, then)
-
-        def load(n: Scalar) -> None:
-            row, column = top + across_thread, left + (down_thread + n * lines)
-
-            def copy() -> None:
-                with k.at_position(rows, row), k.at_position(columns, column):
-                    for v, place, tile in tiles:
-                        offset = (down_thread + n * lines) * (BLOCK + 1) + across_thread
-                        k.write(k.load(v, place), tile, offset)
-
-            within(row, column, copy)
-
-        def store(n: Scalar) -> None:
-            row, column = top + (down_thread + n * lines), left + across_thread
-
-            def compute() -> None:
-                with k.at_position(rows, row), k.at_position(columns, column):
-                    for v, place, tile in tiles:
-                        offset = across_thread * (BLOCK + 1) + (down_thread + n * lines)
-                        k.scopes[-1][v, place] = k.read(tile, offset)
-                    for v, memory in zip(body.returns, outputs):
-                        k.store(k.value(v, plan.places[v]), memory, plan.places[v])
-
-            within(row, column, compute)
-
-        if tiles:
-            k.barrier()
-            k.unrolled(BLOCK // lines, load)
-            k.barrier()
-        k.unrolled(BLOCK // lines, store)
-
-    if all(v.aval.size for v in body.returns):
-        k.loop(None, k.group(), k.const(blocks, INDEX), block, step=groups)
-    finish(k, plan, "transpose", groups, BLOCK_THREADS)
-    return Step(k.name, [*body.arguments, *body.returns])

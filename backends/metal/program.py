@@ -221,6 +221,7 @@ class Program:
             if size:
                 self.arena_bytes = max(self.arena_bytes, self._scratch_base + size)
         self._emit_main(module, launches)
+        _cleanup().run(module.mlir.operation)
         return DeviceSegment(module.mlir)
 
     def _emit_main(self, module: MetalModule, launches: Sequence[tuple[OpView, Function | None, Step]]) -> None:
@@ -294,6 +295,12 @@ class Program:
                 ip=at,
             )
         ir.Operation.create("func.return", loc=unknown, ip=at)
+
+
+@functools.cache
+def _cleanup() -> Any:
+    """What schedules compute twice is computed once."""
+    return mlir.passmanager.PassManager.parse("builtin.module(cse)", context())
 
 
 def _arrays(names: Sequence[str], avals: Sequence[Aval]) -> Any:

@@ -82,14 +82,6 @@ def _cast(name: str, source: str, target: str, oracle: Oracle, **kw) -> Case:
     return Case(f"{name} %a : <{source}> to <{target}>", (source,), target, oracle, **kw)
 
 
-def _extremum(which: Oracle, other: Oracle) -> Oracle:
-    def oracle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        negative = np.signbit(a) & np.signbit(b) if which is np.maximum else np.signbit(a) | np.signbit(b)
-        zero = np.where(negative, -0.0, 0.0).astype(a.dtype)
-        return np.where((a == 0) & (b == 0), zero, which(a, b))
-    return oracle
-
-
 def _truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Integer division that rounds to zero; Python's numbers do not overflow."""
     quotients = [int(x) // int(y) for x, y in zip(np.abs(a.astype(object)), np.abs(b.astype(object)))]
@@ -139,8 +131,8 @@ def float_cases(t: str) -> list[Case]:
     found = [
         _binary("arith.addf", t, np.add), _binary("arith.subf", t, np.subtract), _binary("arith.mulf", t, np.multiply),
         _binary("arith.divf", t, np.divide), _binary("arith.remf", t, np.fmod),
-        _binary("arith.maximumf", t, _extremum(np.maximum, np.fmax)),
-        _binary("arith.minimumf", t, _extremum(np.minimum, np.fmin)),
+        _binary("arith.maximumf", t, np.maximum, zeros=False),
+        _binary("arith.minimumf", t, np.minimum, zeros=False),
         _binary("math.copysign", t, np.copysign),
         _unary("arith.negf", t, np.negative), _unary("math.absf", t, np.abs), _unary("math.floor", t, np.floor),
         _unary("math.ceil", t, np.ceil), _unary("math.trunc", t, np.trunc), _unary("math.roundeven", t, np.rint),

@@ -79,8 +79,13 @@ SMELT_FLOAT1(tanpi, __sinpi(x) / __sinpi(SMELT_C(fabsf)(x - 2.0f * SMELT_C(rintf
   SMELT_FUNCTION half name(half x, half y) { return half(name(float(x), float(y))); } \
   SMELT_FUNCTION bfloat name(bfloat x, bfloat y) { return bfloat(name(float(x), float(y))); } \
   SMELT_MAP2(name)
+#ifdef SMELT_CUDA
+SMELT_FLOAT2(fmax, ::fmaxf(x, y))
+SMELT_FLOAT2(fmin, ::fminf(x, y))
+#else
 SMELT_FLOAT2(fmax, (x < y || x != x) ? y : x)
 SMELT_FLOAT2(fmin, (y < x || x != x) ? y : x)
+#endif
 SMELT_FLOAT2(pow, SMELT_C(powf)(x, y))
 SMELT_FLOAT2(powr, SMELT_C(powf)(x, y))
 SMELT_FLOAT2(atan2, SMELT_C(atan2f)(x, y))
@@ -196,6 +201,7 @@ SMELT_TEST(isfinite, m < 0x7f800000u)
 SMELT_TEST(isnormal, m < 0x7f800000u && m >= 0x00800000u)
 SMELT_TEST(signbit, (u >> 31) != 0u)
 #undef SMELT_TEST
+SMELT_FUNCTION bool isunordered(float a, float b) { return a != a || b != b; }
 template <class A, class B> SMELT_FUNCTION auto isordered(const A& a, const B& b) { return !isnan(a) && !isnan(b); }
 template <class A, class B> SMELT_FUNCTION auto isunordered(const A& a, const B& b) { return isnan(a) || isnan(b); }
 
