@@ -76,7 +76,6 @@ class FusionKernel(Kernel):
         self.scopes: list[dict[Any, Scalar]] = [{}]
         self.loops: dict[Any, tuple[Fused, Scalar]] = {}  #: variable name → its loop
         self.provided: dict[Value, Callable[[Place], Scalar]] = {}  #: values that are not computed here
-        self.source_dtype: DType | None = None  #: of the op being evaluated: its first operand's
         self._constant_cache: dict[Any, Scalar] = {}
 
     # Scopes

@@ -130,6 +130,7 @@ FITS = {
     "SINH": (odd(mp.sinh), mpf(1) / 6, 0, 1, 3, 7),
     "ASIN": (odd(mp.asin), mpf(1) / 6, 0, 0.25, 5, 12),
     "ATAN": (odd(mp.atan), -mpf(1) / 3, 0, ATAN, 5, 11),
+    "ERF_HALF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), TWO_OVER_SQRT_PI, 0, mpf("2.9") ** 2, 8, None),
     "ERF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, TWO_OVER_SQRT_PI - 1, 0, 1, None, 13),
 }
 #: The same for functions without a problem at 0; the argument is shifted by the first entry.

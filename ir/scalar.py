@@ -105,13 +105,24 @@ _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered; ne i
 
 
 class Kernel:
-    """Emits scalar code. One kernel is one MLIR function; `ip` moves as regions are entered."""
+    """Emits scalar code. One kernel is one MLIR function; `ip` moves as regions are entered.
+
+    Attributes:
+        source_dtype: of the first operand of the op being lowered; its scalars may be wider.
+    """
+
+    source_dtype: DType | None = None
 
     def __init__(self, ip: Any, location: Any):
         from .dialect import context
 
         self.ip, self.location, self.context = ip, location, context()
         self._types: dict[DType, Any] = {}
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the op being lowered works on half precision, so that its result need not be finer."""
+        return self.source_dtype is not None and self.source_dtype.kind == "f" and self.source_dtype.size == 2
 
     # Emission
 

@@ -144,11 +144,15 @@ class _Blocks:
         with k.named("place"):
             place = place * width
         rounds = self.block // lines
+        # What runs along the columns is fetched together with the tiles: more loads under way at once.
+        self.held = [(v, at, k.thread_array(rounds * width, v.dtype)) for v, at in self.direct] if self.vectors else []
+        if self.held:
+            k.unrolled(rounds, lambda n: self._fetch(line + n * lines, place, n * width))
         if self.tiles:
             k.barrier()
             k.unrolled(rounds, lambda n: self._load(place, line + n * lines, width))
             k.barrier()
-        k.unrolled(rounds, lambda n: self._store(line + n * lines, place, width))
+        k.unrolled(rounds, lambda n: self._store(line + n * lines, place, width, n * width))
 
     def _within(self, i: Scalar, j: Scalar, then: Callable[[Scalar, Scalar], Any]) -> None:
         """Run ``then(row, column)`` where row i and column j of the block are inside of the loops."""
@@ -182,14 +186,26 @@ class _Blocks:
 
         self._within(i, j, copy)
 
+    def _fetch(self, i: Scalar, j: Scalar, first: Scalar) -> None:
+        """Hold elements j … j + WIDTH - 1 of row i of what runs along the columns."""
+        k = self.k
+
+        def copy(row: Scalar, column: Scalar) -> None:
+            with k.at_position(self.rows, row), k.at_position(self.columns, column):
+                for v, at, memory in self.held:
+                    vector = k.load_vector(k.memory[v], k.index(linearize(at, v.shape)), WIDTH)
+                    k.unrolled(WIDTH, functools.partial(self._put, vector, v, memory, first))
+
+        self._within(i, j, copy)
+
     def _put(self, vector: Any, v: Value, tile: Memory, offset: Scalar, n: Scalar) -> None:
         self.k.write(self.k.extract(vector, n, v.dtype), tile, offset + n)
 
-    def _store(self, i: Scalar, j: Scalar, width: int) -> None:
+    def _store(self, i: Scalar, j: Scalar, width: int, first: Scalar) -> None:
         """Compute elements j … j + width - 1 of row i."""
-        self._within(i, j, lambda row, column: self._compute(i, j, row, column, width))
+        self._within(i, j, lambda row, column: self._compute(i, j, row, column, width, first))
 
-    def _compute(self, i: Scalar, j: Scalar, row: Scalar, column: Scalar, width: int) -> None:
+    def _compute(self, i: Scalar, j: Scalar, row: Scalar, column: Scalar, width: int, first: Scalar) -> None:
         k = self.k
 
         def values(n: Scalar | None) -> list[Scalar]:
@@ -205,13 +221,12 @@ class _Blocks:
                         k.store(x, memory, at)
                 return
             with k.at_position(self.columns, column):
-                loaded = [k.load_vector(k.memory[v], k.index(linearize(at, v.shape)), width) for v, at in self.direct]
                 offsets = [k.index(linearize(at, m.aval.shape)) for m, at in self.targets]
 
             def element(n: Scalar, *vectors: Any) -> list[Any]:
                 with k.at_position(self.columns, column + n):
-                    for (v, at), vector in zip(self.direct, loaded):
-                        k.scopes[-1][v, at] = k.extract(vector, n, v.dtype)
+                    for v, at, memory in self.held:
+                        k.scopes[-1][v, at] = k.read(memory, first + n)
                     found = values(n)
                     return [k.insert(x, y, n, m.aval.dtype) for x, y, (m, _) in zip(found, vectors, self.targets)]
 

@@ -419,7 +419,7 @@ class Erf(Elementwise, name="erf"):
         return [t * b.exp(-(x * x)) * _TWO_OVER_SQRT_PI]
 
     def lower(self, k, x):
-        return elementary.erf(k, x)
+        return elementary.erf_half(k, x) if k.is_half else elementary.erf(k, x)
 
 
 class Erfinv(Elementwise, name="erfinv"):

@@ -10,10 +10,12 @@ import ctypes
 import functools
 from collections.abc import Callable
 
+import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
 
+import smelt
 from smelt.ir import dtypes, elementary, mlir
 from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Kernel, Scalar
@@ -327,3 +329,16 @@ def test_complex_special_values():
     size = compiled()["complex_abs", dtypes.complex64]
     z = np.array([3e38 + 1e38j, 1e-45 + 0j, 3e-40 + 4e-40j, complex(np.inf, np.nan), complex(np.nan, 0)], "F")
     np.testing.assert_allclose(size(z), np.abs(z), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+def test_erf_of_every_half_precision_number(dtype):
+    """Within one unit in the last place, and never above 1."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
+    x = x[np.isfinite(x.astype(np.float32))]
+    found = np.array(smelt.compile(smelt.erf)(smelt.array(x))).astype(np.float64)
+    want = special.erf(x.astype(np.float64))
+    tiny = float(ml_dtypes.finfo(dtype.numpy).smallest_normal)
+    unit = np.maximum(np.abs(want), tiny) * float(ml_dtypes.finfo(dtype.numpy).eps)
+    assert np.max(np.abs(found - want) / unit) <= 1
+    assert np.max(np.abs(found)) == 1
