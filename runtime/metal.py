@@ -164,12 +164,14 @@ class MetalExecutable(Executable):
 
     def __init__(self, module: Any, device: str, gpu: str | None = None):
         from smelt.backends import metal
+        from smelt.backends.metal.program import HostSegment
 
         self.program = metal.compile_module(module, gpu or ("simulator" if device == "metal:sim" else "apple8"))
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._memory = memory_of(device)
         self._segments = [
-            HostStep(s) if s.is_host else self._memory.load(s.text, s.manifest) for s in self.program.segments
+            HostStep(s) if isinstance(s, HostSegment) else self._memory.load(s.text, s.manifest)
+            for s in self.program.segments
         ]
         self._aliases = dict(self.program.aliases)
         self.texts |= {stage: functools.partial(self.program.as_text, stage) for stage in METAL_STAGES}

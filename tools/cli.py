@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         help="graph (default), the name of a pass (canonicalize, fuse, ...), kernel, llvm, msl, gpu, manifest, or list",
     )  # fmt: skip
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
-    dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal stages: apple7, apple8 (default), apple9")
+    dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")
     dump.add_argument("--device", metavar="DEVICE", help="cpu, reference, metal:sim or metal (default: SMELT_DEVICE)")
     dump.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")

@@ -51,7 +51,8 @@ def dump(options: argparse.Namespace) -> int:
         content = lowered.to_metal(options.gpu).as_text(stage)
     else:
         program = lowered.compile(options.pass_pipeline)
-        content = "\n".join([*program.stages, *(s for s in METAL_STAGES if s not in program.stages)]) + "\n" if stage == "list" else _at_stage(program, stage)
+        stages = [*program.stages, *(s for s in METAL_STAGES if s not in program.stages)]
+        content = "\n".join(stages) + "\n" if stage == "list" else _at_stage(program, stage)
     if options.output == "-":
         sys.stdout.write(content)
         return 0

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from smelt.backends.metal.manifest import Size
-from smelt.backends.metal.simulator_compiler import preprocess
-from smelt.backends.metal.simulator_source import Entry, Parameter, parse
+from smelt.backends.metal.simulator.compiler import preprocess
+from smelt.backends.metal.simulator.source import Entry, Parameter, parse
 from smelt.ir.errors import DeviceError
 
 HEADERS = Path(__file__).parent / "headers" / "cpp"

@@ -22,12 +22,12 @@ from smelt.ir.errors import SmeltError
 from smelt.passes import Pipeline
 from smelt.passes.plan_buffers import is_view, origin
 
-from . import build as schedules
+from . import schedules
 from .devices import GPUS, Gpu
 from .emit import emit
 from .kernel import MetalKernel, MetalModule
 from .manifest import KernelInfo, Manifest, Place
-from .schedule import Scratch, ScratchPlan, Step, argument_name
+from .schedules.schedule import Scratch, ScratchPlan, Step, argument_name
 
 
 @dataclass(frozen=True)

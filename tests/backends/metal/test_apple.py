@@ -17,7 +17,7 @@ import pytest
 
 import smelt
 from smelt.backends.metal.apple import AppleDevice, Block, MetalCompileError, MetalRunError
-from smelt.backends.metal.apple_order import barriers, element_bytes
+from smelt.backends.metal.apple.order import barriers, element_bytes
 from smelt.backends.metal.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import override

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smelt.backends.metal.apple import AppleDevice, Block
-from smelt.backends.metal.apple_memory import size_class
+from smelt.backends.metal.apple.memory import size_class
 from smelt.ir.settings import override
 
 from .fake_metal import FakeMetal

@@ -12,7 +12,7 @@ import pytest
 
 from smelt.backends.metal import check as module
 from smelt.backends.metal.check import Diagnostic, check, check_or_raise
-from smelt.backends.metal.check_text import adapt
+from smelt.backends.metal.check.text import adapt
 from smelt.ir.errors import MetalCheckError, SmeltError
 from smelt.tools.cli import main
 

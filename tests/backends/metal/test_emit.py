@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smelt.backends.metal.emit import emit
-from smelt.backends.metal.emit_types import EmitError
+from smelt.backends.metal.emit.types import EmitError
 from smelt.backends.metal.manifest import ArrayInfo, KernelBuffer, Launch, Manifest, Place
 from smelt.backends.metal.simulator import Library
 from smelt.ir import mlir

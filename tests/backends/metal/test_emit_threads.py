@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smelt.backends.metal.emit_types import EmitError
+from smelt.backends.metal.emit.types import EmitError
 from smelt.backends.metal.simulator import Library
 
 from .emit_kernels import STORED, aligned, emitted, kernel, launch, lines, module

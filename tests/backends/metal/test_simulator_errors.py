@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smelt.backends.metal import simulator_compiler
-from smelt.backends.metal.simulator import Library, Options, SimulatorError
+from smelt.backends.metal.simulator import Library, Options, SimulatorError, compiler
 from smelt.ir.settings import override
 from tests.backends.metal.test_simulator import ELEMENTWISE, HEAD, fails, launch
 
@@ -159,7 +158,7 @@ def test_launches_that_do_not_fit() -> None:
 
 def test_no_compiler() -> None:
     with override(cxx="/nowhere/c++"), pytest.raises(SimulatorError, match="pip install ziglang"):
-        simulator_compiler.compiler()
+        compiler.compiler()
 
 
 def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +170,8 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         first = {p.name for p in (tmp_path / "simulator").glob("*.so")}
         launch(text % 102, "k", [x], 1, 1)
         assert len(list((tmp_path / "simulator").glob("*.so"))) == len(first) + 1
-        monkeypatch.setattr(simulator_compiler, "CACHE_BYTES", 0)
-        monkeypatch.setattr(simulator_compiler, "_compiled_since_check", 64)
+        monkeypatch.setattr(compiler, "CACHE_BYTES", 0)
+        monkeypatch.setattr(compiler, "_compiled_since_check", 64)
         old = list((tmp_path / "simulator").glob("*.so"))
         for path in old:
             if not path.name.startswith("runtime-"):

@@ -1,0 +1,345 @@
+"""The strict check: does a text parse and type-check as Metal Shading Language?
+
+clang reads the text as C++ for OpenCL, whose address spaces are Metal's, against declarations of Metal's library;
+rules on the syntax tree add what is particular to Metal. Any Metal compute source is accepted, not only smelt's own.
+No tool outside Apple's can promise that Apple's compiler takes a text: what this check finds is wrong, what it does
+not find may still be.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from smelt.ir.errors import MetalCheckError, SmeltError
+from smelt.ir.settings import settings
+
+from .text import Adapted, adapt
+
+LIBCLANG = "libclang==18.1.1"
+HEADERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "headers", "strict")
+_ARGUMENTS = [
+    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-Xclang", "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64",
+    "--target=x86_64-linux-gnu", "-ferror-limit=200", "-Wno-unknown-attributes", "-Wno-unknown-pragmas",
+    "-Wno-defaulted-function-deleted", "-Wno-undefined-inline", "-Wno-undefined-internal", "-Wno-c++11-narrowing",
+    "-Werror=uninitialized", "-Wsometimes-uninitialized",
+    "-Werror=global-constructors",
+]  # fmt: skip
+_INCOMPLETE, _FOR_SERIALIZATION = 0x02, 0x10
+_SEVERITIES = {2: "warning", 3: "error", 4: "error"}
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of the check. `line` and `column` (in characters) start at 1; 0 stands for the whole file."""
+
+    severity: str
+    file: str
+    line: int
+    column: int
+    message: str
+    source_line: str = ""
+
+    def __str__(self) -> str:
+        """As clang prints it: place and message, the source line, a caret."""
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        first = f"{place}: {self.severity}: {self.message}"
+        if not self.line:
+            return first
+        indent = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.column - 1])
+        return f"{first}\n{self.source_line}\n{indent}^"
+
+
+def check(
+    text: str,
+    name: str = "<text>",
+    strict: bool = False,
+    include: Sequence[str] = (),
+    defines: Sequence[str] = (),
+) -> list[Diagnostic]:
+    """The errors and warnings of a Metal source text, in order of their lines.
+
+    `name` is what diagnostics call the text. `strict` makes errors of what Metal tolerates but smelt does not write:
+    floating-point literals without suffix, recursion, lambdas, names that other readers of the text refuse. `include`
+    are folders in which files of `#include "..."` are looked for, `defines` macros as `NAME` or `NAME=VALUE`.
+    Raises SmeltError when libclang is missing.
+
+        >>> from smelt.backends.metal.check import check
+        >>> for diagnostic in check("kernel void f(device float* x) {}", "f.metal"):
+        ...     print(diagnostic)
+        f.metal:1:29: error: kernel parameter 'x' has no attribute such as [[buffer(0)]]
+        kernel void f(device float* x) {}
+                                    ^
+    """
+    clang = _libclang()
+    files = _adapt_files(text, name, include)
+    arguments = [*_ARGUMENTS, *(f"-D{define}" for define in defines), *(f"-I{folder}" for folder in include)]
+    arguments += ["-include-pch", _precompiled()] if not defines else ["-I" + HEADERS, "-include", "metal_stdlib"]
+    sources = [(path, file.text) for path, file in files.items()]
+    try:
+        unit = clang.Index.create().parse(_MAIN, args=arguments, unsaved_files=_encoded(sources), options=_INCOMPLETE)
+    except clang.TranslationUnitLoadError:
+        return [Diagnostic("error", name, 0, 0, "the parser failed on this text")]
+    report = _Report(name, files, strict)
+    for path, file in files.items():
+        for finding in file.findings:
+            report.add(finding.severity, path, finding.offset, finding.message)
+    for diagnostic in unit.diagnostics:
+        report.add_clang(diagnostic)
+    from .rules import check_tree
+
+    try:
+        check_tree(unit, report)
+    except RecursionError:
+        report.add("error", _MAIN, 0, "statements are nested too deeply")
+    return report.sorted()
+
+
+def check_or_raise(text: str, name: str = "<text>") -> None:
+    """Raise MetalCheckError, which lists the diagnostics, when the strict check finds an error."""
+    errors = [d for d in check(text, name, strict=True) if d.severity == "error"]
+    if errors:
+        shown = "\n".join(str(error) for error in errors[:10])
+        more = f"\n... and {len(errors) - 10} more" if len(errors) > 10 else ""
+        raise MetalCheckError(f"the Metal text does not pass the strict check:\n{shown}{more}")
+
+
+# ------------------------------------------------------------------------------------------------------- reports
+
+_MAIN = "smelt.metal"
+#: clang's words for Metal's.
+_WORDS = (
+    ("const const ", "const "),
+    ("__global", "device"),
+    ("__local", "threadgroup"),
+    ("__constant", "constant"),
+    ("__private", "thread"),
+    ("__generic ", ""),
+    ("__bf16", "bfloat"),
+    ("__msl_name_", ""),
+    ("address space 'unqualified'", "no address space"),
+    ("address space unqualified", "no address space"),
+)
+_LITERAL = "floating-point literal without suffix; write 'f' or 'h' behind it"
+_REWRITTEN = (
+    (re.compile(r"double precision constant requires .*"), _LITERAL),
+    (re.compile(r"use of type 'double' requires .*"), "'double' is not supported in Metal"),
+    (re.compile(r"no matching function for call to '__msl_make'"), "no matching vector constructor"),
+    (re.compile(r"static assertion failed due to requirement '.*?': "), ""),
+    (re.compile(r"^non-kernel function variable cannot be declared in local address space"),
+     "threadgroup variable outside a kernel"),
+    (re.compile(r"declaration requires a global constructor"), "this must be initialized with a constant expression"),
+)  # fmt: skip
+#: The width of a vector type as clang writes it.
+_LANES = re.compile(r"vector of (\d+) '|ext_vector_type\((\d+)\)|vec<[\w ]+, (\d+)>|'(?:\w+ )*[a-z]+([234])'")
+#: What `strict` turns into errors.
+_STRICT = (_LITERAL, "is a keyword of", "recursion", "lambda", "implicit conversion to bfloat")
+
+
+class _Report:
+    """Collects diagnostics, with places in the original texts."""
+
+    def __init__(self, name: str, files: dict[str, Adapted], strict: bool) -> None:
+        self.name, self.files, self.strict = name, files, strict
+        self.diagnostics: dict[tuple[str, int, str], tuple[int, Diagnostic]] = {}
+        self._starts: dict[str, list[int]] = {}
+
+    def add(self, severity: str, path: str, offset: int, message: str) -> None:
+        """Add a diagnostic at an offset in the original of a file."""
+        text = self.files[path].original
+        starts = self._starts.get(path)
+        if starts is None:
+            starts = self._starts[path] = [0, *(m.end() for m in re.finditer("\n", text))]
+        line = bisect.bisect_right(starts, offset)
+        start = starts[line - 1]
+        end = text.find("\n", start)
+        source = _decoded(text[start : end if end >= 0 else len(text)]).rstrip("\r")
+        column = len(_decoded(text[start:offset])) + 1
+        if self.strict and severity == "warning" and any(part in message for part in _STRICT):
+            severity = "error"
+        key = (path, line, message)
+        if key not in self.diagnostics or self.diagnostics[key][1].column > column:
+            shown = self.name if path == _MAIN else path
+            # A line of megabytes helps nobody.
+            source = source if len(source) <= 1000 else ""
+            self.diagnostics[key] = (offset, Diagnostic(severity, shown, line, column, message, source))
+
+    def add_adapted(self, severity: str, path: str, offset: int, message: str) -> None:
+        """Add a diagnostic at an offset in the adapted text of a file."""
+        self.add(severity, path, self.files[path].offset(offset), message)
+
+    def add_clang(self, diagnostic: Any) -> None:
+        """Add what clang said, in Metal's words, unless Metal allows it."""
+        severity = _SEVERITIES.get(diagnostic.severity)
+        message = diagnostic.spelling
+        if severity is None:
+            return
+        place = self._place(diagnostic)
+        if place is None:
+            if diagnostic.severity == 4 or not self.diagnostics:
+                self.add(severity, _MAIN, 0, message)
+            return
+        path, offset = place
+        location = diagnostic.location
+        if location.file is not None and location.file.name == path:
+            if self.files[path].replaced(location.offset).startswith((" __msl_copies", " __msl_aggregate")):
+                return  # a member without a copy; it matters where the structure is copied
+        if self._is_allowed(message, path, offset, [child.spelling for child in diagnostic.children]):
+            return
+        for pattern, words in _REWRITTEN:
+            message = pattern.sub(words, message)
+        for old, new in _WORDS:
+            message = message.replace(old, new)
+        self.add(severity, path, offset, message)
+
+    def _place(self, diagnostic: Any) -> tuple[str, int] | None:
+        """File and original offset; for a message inside the library, where the program asked for it."""
+        notes = [note for note in diagnostic.children if not note.spelling.startswith("in file included")]
+        for found in (diagnostic, *notes):
+            location = found.location
+            if location.file is not None and location.file.name in self.files:
+                return location.file.name, self.files[location.file.name].offset(location.offset)
+        return None
+
+    def _is_allowed(self, message: str, path: str, offset: int, notes: list[str]) -> bool:
+        if "local address space" in message:
+            # Declared through a macro, where the text could not be adapted.
+            return any(start <= offset < end for start, end in self.files[path].kernel_bodies)
+        if message.startswith(("C-style cast from", "static_cast from", "functional-style cast from",
+                               "invalid conversion between ext-vector type")):  # fmt: skip
+            # clang has no cast between its two 16-bit floating-point types.
+            if "'half'" in message and re.search("bfloat|__bf16", message):
+                return True
+            # Metal converts vectors of the same width element by element; so does a cast in a template.
+            sides = [_LANES.search(side) for side in re.split(r" (?:to|and) (?:vector )?(?=')", message, maxsplit=1)]
+            widths = [found and found.group(found.lastindex or 0) for found in sides]
+            return len(widths) == 2 and widths[0] is not None and widths[0] == widths[1]
+        if message.startswith(("excess elements in scalar initializer", "excess elements in vector init")):
+            return "(" in self._source_at(path, offset)
+        if message == "invalid vector element type 'bool'":
+            return True
+        return "implicitly-deleted copy" in message and any("has no copy" in note for note in notes)
+
+    def _source_at(self, path: str, offset: int) -> str:
+        text = self.files[path].original
+        return text[max(0, offset - 80) : offset]
+
+    def sorted(self) -> list[Diagnostic]:
+        """The diagnostics by file and place."""
+        found = sorted(self.diagnostics.items(), key=lambda item: (item[0][0] != _MAIN, item[0][0], item[1][0]))
+        return [diagnostic for _, (_, diagnostic) in found]
+
+
+def _adapt_files(text: str, name: str, include: Sequence[str]) -> dict[str, Adapted]:
+    """The text and the files that it includes, adapted; clang finds them by the paths that are the keys."""
+    files = {_MAIN: adapt(text.encode("utf-8", "replace").decode("latin-1"))}
+    waiting = [(include, found) for found in files[_MAIN].includes]
+    while waiting and len(files) < 500:
+        folders, relative = waiting.pop()
+        for folder in folders:
+            path = os.path.join(folder, relative)
+            if os.path.isfile(path) and path not in files:
+                with open(path, encoding="latin-1") as file:
+                    files[path] = adapt(file.read())
+                nested = [os.path.dirname(path), *include]
+                waiting += [(nested, found) for found in files[path].includes]
+                break
+    return files
+
+
+def _decoded(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "replace")
+
+
+def _encoded(sources: Sequence[tuple[str, str]]) -> list[tuple[str, Any]]:
+    """Sources for libclang's bindings, which would encode a text of theirs as UTF-8 once more."""
+    return [(path, _Bytes(text.encode("latin-1"))) for path, text in sources]
+
+
+class _Bytes:
+    """A file as the bindings read it: through `read`."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read(self) -> bytes:
+        return self._content
+
+
+# ------------------------------------------------------------------------------------------------------ libclang
+
+_lock = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _libclang() -> Any:
+    """The module `clang.cindex`, with a library that loads."""
+    try:
+        from clang import cindex
+    except ImportError as error:
+        raise SmeltError(f"checking Metal text needs libclang: pip install {LIBCLANG}") from error
+    try:
+        cindex.Index.create()
+    except Exception as error:  # no shared library, or one of another version
+        raise SmeltError(f"libclang does not load ({error}); pip install {LIBCLANG}") from error
+    return cindex
+
+
+def _precompiled() -> str:
+    """The path of the precompiled library, made when it is missing."""
+    with _lock:
+        path = _precompiled_path(settings.cache_dir)
+        if os.path.exists(path):
+            return path
+        clang = _libclang()
+        arguments = [*_ARGUMENTS, "-I" + HEADERS]
+        source = [("smelt_metal.h", "#include <metal_stdlib>\n")]
+        options = _INCOMPLETE | _FOR_SERIALIZATION
+        unit = clang.Index.create().parse("smelt_metal.h", args=arguments, unsaved_files=source, options=options)
+        broken = [d for d in unit.diagnostics if d.severity >= 3]
+        if broken:
+            raise SmeltError(f"the declarations of Metal's library do not compile: {broken[0]}; pip install {LIBCLANG}")
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+        unit.save(temporary)
+        os.replace(temporary, path)
+        return path
+
+
+@lru_cache(maxsize=8)
+def _precompiled_path(folder: str) -> str:
+    clang = _libclang()
+    digest = hashlib.sha256(repr((_ARGUMENTS, HEADERS, clang.__file__)).encode())
+    for place, _, names in sorted(os.walk(HEADERS)):
+        for name in sorted(names):
+            path = os.path.join(place, name)
+            # clang refuses a precompiled header whose sources have changed their time.
+            digest.update(f"{name} {os.stat(path).st_mtime_ns}".encode())
+            with open(path, "rb") as file:
+                digest.update(file.read())
+    return os.path.join(_cache_folder(folder), f"metal-{digest.hexdigest()[:24]}.pch")
+
+
+def _cache_folder(wanted: str) -> str:
+    """`SMELT_CACHE_DIR`, else the user's cache; a temporary folder where that cannot be written."""
+    home = os.path.expanduser("~")
+    if sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    folder = wanted or os.path.join(base, "smelt")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return tempfile.mkdtemp(prefix="smelt-")

@@ -1,0 +1,152 @@
+"""Structures and kernels of a Metal text, adapted for C++ for OpenCL: see check_text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .text import Token, _Adapter
+
+_QUALIFIERS = frozenset({"const", "volatile", "noexcept"})
+
+
+def adapt_structure(adapter: _Adapter, index: int) -> None:
+    """Give the structure whose keyword is at `index` its copies, and its methods the address space `thread`."""
+    at = adapter.at
+    if at(index - 1) == "enum":
+        return
+    index += 1
+    while at(index) in ("[[", "alignas", "__attribute__"):
+        index = adapter.close(index if at(index) == "[[" else index + 1) + 1
+        index += at(index) == "]"
+    name = at(index)
+    opening = index + 1
+    if at(opening) == "<":
+        opening = adapter.angle(opening) + 1
+    if at(opening) == "final":
+        opening += 1
+    if at(opening) == ":":
+        while opening < len(adapter.tokens) and at(opening) not in ("{", ";"):
+            opening += 1
+    if not name.isidentifier() or at(opening) != "{":
+        return
+    constructors, assigns = _methods(adapter, name, opening + 1, adapter.close(opening))
+    if not assigns and not any("&" in text for text in constructors):
+        macro = "__msl_copies" if constructors else "__msl_aggregate"
+        end = adapter.tokens[opening].end
+        adapter.edit(end, end, f" {macro}({name})")
+
+
+def _methods(adapter: _Adapter, name: str, index: int, end: int) -> tuple[list[str], bool]:
+    """Qualify the methods between two tokens; the parameter texts of constructors, and whether `=` is overloaded."""
+    at, tokens = adapter.at, adapter.tokens
+    constructors: list[str] = []
+    assigns = False
+    while index < end:
+        start = index
+        if at(index) == "template" and at(index + 1) == "<":
+            index = start = max(adapter.angle(index + 1), index) + 1
+        is_method, is_special, has_value = True, False, False
+        while index < end and at(index) not in (";", "{"):
+            text = at(index)
+            if text in ("static", "friend", "using", "typedef", "static_assert", "~", "__attribute__"):
+                is_method = False
+            elif text == "operator":
+                assigns = assigns or at(index + 1) == "="
+                index += 1 + (at(index + 1) == "(")
+            elif text == "=":
+                has_value = True
+            elif text == ":" and at(index - 1) in ("public", "private", "protected"):
+                start = index + 1
+            elif text == "(":
+                closing = adapter.close(index)
+                if at(index - 1) == name and not has_value and at(index - 2) != "~":
+                    constructors.append(" ".join(t.text for t in tokens[index + 1 : closing]))
+                    is_special = True
+                if is_method and not is_special and not has_value and index - start >= 2:
+                    _qualify(adapter, closing)
+                index = closing
+            elif text in ("[", "[["):
+                index = adapter.close(index)
+            index += 1
+        if at(index) == "{":
+            index = adapter.close(index)
+            # A structure or an initialiser ends with a semicolon, a body does not.
+            if at(index + 1) in (",", "{"):  # a brace in a list of member initialisers
+                while index < end and at(index) != "{":
+                    index += 1
+                index = adapter.close(index)
+        index += 1
+    return constructors, assigns
+
+
+def _qualify(adapter: _Adapter, closing: int) -> None:
+    """Put `thread` behind the parameters that end at `closing` unless an address space stands there."""
+    index = closing
+    while adapter.at(index + 1) in _QUALIFIERS:
+        index += 1
+    if adapter.at(index + 1) in ("{", ";", "->"):
+        end = adapter.tokens[index].end
+        adapter.edit(end, end, " thread")
+
+
+def adapt_kernel(adapter: _Adapter, index: int) -> None:
+    """Rewrite the threadgroup variables of the kernel that is announced at `index`."""
+    at = adapter.at
+    limit = min(len(adapter.tokens), index + 2000)
+    while index < limit and at(index) not in ("{", ";", "}"):
+        index = adapter.close(index) if at(index) in ("(", "[[") else index
+        index += 1
+    if at(index) != "{" or index in adapter.bodies:
+        return
+    adapter.bodies.add(index)
+    end = adapter.close(index)
+    adapter.out.kernel_bodies.append((adapter.tokens[index].start, adapter.tokens[end].end))
+    for i in range(index + 1, end):
+        if at(i) == "threadgroup" and at(i - 1) in (";", "{", "}"):
+            _threadgroup_variables(adapter, i, end)
+
+
+def _threadgroup_variables(adapter: _Adapter, index: int, end: int) -> None:
+    """`threadgroup T a[N], b;` becomes references: templates that are kernels may not declare such variables."""
+    at, tokens = adapter.at, adapter.tokens
+    first = index + 1
+    while at(first) == "alignas":
+        first = adapter.close(first + 1) + 1
+    name = first
+    while name < end and not (tokens[name].kind == "name" and at(name + 1) in ("[", ";", ",", "=", "{")):
+        if at(name) in ("*", "&", "(", "{", ";", "[["):
+            return
+        name = adapter.angle(name) if at(name) == "<" else name
+        if name < 0:
+            return
+        name += 1
+    if name <= first or name >= end:
+        return
+    kind = adapter.text[tokens[first].start : tokens[name - 1].end]
+    while True:
+        stop = name + 1
+        while stop < end and at(stop) not in (",", ";", "=", "{"):
+            stop = adapter.close(stop) + 1 if at(stop) in ("[", "(") else stop + 1
+        _reference(adapter, name, stop, kind)
+        if at(stop) in ("=", "{"):
+            adapter.find("error", tokens[stop], f"threadgroup variable '{at(name)}' cannot have an initializer")
+            last = stop
+            while last < end and at(last) not in (",", ";"):
+                last = adapter.close(last) + 1 if at(last) in ("[", "(", "{") else last + 1
+            adapter.edit(tokens[stop].start, tokens[last].start, "")
+            stop = last
+        if at(stop) != "," or tokens[stop + 1].kind != "name":
+            return
+        name = stop + 1
+
+
+def _reference(adapter: _Adapter, name: int, stop: int, kind: str) -> None:
+    variable: Token = adapter.tokens[name]
+    end = adapter.tokens[stop - 1].end
+    sizes = adapter.text[variable.end : end]
+    if sizes.strip():
+        adapter.edit(variable.start, variable.end, f"(&{variable.text})")
+        adapter.edit(end, end, f" = __msl_threadgroup<{kind}{sizes}>()")
+    else:
+        adapter.edit(variable.start, end, f"&{variable.text} = __msl_threadgroup<{kind}>()")

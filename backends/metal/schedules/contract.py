@@ -1,0 +1,43 @@
+"""The `contract` schedule: matrix products, and what is computed from their elements, in one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smelt.ir import dtypes
+from smelt.ir.builder import Function
+
+from ..kernel import MetalModule
+from .contract_elements import BLOCK, build_blocks, build_elements
+from .contract_matrices import MATRIX, build_matrices
+from .contract_product import Product, analyse
+from .contract_vectors import build_vectors
+from .schedule import Step
+
+#: Dtypes that simdgroup matrices hold, or that are widened to one of them.
+MATRIX_DTYPES = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
+#: Products with fewer multiplications are made by single threads.
+SMALL = 4096
+
+
+def build_contract(module: MetalModule, body: Function) -> list[Step]:
+    """The kernel of a body with one contraction, movement in front of it and elementwise ops behind it."""
+    product = analyse(body)
+    return path(product)(module, product)
+
+
+def path(product: Product) -> Callable[[MetalModule, Product], list[Step]]:
+    """How a product is made: the builder of its kernel."""
+    rows, columns, depth = product.rows.extent, product.columns.extent, product.depth.extent
+    fewest = min(rows, columns)
+    if product.size == 0 or depth < MATRIX:
+        return build_elements
+    if fewest == 1 and depth >= 4 * MATRIX:
+        return build_vectors
+    if rows * columns * depth < SMALL:
+        return build_elements
+    if product.dtype in MATRIX_DTYPES and fewest > 1:
+        return build_matrices
+    if fewest >= BLOCK and depth >= BLOCK:
+        return build_blocks
+    return build_elements

@@ -1,0 +1,244 @@
+"""Matrix–vector products: what they cost is reading the matrix once, in order.
+
+Where the matrix is contiguous along the contracted axes, a simdgroup reads whole lines of it and adds
+up across its lanes. Where it is contiguous along the result, neighbouring threads make neighbouring
+results, and the simdgroups of a threadgroup share the contracted axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.backends.lowering import Fused
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from ..kernel import MetalKernel, MetalModule
+from .contract_epilogue import Epilogue, finish, start
+from .contract_positions import summed, where, within
+from .contract_product import VECTOR, Operand, Product
+from .parts import split, times
+from .schedule import Step
+
+#: Simdgroups of a threadgroup.
+SIMDGROUPS = 8
+#: Results that one simdgroup makes at once; all of them share what it reads of the vector.
+RESULTS = 4
+#: So many results are enough for one simdgroup each; fewer share out a deep product among simdgroups.
+ENOUGH = 512
+DEEP = 1024
+
+
+def build_vectors(module: MetalModule, product: Product) -> list[Step]:
+    """A product of which one side is a vector: lhs has one row, or rhs one column."""
+    k, epilogue = start(module, product)
+    rows = product.columns.extent == 1
+    matrix, vector = (product.lhs, product.rhs) if rows else (product.rhs, product.lhs)
+    loop = product.rows if rows else product.columns
+    k.bind(product.columns if rows else product.rows, k.const(0, INDEX))
+    build = _along if matrix.along(product.depth) else _across
+    groups, threads = build(k, product, epilogue, matrix, vector, loop)
+    return finish(k, product, "contract-vector", groups, threads)
+
+
+class Sums:
+    """Sums of one thread along the contracted axes, in elements or in vectors of floats."""
+
+    def __init__(self, k: MetalKernel, product: Product, width: int):
+        self.k, self.product, self.width = k, product, width
+        self.held = compute_dtype(product.dtype)
+
+    def zero(self) -> Any:
+        if self.width > 1:
+            return self.k.empty_vector(self.held, self.width)
+        return self.k.const(0, self.held).mlir
+
+    def load(self, operand: Operand) -> Any:
+        """What stands at the position of the loops."""
+        k = self.k
+        if self.width == 1:
+            return k.value(operand.value, operand.place).mlir
+        assert operand.source is not None
+        value, address = operand.source
+        vector = k.load_vector(k.memory[value], k.index(address), self.width)
+        return self._held(vector, operand)
+
+    def gather(self, operand: Operand, loop: Fused, first: Scalar) -> Any:
+        """Neighbours along a loop, as `load` has them, of an operand that need not be contiguous."""
+        k = self.k
+        if self.width == 1 or operand.along(loop, self.width):
+            with k.at_position(loop, first):
+                return self.load(operand)
+        elements = []
+        for j in range(self.width):
+            with k.at_position(loop, summed(k, first, j)):
+                elements.append(k.value(operand.value, operand.place))
+        return k.emit("vector.from_elements", elements, [k.vector_type(self.held, self.width)]).result
+
+    def spread(self, operand: Operand) -> Any:
+        """One element, to be multiplied with all of a vector."""
+        k = self.k
+        x = k.value(operand.value, operand.place)
+        if self.width == 1:
+            return x.mlir
+        return k.emit("vector.broadcast", [x], [k.vector_type(self.held, self.width)]).result
+
+    def _held(self, vector: Any, operand: Operand) -> Any:
+        if operand.dtype is self.held:
+            return vector
+        with self.k.named("values"):
+            return self.k.emit("arith.extf", [vector], [self.k.vector_type(self.held, self.width)]).result
+
+    def add(self, total: Any, x: Any, y: Any) -> Any:
+        k = self.k
+        if self.width > 1:
+            return k.emit("math.fma", [x, y, total], [total.type]).result
+        total, x, y = (Scalar(k, v, self.held) for v in (total, x, y))
+        return self.product.op.op.accumulate(k, total, x, y).mlir  # type: ignore[attr-defined]
+
+    def element(self, total: Any, j: int) -> Scalar:
+        k = self.k
+        if self.width == 1:
+            return Scalar(k, total, self.held)
+        return k.extract(total, k.const(j, INDEX), self.held)
+
+    def whole(self, total: Any) -> Scalar:
+        """The sum of the elements of a sum."""
+        found = self.element(total, 0)
+        for j in range(1, self.width):
+            found = found + self.element(total, j)
+        return found
+
+
+def _along(
+    k: MetalKernel, product: Product, epilogue: Epilogue, matrix: Operand, vector: Operand, loop: Fused
+) -> tuple[int, int]:
+    """The matrix is contiguous along `depth`: simdgroups take lines of it."""
+    depth, simd = product.depth, k.gpu.simd
+    lines = loop.extent
+    width = VECTOR if product.dtype.kind == "f" and matrix.along(depth, VECTOR) else 1
+    shared = lines * product.batch.extent < ENOUGH and depth.extent >= DEEP
+    results = 1 if shared else min(RESULTS, lines)
+    sums = Sums(k, product, width)
+    per_group = results if shared else results * SIMDGROUPS
+    blocks = -(-lines // per_group)
+    batch, block = split(k, k.group(), blocks, "batch", "", product.batch.extent > 1)
+    k.bind(product.batch, batch)
+    with k.named("line"):
+        first = times(block, per_group)
+        if not shared:
+            first = summed(k, first, times(k.simdgroup(), results))
+    lane = k.lane()
+    start_at, stride = (lane, simd) if not shared else (k.thread(), simd * SIMDGROUPS)
+    ragged = lines % per_group != 0
+    # Lines beyond the last one are read as the last one, and not stored.
+    with k.named("line"):
+        at = [summed(k, first, r) for r in range(results)]
+        if ragged:
+            at = [k.op("arith.minui", [line, k.const(lines - 1, INDEX)], INDEX) for line in at]
+
+    def step(position: Scalar, *totals: Any) -> list[Any]:
+        x = sums.gather(vector, depth, position)
+        found = []
+        for line, total in zip(at, totals):
+            with k.at_position(loop, line), k.at_position(depth, position):
+                found.append(sums.add(total, sums.load(matrix), x))
+        return found
+
+    zeros = [sums.zero()] * results
+    totals = k.counted(depth.extent, step, zeros, first=times(start_at, width), step=stride * width, carried="sum")
+    found = [_over_lanes(k, sums.whole(total)) for total in totals]
+    if shared:
+        _store_shared(k, product, epilogue, found[0], loop, first)
+        return blocks * product.batch.extent, simd * SIMDGROUPS
+    mine = found[0]
+    for r in range(1, results):
+        mine = k.select(lane.eq(r), found[r], mine)
+    with k.named("line"):
+        line = summed(k, first, lane)
+
+    def store() -> None:
+        with k.at_position(loop, line):
+            epilogue.element(mine)
+
+    where(k, within(k, [(lane, results, True), (line, lines, ragged)]), store)
+    return blocks * product.batch.extent, simd * SIMDGROUPS
+
+
+def _over_lanes(k: MetalKernel, x: Scalar) -> Scalar:
+    """The sum over the lanes of a simdgroup, in every lane."""
+    if x.dtype.kind == "c":
+        return k.complex(_over_lanes(k, k.real(x)), _over_lanes(k, k.imag(x)))
+    return k.op("gpu.subgroup_reduce", [x], x.dtype, op=k.attr("#gpu<all_reduce_op add>"), uniform=k.attr("unit"))
+
+
+def _store_shared(
+    k: MetalKernel, product: Product, epilogue: Epilogue, found: Scalar, loop: Fused, line: Scalar
+) -> None:
+    """One result that the simdgroups of a threadgroup have parts of."""
+    parts = k.shared(SIMDGROUPS, product.dtype, name="parts")
+    k.when(k.lane().eq(0), lambda: k.write(found, parts, k.simdgroup()))
+    k.barrier()
+
+    def store() -> None:
+        total = k.read(parts, k.const(0, INDEX))
+        for i in range(1, SIMDGROUPS):
+            total = total + k.read(parts, k.const(i, INDEX))
+        with k.at_position(loop, line):
+            epilogue.element(total)
+
+    k.when(k.thread().eq(0), store)
+
+
+def _across(
+    k: MetalKernel, product: Product, epilogue: Epilogue, matrix: Operand, vector: Operand, loop: Fused
+) -> tuple[int, int]:
+    """The matrix is contiguous along the result, or nowhere: lanes take neighbouring results."""
+    depth, simd = product.depth, k.gpu.simd
+    lines = loop.extent
+    width = VECTOR if product.dtype.kind == "f" and matrix.along(loop, VECTOR) else 1
+    sums = Sums(k, product, width)
+    per_group = simd * width
+    blocks = -(-lines // per_group)
+    shallow = blocks * product.batch.extent * per_group >= ENOUGH or depth.extent < DEEP
+    simdgroups = SIMDGROUPS if shallow else k.gpu.max_threads // simd
+    batch, block = split(k, k.group(), blocks, "batch", "", product.batch.extent > 1)
+    k.bind(product.batch, batch)
+    with k.named("place"):
+        place = times(k.lane(), width)
+    with k.named("line"):
+        first = times(block, per_group)
+        line = summed(k, first, place)
+    ragged = lines % per_group != 0
+    if ragged:  # lanes beyond the last results read the last ones, and do not store
+        with k.named("line"):
+            line = k.op("arith.minui", [line, k.const(lines - width, INDEX)], INDEX)
+
+    def step(position: Scalar, total: Any) -> list[Any]:
+        with k.at_position(depth, position):
+            x = sums.spread(vector)
+            with k.at_position(loop, line):
+                return [sums.add(total, sums.load(matrix), x)]
+
+    [total] = k.counted(depth.extent, step, [sums.zero()], first=k.simdgroup(), step=simdgroups, carried="sum")
+    parts = k.shared(simdgroups * per_group, product.dtype, name="parts")
+    at = summed(k, times(k.simdgroup(), per_group), place)
+    if width > 1:
+        k.store_vector(total, parts, at)
+    else:
+        k.write(sums.element(total, 0), parts, at)
+    k.barrier()
+    thread = k.thread()
+    with k.named("line"):
+        mine = summed(k, first, thread)
+
+    def store() -> None:
+        def add(i: Scalar, so_far: Any) -> list[Any]:
+            return [(Scalar(k, so_far, sums.held) + k.read(parts, i * per_group + thread)).mlir]
+
+        [whole] = k.counted(simdgroups, add, [k.const(0, sums.held).mlir], carried="sum")
+        with k.at_position(loop, mine):
+            epilogue.element(Scalar(k, whole, sums.held))
+
+    idle = simdgroups * simd > per_group and not (blocks == 1 and ragged)
+    where(k, within(k, [(thread, per_group, idle), (mine, lines, ragged)]), store)
+    return blocks * product.batch.extent, simdgroups * simd

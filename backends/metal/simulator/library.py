@@ -1,0 +1,287 @@
+"""Runs Metal texts on the host's CPU: the same text that a GPU would get, thread by thread.
+
+    >>> library = Library(text)                                              # doctest: +SKIP
+    >>> library.launch("add", {0: (address, size)}, (4, 1, 1), (256, 1, 1))  # doctest: +SKIP
+
+What it catches beyond wrong values: accesses outside of buffers and threadgroup memory, misaligned vectors
+(`Options.guard`), memory of a threadgroup that is read before it is written (`Options.poison`), barriers that
+not all threads reach, and, by comparing orders (`Options.order`), barriers that are missing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from smelt.backends.metal.manifest import Size
+from smelt.backends.metal.simulator import compiler
+from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
+
+__all__ = ["Entry", "Library", "Options", "Parameter", "SimulatorError"]
+
+_BUFFERS = 31
+_ORDERS = {"forward": 0, "reverse": 1, "shuffled": 2}
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Options:
+    """How threads are run.
+
+    Attributes:
+        order: of threadgroups, simdgroups and lanes: "forward", "reverse" or "shuffled". A correct kernel's
+            results do not depend on it.
+        seed: of the shuffle.
+        poison: threadgroup memory holds NaN before a threadgroup writes it.
+        guard: buffers end at memory that nobody may touch, and misaligned accesses are errors.
+    """
+
+    order: str = "forward"
+    seed: int = 0
+    poison: bool = False
+    guard: bool = False
+
+    def __post_init__(self) -> None:
+        if self.order not in _ORDERS:
+            raise ValueError(f"order is one of {', '.join(_ORDERS)}, not {self.order!r}")
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = [
+        ("entry", ctypes.c_void_p),
+        ("fibers", ctypes.c_uint32),
+        ("order", ctypes.c_uint32),
+        ("seed", ctypes.c_uint32),
+        ("poison", ctypes.c_uint32),
+        ("guard", ctypes.c_uint32),
+        ("writable", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32 * 3),
+        ("threadgroups", ctypes.c_uint32 * 3),
+        ("grid", ctypes.c_uint32 * 3),
+        ("buffers", ctypes.c_void_p * _BUFFERS),
+        ("bytes", ctypes.c_uint64 * _BUFFERS),
+        ("threadgroup_bytes", ctypes.c_uint64 * _BUFFERS),
+        ("message", ctypes.c_char * 512),
+    ]
+
+
+def _vector(name: str, *, add: str = "") -> str:
+    return f"smelt::Position{{c.{name}[0]{add}, c.{name}[1], c.{name}[2]}}"
+
+
+#: What a position attribute is, where `c` is the context of the first thread of a row, and `n` the thread in it.
+_POSITIONS = {
+    "thread_position_in_grid": _vector("position_in_grid", add=" + n"),
+    "threads_per_grid": _vector("grid"),
+    "thread_position_in_threadgroup": _vector("position_in_threadgroup", add=" + n"),
+    "threads_per_threadgroup": _vector("threads"),
+    "dispatch_threads_per_threadgroup": _vector("full_threads"),
+    "threadgroup_position_in_grid": _vector("threadgroup_position"),
+    "threadgroups_per_grid": _vector("threadgroups"),
+    "grid_origin": "smelt::Position{0, 0, 0}",
+    "thread_index_in_threadgroup": "c.index + n",
+    "thread_index_in_simdgroup": "(c.index + n) % 32u",
+    "simdgroup_index_in_threadgroup": "(c.index + n) / 32u",
+    "simdgroups_per_threadgroup": "c.simdgroups",
+    "dispatch_simdgroups_per_threadgroup": "(c.full_threads[0] * c.full_threads[1] * c.full_threads[2] + 31u) / 32u",
+    "threads_per_simdgroup": "32u",
+    "thread_execution_width": "32u",
+    "thread_index_in_quadgroup": "(c.index + n) % 4u",
+    "quadgroup_index_in_threadgroup": "(c.index + n) / 4u",
+    "quadgroups_per_threadgroup": "(c.threads[0] * c.threads[1] * c.threads[2] + 3u) / 4u",
+}
+
+
+def _shared(number: int, type_: str, name: str, dimensions: str) -> str:
+    """A variable of the threadgroup: one memory for all of its fibers."""
+    own = f"smelt_type_{name}"
+    type_ = re.sub(r"alignas\s*\([^()]*\)\s*", "", type_)  # all lie at multiples of 64
+    return (
+        f"typedef {type_} {own}{dimensions}; {own}& {name} = "
+        f"*static_cast<{own}*>(smelt_runtime->threadgroup_variable({number}u, sizeof({own})));"
+    )
+
+
+def _argument(parameter: Parameter) -> str:
+    if parameter.kind == "position":
+        return _POSITIONS[parameter.attribute]
+    how = "Reference" if parameter.reference else "Pointer"
+    if parameter.kind == "buffer":
+        return f"smelt::{how}{{c.buffers[{parameter.index}]}}"
+    return f"smelt::{how}{{smelt_runtime->threadgroup_argument({parameter.index}u)}}"
+
+
+def _wrapper(number: int, entry: Entry) -> str:
+    call = f"{entry.function}({', '.join(_argument(p) for p in entry.parameters)});"
+    head = f'extern "C" void smelt_entry_{number}(const smelt::Context* context'
+    if entry.synchronizes:
+        return f"{head}) {{ const smelt::Context& c = *context; const unsigned n = 0; (void)c; (void)n; {call} }}\n"
+    return (
+        f"{head}, unsigned count) {{ const smelt::Context c = *context; (void)c;\n"
+        f"  for (unsigned n = 0; n < count; n++) {{ {call} }} }}\n"
+    )
+
+
+def host_source(text: str) -> tuple[str, Source]:
+    """C++ with the text, and a function around each kernel; and what is in the text."""
+    if re.search(r"^\s*#\s*(?!include\s*<metal_|pragma\b)\w+", text, re.M):
+        text = compiler.preprocess(text)
+    source = parse(text, _shared)
+    # The user's lines keep their numbers.
+    out = ["#include <metal_stdlib>\n", '#line 1 "kernel.metal"\n', source.text, '\n#line 1 "entries"\n']
+    out.append("const smelt::Runtime* smelt_runtime;\n")
+    out += [_wrapper(number, entry) for number, entry in enumerate(source.entries.values())]
+    return "".join(out), source
+
+
+def _close(handle: int) -> None:
+    import _ctypes
+
+    if hasattr(_ctypes, "dlclose"):
+        _ctypes.dlclose(handle)
+
+
+class _Code:
+    """A loaded shared object."""
+
+    def __init__(self, text: str, guard: bool) -> None:
+        source, found = host_source(text)
+        self.entries = MappingProxyType(found.entries)
+        path = compiler.shared_object(source, guard)
+        library = ctypes.CDLL(str(path))
+        self.library = library
+        table = ctypes.addressof(ctypes.c_char.in_dll(_runtime(), "smelt_functions"))
+        ctypes.c_void_p.in_dll(library, "smelt_runtime").value = table
+        self.addresses = {
+            name: ctypes.cast(getattr(library, f"smelt_entry_{number}"), ctypes.c_void_p).value
+            for number, name in enumerate(found.entries)
+        }
+        weakref.finalize(self, _close, library._handle).atexit = False
+
+
+_lock = threading.Lock()
+_loaded_runtime: ctypes.CDLL | None = None
+_codes: OrderedDict[tuple[str, bool], _Code] = OrderedDict()
+
+
+def _runtime() -> ctypes.CDLL:
+    global _loaded_runtime
+    with _lock:
+        if _loaded_runtime is None:
+            library = ctypes.CDLL(str(compiler.runtime()))
+            library.smelt_launch.argtypes = [ctypes.POINTER(_Launch)]
+            library.smelt_launch.restype = ctypes.c_int
+            _loaded_runtime = library
+        return _loaded_runtime
+
+
+def _code(text: str, guard: bool) -> _Code:
+    with _lock:
+        found = _codes.get((text, guard))
+        if found is not None:
+            _codes.move_to_end((text, guard))
+            return found
+    made = _Code(text, guard)
+    with _lock:
+        _codes[text, guard] = made
+        while len(_codes) > _KEPT:
+            _codes.popitem(last=False)
+    return made
+
+
+class Library:
+    """A Metal text, compiled for the host.
+
+    Args:
+        text: Metal Shading Language.
+        options: how its threads are run.
+
+    Raises:
+        SimulatorError: the text does not compile; the message is the compiler's.
+    """
+
+    def __init__(self, text: str, options: Options | None = None) -> None:
+        self.text = text
+        self.options = options or Options()
+        self._code = _code(text, self.options.guard)
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """The kernels of the text by name."""
+        return self._code.entries
+
+    def launch(
+        self,
+        entry: str,
+        buffers: Mapping[int, tuple[int, int]],
+        threadgroups: Size,
+        threads: Size,
+        *,
+        threadgroup_lengths: Mapping[int, int] | None = None,
+        grid: Size | None = None,
+    ) -> None:
+        """Runs a kernel, and returns when it has finished.
+
+        Args:
+            entry: the kernel's name.
+            buffers: address and length in bytes by buffer index.
+            threadgroups: how many, along x, y, z.
+            threads: in each threadgroup.
+            threadgroup_lengths: bytes by index of ``[[threadgroup(index)]]``.
+            grid: threads in all, if the last threadgroups are not full; then `threadgroups` does not count.
+
+        Raises:
+            SimulatorError: the launch does not fit the kernel, or the kernel did what a GPU would not survive;
+                the message names the kernel and the place.
+        """
+        found = self.entries.get(entry)
+        if found is None:
+            known = ", ".join(self.entries) or "none"
+            raise SimulatorError(f"there is no kernel {entry!r} in the Metal text; there are: {known}")
+        launch = _Launch()
+        launch.entry = self._code.addresses[entry]
+        launch.fibers = found.synchronizes
+        options = self.options
+        launch.order = _ORDERS[options.order]
+        launch.seed = options.seed & 0xFFFFFFFF
+        launch.poison = options.poison
+        launch.guard = options.guard
+        if grid is not None:
+            threadgroups = (-(-grid[0] // threads[0]), -(-grid[1] // threads[1]), -(-grid[2] // threads[2]))
+        else:
+            grid = (threadgroups[0] * threads[0], threadgroups[1] * threads[1], threadgroups[2] * threads[2])
+        if min(*threads, *threadgroups, *grid) < 1:
+            raise SimulatorError(f"kernel {entry!r}: an empty launch: {threadgroups} threadgroups of {threads} threads")
+        if threads[0] * threads[1] * threads[2] > 1024:
+            raise SimulatorError(f"kernel {entry!r}: {threads} are more than 1024 threads in a threadgroup")
+        if max(grid) > 0xFFFFFFFF:
+            raise SimulatorError(f"kernel {entry!r}: a grid of {grid} threads needs more than 32 bits")
+        launch.threads[:] = threads
+        launch.threadgroups[:] = threadgroups
+        launch.grid[:] = grid
+        for parameter in found.parameters:
+            if parameter.kind == "threadgroup" and parameter.index not in (threadgroup_lengths or {}):
+                raise SimulatorError(
+                    f"kernel {entry!r}: no length was given for {parameter.name} [[threadgroup({parameter.index})]]"
+                )
+            if parameter.kind != "buffer":
+                continue
+            bound = buffers.get(parameter.index)
+            if bound is None:
+                raise SimulatorError(f"kernel {entry!r}: {parameter.name} [[buffer({parameter.index})]] is not bound")
+            launch.buffers[parameter.index], launch.bytes[parameter.index] = bound
+            if not parameter.const:
+                launch.writable |= 1 << parameter.index
+        for index, length in (threadgroup_lengths or {}).items():
+            launch.threadgroup_bytes[index] = length
+        if _runtime().smelt_launch(ctypes.byref(launch)):
+            message = launch.message.decode(errors="replace")
+            for parameter in found.buffers():
+                message = message.replace(f"buffer({parameter.index})", f"buffer({parameter.index}) {parameter.name!r}")
+            raise SimulatorError(f"kernel {entry!r}: {message}")

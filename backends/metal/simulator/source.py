@@ -1,0 +1,334 @@
+"""Reads Metal texts as far as running them as C++ needs: kernels, their parameters, threadgroup variables.
+
+The text itself stays as it is, line by line, but for what C++ does not have: attributes in double brackets
+disappear, ``threadgroup`` declarations become whatever the target calls shared memory, explicit
+instantiations with ``host_name`` become entries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from smelt.ir.errors import SmeltError
+
+
+class SimulatorError(SmeltError, RuntimeError):
+    """A Metal text that does not compile, or a launch that goes wrong: what, in which kernel, where."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel.
+
+    Attributes:
+        name: its name, which may be empty.
+        type: its type as written, without attributes.
+        kind: "buffer", "threadgroup" (memory of a length that the launch gives) or "position".
+        index: of the buffer or threadgroup memory.
+        attribute: of a position: ``thread_position_in_grid``, ...
+        element: what a buffer holds: ``float``, ``uint2``, ...
+        const: whether the kernel may only read.
+        reference: whether it is a reference instead of a pointer.
+    """
+
+    name: str
+    type: str
+    kind: str
+    index: int = -1
+    attribute: str = ""
+    element: str = ""
+    const: bool = False
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel that can be launched.
+
+    Attributes:
+        name: what it is launched by.
+        function: the C++ expression to call: its name, with arguments if it is a template.
+        parameters: in order.
+        synchronizes: whether its threads may wait for each other at barriers or simd operations.
+    """
+
+    name: str
+    function: str
+    parameters: tuple[Parameter, ...]
+    synchronizes: bool
+
+    def buffers(self) -> tuple[Parameter, ...]:
+        """The parameters that are buffers."""
+        return tuple(p for p in self.parameters if p.kind == "buffer")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text as C++, and its kernels by name."""
+
+    text: str
+    entries: dict[str, Entry]
+
+
+#: Attributes of parameters that tell a thread where it stands.
+POSITIONS = frozenset(
+    [
+        "thread_position_in_grid",
+        "threads_per_grid",
+        "thread_position_in_threadgroup",
+        "threads_per_threadgroup",
+        "threadgroup_position_in_grid",
+        "threadgroups_per_grid",
+        "dispatch_threads_per_threadgroup",
+        "grid_origin",
+        "thread_index_in_threadgroup",
+        "thread_index_in_simdgroup",
+        "simdgroup_index_in_threadgroup",
+        "simdgroups_per_threadgroup",
+        "dispatch_simdgroups_per_threadgroup",
+        "threads_per_simdgroup",
+        "thread_execution_width",
+        "thread_index_in_quadgroup",
+        "quadgroup_index_in_threadgroup",
+        "quadgroups_per_threadgroup",
+    ]
+)
+
+_ATTRIBUTE = re.compile(r"\[\[(.*?)\]\]", re.S)
+_SYNCHRONIZES = re.compile(
+    r"\b(?:threadgroup_barrier|simdgroup_\w+|make_(?:filled|diagonal)_simdgroup_matrix|"
+    r"(?:simd|quad)_(?:sum|product|min|max|and|or|xor|broadcast\w*|shuffle\w*|prefix_\w+|ballot|vote|all|any|is_first|"
+    r"active_threads_mask))\b"
+)
+_KERNEL = re.compile(r"\bkernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(", re.S)
+_THREADGROUP = re.compile(
+    r"(?<=[;{}:)])(?P<space>\s*)(?P<align>alignas\s*\([^()]*\)\s*)?threadgroup\s+(?P<align2>alignas\s*\([^()]*\)\s*)?"
+    r"(?P<type>(?:(?:const|volatile|typename|unsigned)\s+)*(?:\w+::)*\w+(?:\s*<[^;{}=]*?>(?:::\w+)*)?)\s+"
+    r"(?P<names>\w+\s*(?:\[[^;]*?\]\s*)*(?:,\s*\w+\s*(?:\[[^;]*?\]\s*)*)*);"
+)
+_INSTANCE = re.compile(
+    r"\btemplate\s*\[\[\s*host_name\s*\(\s*((?:\"[^\"]*\"\s*)+)\)\s*\]\]\s*(?:\[\[\s*kernel\s*\]\]|kernel)\s+([^;{}]*);"
+)
+
+
+def without_comments(text: str) -> str:
+    """The text with spaces in place of comments, lines where they were."""
+
+    def blank(found: re.Match[str]) -> str:
+        piece = found.group(0)
+        return piece if piece[0] in "\"'" else re.sub(r"[^\n]", " ", piece)
+
+    return re.sub(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*|/\*.*?\*/", blank, text, flags=re.S)
+
+
+def _close(text: str, start: int) -> int:
+    """Where the bracket at `start` closes."""
+    pairs = {"(": ")", "{": "}", "<": ">", "[": "]"}
+    opening, closing, depth = text[start], pairs[text[start]], 0
+    for at in range(start, len(text)):
+        if text[at] == opening:
+            depth += 1
+        elif text[at] == closing:
+            depth -= 1
+            if not depth:
+                return at
+    raise SimulatorError(f"unbalanced {opening!r} in the Metal text, line {text.count(chr(10), 0, start) + 1}")
+
+
+def _split(text: str) -> list[str]:
+    """Pieces between commas that stand outside of brackets."""
+    pieces, depth, piece = [], 0, ""
+    for character in text:
+        depth += (character in "([{<") - (character in ")]}>")
+        if character == "," and depth == 0:
+            pieces.append(piece)
+            piece = ""
+        else:
+            piece += character
+    return [p.strip() for p in [*pieces, piece] if p.strip()]
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """(header, body) of the functions and types of a text, also those in namespaces."""
+    at = header = 0
+    while at < len(text):
+        character = text[at]
+        if character == ";":
+            header = at + 1
+        elif character == "{":
+            end = _close(text, at)
+            head = text[header:at].strip()
+            if re.match(r"(?:inline\s+)?namespace\b|extern\s*\"C\"", head):
+                yield from _blocks(text[at + 1 : end])
+            else:
+                yield head, text[at : end + 1]
+            at, header = end, end + 1
+        at += 1
+
+
+def _synchronizing(text: str) -> Callable[[str], bool]:
+    """Tells whether a kernel reaches a barrier or simd operation, through the functions that it names."""
+    bodies: dict[str, str] = {}
+    everywhere = ""
+    for head, body in _blocks(text):
+        plain = re.sub(r"^[ \t]*#(?:.*\\\n)*.*", "", head, flags=re.M)
+        plain = re.sub(r"\b(?:decltype|alignas|__attribute__)\s*\(", "(", plain)
+        type_name = re.search(r"\b(?:struct|class|union|enum)\s+(?:class\s+)?(\w+)[^()]*$", plain)
+        function = re.search(r"(\w+)\s*\(", plain)
+        name = type_name or function
+        if name is None or "operator" in plain:
+            everywhere += body
+        else:
+            bodies[name.group(1)] = bodies.get(name.group(1), "") + head + body
+    # Macros and initialisers lie outside of all blocks.
+    everywhere += "\n".join(re.findall(r"^[ \t]*#[ \t]*define\b(?:.*\\\n)*.*", text, re.M))
+
+    def reaches(kernel: str) -> bool:
+        seen, left = set(), [kernel]
+        if _SYNCHRONIZES.search(everywhere):
+            return True
+        while left:
+            name = left.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            body = bodies.get(name, "")
+            if _SYNCHRONIZES.search(body):
+                return True
+            left += set(re.findall(r"\w+", body)) & bodies.keys() - seen
+        return False
+
+    return reaches
+
+
+_QUALIFIERS = frozenset(("device", "constant", "const", "threadgroup", "volatile", "coherent"))
+
+
+def _parameter(written: str, taken: set[int], threadgroup: Callable[[], int]) -> Parameter:
+    attributes = {
+        found.group(1): (found.group(2) or "").strip()
+        for body in _ATTRIBUTE.findall(written)
+        for found in re.finditer(r"([\w:]+)\s*(?:\(([^()]*)\))?", body)
+    }
+    plain = " ".join(_ATTRIBUTE.sub(" ", written).split())
+    found = re.search(r"\b(\w+)\s*(\[\s*\w*\s*\])?$", plain)
+    name = found.group(1) if found else ""
+    type_ = (plain[: found.start()] + ("*" if found.group(2) else "")).strip() if found else plain
+    if not type_:
+        name, type_ = "", plain
+    position = next((a for a in attributes if a in POSITIONS), None)
+    if position:
+        return Parameter(name, type_, "position", attribute=position)
+    if not re.search(r"[*&]", type_):
+        raise SimulatorError(f"parameter {plain!r} of a kernel is neither a buffer nor a known position")
+    pointee = type_.rstrip("*& ").replace("const*", "const *")
+    words = [w for w in pointee.split() if w not in _QUALIFIERS]
+    const = bool(re.search(r"\b(?:const|constant)\b", pointee))
+    reference = type_.endswith("&")
+    if "threadgroup" in attributes or re.search(r"\bthreadgroup\b", type_):
+        number = attributes.get("threadgroup")
+        index = int(number) if number else threadgroup()
+        return Parameter(name, type_, "threadgroup", index, element=" ".join(words), reference=reference)
+    number = attributes.get("buffer", "")
+    if number.isdigit():
+        index = int(number)
+    else:
+        index = next(i for i in range(len(taken) + 1) if i not in taken)
+    taken.add(index)
+    return Parameter(name, type_, "buffer", index, "", " ".join(words), const, reference)
+
+
+def _parameters(written: str) -> tuple[Parameter, ...]:
+    pieces = _split(written)
+    taken = {int(n) for n in re.findall(r"\[\[\s*buffer\s*\(\s*(\d+)\s*\)\s*\]\]", written)}
+    memories = iter(range(31))
+    return tuple(_parameter(piece, taken, lambda: next(memories)) for piece in pieces if piece != "void")
+
+
+def _template_names(text: str, end: int) -> list[str]:
+    """Names of the template parameters of the declaration that stands right before `end`."""
+    start = text.rfind("template", 0, end)
+    opening = text.find("<", start, end) if start >= 0 else -1
+    if opening < 0:
+        return []
+    closing = _close(text, opening)
+    if re.sub(r"\b(?:static|inline)\b", "", text[closing + 1 : end]).strip():
+        return []
+    return [p.split("=")[0].split()[-1] for p in _split(text[opening + 1 : closing])]
+
+
+def parse(text: str, threadgroup: Callable[[int, str, str, str], str]) -> Source:
+    """The text as C++, and its entries.
+
+    Args:
+        text: Metal, preprocessed if it builds kernels with macros.
+        threadgroup: from number, type, name and dimensions (``"[32][4]"`` or nothing) of a threadgroup variable
+            to the C++ statement that declares it.
+    """
+    text = without_comments(text)
+    instances: list[tuple[str, str]] = []
+
+    def instance(found: re.Match[str]) -> str:
+        name = "".join(re.findall(r'"([^"]*)"', found.group(1)))
+        rest = found.group(2).strip()
+        if rest.startswith("decltype"):
+            rest = rest[_close(rest, rest.index("(")) + 1 :].strip()
+        else:
+            rest = re.sub(r"^(?:void|auto)\s+", "", rest)
+        depth = 0
+        for at, character in enumerate(rest):  # up to the parameters, if they are repeated
+            depth += (character == "<") - (character == ">")
+            if character == "(" and depth == 0:
+                rest = rest[:at]
+                break
+        instances.append((name, rest.strip()))
+        return "\n" * found.group(0).count("\n")
+
+    text = _INSTANCE.sub(instance, text)
+    text = re.sub(r"\[\[\s*kernel\s*\]\]", "kernel", text)
+    text = re.sub(r"\bconst\s+constant\b|\bconstant\s+const\b", "constant", text)
+
+    # Attributes between `kernel` and its parameters are of no use here.
+    def drop(found: re.Match[str]) -> str:
+        return " " + "\n" * found.group(0).count("\n")
+
+    text = re.sub(r"(?<=\bkernel\b)(?:\s*\[\[[^\]]*\]\])+", drop, text)
+    text = re.sub(r"(?:\[\[[^\]]*\]\]\s*)+(?=kernel\b)", drop, text)
+
+    templates: dict[str, tuple[list[str], str]] = {}
+    for found in _KERNEL.finditer(text):
+        opening = found.end() - 1
+        written = text[opening + 1 : _close(text, opening)]
+        templates.setdefault(found.group(1), (_template_names(text, found.start()), written))
+    plain = _ATTRIBUTE.sub(drop, text)
+    reaches = _synchronizing(plain)
+    entries: dict[str, Entry] = {}
+    for name, (arguments, written) in templates.items():
+        if not arguments:
+            entries[name] = Entry(name, name, _parameters(written), reaches(name))
+    for name, expression in instances:
+        base = expression.split("<")[0].strip()
+        if base not in templates:
+            raise SimulatorError(f"host_name {name!r}: there is no kernel {base!r} to instantiate")
+        arguments, written = templates[base]
+        given = _split(expression[expression.index("<") + 1 : expression.rindex(">")]) if "<" in expression else []
+        for argument, value in zip(arguments, given):
+            written = re.sub(rf"\b{argument}\b", value.replace("\\", r"\\"), written)
+        entries[name] = Entry(name, expression, _parameters(written), reaches(base))
+
+    count = 0
+
+    def declare(found: re.Match[str]) -> str:
+        nonlocal count
+        out = found.group("space")
+        align = found.group("align") or found.group("align2") or ""
+        for piece in _split(found.group("names")):
+            name = re.match(r"\w+", piece)
+            assert name
+            out += threadgroup(count, align + found.group("type"), name.group(0), piece[name.end() :].strip()) + " "
+            count += 1
+        return out + "\n" * (found.group(0).count("\n") - out.count("\n"))
+
+    return Source(_THREADGROUP.sub(declare, plain), entries)
