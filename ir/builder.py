@@ -319,8 +319,22 @@ class Builder:
         view.results = (Value(operation.results[0], None, self, view),)
         return view.results[0]
 
+    def control(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
+    ) -> tuple[Value, ...]:
+        """A branch or loop over functions of the module: `COND`, `WHILE` or `SCAN` of `smelt.ir.control`."""
+        from .control import emit_control
+
+        operation = emit_control(self, op, operands, attrs, results)  # type: ignore[arg-type]
+        view = OpView(op, tuple(operands), attrs, operation)
+        view.results = tuple(Value(r, a, self, view, i) for i, (r, a) in enumerate(zip(operation.results, results)))
+        return view.results
+
     def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:
         """The same op on other operands."""
+        if op.op.kind == "control":
+            with self.at(op.location):
+                return self.control(op.op, operands, op.attrs, [r.aval for r in op.results])
         if op.op.kind not in STRUCTURAL:
             present = op.mlir.attributes
             encoded = {k: present[k] for k in op.attrs if k in present} if op.attrs else None
@@ -372,6 +386,8 @@ class Function:
 
 def read_function(operation: Any) -> Function:
     """Decode a ``func.func``."""
+    from .control import HELPERS, LOOPS, decode_control
+
     operation = operation.operation
     function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
     if not operation.regions[0].blocks:
@@ -385,7 +401,9 @@ def read_function(operation: Any) -> Function:
     for item in block.operations:
         op_ = item.operation
         name = op_.name
-        operands = tuple(values[v] for v in op_.operands)
+        if name in HELPERS:
+            continue
+        operands = () if name in LOOPS else tuple(values[v] for v in op_.operands)
         if name == "func.return":
             function.returns = list(operands)
             break
@@ -397,6 +415,8 @@ def read_function(operation: Any) -> Function:
         elif name.startswith("smelt."):
             op = _op.get(name)
             attrs = attributes.decode_all(op, op_)
+        elif name in LOOPS:
+            op, operands, attrs = decode_control(op_, values)
         else:
             raise IRError(f"{name} is not an op of the smelt dialect; in @{function.name} at {op_.location}")
         view = OpView(op, operands, attrs, op_)

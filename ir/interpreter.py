@@ -13,6 +13,7 @@ import numpy as np
 
 from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
+from .control import ControlOp, interpret
 from .errors import IRError
 
 
@@ -55,6 +56,8 @@ class Interpreter:
             operands = [env[v] for v in op.operands]
             if op.op is CALL:
                 results: Sequence[np.ndarray] = self(op.attrs["callee"], operands)
+            elif isinstance(op.op, ControlOp):
+                results = interpret(op.op, op.attrs, operands, [r.aval for r in op.results], self)
             elif op.op.kind in ("function", "apply", "transform"):
                 raise IRError(f"{op.op.name} must be expanded before the module runs; see the pass pipeline")
             else:

@@ -20,6 +20,7 @@ from typing import Any
 from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function
 from smelt.ir.op import registry as ops
 
+from . import control_batch
 from .registry import Pass, register_pass
 from .rewrite import argument_locations, expand_transforms
 
@@ -34,7 +35,7 @@ class BatchPass(Pass):
 
 
 def push_batch(
-    b: Builder, function: Function, arguments: Sequence[Value], dims: Sequence[int | None]
+    module: Any, b: Builder, function: Function, arguments: Sequence[Value], dims: Sequence[int | None], size: int
 ) -> tuple[list[Value], list[int | None]]:
     """Emit `function` over a batch axis: results and where their batch axes stand."""
     env = dict(zip(function.arguments, arguments))
@@ -47,7 +48,10 @@ def push_batch(
             out: Sequence[int | None] = [None] * len(results)
         else:
             with b.at(op.location):
-                results, out = op.op.batch(b, operands, places, **op.attrs)
+                if op.op.kind == "control":
+                    results, out = control_batch.push(module, b, op, operands, places, size)
+                else:
+                    results, out = op.op.batch(b, operands, places, **op.attrs)
         env.update(zip(op.results, results))
         dim.update(zip(op.results, out))
     return [env[v] for v in function.returns], [dim[v] for v in function.returns]
@@ -69,7 +73,7 @@ def make_batch(module: Any, function: Function, attrs: dict[str, Any]) -> str:
         argument_locations=argument_locations(function),
     )
     dims = [None if a < 0 else a for a in attrs["in_axes"]]
-    results, places = push_batch(b, function, arguments, dims)
+    results, places = push_batch(module, b, function, arguments, dims, attrs["size"])
     outs = []
     for value, place, axis, aval in zip(results, places, attrs["out_axes"], signature[1]):
         if axis >= 0 and place is None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir.builder import functions
+from smelt.ir.control import HELPERS, LOOPS
 from smelt.ir.op import registry as ops
 
 from .inline import drop_unused
@@ -44,4 +45,4 @@ class DcePass(Pass):
 def _removable(name: str) -> bool:
     if name.startswith("smelt."):
         return ops[name.removeprefix("smelt.")].pure
-    return name in ("func.call", "func.constant", "func.call_indirect")
+    return name in ("func.call", "func.constant", "func.call_indirect", *LOOPS, *HELPERS)

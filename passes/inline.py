@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir.builder import Builder, OpView, Value, functions, read_function
+from smelt.ir.control import callees
 from smelt.ir.errors import IRError
 
 from .registry import Pass, register_pass
@@ -84,7 +85,7 @@ def drop_unused(module: Any, statistics: Counter) -> None:
     if not any(is_private(f) for f in found.values()):
         return
     uses = {
-        f.name: {op.attrs["callee"] for op in f.ops if op.op.kind in ("call", "function")}
+        f.name: {name for op in f.ops for name in callees(op)}
         for f in callees_first(module)
     }
     live = [name for name, f in found.items() if not is_private(f)]

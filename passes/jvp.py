@@ -23,6 +23,7 @@ from typing import Any
 
 from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function
 
+from . import control_jvp
 from .registry import Pass, register_pass
 from .rewrite import argument_locations, expand_transforms
 
@@ -37,14 +38,29 @@ class JvpPass(Pass):
 
 
 def push_tangents(
-    b: Builder, function: Function, primals: Sequence[Value], tangents: Sequence[Value | None]
+    module: Any,
+    b: Builder,
+    function: Function,
+    primals: Sequence[Value],
+    tangents: Sequence[Value | None],
+    linearize: bool = False,
 ) -> tuple[list[Value], list[Value | None]]:
-    """Emit `function` on primals together with the propagation of tangents (None: zero)."""
+    """Emit `function` on primals together with the propagation of tangents (None: zero).
+
+    With `linearize`, no op depends on both what is computed from primals alone and on tangents in a way
+    that keeps the two apart: results never depend on tangents, tangents depend on them linearly.
+    """
     env = dict(zip(function.arguments, primals))
     tangent: dict[Value, Value | None] = dict(zip(function.arguments, tangents))
     for op in function.ops:
         operands = [env[v] for v in op.operands]
         incoming = [tangent.get(v) for v in op.operands]
+        if op.op.kind == "control" and any(t is not None for t in incoming):
+            with b.at(op.location):
+                results, outgoing = control_jvp.push(module, b, op, operands, incoming, linearize)
+            env.update(zip(op.results, results))
+            tangent.update((v, t) for v, t in zip(op.results, outgoing) if v.aval.dtype.is_inexact)
+            continue
         results = b.clone(op, operands)
         env.update(zip(op.results, results))
         if op.op.differentiable and any(t is not None for t in incoming):
@@ -76,6 +92,6 @@ def make_jvp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
     tangents: list[Value | None] = [None] * len(avals)
     for i, t in zip(wrt, arguments[len(avals) :]):
         tangents[i] = t if avals[i].dtype.is_inexact else None
-    outs, out_tangents = push_tangents(b, function, primals, tangents)
+    outs, out_tangents = push_tangents(module, b, function, primals, tangents)
     b.return_(outs + [b.zeros_like(y) if t is None else t for y, t in zip(outs, out_tangents)])
     return name

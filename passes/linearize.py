@@ -59,7 +59,7 @@ def make_vjp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
     tangents: list[Value | None] = [None] * len(avals)
     for i, t in zip(active, arguments[len(avals) :]):
         tangents[i] = t
-    outs, out_tangents = push_tangents(b, function, arguments[: len(avals)], tangents)
+    outs, out_tangents = push_tangents(module, b, function, arguments[: len(avals)], tangents, linearize=True)
     linear_seeds = [i for i in seeds if out_tangents[i] is not None]
     b.return_([*outs, *(t for i in linear_seeds if (t := out_tangents[i]) is not None)])
     both = read_function(scratch)

@@ -7,6 +7,7 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, new_function, read_function
+from smelt.ir.control import callees
 from smelt.ir.dialect import context
 
 #: A rule of a rebuild: the builder, the old op, its operands in the new function → the results.
@@ -90,12 +91,10 @@ def callees_first(module: Any) -> list[Function]:
         while stack:
             name = stack[-1]
             pending = [
-                op.attrs["callee"]
+                callee
                 for op in decoded[name].ops
-                if op.op.kind in ("call", "function")
-                and op.attrs["callee"] not in done
-                and op.attrs["callee"] in decoded
-                and op.attrs["callee"] not in stack
+                for callee in callees(op)
+                if callee not in done and callee in decoded and callee not in stack
             ]
             if pending:
                 stack.append(pending[0])
@@ -107,9 +106,14 @@ def callees_first(module: Any) -> list[Function]:
     return order
 
 
-def is_ground(function: Function) -> bool:
-    """Whether a function consists of plain ops only: no calls, no transformations."""
-    return all(op.op.kind not in STRUCTURAL for op in function.ops)
+def ground_functions(module: Any) -> dict[str, Function]:
+    """The functions that consist of plain ops only, no calls and no transformations, and of control flow
+    over such functions."""
+    found: dict[str, Function] = {}
+    for f in callees_first(module):
+        if all(op.op.kind not in STRUCTURAL and all(c in found for c in callees(op)) for op in f.ops):
+            found[f.name] = f
+    return found
 
 
 def mentions(module: Any, *names: str) -> bool:
@@ -132,7 +136,7 @@ def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, d
         return 0
     count = 0
     made: dict[Any, str] = {}
-    ground = {f.name: f for f in callees_first(module) if is_ground(f)}
+    ground = ground_functions(module)
     for operation in list(functions(module).values()):
         if not len(operation.regions[0].blocks):
             continue

@@ -23,6 +23,7 @@ from typing import Any
 
 from smelt.ir.builder import Function, Value, fresh_name, new_function
 
+from . import control_transpose
 from .registry import Pass, register_pass
 from .rewrite import expand_transforms, replay
 
@@ -70,7 +71,10 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any]) -> st
             Value(None, v.aval, None, None) if is_linear else env[v] for v, is_linear in zip(op.operands, flags)
         ]
         with b.at(op.location):
-            pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
+            if op.op.kind == "control":
+                pulled = control_transpose.pull(module, b, op, cts, operands, flags)
+            else:
+                pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
             for v, is_linear, contribution in zip(op.operands, flags, pulled):
                 if is_linear and contribution is not None:
                     cotangent[v] = b.add_any(cotangent.get(v), contribution)

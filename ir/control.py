@@ -1,0 +1,324 @@
+"""Control flow: branches and loops whose bodies are functions of the module.
+
+In the IR they are upstream region ops on tensors; a region does nothing but call a function. So mixed
+types, printing and verification are upstream's, and a pass sees one op with operands and callees:
+
+======  ============================================  ===============================================
+op      IR                                            meaning
+======  ============================================  ===============================================
+cond    ``scf.if`` on a bool, else                    results of ``branches[index](*operands)``;
+        ``scf.index_switch`` on an integer            operand 0 is the index (a bool: False, True)
+while   ``scf.while``                                 ``while cond(*constants, *carry): carry = body(...)``
+scan    ``scf.for`` with ``smelt.carries``            ``carry, y = body(*constants, *carry, *x)`` for the
+                                                      elements x of the arrays xs along axis 0; the ys
+                                                      are stacked; backwards if `reverse`
+======  ============================================  ===============================================
+
+Operands of while: constants, then the initial carry. Of scan: constants, initial carry, xs. Results of
+scan: the final carry, then the stacked ys. An index out of range is not checked: `cond` takes the last
+branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes, mlir
+from .aval import Aval
+from .dialect import context, parse_aval, tensor_type
+from .errors import IRError
+from .op import Op
+
+if TYPE_CHECKING:
+    from .builder import Builder, OpView, Value
+
+
+class ControlOp(Op):
+    """An op that runs functions of the module. It is no op of the registry: its rules are in passes.
+
+    Attributes:
+        callees: names of the attributes that hold functions.
+    """
+
+    num_results = -1
+    kind = "control"
+
+    def __init__(self, name: str, callees: Sequence[str]):
+        self.name, self.callees = name, tuple(callees)  # type: ignore[misc]
+
+
+COND = ControlOp("cond", ("branches",))  #: attrs: branches (tuple of names)
+WHILE = ControlOp("while", ("cond", "body"))  #: attrs: cond, body, constants (their number)
+SCAN = ControlOp("scan", ("body",))  #: attrs: body, constants, carries (numbers), length, reverse
+
+#: Upstream ops that stand in a function only to serve control flow.
+HELPERS = ("tensor.extract", "tensor.empty", "arith.constant", "arith.index_cast")
+LOOPS = ("scf.if", "scf.index_switch", "scf.while", "scf.for")
+
+
+def callees(op: OpView) -> tuple[str, ...]:
+    """The functions that an op runs or refers to."""
+    if op.op.kind in ("call", "function"):
+        return (op.attrs["callee"],)
+    if not isinstance(op.op, ControlOp):
+        return ()
+    found: list[str] = []
+    for name in op.op.callees:
+        value = op.attrs[name]
+        found += value if isinstance(value, tuple) else (value,)
+    return tuple(found)
+
+
+# Writing
+
+
+class _Emitter:
+    """Appends upstream ops at an insertion point."""
+
+    def __init__(self, ip: Any, location: Any):
+        self.ip, self.location = ip, location
+
+    def op(self, name: str, operands: Sequence[Any], types: Sequence[Any], regions: int = 0, **attrs: Any) -> Any:
+        return mlir.ir.Operation.create(
+            name, results=list(types), operands=list(operands), attributes=attrs or None, regions=regions,
+            loc=self.location, ip=self.ip,
+        )  # fmt: skip
+
+    def block(self, region: Any, types: Sequence[Any], body: Callable[..., None]) -> None:
+        """A block in `region`, filled by ``body(emitter, *arguments)``."""
+        block = mlir.ir.Block.create_at_start(region, list(types), [self.location] * len(types))
+        body(_Emitter(mlir.ir.InsertionPoint(block), self.location), *block.arguments)
+
+    def call(self, callee: str, operands: Sequence[Any], types: Sequence[Any]) -> list[Any]:
+        symbol = mlir.ir.FlatSymbolRefAttr.get(callee, context())
+        return list(self.op("func.call", operands, types, callee=symbol).results)
+
+    def extract(self, tensor: Any) -> Any:
+        element = mlir.ir.RankedTensorType(tensor.type).element_type
+        return self.op("tensor.extract", [tensor], [element]).result
+
+    def index(self, value: int) -> Any:
+        kind = mlir.ir.IndexType.get(context())
+        return self.op("arith.constant", [], [kind], value=mlir.ir.IntegerAttr.get(kind, value)).result
+
+
+def emit_control(
+    b: Builder, op: ControlOp, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
+) -> Any:
+    """Append a control-flow op; the upstream operation."""
+    e = _Emitter(b.ip, b.location)
+    types = [tensor_type(a) for a in results]
+    values = [v.mlir for v in operands]
+    if op is COND:
+        return _emit_cond(e, operands[0].dtype, values, attrs["branches"], types)
+    if op is WHILE:
+        return _emit_while(e, values, attrs, types)
+    return _emit_scan(e, [v.aval for v in operands], values, attrs, results)
+
+
+def _emit_cond(e: _Emitter, dtype: Any, values: list[Any], branches: Sequence[str], types: list[Any]) -> Any:
+    ir = mlir.ir
+    index, *arguments = values
+
+    def branch(name: str) -> Callable[..., None]:
+        return lambda inner: inner.op("scf.yield", inner.call(name, arguments, types), [])
+
+    chosen = e.extract(index)
+    if dtype is dtypes.bool_ and len(branches) == 2:
+        operation = e.op("scf.if", [chosen], types, regions=2)
+        order = branches[::-1]
+    else:
+        chosen = e.op("arith.index_cast", [chosen], [ir.IndexType.get(context())]).result
+        cases = ir.DenseI64ArrayAttr.get(list(range(len(branches) - 1)), context())
+        operation = e.op("scf.index_switch", [chosen], types, regions=len(branches), cases=cases)
+        order = (branches[-1], *branches[:-1])  # the default region comes first
+    for region, name in zip(operation.regions, order):
+        e.block(region, [], branch(name))
+    return operation
+
+
+def _emit_while(e: _Emitter, values: list[Any], attrs: dict[str, Any], types: list[Any]) -> Any:
+    constants, carry = values[: attrs["constants"]], values[attrs["constants"] :]
+    truth = tensor_type(Aval((), dtypes.bool_))
+    operation = e.op("scf.while", carry, types, regions=2)
+
+    def before(inner: _Emitter, *state: Any) -> None:
+        (again,) = inner.call(attrs["cond"], [*constants, *state], [truth])
+        inner.op("scf.condition", [inner.extract(again), *state], [])
+
+    def after(inner: _Emitter, *state: Any) -> None:
+        inner.op("scf.yield", inner.call(attrs["body"], [*constants, *state], types), [])
+
+    e.block(operation.regions[0], types, before)
+    e.block(operation.regions[1], types, after)
+    return operation
+
+
+def _emit_scan(
+    e: _Emitter, avals: list[Aval], values: list[Any], attrs: dict[str, Any], results: Sequence[Aval]
+) -> Any:
+    ir, ctx = mlir.ir, context()
+    n, m, length = attrs["constants"], attrs["carries"], attrs["length"]
+    constants, carry, xs = values[:n], values[n : n + m], values[n + m :]
+    types = [tensor_type(a) for a in results]
+    elements = [tensor_type(a.with_shape(a.shape[1:])) for a in results[m:]]
+    bounds = [e.index(0), e.index(length), e.index(1)]
+    last = e.index(length - 1) if attrs["reverse"] else None
+    stacked = [e.op("tensor.empty", [], [t]).result for t in types[m:]]
+    i64 = ir.IntegerType.get_signless(64, ctx)
+    marks = {"smelt.constants": ir.IntegerAttr.get(i64, n), "smelt.carries": ir.IntegerAttr.get(i64, m)}
+    operation = e.op("scf.for", [*bounds, *carry, *stacked], types, regions=1, **marks)
+
+    def slice_of(aval: Aval) -> dict[str, Any]:
+        dynamic = -(2**63)
+        rest = list(aval.shape[1:])
+        static = ir.DenseI64ArrayAttr.get
+        return {
+            "static_offsets": static([dynamic] + [0] * len(rest), ctx),
+            "static_sizes": static([1, *rest], ctx),
+            "static_strides": static([1] * (1 + len(rest)), ctx),
+        }
+
+    def body(inner: _Emitter, i: Any, *state: Any) -> None:
+        at = i if last is None else inner.op("arith.subi", [last, i], [ir.IndexType.get(ctx)]).result
+        taken = []
+        for x, aval in zip(xs, avals[n + m :]):
+            sizes = ir.DenseI32ArrayAttr.get([1, 1, 0, 0], ctx)
+            element = tensor_type(aval.with_shape(aval.shape[1:]))
+            taken.append(
+                inner.op("tensor.extract_slice", [x, at], [element], operandSegmentSizes=sizes, **slice_of(aval)).result
+            )
+        found = inner.call(attrs["body"], [*constants, *state[:m], *taken], [*types[:m], *elements])
+        for y, into, aval in zip(found[m:], state[m:], results[m:]):
+            sizes = ir.DenseI32ArrayAttr.get([1, 1, 1, 0, 0], ctx)
+            put = inner.op(
+                "tensor.insert_slice", [y, into, at], [into.type], operandSegmentSizes=sizes, **slice_of(aval)
+            )
+            found[m + list(state[m:]).index(into)] = put.result
+        inner.op("scf.yield", found, [])
+
+    e.block(operation.regions[0], [ir.IndexType.get(ctx), *types], body)
+    return operation
+
+
+# Reading
+
+
+def decode_control(operation: Any, values: dict[Any, Value]) -> tuple[ControlOp, tuple[Value, ...], dict[str, Any]]:
+    """(op, operands, attributes) of an ``scf`` operation. Raises IRError for one that `emit_control` cannot write."""
+    try:
+        if operation.name in ("scf.if", "scf.index_switch"):
+            return _decode_cond(operation, values)
+        return _decode_while(operation, values) if operation.name == "scf.while" else _decode_scan(operation, values)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise IRError(
+            f"{operation.name}: its regions must do nothing but call a function, as smelt writes them (see "
+            f"smelt.ir.control); at {operation.location}"
+        ) from error
+
+
+def _ops(region: Any) -> list[Any]:
+    return [item.operation for item in region.blocks[0].operations]
+
+
+def _call_in(region: Any) -> tuple[str, list[Any]]:
+    """The one call of a region: its callee and operands."""
+    (found,) = [op for op in _ops(region) if op.name == "func.call"]
+    return mlir.ir.FlatSymbolRefAttr(found.attributes["callee"]).value, list(found.operands)
+
+
+def _source(value: Any, through: Sequence[str]) -> Any:
+    """What a value was made of, through helper ops."""
+    owner = value.owner
+    while getattr(owner, "name", None) in through or getattr(getattr(owner, "operation", None), "name", "") in through:
+        value = owner.operands[0]
+        owner = value.owner
+    return value
+
+
+def _decode_cond(operation: Any, values: dict[Any, Value]) -> Any:
+    index = values[_source(operation.operands[0], ("tensor.extract", "arith.index_cast"))]
+    calls = [_call_in(region) for region in operation.regions]
+    if any(c[1] != calls[0][1] for c in calls):
+        raise ValueError("branches are called with different operands")
+    names = [name for name, _ in calls]
+    order = names[::-1] if operation.name == "scf.if" else [*names[1:], names[0]]
+    arguments = tuple(values[v] for v in calls[0][1])
+    return COND, (index, *arguments), {"branches": tuple(order)}
+
+
+def _decode_while(operation: Any, values: dict[Any, Value]) -> Any:
+    carry = [values[v] for v in operation.operands]
+    cond, operands = _call_in(operation.regions[0])
+    body, _ = _call_in(operation.regions[1])
+    n = len(operands) - len(carry)
+    constants = [values[v] for v in operands[:n]]
+    return WHILE, (*constants, *carry), {"cond": cond, "body": body, "constants": n}
+
+
+def _integer(operation: Any, name: str) -> int:
+    return int(mlir.ir.IntegerAttr(operation.attributes[name]).value)
+
+
+def _decode_scan(operation: Any, values: dict[Any, Value]) -> Any:
+    n, m = _integer(operation, "smelt.constants"), _integer(operation, "smelt.carries")
+    length = int(mlir.ir.IntegerAttr(operation.operands[1].owner.attributes["value"]).value)
+    region = operation.regions[0]
+    body, operands = _call_in(region)
+    xs = [values[v.owner.operands[0]] for v in operands[n + m :]]
+    carry = [values[v] for v in list(operation.operands)[3 : 3 + m]]
+    reverse = any(op.name == "arith.subi" for op in _ops(region))
+    attrs = {"body": body, "constants": n, "carries": m, "length": length, "reverse": reverse}
+    return SCAN, (*(values[v] for v in operands[:n]), *carry, *xs), attrs
+
+
+def check_kept(operation: Any) -> None:
+    """Raise IRError unless a control op is exactly what `emit_control` would write of what was decoded."""
+    for region in operation.regions:
+        allowed = ("func.call", "scf.yield", "scf.condition", "tensor.extract", "tensor.extract_slice",
+                   "tensor.insert_slice", "arith.subi")  # fmt: skip
+        for op in _ops(region):
+            if op.name not in allowed:
+                raise IRError(
+                    f"{operation.name}: {op.name} in a region; regions call a function (func.call) and do nothing "
+                    f"else; at {op.location}"
+                )
+
+
+# Meaning
+
+
+def interpret(
+    op: ControlOp, attrs: dict[str, Any], operands: Sequence[np.ndarray], results: Sequence[Aval],
+    run: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]],
+) -> list[np.ndarray]:  # fmt: skip
+    """The reference: `run(name, arguments)` runs a function."""
+    if op is COND:
+        index, *arguments = operands
+        branches = attrs["branches"]
+        at = int(index)
+        return run(branches[at if 0 <= at < len(branches) else -1], arguments)
+    n = attrs["constants"]
+    constants = list(operands[:n])
+    if op is WHILE:
+        carry = list(operands[n:])
+        while bool(run(attrs["cond"], [*constants, *carry])[0]):
+            carry = run(attrs["body"], [*constants, *carry])
+        return carry
+    m, length = attrs["carries"], attrs["length"]
+    carry, xs = list(operands[n : n + m]), operands[n + m :]
+    stacked = [np.empty(a.shape, a.dtype.numpy) for a in results[m:]]
+    order = range(length)
+    for i in reversed(order) if attrs["reverse"] else order:
+        found = run(attrs["body"], [*constants, *carry, *(np.asarray(x[i]) for x in xs)])
+        carry = found[:m]
+        for into, y in zip(stacked, found[m:]):
+            into[i] = y
+    return [*carry, *stacked]
+
+
+def result_avals(operation: Any) -> list[Aval]:
+    return [parse_aval(r.type) for r in operation.results]
