@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from smelt.backends.metal import check as module
 from smelt.backends.metal.check import Diagnostic, check, check_or_raise
+from smelt.backends.metal.check import front_end as module
 from smelt.backends.metal.check.text import adapt
 from smelt.ir.errors import MetalCheckError, SmeltError
 from smelt.tools.cli import main

@@ -14,12 +14,12 @@ kernel void kernel_argmax(
     uint line = tid % 32u;
     uint row = group * 8u + tid / 32u;
     uint row_1 = metal::min(row, 49u);
-    float4 x_values = *(device const float4*)(x + (row_1 * 100u + metal::min(line, 24u) * 4u));
+    uint at = metal::min(line, 24u) * 4u;
+    float4 x_values = *(device const float4*)(x + (row_1 * 100u + at));
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         x_row[i] = x_values[i];
     }
-    uint at = metal::min(line, 24u) * 4u;
     float carry = -INFINITY;
     uint carry_1 = 4294967295u;
     #pragma unroll

@@ -12,22 +12,24 @@ kernel void argsort_blocks(
 ) {
     threadgroup float block_keys[512];
     threadgroup uint block_order[512];
-    float key;
-    if (tid < 300u) {
-        key = keys[group * 300u + tid];
-    } else {
-        key = NAN;
-    }
-    block_keys[tid] = key;
-    block_order[tid] = tid;
-    uint slot = tid + 256u;
+    bool key = tid < 300u;
     float key_1;
-    if (slot < 300u) {
-        key_1 = keys[group * 300u + slot];
+    if (key) {
+        key_1 = keys[group * 300u + tid];
     } else {
         key_1 = NAN;
     }
-    block_keys[slot] = key_1;
+    block_keys[tid] = key_1;
+    block_order[tid] = tid;
+    uint slot = tid + 256u;
+    bool key_2 = slot < 300u;
+    float key_3;
+    if (key_2) {
+        key_3 = keys[group * 300u + slot];
+    } else {
+        key_3 = NAN;
+    }
+    block_keys[slot] = key_3;
     block_order[slot] = slot;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint i = 0u; i < 9u; i++) {
@@ -52,11 +54,10 @@ kernel void argsort_blocks(
             threadgroup_barrier(mem_flags::mem_threadgroup);
         }
     }
-    if (tid < 300u) {
+    if (key) {
         out_order[group * 300u + tid] = block_order[tid];
     }
-    uint slot_1 = tid + 256u;
-    if (slot_1 < 300u) {
-        out_order[group * 300u + slot_1] = block_order[slot_1];
+    if (key_2) {
+        out_order[group * 300u + slot] = block_order[slot];
     }
 }

@@ -16,15 +16,13 @@ kernel void kernel_reduce_sum_chunks(
     uint line = tid / 32u;
     uint member = tid % 32u;
     uint at = group / 2u;
-    uint row = group % 2u * 32u + member;
-    uint at_1 = row * 4u;
-    uint at_2 = row * 4u;
-    uint at_3 = at * 2u;
+    uint at_1 = (group % 2u * 32u + member) * 4u;
+    uint at_2 = at * 2u;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         thread_sum[i] = 0.0f;
     }
-    for (uint i = at_3; i < at_3 + 2u; i++) {
+    for (uint i = at_2; i < at_2 + 2u; i++) {
         #pragma unroll
         for (uint j = 0u; j < 4u; j++) {
             float4 x_values = *(device const float4*)(x + ((i * 32u + j * 8u + line) * 256u + at_1));
@@ -48,16 +46,17 @@ kernel void kernel_reduce_sum_chunks(
     threadgroup_barrier(mem_flags::mem_threadgroup);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
-        float column_sum = shared[i * 8u * 32u + member];
+        uint at_3 = i * 8u;
+        float column_sum = shared[at_3 * 32u + member];
         for (uint j = 1u; j < 8u; j++) {
-            column_sum += shared[(i * 8u + j) * 32u + member];
+            column_sum += shared[(at_3 + j) * 32u + member];
         }
         thread_sum[i] = column_sum;
     }
     if (line == 0u) {
         #pragma unroll
         for (uint i = 0u; i < 4u; i++) {
-            partial[at * 256u + at_2 + i] = thread_sum[i];
+            partial[at * 256u + at_1 + i] = thread_sum[i];
         }
     }
 }

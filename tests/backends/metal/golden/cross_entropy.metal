@@ -2,12 +2,9 @@
 using namespace metal;
 #pragma METAL fp contract(off)
 
-// The larger of two numbers; NaN if one of them is; -0 is below 0.
+// Metal's own fmax skips NaN.
 static inline float nan_max(float a, float b) {
-    if (a == b) {
-        return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
-    }
-    return a > b || metal::isnan(a) ? a : b;
+    return metal::isunordered(a, b) ? float(NAN) : metal::fmax(a, b);
 }
 
 static inline float simd_reduce_max_f32_of_8(float x) {
@@ -100,11 +97,10 @@ kernel void fused_reduce_max_abs_exp_reduce_sum(
     }
     float row_max = simd_reduce_max_f32_of_8(thread_max);
     float select = metal::fabs(row_max) < INFINITY ? row_max : 0.0f;
-    bool inside_1 = line < 5u;
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 2u; i++) {
-        thread_sum = inside_1 ? thread_sum + exp_f32(scores_row[i] - select) : thread_sum;
+        thread_sum = inside ? thread_sum + exp_f32(scores_row[i] - select) : thread_sum;
     }
     float row_sum = simd_reduce_sum_f32_of_8(thread_sum);
     if (line == 0u) {
@@ -138,7 +134,6 @@ kernel void fused_abs_log_gather_reduce_sum(
         reduce_max_row[i] = reduce_max_values[i];
         labels_row[i] = labels_values[i];
     }
-    uint at_1 = line * 4u;
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
@@ -146,7 +141,7 @@ kernel void fused_abs_log_gather_reduce_sum(
         uint labels_row_value = labels_row[i];
         float select = metal::fabs(reduce_max_row_value) < INFINITY ? reduce_max_row_value : 0.0f;
         uint select_1 = int(labels_row_value) < 0 ? labels_row_value + 10u : labels_row_value;
-        uint gather = uint(metal::max(metal::min(int(at_1 + i), 63), 0)) * 10u;
+        uint gather = uint(metal::max(metal::min(int(at + i), 63), 0)) * 10u;
         float gather_1 = scores[gather + uint(metal::max(metal::min(int(select_1), 9), 0))];
         thread_sum += log_f32(reduce_sum_row[i]) + select - gather_1;
     }

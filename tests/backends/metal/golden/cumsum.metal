@@ -23,12 +23,13 @@ kernel void kernel_cumsum(
         }
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
-            uint at = first + j * 4u;
-            if (at < 3000u) {
-                float4 x_values = *(device const float4*)(x + (group * 3000u + at));
+            uint at = j * 4u;
+            uint at_1 = first + at;
+            if (at_1 < 3000u) {
+                float4 x_values = *(device const float4*)(x + (group * 3000u + at_1));
                 #pragma unroll
                 for (uint k = 0u; k < 4u; k++) {
-                    line[j * 4u + k] = x_values[k];
+                    line[at + k] = x_values[k];
                 }
             }
         }
@@ -66,14 +67,15 @@ kernel void kernel_cumsum(
         float before = sum + (sum_2 + (lane == 0u ? 0.0f : other));
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
-            uint at = first + j * 4u;
-            if (at < 3000u) {
+            uint at = j * 4u;
+            uint at_1 = first + at;
+            if (at_1 < 3000u) {
                 float4 values = float4(0.0f);
                 #pragma unroll
                 for (uint k = 0u; k < 4u; k++) {
-                    values[k] = before + line[j * 4u + k];
+                    values[k] = before + line[at + k];
                 }
-                *(device float4*)(out + (group * 3000u + at)) = values;
+                *(device float4*)(out + (group * 3000u + at_1)) = values;
             }
         }
         sum += sum_3;

@@ -7,20 +7,13 @@ struct alignas(16) bfloat_8 {
 };
 
 static inline float erf_bf16(float x) {
-    float magnitude = metal::fabs(x);
-    float product = x * x;
-    float fma = metal::fma(-0.0005660097f, product, 0.004924775f);
-    float fma_1 = metal::fma(metal::fma(fma, product, -0.026717694f), product, 0.112804115f);
-    float fma_2 = metal::fma(metal::fma(fma_1, product, -0.37612355f), product, 0.12837912f);
-    float fma_3 = metal::fma(0.0005478362f, magnitude, -0.004051517f);
-    float fma_4 = metal::fma(fma_3, magnitude, 0.01799593f);
-    float fma_5 = metal::fma(fma_4, magnitude, -0.033693817f);
-    float fma_6 = metal::fma(metal::fma(fma_5, magnitude, 0.07478971f), magnitude, 0.048431873f);
-    float fma_7 = metal::fma(metal::fma(fma_6, magnitude, 0.1597129f), magnitude, 0.9963792f);
-    float product_1 = fma_7 * fma_7;
-    float product_2 = product_1 * product_1;
-    float copysign = metal::copysign(1.0f - 1.0f / (product_2 * product_2), x);
-    return magnitude < 1.0f ? metal::fma(x, fma_2, x) : copysign;
+    float chosen = x > 2.9f ? 2.9f : x < -2.9f ? -2.9f : x;
+    float product = chosen * chosen;
+    float fma = metal::fma(5.8062522e-08f, product, -2.5543948e-06f);
+    float fma_1 = metal::fma(metal::fma(fma, product, 4.9884078e-05f), product, -0.0005787354f);
+    float fma_2 = metal::fma(metal::fma(fma_1, product, 0.0045309933f), product, -0.025834538f);
+    float fma_3 = metal::fma(metal::fma(fma_2, product, 0.112040125f), product, -0.37588227f);
+    return chosen * metal::fma(fma_3, product, 1.1283666f);
 }
 
 // fused_mul_erf_add: map

@@ -46,7 +46,9 @@ kernel void fused_reduce_sum_mul_reduce_sum_rsqrt(
     float bias_row[4];
     float weight_row[4];
     float x_row[4];
-    float4 x_values = *(device const float4*)(x + (group * 512u + tid * 4u));
+    uint at = tid * 4u;
+    uint at_1 = group * 512u + at;
+    float4 x_values = *(device const float4*)(x + at_1);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         x_row[i] = x_values[i];
@@ -57,11 +59,13 @@ kernel void fused_reduce_sum_mul_reduce_sum_rsqrt(
         thread_sum += x_row[i];
     }
     float row_sum = simd_reduce_sum_f32(thread_sum);
-    if (lane == 0u) {
+    bool test = lane == 0u;
+    if (test) {
         shared[simdgroup] = row_sum;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float mul = simd_reduce_sum_f32_of_4(shared[lane & 3u]) * 0.001953125f;
+    uint at_2 = lane & 3u;
+    float mul = simd_reduce_sum_f32_of_4(shared[at_2]) * 0.001953125f;
     float thread_sum_1 = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
@@ -69,13 +73,11 @@ kernel void fused_reduce_sum_mul_reduce_sum_rsqrt(
         thread_sum_1 += sub * sub;
     }
     float row_sum_1 = simd_reduce_sum_f32(thread_sum_1);
-    if (lane == 0u) {
+    if (test) {
         shared_1[simdgroup] = row_sum_1;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float add = simd_reduce_sum_f32_of_4(shared_1[lane & 3u]) * 0.001953125f + 1e-05f;
-    float rsqrt = rsqrt_f32(add);
-    uint at = tid * 4u;
+    float rsqrt = rsqrt_f32(simd_reduce_sum_f32_of_4(shared_1[at_2]) * 0.001953125f + 1e-05f);
     float4 weight_values = *(device const float4*)(weight + at);
     float4 bias_values = *(device const float4*)(bias + at);
     #pragma unroll
@@ -88,5 +90,5 @@ kernel void fused_reduce_sum_mul_reduce_sum_rsqrt(
     for (uint i = 0u; i < 4u; i++) {
         values[i] = (x_row[i] - mul) * rsqrt * weight_row[i] + bias_row[i];
     }
-    *(device float4*)(out + (group * 512u + tid * 4u)) = values;
+    *(device float4*)(out + at_1) = values;
 }

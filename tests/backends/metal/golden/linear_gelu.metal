@@ -33,22 +33,25 @@ kernel void fused_dot_general_add_mul_erf(
 ) {
     alignas(16) threadgroup float tiles[2432];
     uint row = group % 4u * 32u;
-    uint column = group / 4u * 32u;
     uint simd_row = simdgroup / 2u * 16u;
     uint simd_column = simdgroup % 2u * 16u;
     uint lhs_line = tid / 4u;
     uint lhs_place = tid % 4u * 4u;
     uint rhs_line = tid / 8u;
     uint rhs_place = tid % 8u * 4u;
-    float4 rhs_values = *(device const float4*)(weight + (rhs_line * 64u + column + rhs_place));
-    float4 lhs_values = *(device const float4*)(x + ((row + lhs_line) * 96u + lhs_place));
-    *(threadgroup float4*)(tiles + (lhs_line * 20u + lhs_place)) = lhs_values;
-    *(threadgroup float4*)(tiles + (rhs_line * 36u + rhs_place + 640u)) = rhs_values;
+    simdgroup_float8x8 matrix = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    uint at = (row + lhs_line) * 96u;
+    uint rhs_at = group / 4u * 32u + rhs_place;
+    float4 rhs_values = *(device const float4*)(weight + (rhs_line * 64u + rhs_at));
+    uint at_1 = lhs_line * 20u + lhs_place;
+    *(threadgroup float4*)(tiles + at_1) = *(device const float4*)(x + (at + lhs_place));
+    uint at_2 = rhs_line * 36u + rhs_place + 640u;
+    *(threadgroup float4*)(tiles + at_2) = rhs_values;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    simdgroup_float8x8 sum_1 = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    simdgroup_float8x8 sum_2 = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    simdgroup_float8x8 sum_3 = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    simdgroup_float8x8 sum = matrix;
+    simdgroup_float8x8 sum_1 = matrix;
+    simdgroup_float8x8 sum_2 = matrix;
+    simdgroup_float8x8 sum_3 = matrix;
     for (uint i = 0u; i < 6u; i++) {
         uint next = i + 1u;
         uint this_half = (i & 1u) * 1216u;
@@ -57,10 +60,8 @@ kernel void fused_dot_general_add_mul_erf(
         float4 next_values;
         float4 next_values_1;
         if (next < 6u) {
-            uint next_values_2 = (row + lhs_line) * 96u + depth + lhs_place;
-            uint next_values_3 = (depth + rhs_line) * 64u + column + rhs_place;
-            next_values = *(device const float4*)(x + next_values_2);
-            next_values_1 = *(device const float4*)(weight + next_values_3);
+            next_values = *(device const float4*)(x + (at + depth + lhs_place));
+            next_values_1 = *(device const float4*)(weight + ((depth + rhs_line) * 64u + rhs_at));
         } else {
             next_values = float4(0.0f);
             next_values_1 = float4(0.0f);
@@ -72,39 +73,37 @@ kernel void fused_dot_general_add_mul_erf(
             simdgroup_load(left, tiles + (simd_row * 20u + inner + this_half), 20);
             simdgroup_float8x8 left_1;
             simdgroup_load(left_1, tiles + ((simd_row + 8u) * 20u + inner + this_half), 20);
-            simdgroup_float8x8 right;
-            simdgroup_load(right, tiles + (inner * 36u + simd_column + 640u + this_half), 36);
+            uint right = inner * 36u;
             simdgroup_float8x8 right_1;
-            uint right_2 = inner * 36u + simd_column + 8u + 640u + this_half;
-            simdgroup_load(right_1, tiles + right_2, 36);
-            simdgroup_multiply_accumulate(sum, left, right, sum);
-            simdgroup_multiply_accumulate(sum_1, left, right_1, sum_1);
-            simdgroup_multiply_accumulate(sum_2, left_1, right, sum_2);
-            simdgroup_multiply_accumulate(sum_3, left_1, right_1, sum_3);
+            simdgroup_load(right_1, tiles + (right + simd_column + 640u + this_half), 36);
+            simdgroup_float8x8 right_2;
+            simdgroup_load(right_2, tiles + (right + simd_column + 8u + 640u + this_half), 36);
+            simdgroup_multiply_accumulate(sum, left, right_1, sum);
+            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
+            simdgroup_multiply_accumulate(sum_2, left_1, right_1, sum_2);
+            simdgroup_multiply_accumulate(sum_3, left_1, right_2, sum_3);
         }
-        *(threadgroup float4*)(tiles + (lhs_line * 20u + lhs_place + other_half)) = next_values;
-        uint at = rhs_line * 36u + rhs_place + 640u + other_half;
-        *(threadgroup float4*)(tiles + at) = next_values_1;
+        *(threadgroup float4*)(tiles + (at_1 + other_half)) = next_values;
+        *(threadgroup float4*)(tiles + (at_2 + other_half)) = next_values_1;
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
-    simdgroup_store(sum, tiles + (simd_row * 36u + simd_column), 36);
-    simdgroup_store(sum_1, tiles + (simd_row * 36u + simd_column + 8u), 36);
-    simdgroup_store(sum_2, tiles + ((simd_row + 8u) * 36u + simd_column), 36);
-    simdgroup_store(sum_3, tiles + ((simd_row + 8u) * 36u + simd_column + 8u), 36);
+    uint at_3 = simd_row * 36u + simd_column;
+    simdgroup_store(sum, tiles + at_3, 36);
+    simdgroup_store(sum_1, tiles + (at_3 + 8u), 36);
+    uint at_4 = (simd_row + 8u) * 36u + simd_column;
+    simdgroup_store(sum_2, tiles + at_4, 36);
+    simdgroup_store(sum_3, tiles + (at_4 + 8u), 36);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    uint at = tid / 8u;
-    uint at_1 = tid % 8u * 4u;
-    uint out_column = column + at_1;
     for (uint i = 0u; i < 2u; i++) {
-        uint line = at + i * 16u;
-        float4 sums = *(threadgroup const float4*)(tiles + (line * 36u + at_1));
-        float4 bias_values = *(device const float4*)(bias + out_column);
+        uint line = rhs_line + i * 16u;
+        float4 sums = *(threadgroup const float4*)(tiles + (line * 36u + rhs_place));
+        float4 bias_values = *(device const float4*)(bias + rhs_at);
         float4 result = float4(0.0f);
         #pragma unroll
         for (uint j = 0u; j < 4u; j++) {
             float add = sums[j] + bias_values[j];
             result[j] = add * 0.5f * (erf_f32(add * 0.70710677f) + 1.0f);
         }
-        *(device float4*)(out + ((row + line) * 64u + out_column)) = result;
+        *(device float4*)(out + ((row + line) * 64u + rhs_at)) = result;
     }
 }

@@ -40,7 +40,9 @@ kernel void fused_mul_convert_reduce_sum_rsqrt(
     threadgroup float shared[4];
     float weight_row[4];
     float x_row[4];
-    half4 x_values = *(device const half4*)(x + (group * 512u + tid * 4u));
+    uint at = tid * 4u;
+    uint at_1 = group * 512u + at;
+    half4 x_values = *(device const half4*)(x + at_1);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         x_row[i] = float(x_values[i]);
@@ -58,7 +60,7 @@ kernel void fused_mul_convert_reduce_sum_rsqrt(
     threadgroup_barrier(mem_flags::mem_threadgroup);
     float convert = float(half(simd_reduce_sum_f32_of_4(shared[lane & 3u]) * 0.001953125f));
     float rsqrt = rsqrt_f16(convert + 1.001358e-05f);
-    half4 weight_values = *(device const half4*)(weight + tid * 4u);
+    half4 weight_values = *(device const half4*)(weight + at);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         weight_row[i] = float(weight_values[i]);
@@ -68,5 +70,5 @@ kernel void fused_mul_convert_reduce_sum_rsqrt(
     for (uint i = 0u; i < 4u; i++) {
         values[i] = half(x_row[i] * rsqrt * weight_row[i]);
     }
-    *(device half4*)(out + (group * 512u + tid * 4u)) = values;
+    *(device half4*)(out + at_1) = values;
 }

@@ -46,22 +46,24 @@ kernel void fused_less_add_select_scatter_sort_blocks(
 ) {
     threadgroup uint block_keys[64];
     threadgroup uint block_order[64];
-    uint key;
-    if (tid < 50u) {
-        key = keys[tid];
-    } else {
-        key = 4294967295u;
-    }
-    block_keys[tid] = key;
-    block_order[tid] = tid;
-    uint slot = tid + 32u;
+    bool key = tid < 50u;
     uint key_1;
-    if (slot < 50u) {
-        key_1 = keys[slot];
+    if (key) {
+        key_1 = keys[tid];
     } else {
         key_1 = 4294967295u;
     }
-    block_keys[slot] = key_1;
+    block_keys[tid] = key_1;
+    block_order[tid] = tid;
+    uint slot = tid + 32u;
+    bool key_2 = slot < 50u;
+    uint key_3;
+    if (key_2) {
+        key_3 = keys[slot];
+    } else {
+        key_3 = 4294967295u;
+    }
+    block_keys[slot] = key_3;
     block_order[slot] = slot;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint i = 0u; i < 6u; i++) {
@@ -85,14 +87,13 @@ kernel void fused_less_add_select_scatter_sort_blocks(
             threadgroup_barrier(mem_flags::mem_threadgroup);
         }
     }
-    if (tid < 50u) {
+    if (key) {
         out_keys[tid] = block_keys[tid];
         out_order[tid] = block_order[tid];
     }
-    uint slot_1 = tid + 32u;
-    if (slot_1 < 50u) {
-        out_keys[slot_1] = block_keys[slot_1];
-        out_order[slot_1] = block_order[slot_1];
+    if (key_2) {
+        out_keys[slot] = block_keys[slot];
+        out_order[slot] = block_order[slot];
     }
 }
 

@@ -2,12 +2,9 @@
 using namespace metal;
 #pragma METAL fp contract(off)
 
-// The larger of two numbers; NaN if one of them is; -0 is below 0.
+// Metal's own fmax skips NaN.
 static inline float nan_max(float a, float b) {
-    if (a == b) {
-        return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
-    }
-    return a > b || metal::isnan(a) ? a : b;
+    return metal::isunordered(a, b) ? float(NAN) : metal::fmax(a, b);
 }
 
 static inline float simd_reduce_max_f32(float x) {
@@ -85,7 +82,8 @@ kernel void fused_reduce_max_exp_reduce_sum_div(
     threadgroup float shared_1[8];
     float exp_row[4];
     float x_row[4];
-    float4 x_values = *(device const float4*)(x + (group * 1000u + metal::min(tid, 249u) * 4u));
+    uint at = group * 1000u + metal::min(tid, 249u) * 4u;
+    float4 x_values = *(device const float4*)(x + at);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         x_row[i] = x_values[i];
@@ -97,32 +95,32 @@ kernel void fused_reduce_max_exp_reduce_sum_div(
         thread_max = inside ? nan_max(thread_max, x_row[i]) : thread_max;
     }
     float row_max = simd_reduce_max_f32(thread_max);
-    if (lane == 0u) {
+    bool test = lane == 0u;
+    if (test) {
         shared[simdgroup] = row_max;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float row_max_1 = simd_reduce_max_f32_of_8(shared[lane & 7u]);
-    bool inside_1 = tid < 250u;
+    uint at_1 = lane & 7u;
+    float row_max_1 = simd_reduce_max_f32_of_8(shared[at_1]);
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         float exp = exp_f32(x_row[i] - row_max_1);
         exp_row[i] = exp;
-        thread_sum = inside_1 ? thread_sum + exp : thread_sum;
+        thread_sum = inside ? thread_sum + exp : thread_sum;
     }
     float row_sum = simd_reduce_sum_f32(thread_sum);
-    if (lane == 0u) {
+    if (test) {
         shared_1[simdgroup] = row_sum;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float row_sum_1 = simd_reduce_sum_f32_of_8(shared_1[lane & 7u]);
-    uint at = metal::min(tid, 249u) * 4u;
+    float row_sum_1 = simd_reduce_sum_f32_of_8(shared_1[at_1]);
     float4 values = float4(0.0f);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         values[i] = exp_row[i] / row_sum_1;
     }
-    if (tid < 250u) {
-        *(device float4*)(out + (group * 1000u + at)) = values;
+    if (inside) {
+        *(device float4*)(out + at) = values;
     }
 }

@@ -2,12 +2,9 @@
 using namespace metal;
 #pragma METAL fp contract(off)
 
-// The larger of two numbers; NaN if one of them is; -0 is below 0.
+// Metal's own fmax skips NaN.
 static inline float nan_max(float a, float b) {
-    if (a == b) {
-        return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
-    }
-    return a > b || metal::isnan(a) ? a : b;
+    return metal::isunordered(a, b) ? float(NAN) : metal::fmax(a, b);
 }
 
 static inline float simd_reduce_max_f32_of_8(float x) {
@@ -57,8 +54,8 @@ kernel void fused_reduce_max_exp_reduce_sum_div(
     float x_row[2];
     uint line = tid % 8u;
     uint row = group * 32u + tid / 8u;
-    uint row_1 = metal::min(row, 999u);
-    float2 x_values = *(device const float2*)(x + (row_1 * 10u + metal::min(line, 4u) * 2u));
+    uint at = metal::min(row, 999u) * 10u + metal::min(line, 4u) * 2u;
+    float2 x_values = *(device const float2*)(x + at);
     #pragma unroll
     for (uint i = 0u; i < 2u; i++) {
         x_row[i] = x_values[i];
@@ -70,22 +67,20 @@ kernel void fused_reduce_max_exp_reduce_sum_div(
         thread_max = inside ? nan_max(thread_max, x_row[i]) : thread_max;
     }
     float row_max = simd_reduce_max_f32_of_8(thread_max);
-    bool inside_1 = line < 5u;
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 2u; i++) {
         float exp = exp_f32(x_row[i] - row_max);
         exp_row[i] = exp;
-        thread_sum = inside_1 ? thread_sum + exp : thread_sum;
+        thread_sum = inside ? thread_sum + exp : thread_sum;
     }
     float row_sum = simd_reduce_sum_f32_of_8(thread_sum);
-    uint at = metal::min(line, 4u) * 2u;
     float2 values = float2(0.0f);
     #pragma unroll
     for (uint i = 0u; i < 2u; i++) {
         values[i] = exp_row[i] / row_sum;
     }
-    if (line < 5u && row < 1000u) {
-        *(device float2*)(out + (row_1 * 10u + at)) = values;
+    if (inside && row < 1000u) {
+        *(device float2*)(out + at) = values;
     }
 }
