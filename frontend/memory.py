@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smelt.ir.settings import settings
-from smelt.runtime import pool
+from smelt.runtime import pools
 
 __all__ = [
     "clear_cache",
@@ -18,27 +18,28 @@ __all__ = [
 
 
 def get_active_memory() -> int:
-    """Bytes in use by arrays above 64 KiB (smaller ones are not counted)."""
-    return pool.active_bytes
+    """Bytes in use by arrays above 64 KiB (smaller ones are not counted), on all devices."""
+    return sum(pool.active_bytes for pool in pools)
 
 
 def get_cache_memory() -> int:
-    """Bytes kept by the pool for reuse."""
-    return pool.cached_bytes
+    """Bytes kept for reuse."""
+    return sum(pool.cached_bytes for pool in pools)
 
 
 def get_peak_memory() -> int:
     """The largest number of bytes in use since the start or `reset_peak_memory`."""
-    return pool.peak_bytes
+    return sum(pool.peak_bytes for pool in pools)
 
 
 def reset_peak_memory() -> None:
     """Forget the peak."""
-    pool.peak_bytes = pool.active_bytes
+    for pool in pools:
+        pool.peak_bytes = pool.active_bytes
 
 
 def set_cache_limit(limit: int) -> int:
-    """Let the pool keep at most `limit` bytes; the previous limit.
+    """Keep at most `limit` bytes for reuse, on each device; the previous limit.
 
     >>> import smelt
     >>> previous = smelt.set_cache_limit(1 << 30)
@@ -46,18 +47,19 @@ def set_cache_limit(limit: int) -> int:
     True
     """
     previous, settings.pool_bytes = settings.pool_bytes, limit
-    if pool.cached_bytes > limit:
-        pool.clear()
+    for pool in pools:
+        if pool.cached_bytes > limit:
+            pool.clear()
     return previous
 
 
 def get_memory_limit() -> int:
-    """Bytes that arrays may use; 0 stands for no limit but the machine's."""
-    return pool.limit
+    """Bytes that arrays may use on each device; 0 stands for no limit but the machine's."""
+    return pools[0].limit
 
 
 def set_memory_limit(limit: int) -> int:
-    """Let arrays use at most `limit` bytes (0: no limit); the previous limit.
+    """Let arrays use at most `limit` bytes on each device (0: no limit); the previous limit.
 
     What would go beyond raises MemoryError, and everything stays usable.
 
@@ -66,10 +68,13 @@ def set_memory_limit(limit: int) -> int:
     >>> smelt.set_memory_limit(previous) == 1 << 34
     True
     """
-    previous, pool.limit = pool.limit, limit
+    previous = pools[0].limit
+    for pool in pools:
+        pool.limit = limit
     return previous
 
 
 def clear_cache() -> None:
     """Give the memory kept for reuse back to the system."""
-    pool.clear()
+    for pool in pools:
+        pool.clear()

@@ -2,6 +2,7 @@
 
 from .buffer import Buffer as Buffer
 from .buffer import pool as pool
+from .buffer import pools as pools
 from .cache import LruCache as LruCache
 from .device import Device as Device
 from .device import default_device as default_device

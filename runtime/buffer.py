@@ -91,6 +91,8 @@ def size_class(nbytes: int) -> int:
 
 
 pool = Pool()
+#: All pools in use: that of the CPU's memory first, those of devices as they are used.
+pools: list[Any] = [pool]
 
 
 class Buffer:

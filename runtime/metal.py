@@ -16,7 +16,7 @@ from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IRError
 
-from .buffer import Buffer, scratch
+from .buffer import Buffer, pools, scratch
 from .executable import Executable
 
 #: What a program for Metal can be shown as: kernel IR, Metal text, launches as JSON.
@@ -73,6 +73,7 @@ class AppleMemory:
 
     def __init__(self, device: Any):
         self.device = device
+        pools.append(device.pool)
 
     def empty(self, aval: Aval) -> Buffer:
         block = self.device.allocate(max(aval.nbytes, 1))

@@ -91,6 +91,9 @@ class MetalModule:
 class MetalKernel(MemoryKernel):
     """One ``gpu.func``, or a function that kernels call."""
 
+    #: Kernels never touch float64; as an argument of a program it is so many bytes.
+    stored_as = {dtypes.bool_: dtypes.uint8, dtypes.float64: dtypes.uint64}
+
     module: MetalModule
     function: Any
 

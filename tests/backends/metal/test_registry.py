@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+import smelt
 from smelt.backends.metal.check import check
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
@@ -19,6 +20,7 @@ from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.ir.op import Op
+from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import metal_sim
 from tests.ops.cases import Case, cases, plain_ops, reference, sample
@@ -118,3 +120,12 @@ def test_float64_is_placed_on_the_cpu():
     x = np.arange(5) / 3
     (out,) = program.run([Buffer.of(x, aval), Buffer.of(x, aval)])
     np.testing.assert_array_equal(out.array, x + x)
+
+
+def test_kernels_go_on_with_what_the_cpu_made():
+    compiled = smelt.compile(lambda x, y: smelt.exp(x).astype(smelt.float32) + smelt.softmax(y))
+    x, y = smelt.array(np.arange(5) / 3, dtype=smelt.float64), smelt.arange(5.0)
+    with override(device="metal:sim"):
+        found = np.array(compiled(x, y))
+    want = np.exp(np.arange(5) / 3) + np.exp(np.arange(5)) / np.exp(np.arange(5)).sum()
+    np.testing.assert_allclose(found, want, rtol=1e-6)
