@@ -17,6 +17,8 @@ SMELT_SMALL_WORK     1048576   a lazy graph with less work than this many elemen
                                op, without a compile; 0 means off
 SMELT_CXX            (none)    C++17 compiler of the Metal simulator; else c++, g++ or clang++, else the
                                ``ziglang`` package
+SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward``, ``reverse`` or ``shuffled``, with
+                               poisoned threadgroup memory and guard pages around buffers
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 ===================  ========  =======================================================================
 """
@@ -43,6 +45,7 @@ class Settings:
     disable_compile: bool = False
     small_work: int = 1 << 20
     cxx: str = ""
+    race: str = ""
     cache_dir: str = ""
 
 

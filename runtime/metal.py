@@ -15,6 +15,7 @@ import numpy as np
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IRError
+from smelt.ir.settings import settings
 
 from .buffer import Buffer, pools, scratch
 from .executable import Executable
@@ -47,25 +48,27 @@ class SimulatedMemory:
 
 
 class SimulatedProgram:
-    """A text compiled for the host."""
+    """A text compiled for the host. SMELT_RACE looks for races and accesses out of bounds."""
 
     def __init__(self, text: str, manifest: Any):
-        from smelt.backends.metal.simulator import Library
+        from smelt.backends.metal.apple.order import element_bytes
+        from smelt.backends.metal.simulator import Library, Options
 
-        self.manifest = manifest
-        self._library = Library(text) if manifest.launches else None
-        self._kernels = {k.entry: k for k in manifest.kernels}
+        options = Options(order=settings.race, poison=True, guard=True) if settings.race else Options()
+        self._library = Library(text, options) if manifest.launches else None
+        self._launches = []
+        for launch in manifest.launches:
+            kernel = manifest.kernel(launch.entry)
+            sizes = [max(1, info.elements * (element_bytes(info.type) or 1)) for info in kernel.buffers]
+            buffers = [(info.index, place, size) for info, place, size in zip(kernel.buffers, launch.buffers, sizes)]
+            self._launches.append((kernel, buffers))
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
-        for launch in self.manifest.launches:
-            kernel = self._kernels[launch.entry]
-            buffers = {}
-            for info, place in zip(kernel.buffers, launch.buffers):
-                lies_in = tables[place.kind][place.index]
-                buffers[info.index] = (lies_in.address + place.offset, max(lies_in.aval.nbytes - place.offset, 1))
+        for kernel, buffers in self._launches:
+            bound = {n: (tables[at.kind][at.index].address + at.offset, size) for n, at, size in buffers}
             assert self._library is not None
-            self._library.launch(launch.entry, buffers, kernel.threadgroups, kernel.threads)
+            self._library.launch(kernel.entry, bound, kernel.threadgroups, kernel.threads)
 
 
 class AppleMemory:
