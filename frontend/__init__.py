@@ -36,14 +36,18 @@ from .arrays import array
 from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir
 from .complex_numbers import *
 from .compositions import *
+from .control import *
 from .creation import *
+from .custom import checkpoint, custom_function, custom_jvp, custom_vjp
 from .diagonals import *
 from .dtypes_api import *
 from .evaluate import async_eval, eval, synchronize
 from .index_functions import *
 from .io import *
+from .jacobians import hessian, jacfwd, jacrev
 from .joining import *
 from .linear import *
+from .linear_maps import linear_transpose, linearize
 from .logic import *
 from .memory import *
 from .padding import *
@@ -53,7 +57,8 @@ from .shaping import *
 from .sorting import *
 from .streams import *
 from .transcendental import *
-from .transforms import grad, jvp, stop_gradient, value_and_grad, vjp, vmap
+from .transforms import grad, jvp, stop_gradient, value_and_grad, vjp
+from .vectorization import vmap
 from .views import *
 
 bool = bool_  # the array API's name

@@ -7,11 +7,11 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Value, new_function
+from smelt.ir.builder import Builder, Value, functions, new_function
 from smelt.ir.dialect import context
 from smelt.ir.op import registry
 
-from .graph import ALIAS, APPLY, GraphFunction, Ref, Step
+from .graph import ALIAS, APPLY, GraphFunction, Ref, Step, callees
 
 #: 64-bit addresses reach so many elements of 8 bytes.
 MOST_ELEMENTS = 1 << 60
@@ -45,8 +45,8 @@ class _ModuleBuilder:
         public: bool = False,
         names: Sequence[str | None] = (),
     ) -> None:
-        callees = {id(n.attrs["callee"]): n.attrs["callee"] for n in body if n.op is APPLY}
-        symbols = {key: self.callee(f) for key, f in callees.items()}
+        applied = {id(f): f for n in body for f in callees(n)}
+        symbols = {key: self.callee(f) for key, f in applied.items()}
         ir = mlir.ir
         unknown = ir.Location.unknown(context())
         locations = [
@@ -74,6 +74,9 @@ class _ModuleBuilder:
                 results: Sequence[Value] = apply(
                     b, symbols[id(f)], f.arguments, f.results, step.attrs["transforms"], operands
                 )
+            elif step.op.kind == "control":
+                attrs = {k: _with_symbols(v, symbols) for k, v in step.attrs.items()}
+                results = b.control(step.op, operands, attrs, step.avals)
             elif step.op is ALIAS:
                 results = operands
             else:
@@ -94,7 +97,23 @@ class _ModuleBuilder:
             self.taken.add(name)
             self.function(name, f.parameters, f.body, f.outputs)
             self.made[f.key] = name
+            if f.rules:
+                self.rules(name, f.rules)
         return self.made[f.key]
+
+    def rules(self, name: str, rules: dict[str, Any]) -> None:
+        """Write the rules of a function as attributes; functions among them are built."""
+        ir, ctx = mlir.ir, context()
+        for key, value in rules.items():
+            if isinstance(value, GraphFunction):
+                attr = ir.FlatSymbolRefAttr.get(self.callee(value), ctx)
+            elif value is True:
+                attr = ir.UnitAttr.get(ctx)
+            elif isinstance(value, tuple):
+                attr = ir.DenseI64ArrayAttr.get(list(value), ctx)
+            else:
+                attr = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, ctx), value)
+            functions(self.module)[name].attributes[key] = attr
 
     def location(self, step: Step) -> Any:
         """The user's line as an MLIR location."""
@@ -105,6 +124,13 @@ class _ModuleBuilder:
         if key not in self.files:
             self.files[key] = mlir.ir.Location.file(*key, 0, context=context())
         return self.files[key]
+
+
+def _with_symbols(value: Any, symbols: dict[int, str]) -> Any:
+    """An attribute with names in place of functions."""
+    if isinstance(value, tuple):
+        return tuple(_with_symbols(v, symbols) for v in value)
+    return symbols[id(value)] if isinstance(value, GraphFunction) else value
 
 
 def _check_sizes(step: Step) -> None:

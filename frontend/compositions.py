@@ -72,7 +72,12 @@ def logsumexp(
     top = emit_elementwise(ops["select"], finite, top, constant(0, x.dtype, top.shape))
     top = emit_elementwise(ops["stop_gradient"], top)
     powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape)))
-    total = emit_elementwise(ops["log"], reduce_axes("reduce_sum", powers, axes, True))
+    total = reduce_axes("reduce_sum", powers, axes, True)
+    # Where all are -inf the sum is 0: its logarithm, but not the derivative of that, which would be 0 · ∞.
+    empty = emit_elementwise(ops["equal"], total, constant(0, x.dtype, total.shape))
+    total = emit_elementwise(ops["select"], empty, constant(1, x.dtype, total.shape), total)
+    lowest = constant(-math.inf, x.dtype, total.shape)
+    total = emit_elementwise(ops["select"], empty, lowest, emit_elementwise(ops["log"], total))
     found = convert(emit_elementwise(ops["add"], total, top), dtype)
     if keepdims:
         return reshape_to(found, kept_shape(x.shape, axes))
@@ -92,10 +97,10 @@ def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -
         raise DTypeError(at_user_line(f"smelt.logaddexp: complex numbers have no order; operands {x.aval}"))
     dtype = x.dtype
     x, y = widened(x), widened(y)
-    gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], x, y))
-    # Equal infinities have no difference.
-    same = emit_elementwise(ops["equal"], x, y)
-    gap = emit_elementwise(ops["select"], same, constant(0, x.dtype, x.shape), gap)
+    # Equal infinities have no difference, nor has that a derivative.
+    same, zero = emit_elementwise(ops["equal"], x, y), constant(0, x.dtype, x.shape)
+    parts = [emit_elementwise(ops["select"], same, zero, part) for part in (x, y)]
+    gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], *parts))
     rest = emit_elementwise(ops["log1p"], emit_elementwise(ops["exp"], emit_elementwise(ops["neg"], gap)))
     found = emit_elementwise(ops["add"], emit_elementwise(ops["maximum"], x, y), rest)
     return convert(found, dtype)

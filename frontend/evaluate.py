@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir.control import COND
 from smelt.ir.errors import TraceError, at_user_line
 from smelt.ir.interpreter import run_op
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
 from . import tree
-from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, snapshot, state, structure_key, topological
+from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, callees, snapshot, state, structure_key, topological
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -120,14 +121,15 @@ def _no_value(node: Node) -> str:
     aval = node.avals[0]
     if not state.compiling:
         return (
-            f"the value of a traced array ({aval}) was asked for, but it was made while smelt.compile or "
-            "smelt.vmap traced a function that has returned since. Return such arrays from the function, or name "
-            "what it updates in smelt.compile(..., outputs=...)"
+            f"the value of a traced array ({aval}) was asked for, but it was made while smelt.compile, "
+            "smelt.vmap, smelt.scan or the like traced a function that has returned since. Return such arrays from the "
+            "function, or name what it updates in smelt.compile(..., outputs=...)"
         )
     return (
-        f"the value of a traced array ({aval}) was asked for, but inside smelt.compile and smelt.vmap "
-        "arrays have no values yet. Use smelt.where instead of a Python `if` on a value, move printing "
-        "and .item() outside, or leave this function uncompiled"
+        f"the value of a traced array ({aval}) was asked for, but inside smelt.compile, smelt.vmap "
+        "and the functions given to smelt.cond, smelt.scan and the like arrays have no values yet. For a Python `if` "
+        "on a value use smelt.where or smelt.cond, for a `while` use smelt.while_loop; move printing and .item() "
+        "outside, or leave this function uncompiled"
     )
 
 
@@ -135,7 +137,7 @@ def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
     """Evaluate a piece of the graph; the nodes in `keep` get their values."""
     device = default_device()
     small = device.name != "reference" and _work(order) < settings.small_work
-    if (small or device.name == "reference") and all(n.op is not APPLY for n in order):
+    if (small or device.name == "reference") and all(n.op is not APPLY and n.op.kind != "control" for n in order):
         _run_directly(order)
         return
     wanted = [(n, i) for n in keep for i in range(len(n.avals))]
@@ -184,6 +186,9 @@ def _work(order: Sequence[Node | Step]) -> float:
                 work *= attrs["size"] if name == "batch" else 1
             total += work
             continue
+        if node.op.kind == "control":
+            total += _control_work(node)
+            continue
         size = max((a.size for a in node.avals), default=0)
         for child, i in node.inputs:
             size = max(size, child.avals[i].size)
@@ -193,6 +198,19 @@ def _work(order: Sequence[Node | Step]) -> float:
             size = int((lhs.size * rhs.size * max(out.size, 1)) ** 0.5)
         total += size * max(node.op.flops, 1.0)
     return total
+
+
+#: Steps that a loop of unknown length is taken to have.
+_ASSUMED_STEPS = 10_000
+#: What starting an op of the reference rules costs, in element operations.
+_START = 1000
+
+
+def _control_work(node: Node | Step) -> float:
+    """Element operations of a branch or loop. In loops each op counts as worth starting: few elements many
+    times are worth a compile."""
+    steps = node.attrs.get("length", _ASSUMED_STEPS) if node.op is not COND else 1
+    return steps * sum(_work(f.body) + (0 if node.op is COND else _START * len(f.body)) for f in callees(node))
 
 
 def _run_directly(order: Sequence[Node]) -> None:

@@ -7,6 +7,7 @@ be a million nodes long (their release included, see `Node.__del__`).
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections.abc import Iterable, Sequence
@@ -37,13 +38,17 @@ Ref = tuple["Node", int]
 NO_ATTRS: dict[str, Any] = {}
 
 
+#: Numbers of traces: a later one has a larger number.
+traces = itertools.count(1)
+
+
 class _State(threading.local):
     """What this thread is tracing."""
 
     def __init__(self) -> None:
         self.recording = 0  #: depth of differentiated functions being recorded: nodes stay whole
         self.compiling = 0  #: depth of compile/vmap traces: scalars are constants, values are absent
-        self.traced = False  #: whether new nodes belong to a compile trace
+        self.traced = 0  #: the number of the trace that new nodes belong to; 0 outside of traces
         self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
 
 
@@ -54,13 +59,14 @@ class Node:
     """One op applied to results of other nodes.
 
     Attributes:
-        op: an op of the registry, or one of LEAF, PARAMETER, ALIAS, APPLY.
+        op: an op of the registry, a control-flow op (its functions are GraphFunctions in `attrs`), or one
+            of LEAF, PARAMETER, ALIAS, APPLY.
         attrs: the op's attributes.
         inputs: what it is applied to; empty once evaluated.
         avals: one a result.
         values: one Buffer a result once evaluated, else None.
         where: the user's code object and line.
-        traced: whether it was made inside a trace of `compile` or `vmap`.
+        traced: the number of the trace (of `compile`, `vmap`, `scan`, ...) that it was made in, or 0.
     """
 
     __slots__ = ("__weakref__", "attrs", "avals", "inputs", "op", "traced", "values", "where")
@@ -124,7 +130,7 @@ def leaf(buffer: Buffer) -> Node:
     node.inputs = ()
     node.avals = (buffer.aval,)
     node.values = [buffer]
-    node.traced = False
+    node.traced = 0
     node.where = None
     return node
 
@@ -180,6 +186,7 @@ class GraphFunction:
             values from outside that the body uses.
         outputs: references into the body (or to parameters).
         key: equal for functions that compute the same.
+        rules: attributes of the function in the IR that say how it is transformed; see `set_rules`.
     """
 
     def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[Step],
@@ -190,6 +197,12 @@ class GraphFunction:
         self.body = body
         self.outputs = list(outputs)
         self.key = structure_key(self.parameters, body, self.outputs)
+        self.rules: dict[str, Any] = {}
+
+    def set_rules(self, rules: dict[str, Any]) -> None:
+        """Give it rules of its own (see `smelt.passes.custom_rules`): functions, numbers, or True for a mark."""
+        self.rules = rules
+        self.key = (self.key, tuple([(name, _function_keys(value)) for name, value in rules.items()]))
 
     @property
     def arguments(self) -> list[Aval]:
@@ -210,6 +223,8 @@ def structure_key(inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence
         operands = tuple([number[r] for r in step.inputs])
         if step.op is APPLY:
             attrs: Any = (step.attrs["callee"].key, transforms_key(step.attrs["transforms"]))
+        elif step.op.kind == "control":
+            attrs = tuple([(k, _function_keys(v)) for k, v in step.attrs.items()])
         else:
             attrs = attrs_key(step.attrs) if step.attrs else ()
         parts.append((step.op.name, attrs, operands))
@@ -217,6 +232,25 @@ def structure_key(inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence
             number[(step.node, i)] = len(number)
     parts.append(tuple(number[r] for r in outputs))
     return tuple(parts)
+
+
+def callees(node: Node | Step) -> list[GraphFunction]:
+    """The functions that a node applies, branches into or loops over."""
+    if node.op is APPLY:
+        return [node.attrs["callee"]]
+    if node.op.kind != "control":
+        return []
+    found: list[GraphFunction] = []
+    for value in node.attrs.values():
+        found += [f for f in (value if isinstance(value, tuple) else (value,)) if isinstance(f, GraphFunction)]
+    return found
+
+
+def _function_keys(value: Any) -> Any:
+    """An attribute with the keys of functions in place of functions."""
+    if isinstance(value, tuple):
+        return tuple(_function_keys(v) for v in value)
+    return value.key if isinstance(value, GraphFunction) else value
 
 
 def attrs_key(attrs: dict[str, Any]) -> tuple:

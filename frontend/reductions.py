@@ -313,15 +313,23 @@ def std(
     *,
     stream: StreamOrDevice = None,
 ) -> array:
-    """Standard deviation over axes: the square root of `var`.
+    """Standard deviation over axes: the square root of `var`. Its derivative is 0 where all elements are equal.
 
     >>> import smelt
     >>> smelt.std(smelt.array([1.0, 3.0]))
     array(1, dtype=float32)
     """
     x = as_floating(a)
-    found = sqrt(_variance(x, normalize_axes("std", x, axis), keepdims, ddof))
+    found = root_of_squares(_variance(x, normalize_axes("std", x, axis), keepdims, ddof))
     return found if x.dtype.is_complex else convert(found, x.dtype)
+
+
+def root_of_squares(x: array) -> array:
+    """√x for a sum of squares: at 0, where all squares vanish, its derivative counts as 0 (and not as ∞ · 0)."""
+    zero = constant(0, x.dtype, x.shape)
+    vanishes = emit_elementwise(ops["equal"], x, zero)
+    root = sqrt(emit_elementwise(ops["select"], vanishes, constant(1, x.dtype, x.shape), x))
+    return emit_elementwise(ops["select"], vanishes, zero, root)
 
 
 def _variance(x: array, axes: tuple[int, ...], keepdims: bool, ddof: int) -> array:

@@ -18,9 +18,91 @@ NAMESPACE = "smelt"
 TreeDef = optree.PyTreeSpec
 
 
+#: Types of leaves that have been looked at: they are no dataclasses.
+_plain: set[type] = {int, float, bool, str, type(None)}
+
+
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree and its structure. None is a leaf."""
-    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    """The leaves of a tree and its structure. None is a leaf; a dataclass that holds arrays is not."""
+    leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    for x in leaves:
+        if type(x) not in _plain and _adopt(x):
+            return flatten(tree)
+    return leaves, treedef
+
+
+def _adopt(x: Any) -> bool:
+    """Make the class of an unregistered dataclass with arrays in it a tree node; whether that was so."""
+    kind = type(x)
+    if not dataclasses.is_dataclass(kind):
+        if len(_plain) < 1000:
+            _plain.add(kind)
+        return False
+    from .arrays import array
+
+    held = [v for f in dataclasses.fields(kind) for v in flatten(getattr(x, f.name, None))[0]]
+    if not any(isinstance(v, array) for v in held):
+        return False
+    register_class(kind)
+    return True
+
+
+def paths(tree: Any, root: str) -> list[str]:
+    """For each leaf, the expression that leads to it from `root`.
+
+    >>> paths({"w": [1, 2]}, "params")
+    ["params['w'][0]", "params['w'][1]"]
+    """
+    return [a.codify(root) for a in optree.tree_accessors(tree, none_is_leaf=True, namespace=NAMESPACE)]
+
+
+def children(tree: Any) -> list[tuple[str, Any]] | None:
+    """Expression and value of each child of a tree node; None for a leaf. Dicts in the order of their keys."""
+    if optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE):
+        return None
+    found: list[tuple[str, Any]] = []
+
+    def note(accessor: Any, child: Any) -> None:
+        found.append((accessor.codify(""), child))
+
+    optree.tree_map_with_accessor(
+        note, tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=NAMESPACE
+    )
+    return found
+
+
+def same_kind(a: Any, b: Any) -> bool:
+    """Whether two tree nodes may stand for each other: lists and tuples may, else they are of one class."""
+    if type(a) in (list, tuple) and type(b) in (list, tuple):
+        return True
+    return type(a) is type(b) or (isinstance(a, dict) and isinstance(b, dict))
+
+
+def difference(a: Any, b: Any, root: str) -> str | None:
+    """Where two trees differ in structure, for an error message; None if they do not.
+
+    >>> difference({"w": 1}, {"w": (2, 3)}, "x")
+    "x['w'] is an int, but there is a tuple"
+    """
+    below_a, below_b = children(a), children(b)
+    if below_a is None and below_b is None:
+        return None
+    if below_a is None or below_b is None or not same_kind(a, b):
+        return f"{root} is {kind_of(a)}, but there is {kind_of(b)}"
+    if isinstance(a, dict) and a.keys() != b.keys():
+        return f"{root} has the keys {sorted(a, key=str)}, but there are {sorted(b, key=str)}"
+    if len(below_a) != len(below_b):
+        return f"{root} has {len(below_a)} entries, but there are {len(below_b)}"
+    for (step, x), (_, y) in zip(below_a, below_b):
+        if found := difference(x, y, root + step):
+            return found
+    return None
+
+
+def kind_of(x: Any) -> str:
+    """The class of x with its article."""
+    name = type(x).__name__
+    return "None" if x is None else f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:

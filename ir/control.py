@@ -52,7 +52,9 @@ class ControlOp(Op):
 
 COND = ControlOp("cond", ("branches",))  #: attrs: branches (tuple of names)
 WHILE = ControlOp("while", ("cond", "body"))  #: attrs: cond, body, constants (their number)
-SCAN = ControlOp("scan", ("body",))  #: attrs: body, constants, carries (numbers), length, reverse
+#: attrs: body, constants, carries (numbers), length, reverse; checkpoint (False if missing): reverse mode
+#: keeps only the carry of each step, and computes the rest again
+SCAN = ControlOp("scan", ("body",))
 
 #: Upstream ops that stand in a function only to serve control flow.
 HELPERS = ("tensor.extract", "tensor.empty", "arith.constant", "arith.index_cast")
@@ -109,6 +111,9 @@ def emit_control(
     b: Builder, op: ControlOp, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
 ) -> Any:
     """Append a control-flow op; the upstream operation."""
+    kind, count = operands[0].dtype.kind if op is COND else "", len(attrs.get("branches", ()))
+    if kind == "u" or (kind == "b" and count != 2):
+        operands = [b.convert_to(operands[0], dtypes.int64), *operands[1:]]  # what upstream can make an index of
     e = _Emitter(b.ip, b.location)
     types = [tensor_type(a) for a in results]
     values = [v.mlir for v in operands]
@@ -170,6 +175,8 @@ def _emit_scan(
     stacked = [e.op("tensor.empty", [], [t]).result for t in types[m:]]
     i64 = ir.IntegerType.get_signless(64, ctx)
     marks = {"smelt.constants": ir.IntegerAttr.get(i64, n), "smelt.carries": ir.IntegerAttr.get(i64, m)}
+    if attrs.get("checkpoint"):
+        marks["smelt.checkpoint"] = ir.UnitAttr.get(ctx)
     operation = e.op("scf.for", [*bounds, *carry, *stacked], types, regions=1, **marks)
 
     def slice_of(aval: Aval) -> dict[str, Any]:
@@ -177,25 +184,31 @@ def _emit_scan(
         rest = list(aval.shape[1:])
         static = ir.DenseI64ArrayAttr.get
         return {
-            "static_offsets": static([dynamic] + [0] * len(rest), ctx),
+            # The verifier refuses a constant offset along an axis of no elements.
+            "static_offsets": static([dynamic] + [0 if d else dynamic for d in rest], ctx),
             "static_sizes": static([1, *rest], ctx),
             "static_strides": static([1] * (1 + len(rest)), ctx),
         }
 
     def body(inner: _Emitter, i: Any, *state: Any) -> None:
+        def offsets(aval: Aval) -> list[Any]:
+            return [at] * (1 + aval.shape[1:].count(0))
+
         at = i if last is None else inner.op("arith.subi", [last, i], [ir.IndexType.get(ctx)]).result
         taken = []
         for x, aval in zip(xs, avals[n + m :]):
-            sizes = ir.DenseI32ArrayAttr.get([1, 1, 0, 0], ctx)
+            sizes = ir.DenseI32ArrayAttr.get([1, len(offsets(aval)), 0, 0], ctx)
             element = tensor_type(aval.with_shape(aval.shape[1:]))
+            places = [x, *offsets(aval)]
             taken.append(
-                inner.op("tensor.extract_slice", [x, at], [element], operandSegmentSizes=sizes, **slice_of(aval)).result
+                inner.op("tensor.extract_slice", places, [element], operandSegmentSizes=sizes, **slice_of(aval)).result
             )
         found = inner.call(attrs["body"], [*constants, *state[:m], *taken], [*types[:m], *elements])
         for y, into, aval in zip(found[m:], state[m:], results[m:]):
-            sizes = ir.DenseI32ArrayAttr.get([1, 1, 1, 0, 0], ctx)
+            sizes = ir.DenseI32ArrayAttr.get([1, 1, len(offsets(aval)), 0, 0], ctx)
             put = inner.op(
-                "tensor.insert_slice", [y, into, at], [into.type], operandSegmentSizes=sizes, **slice_of(aval)
+                "tensor.insert_slice", [y, into, *offsets(aval)], [into.type], operandSegmentSizes=sizes,
+                **slice_of(aval),
             )
             found[m + list(state[m:]).index(into)] = put.result
         inner.op("scf.yield", found, [])
@@ -271,7 +284,8 @@ def _decode_scan(operation: Any, values: dict[Any, Value]) -> Any:
     xs = [values[v.owner.operands[0]] for v in operands[n + m :]]
     carry = [values[v] for v in list(operation.operands)[3 : 3 + m]]
     reverse = any(op.name == "arith.subi" for op in _ops(region))
-    attrs = {"body": body, "constants": n, "carries": m, "length": length, "reverse": reverse}
+    attrs = {"body": body, "constants": n, "carries": m, "length": length, "reverse": reverse,
+             "checkpoint": "smelt.checkpoint" in operation.attributes}  # fmt: skip
     return SCAN, (*(values[v] for v in operands[:n]), *carry, *xs), attrs
 
 

@@ -9,13 +9,14 @@ After (@f being private, it vanishes)::
 
     %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
-Kernels made by `fuse` are functions too, and are never inlined.
+Kernels made by `fuse` are functions too, and are never inlined. Functions with rules of their own (see
+`custom_rules`) are inlined once no transformation is left that could ask for the rules.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,17 @@ from smelt.ir.control import callees
 from smelt.ir.errors import IRError
 
 from .registry import Pass, register_pass
-from .rewrite import callees_first, is_fusion, is_private, mentions, rebuild, replay
+from .rewrite import (
+    callees_first,
+    has_rules,
+    is_fusion,
+    is_private,
+    mentions,
+    rebuild,
+    replay,
+    rules_of,
+    transforms_left,
+)
 
 
 @register_pass("inline")
@@ -38,18 +49,25 @@ class InlinePass(Pass):
         drop_unused(module, statistics)
 
     def _inline(self, module: Any, statistics: Counter) -> None:
+        keep_rules = transforms_left(module)
+        opened = {
+            name
+            for name, f in functions(module).items()
+            if len(f.regions[0].blocks) and not is_fusion(f) and not (keep_rules and has_rules(f))
+        }
         for function in callees_first(module):
-            if any(op.op.kind in ("call", "apply") for op in function.ops) and not is_fusion(function.mlir):
-                _inline_into(module, function.name, statistics)
+            if not is_fusion(function.mlir) and any(_callee(op, op.operands) in opened for op in function.ops):
+                _inline_into(module, function.name, opened, statistics)
 
 
-def _inline_into(module: Any, name: str, statistics: Counter) -> None:
+def _inline_into(module: Any, name: str, opened: Collection[str], statistics: Counter) -> None:
+    """Replace the calls of functions in `opened`."""
     available = functions(module)
     function = read_function(available[name])
 
     def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
         callee_name = _callee(op, operands)
-        if callee_name is None or callee_name not in available or is_fusion(available[callee_name]):
+        if callee_name is None or callee_name not in opened:
             return b.clone(op, operands)
         if callee_name == name:
             raise IRError(f"@{name} calls itself: smelt functions do not recurse")
@@ -60,7 +78,7 @@ def _inline_into(module: Any, name: str, statistics: Counter) -> None:
         statistics["calls inlined"] += 1
         return [env[v] for v in callee.returns]
 
-    _drop_unused_values(rebuild(module, function, visit))
+    drop_unused_values(rebuild(module, function, visit))
 
 
 def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
@@ -72,7 +90,7 @@ def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
     return None
 
 
-def _drop_unused_values(operation: Any) -> None:
+def drop_unused_values(operation: Any) -> None:
     """Function constants and transformations that were only called need not stay."""
     for op in reversed(read_function(operation).ops):
         if op.op.kind in ("function", "transform") and not list(op.results[0].mlir.uses):
@@ -88,6 +106,8 @@ def drop_unused(module: Any, statistics: Counter) -> None:
         f.name: {name for op in f.ops for name in callees(op)}
         for f in callees_first(module)
     }
+    for name, operation in found.items():
+        uses.setdefault(name, set()).update(rules_of(operation).values())
     live = [name for name, f in found.items() if not is_private(f)]
     reached = set(live)
     while live:

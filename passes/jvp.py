@@ -23,7 +23,7 @@ from typing import Any
 
 from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function
 
-from . import control_jvp
+from . import control_jvp, custom_rules
 from .registry import Pass, register_pass
 from .rewrite import argument_locations, expand_transforms
 
@@ -55,9 +55,10 @@ def push_tangents(
     for op in function.ops:
         operands = [env[v] for v in op.operands]
         incoming = [tangent.get(v) for v in op.operands]
-        if op.op.kind == "control" and any(t is not None for t in incoming):
+        if op.op.kind in ("control", "call") and any(t is not None for t in incoming):
+            rules = custom_rules if op.op.kind == "call" else control_jvp
             with b.at(op.location):
-                results, outgoing = control_jvp.push(module, b, op, operands, incoming, linearize)
+                results, outgoing = rules.push(module, b, op, operands, incoming, linearize)
             env.update(zip(op.results, results))
             tangent.update((v, t) for v, t in zip(op.results, outgoing) if v.aval.dtype.is_inexact)
             continue

@@ -23,7 +23,8 @@ After::
 An op is placed if an operand or result has one of `dtypes`, or if its kind is one of `kinds`; the
 pass does not know which device the rest runs on. Ops are put in an order in which control changes
 as seldom as possible: all that is ready on the device, then all that is ready on the CPU, which is
-one function, and so on. Values that cross are arguments and results of these functions. Without
+one function, and so on. Values that cross are arguments and results of these functions. Functions
+that placed control flow runs (``kinds=control``) go along: they are marked in the same way. Without
 options nothing is placed.
 """
 
@@ -36,6 +37,7 @@ from typing import Any
 
 from smelt.ir import dtypes, mlir
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.control import callees
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import PipelineError
@@ -69,6 +71,8 @@ class PlacePass(Pass):
                 return False
             return op.op.kind in kinds or any(v.dtype in lacking for v in (*op.operands, *op.results))
 
+        if "control" in kinds:
+            statistics["functions placed"] += take_along(module)
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
@@ -79,6 +83,31 @@ class PlacePass(Pass):
             if moved:
                 statistics["functions placed"] += place(module, function, moved)
                 statistics["ops placed"] += len(moved)
+
+
+def take_along(module: Any) -> int:
+    """Mark the functions that control flow runs, and those that they run; how many there are."""
+    found = functions(module)
+    count = 0
+    pending = [
+        name
+        for operation in found.values()
+        if len(operation.regions[0].blocks) and not is_fusion(operation)
+        for op in read_function(operation).ops
+        if op.op.kind == "control"
+        for name in callees(op)
+    ]
+    while pending:
+        operation = found[pending.pop()]
+        if not is_placed(operation):
+            _mark(operation)
+            count += 1
+            pending += [name for op in read_function(operation).ops for name in callees(op)]
+    return count
+
+
+def _mark(operation: Any) -> None:
+    operation.attributes["smelt.device"] = mlir.ir.StringAttr.get("cpu", context())
 
 
 def place(module: Any, function: Function, moved: set[OpView]) -> int:
@@ -102,8 +131,7 @@ def place(module: Any, function: Function, moved: set[OpView]) -> int:
             if v in returned or any(reader not in inside for reader in readers.get(v, ()))
         ]
         name, location = _fresh(module), ops[0].location
-        operation = outlined(module, function, name, ops, inputs, outputs, location)
-        operation.attributes["smelt.device"] = mlir.ir.StringAttr.get("cpu", context())
+        _mark(outlined(module, function, name, ops, inputs, outputs, location))
         with b.at(location):
             results = b.call(name, [env[v] for v in inputs], [v.aval for v in outputs])
         env.update(zip(outputs, results))

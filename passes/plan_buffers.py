@@ -1,4 +1,4 @@
-"""Plan-buffers: every intermediate of @main gets a place in one arena before the program runs.
+"""Plan-buffers: every intermediate gets a place in one arena before the program runs.
 
 Before::
 
@@ -15,6 +15,10 @@ After (results that are returned have buffers of their own)::
 Offsets are multiples of 64 bytes; space is used again as soon as nothing reads it any more. A
 reshape lies where its operand lies (-2). Kernels that need scratch between their steps get it
 under ``smelt.scratch``.
+
+The functions that control flow runs are planned in the same way, each in an arena of its own. A
+control op has in its caller's arena, under ``smelt.scratch``, room for the arena of what it runs
+and for its own memory, laid out by `workspace`.
 """
 
 from __future__ import annotations
@@ -26,12 +30,17 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.control import SCAN, WHILE, callees
 from smelt.ir.dialect import context
 
 from .fusion_analysis import is_row_reduction
 from .registry import Pass, register_pass
 
 ALIGNMENT = 64
+#: The attribute of a planned function that holds the size of its arena.
+ARENA_BYTES = "smelt.arena_bytes"
+#: Kernels may write arrays of this size in whole aligned lines, wherever they lie in a stacked array.
+LARGE = 1 << 20
 
 
 @register_pass("plan-buffers")
@@ -41,14 +50,27 @@ class PlanBuffersPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         found = functions(module)
-        if "main" not in found:
-            return
-        main = read_function(found["main"])
-        total = plan(main, found)
-        statistics["arena bytes"] += total
-        ir = mlir.ir
-        i64 = ir.IntegerType.get_signless(64, context())
-        main.mlir.attributes["smelt.arena_bytes"] = ir.IntegerAttr.get(i64, total)
+        if "main" in found:
+            statistics["arena bytes"] += plan_function(found["main"], found)
+
+
+def plan_function(operation: Any, found: dict[str, Any]) -> int:
+    """Plan a function, after those that its control flow runs; the size of its arena."""
+    function = read_function(operation)
+    for op in function.ops:
+        if op.op.kind == "control":
+            for name in callees(op):
+                if ARENA_BYTES not in found[name].attributes:
+                    plan_function(found[name], found)
+    total = plan(function, found)
+    i64 = mlir.ir.IntegerType.get_signless(64, context())
+    operation.attributes[ARENA_BYTES] = mlir.ir.IntegerAttr.get(i64, total)
+    return total
+
+
+def arena_bytes(operation: Any) -> int:
+    """The size of a planned function's arena."""
+    return int(mlir.ir.IntegerAttr(operation.attributes[ARENA_BYTES]).value)
 
 
 class Arena:
@@ -98,7 +120,7 @@ def origin(v: Value) -> Value:
 
 
 def plan(main: Function, found: dict[str, Any]) -> int:
-    """Write the offsets onto the ops of `main`; the size of the arena."""
+    """Write the offsets onto the ops of `main`, whose callees are planned; the size of the arena."""
     last: dict[Value, int] = {}
     for i, op in enumerate(main.ops):
         for v in op.operands:
@@ -129,7 +151,9 @@ def plan(main: Function, found: dict[str, Any]) -> int:
 
 
 def scratch_bytes(op: OpView, found: dict[str, Any]) -> int:
-    """What a kernel keeps between its steps: partial results of a split reduction."""
+    """What an op needs while it runs: partial results of a split reduction, the memory of a loop."""
+    if op.op.kind == "control":
+        return workspace(op, found).size
     if op.op.kind != "call" or "smelt.chunks" not in found[op.attrs["callee"]].attributes:
         return 0
     body = found[op.attrs["callee"]]
@@ -140,3 +164,59 @@ def scratch_bytes(op: OpView, found: dict[str, Any]) -> int:
             size = max(1, inner.results[0].aval.size) * chunks
             total += 2 * (-(-size * 8 // ALIGNMENT) * ALIGNMENT)
     return total
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The memory of a control op: offsets into its scratch.
+
+    Attributes:
+        arena: of the arena of the functions that it runs, of which one runs at a time.
+        carries: of the second buffer of each carry; None for one that the loop never changes. A loop
+            reads a carry in one buffer and writes it in the other; the first is the result's.
+        flag: of what the condition of a while says.
+        elements: of the element of each stacked result that cannot be written in its place; else None.
+        size: of all.
+    """
+
+    arena: int
+    carries: tuple[int | None, ...]
+    flag: int
+    elements: tuple[int | None, ...]
+    size: int
+
+
+def workspace(op: OpView, found: dict[str, Any]) -> Workspace:
+    """The layout of a control op's scratch; what it runs is planned."""
+    end = 0
+
+    def take(size: int) -> int:
+        nonlocal end
+        offset, end = end, end + -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        return offset
+
+    arena = take(max(arena_bytes(found[name]) for name in callees(op)))
+    carries: list[int | None] = []
+    elements: list[int | None] = []
+    if op.op is WHILE or op.op is SCAN:
+        body = read_function(found[op.attrs["body"]])
+        count = len(op.results) if op.op is WHILE else op.attrs["carries"]
+        arguments = body.arguments[op.attrs["constants"] :]
+        for argument, v in zip(arguments[:count], body.returns):
+            carries.append(None if origin(v) is argument else take(v.aval.nbytes))
+        for v in body.returns[count:]:
+            aligned = v.aval.nbytes < LARGE or v.aval.nbytes % ALIGNMENT == 0
+            elements.append(None if aligned else take(v.aval.nbytes))
+    flag = take(1) if op.op is WHILE else 0
+    return Workspace(arena, tuple(carries), flag, tuple(elements), end)
+
+
+def offsets_of(op: OpView) -> list[int]:
+    """Where the results of a planned op lie: offsets in the arena, -1: a returned value, -2: its operand."""
+    return list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
+
+
+def scratch_of(op: OpView) -> int:
+    """Where the scratch of a planned op lies in the arena."""
+    attributes = op.mlir.attributes
+    return mlir.ir.DenseI64ArrayAttr(attributes["smelt.scratch"])[0] if "smelt.scratch" in attributes else 0

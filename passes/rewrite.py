@@ -9,6 +9,7 @@ from smelt.ir import mlir
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, new_function, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
+from smelt.ir.op import registry as ops
 
 #: A rule of a rebuild: the builder, the old op, its operands in the new function → the results.
 Visit = Callable[[Builder, OpView, Sequence[Value]], Sequence[Value]]
@@ -79,6 +80,29 @@ def is_fusion(operation: Any) -> bool:
     return "smelt.fusion" in operation.attributes
 
 
+#: Attributes of a function that say how it is transformed; see `custom_rules`. A call of such a function stays
+#: a call while a transformation may still meet it.
+CHECKPOINT = "smelt.checkpoint"
+RULES = ("smelt.custom_vjp", "smelt.custom_forward", "smelt.custom_jvp", "smelt.custom_batch", "smelt.custom_transpose")
+
+
+def rules_of(operation: Any) -> dict[str, str]:
+    """The rules that a function names: attribute → function."""
+    attrs = operation.attributes
+    return {name: mlir.ir.FlatSymbolRefAttr(attrs[name]).value for name in RULES if name in attrs}
+
+
+def has_rules(operation: Any) -> bool:
+    """Whether calls of a function are kept for the transformations."""
+    attrs = operation.attributes
+    return CHECKPOINT in attrs or any(name in attrs for name in RULES)
+
+
+def transforms_left(module: Any) -> bool:
+    """Whether any transformation is still to be expanded."""
+    return mentions(module, *(f"smelt.{name}" for name, op in ops.items() if op.kind == "transform"))
+
+
 def callees_first(module: Any) -> list[Function]:
     """All functions with a body, decoded, each after those that it refers to."""
     decoded = {
@@ -108,11 +132,30 @@ def callees_first(module: Any) -> list[Function]:
 
 def ground_functions(module: Any) -> dict[str, Function]:
     """The functions that consist of plain ops only, no calls and no transformations, and of control flow
-    over such functions."""
+    over such functions and calls of such functions that have rules of their own, which then are ground too."""
+    known = functions(module)
+    decoded = callees_first(module)
+    order = {f.name: i for i, f in enumerate(decoded)}
     found: dict[str, Function] = {}
-    for f in callees_first(module):
-        if all(op.op.kind not in STRUCTURAL and all(c in found for c in callees(op)) for op in f.ops):
+    needs: dict[str, set[str]] = {}
+    for f in decoded:
+        needs[f.name] = set()
+        for op in f.ops:
+            for name in callees(op) if op.op.kind in ("call", "control") else ():
+                if name not in known or order.get(name, -1) >= order[f.name]:
+                    break  # it calls itself
+                if name in order:
+                    needs[f.name].add(name)
+                needs[f.name].update(rules_of(known[name]).values())
+            else:
+                if op.op.kind not in STRUCTURAL or (op.op.kind == "call" and has_rules(known[op.attrs["callee"]])):
+                    continue
+            break
+        else:
             found[f.name] = f
+    while left := [name for name in found if not all(n in found for n in needs[name])]:
+        for name in left:
+            del found[name]
     return found
 
 
@@ -124,6 +167,19 @@ def mentions(module: Any, *names: str) -> bool:
                 if item.operation.name in names:
                     return True
     return False
+
+
+def _calling(module: Any, function: Function) -> Function:
+    """A function that calls `function` and does nothing else, so that a transformation meets a call."""
+    name = f"{function.name}_call"
+    if name not in functions(module):
+        results = [r.aval for r in function.returns]
+        _, arguments, b = new_function(
+            module, name, [a.aval for a in function.arguments], results, function.mlir.location, before=function.mlir,
+            argument_locations=argument_locations(function),
+        )  # fmt: skip
+        b.return_(b.call(function.name, arguments, results))
+    return read_function(functions(module)[name])
 
 
 def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:
@@ -147,6 +203,8 @@ def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, d
             if maker is None or maker.op.kind != "function" or maker.attrs["callee"] not in ground:
                 continue
             function = ground[maker.attrs["callee"]]
+            if has_rules(function.mlir):
+                function = _calling(module, function)
             key = (function.name, tuple(sorted(op.attrs.items())))
             if key not in made:
                 made[key] = expand(module, function, op.attrs)

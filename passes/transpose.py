@@ -23,7 +23,8 @@ from typing import Any
 
 from smelt.ir.builder import Function, Value, fresh_name, new_function
 
-from . import control_transpose
+from . import control_transpose, custom_rules
+from .control_partition import separate
 from .registry import Pass, register_pass
 from .rewrite import expand_transforms, replay
 
@@ -37,10 +38,12 @@ class TransposePass(Pass):
         statistics["functions transposed"] += expand_transforms(module, "linear_transpose", make_transpose)
 
 
-def make_transpose(module: Any, function: Function, attrs: dict[str, Any]) -> str:
-    """The function (residuals, cotangents of results) → cotangents of wrt."""
+def make_transpose(module: Any, function: Function, attrs: dict[str, Any], stem: str | None = None) -> str:
+    """The function (residuals, cotangents of results) → cotangents of wrt; its name begins with `stem`."""
     wrt = attrs["wrt"]
-    name = fresh_name(module, f"{function.name}_transpose")
+    name = fresh_name(module, stem or f"{function.name}_transpose")
+    given = function
+    function = separate(module, given, [i in wrt for i in range(len(given.arguments))])
     residuals = [a for i, a in enumerate(function.arguments) if i not in wrt]
     unknown = [function.arguments[i] for i in wrt]
     avals = [v.aval for v in (*residuals, *function.returns)]
@@ -71,8 +74,9 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any]) -> st
             Value(None, v.aval, None, None) if is_linear else env[v] for v, is_linear in zip(op.operands, flags)
         ]
         with b.at(op.location):
-            if op.op.kind == "control":
-                pulled = control_transpose.pull(module, b, op, cts, operands, flags)
+            if op.op.kind in ("control", "call"):
+                rules = custom_rules if op.op.kind == "call" else control_transpose
+                pulled = rules.pull(module, b, op, cts, operands, flags)
             else:
                 pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
             for v, is_linear, contribution in zip(op.operands, flags, pulled):
@@ -83,4 +87,6 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any]) -> st
         total = cotangent.get(v)
         outs.append(b.zeros(v.aval) if total is None else total)
     b.return_(outs)
+    if function is not given:
+        function.mlir.erase()
     return name

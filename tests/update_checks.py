@@ -28,15 +28,15 @@ def check_lines(function: list[str]) -> list[str]:
         text = text.replace("[[", r"{{\[\[}}")
         return re.sub(r"%\w+", lambda m: f"%[[{names[m[0]]}]]" if m[0] in names else m[0], text)
 
-    for line in function:
-        line = line.strip()
+    for printed in function:
+        line = printed.strip()
         if line.startswith("func.func"):
             lines.append(f"// CHECK-LABEL: {line.split('(')[0]}(")
         elif match := re.match(r"(%\w+)(:\d+)? = (.*)", line):
             body = variables(match[3])
             names[match[1]] = f"V{match[1][1:].upper()}"
             lines.append(f"// CHECK-NEXT: %[[{names[match[1]]}:.*]]{match[2] or ''} = {body}")
-        elif line != "}":
+        elif printed != "  }":
             lines.append(f"// CHECK-NEXT: {variables(line)}")
     return lines
 

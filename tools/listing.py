@@ -29,8 +29,23 @@ def list_passes() -> str:
 HEADER = ("op", "kind", "operands", "attributes", "infer", "reference", "derivative", "batch", "lower")
 
 
+#: Control flow: ops of upstream's scf over functions of the module (`smelt.ir.control`). Their rules are
+#: in the passes, so they stand in no registry: operands, attributes, derivative, lower.
+CONTROL = {
+    "cond": ("index,args...", "branches", "jvp+transpose", "branch"),
+    "while": ("constants...,carry...", "cond,body,constants", "jvp", "loop"),
+    "scan": (
+        "constants...,carry...,xs...", "body,constants,carries,length,reverse,checkpoint", "jvp+transpose", "loop",
+    ),
+}  # fmt: skip
+
+
 def list_ops() -> str:
-    """Ops × rules; why an op has no derivative stands below the table."""
+    """Ops × rules; why an op has no derivative stands below the table.
+
+    Under ``batch``, "rule" is the op's own vectorization, or that of its kind; "scan" is the rule of all
+    other ops: a scan over the batch in the IR, which runs the op on one element at a time.
+    """
     import smelt.ir.ops  # noqa: F401  (fills the registry)
     from smelt.ir.op import registry
 
@@ -40,6 +55,9 @@ def list_ops() -> str:
         rows.append(_row(op))
         if op.not_differentiable is not None:
             reasons.append(f"smelt.{op.name} has no derivative: {op.not_differentiable.why}")
+    for name, (operands, attributes, rules, lower) in CONTROL.items():
+        rows.append((name, "control", operands, attributes, "callees", "yes", rules, "rule", lower))
+    reasons.append("while has no transpose: reverse mode would need memory for a number of steps not known in advance")
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
     return "\n".join([*lines, "", *reasons]) + "\n"
@@ -57,7 +75,7 @@ def _row(op: Any) -> tuple[str, ...]:
     lower = has("lower", "element", "combine", "map_index").replace("-", "library")
     return (
         op.name, op.kind, operands or "-", attributes or "-",
-        has("infer"), has("reference"), derivative(op), has("batch"), lower,
+        has("infer"), has("reference"), derivative(op), batch(op), lower,
     )  # fmt: skip
 
 
@@ -67,6 +85,11 @@ def derivative(op: Any) -> str:
         return "none"
     rules = [rule for rule in ("jvp", "transpose") if op.has_rule(rule)]
     return "+".join(rules) or "missing"
+
+
+def batch(op: Any) -> str:
+    """How an op is batched: "rule", or "scan" for a loop over the batch."""
+    return "rule" if op.has_rule("batch") else "scan"
 
 
 def _own(op: Any, rule: str) -> bool:

@@ -1,6 +1,6 @@
 """The CPU backend: kernels by MLIR's ExecutionEngine, matrix products by a BLAS."""
 
-from .program import KernelInfo as KernelInfo
+from .parts import KernelInfo as KernelInfo
 from .program import Program as Program
 from .program import compile_module as compile_module
 

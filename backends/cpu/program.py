@@ -1,28 +1,24 @@
-"""Programs: a fused and planned module as machine code with host steps in between."""
+"""Programs: a fused and planned module as machine code, with host steps in between."""
 
 from __future__ import annotations
 
-import ctypes
-import math
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence as Buffers
 from typing import Any
 
-import numpy as np
-
-from smelt.backends.plan import kept_axes, split_chunks
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.builder import functions
 from smelt.ir.dialect import context
-from smelt.ir.interpreter import run_op
-from smelt.ir.scalar import INDEX, Kernel, Scalar
-from smelt.passes.plan_buffers import is_view, origin
+from smelt.ir.scalar import INDEX, Scalar
+from smelt.passes.plan_buffers import arena_bytes, origin, workspace
 
-from . import blas, jit, threads, traffic
-from .build import build
-from .kernel import KernelModule, buffer_type
+from . import blas, jit, threads
+from .host import TABLE, AloneStep, HostLoop, HostStep, Sequence
+from .kernel import CpuKernel, KernelModule, buffer_type
+from .native import Emitter, Place, bytes_type, places_of
+from .parts import Body, KernelInfo, Parts, Piece
+
+__all__ = ["KernelInfo", "Program", "compile_module"]
 
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
@@ -30,158 +26,108 @@ PARALLEL_WORK = 256 * 1024
 COUNTER = Aval((1,), dtypes.int64)
 #: Programs with less work than this keep Python's lock while they run.
 KEEP_LOCK_WORK = 64 * 1024
-
-
-@dataclass(frozen=True)
-class KernelInfo:
-    """What is known of a kernel before it runs. See `traffic` for how bytes are estimated.
-
-    Attributes:
-        bytes_moved: between memory and the caches, with the kernel's schedule.
-        least_bytes: every operand read once, every result written once.
-    """
-
-    name: str
-    schedule: str
-    bytes_moved: int
-    least_bytes: int
+BARRIER = "GOMP_barrier"
 
 
 class Program:
-    """A compiled module. `run` may be called by several threads at once."""
+    """A compiled module. `run` may be called by several threads at once.
 
-    def __init__(self, main: Function, found: dict[str, Any], team: threads.Team | None = None):
+    Attributes:
+        arguments, results: avals.
+        aliases: results that are an argument's memory (its number), or another result's ("result", number).
+        kernels: what is launched, in order; what a loop or branch runs is named once.
+        arena_bytes: temporary memory.
+    """
+
+    def __init__(self, found: dict[str, Any], team: threads.Team | None = None):
         self.team = team or threads.team()
-        self.arguments: list[Aval] = [v.aval for v in main.arguments]
-        self.results: list[Aval] = [v.aval for v in main.returns]
-        self.aliases: dict[int, int | tuple[str, int]] = {}
-        self.kernels: list[KernelInfo] = []
-        self.arena_bytes = int(mlir.ir.IntegerAttr(main.mlir.attributes["smelt.arena_bytes"]).value)
+        self._found = found
+        self._module = KernelModule()
+        parts = Parts(self._module, found)
+        main = parts.body("main")
+        self.arguments: list[Aval] = [v.aval for v in main.function.arguments]
+        self.results: list[Aval] = [v.aval for v in main.function.returns]
+        self.aliases = main.aliases()
+        self.kernels: list[KernelInfo] = parts.kernels
+        self.arena_bytes = arena_bytes(found["main"])
         self._text: dict[str, str] = {}
-        self._local = threading.local()
-        self._steps: list[Any] = []  #: entry points (addresses) and host steps, in order
         self._engine: Any = None
-        self._build(main, found)
+        self._parallel = sum(p.parallel_work for p in main.pieces) >= PARALLEL_WORK
+        self._keep_lock = not parts.endless and sum(p.work for p in main.pieces) < KEEP_LOCK_WORK
+        self._entries = 0
+        self._sequences: dict[str, tuple[Sequence, list[Any]]] = {}
+        self._main = self._sequence(main)
+        self._finish(parts.has_complex)
 
     # Building
 
-    def _build(self, main: Function, found: dict[str, Any]) -> None:
-        self._place_results(main)
-        slots = self._slots(main)
-        segments: list[list[Any]] = [[]]
-        work = 0.0
-        module = KernelModule()
-        has_complex = False
-        built: dict[str, Any] = {}
-        for op in main.ops:
-            if is_view(op):
-                continue
-            has_complex |= any(v.dtype.kind == "c" for v in (*op.operands, *op.results))
-            least = traffic.least_bytes((*op.operands, *op.results))
-            if op.op.kind == "call":
-                callee = op.attrs["callee"]
-                if callee not in built:
-                    body = read_function(found[callee])
-                    schedule, steps = build(module, body)
-                    moved = traffic.moved_bytes(body, schedule, kept_axes(body), split_chunks(body))
-                    built[callee] = body, schedule, steps, moved
-                body, schedule, steps, moved = built[callee]
-                has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
-                self.kernels.append(KernelInfo(body.name, schedule, moved, least))
-                segments[-1] += [(op, step) for step in steps]
-                work += moved + sum(i.op.flops * i.results[0].aval.size for i in body.ops) / 4
-            elif blas.can_build(op):
-                segments[-1].append((op, blas.build(module, f"{op.name}_{len(self.kernels)}", op, main)))
-                sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
-                work += least + math.sqrt(math.prod(sizes))  # a product of matrices does about m·n·k steps
-                self.kernels.append(KernelInfo(op.name, "contract", least, least))
-            else:
-                segments += [[HostStep(op, slots)], []]
-                self.kernels.append(KernelInfo(op.name, "host", least, least))
-        self._parallel = work >= PARALLEL_WORK
-        self._keep_lock = work < KEEP_LOCK_WORK
-        if self._parallel and not self.team.together:  # no barriers: each kernel is a launch
-            segments = [[item] for segment in segments for item in segment]
-        names: list[Any] = []
-        for i, segment in enumerate(segments):
-            if segment and isinstance(segment[0], HostStep):
-                names.append(segment[0])
-            elif segment:
-                name = f"main_{i}"
-                self._emit_main(module, name, main, segment, slots)
-                names.append(name)
-        self._finish(module, names, has_complex)
+    def _sequence(self, body: Body) -> Sequence:
+        """A function that Python drives. Its steps are named, and found when machine code exists."""
+        name = body.function.name
+        if name in self._sequences:
+            return self._sequences[name][0]
+        sequence, steps = Sequence(body, self.team), []
+        sequence.keep_lock = self._keep_lock
+        self._sequences[name] = sequence, steps
+        together: list[Piece] = []
 
-    def _place_results(self, main: Function) -> None:
-        seen: dict[Value, int] = {}
-        arguments = {v: i for i, v in enumerate(main.arguments)}
-        self._returned: dict[Value, int] = seen
-        for i, v in enumerate(main.returns):
-            source = origin(v)
-            if source in arguments:
-                self.aliases[i] = arguments[source]
-            elif source in seen:
-                self.aliases[i] = ("result", seen[source])
-            else:
-                seen[source] = i
+        def close() -> None:
+            if together:
+                steps.append(self._emit_entry(body, together))
+                together.clear()
 
-    def _slots(self, main: Function) -> dict[Value, tuple[str, int]]:
-        """Where each value lies: ("table", entry) or ("arena", offset)."""
-        n = len(main.arguments)
-        slots: dict[Value, tuple[str, int]] = {v: ("table", i) for i, v in enumerate(main.arguments)}
-        for op in main.ops:
-            offsets = list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
-            for v, offset in zip(op.results, offsets):
-                if offset == -2:
-                    slots[v] = slots[origin(v)]
-                elif offset == -1:
-                    slots[v] = ("table", n + self._returned[v])
-                else:
-                    slots[v] = ("arena", offset)
-        return slots
+        for piece in body.pieces:
+            if piece.kind == "host":
+                close()
+                steps.append(HostStep(piece.op, sequence.slots))
+            elif piece.kind == "control" and not self._is_native(piece):
+                close()
+                inner = {b.function.name: self._sequence(b) for b in piece.bodies}
+                steps.append(HostLoop(piece.op, sequence.slots, workspace(piece.op, self._found), inner))
+            elif not self._parallel or self.team.together:
+                together.append(piece)
+            elif piece.kind == "control":  # no barriers: one thread runs it
+                steps.append((self._emit_entry(body, [piece]),))
+            else:  # each kernel is a launch
+                for step in piece.steps:
+                    steps.append(self._emit_entry(body, [Piece(piece.op, "kernel", [step])]))
+        close()
+        return sequence
 
-    def _emit_main(self, module: KernelModule, name: str, main: Function, segment: list, slots: dict) -> None:
+    def _is_native(self, piece: Piece) -> bool:
+        """Whether a loop or branch is machine code, and not driven by Python."""
+        return not piece.hosted and (not self._parallel or self.team.together or piece.solo)
+
+    def _emit_entry(self, body: Body, pieces: Buffers[Piece]) -> str:
         """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn."""
         ir, ctx = mlir.ir, context()
-        index = ir.IndexType.get(ctx)
-        avals = [*self.arguments, *self.results]
-        i8 = ir.IntegerType.get_signless(8, ctx)
-        unknown = ir.Location.unknown(ctx)
-        arena_type = ir.MemRefType.get([max(1, self.arena_bytes)], i8, loc=unknown)
-        types = [index, buffer_type(COUNTER), *(buffer_type(a) for a in avals), arena_type]
-        entry = module.function(name, types, main.mlir.location, internal=False)
-        k = Kernel(ir.InsertionPoint(entry), main.mlir.location)
+        function, location = body.function, body.function.mlir.location
+        name = f"main_{self._entries}"
+        self._entries += 1
+        has_control = any(p.kind == "control" for p in pieces)
+        avals = [v.aval for v in (*function.arguments, *function.returns)]
+        # A loop looks at parts of arrays, so there memory is bytes.
+        tables = [bytes_type(a.nbytes) if has_control else buffer_type(a) for a in avals]
+        size = arena_bytes(self._found[function.name])
+        types = [ir.IndexType.get(ctx), buffer_type(COUNTER), *tables, bytes_type(size)]
+        entry = self._module.function(name, types, location, internal=False)
+        k = CpuKernel(self._module, entry, location, None)
         count, counter, *table, arena = entry.arguments
-        members, me = self._share_of(k, Scalar(k, count, INDEX), counter)
-
-        def view(offset: int, aval: Aval) -> Any:
-            return k.emit("memref.view", [arena, k.const(offset, INDEX)], [buffer_type(aval)]).result
-
-        def memref(v: Value) -> Any:
-            kind, at = slots[v]
-            if kind == "arena":
-                return view(at, v.aval)
-            have = table[at]
-            if have.type != buffer_type(v.aval):  # a reshape between shapes of size 0 and the like
-                raise AssertionError("a view changes its size")
-            return have
-
-        for n, (op, step) in enumerate(segment):
-            outer = {v: v for v in (*op.operands, *op.results)}
-            if step.body is not None:
-                outer = dict(zip(step.body.arguments, op.operands)) | dict(zip(step.body.returns, op.results))
-            scratch = 0
-            if "smelt.scratch" in op.mlir.attributes:
-                scratch = ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.scratch"])[0]
-            memrefs = [memref(outer[x]) if isinstance(x, Value) else view(scratch + x[0], x[1]) for x in step.operands]
-            lo, hi = share(k, me, members, step.split.extent, step.split.grain)
-            symbol = ir.FlatSymbolRefAttr.get(step.function, ctx)
-            k.emit("func.call", [*memrefs, lo, hi], [], callee=symbol)
-            if self._parallel and n + 1 < len(segment):
-                k.emit("func.call", [], [], callee=ir.FlatSymbolRefAttr.get("GOMP_barrier", ctx))
+        if has_control and not self.team.together:
+            members, me = k.const(1, INDEX), k.const(0, INDEX)
+        else:
+            members, me = self._share_of(k, Scalar(k, count, INDEX), counter)
+        places = [Place(memref, 0 if has_control else None) for memref in table]
+        n, aliases = len(function.arguments), body.aliases()
+        returned = {origin(v): places[n + i] for i, v in enumerate(function.returns) if i not in aliases}
+        temporary = Place(arena, 0)
+        barrier = BARRIER if self._parallel and self.team.together else None
+        emitter = Emitter(self._module, k, self._found, members, me, barrier)
+        emitter.pieces(pieces, places_of(body, places[:n], returned, temporary), temporary, final=True)
         k.emit("func.return", [], [])
+        return name
 
-    def _share_of(self, k: Kernel, count: Scalar, counter: Any) -> tuple[Scalar, Scalar]:
+    def _share_of(self, k: CpuKernel, count: Scalar, counter: Any) -> tuple[Scalar, Scalar]:
         """How many members run, and which of them this one is."""
         zero = k.const(0, INDEX)
         if not self._parallel:
@@ -203,69 +149,46 @@ class Program:
         members = k.select(alone, count, ask("omp_get_num_threads"))
         return members, k.select(alone, zero, ask("omp_get_thread_num"))
 
-    def _finish(self, module: KernelModule, names: list[Any], has_complex: bool) -> None:
-        if not any(isinstance(n, str) for n in names):
-            self._steps = names
+    def _finish(self, has_complex: bool) -> None:
+        """Machine code of all entries; their addresses are the steps of sequences."""
+        if self._entries:
+            module = self._module
+            ir, ctx = mlir.ir, context()
+            if self._parallel and self.team.together:
+                module.declare(BARRIER, [])
+                for name in ("omp_get_num_threads", "omp_get_thread_num"):
+                    module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
+            self._kernel_ir = module.mlir.operation.clone()
+            jit.lower(module.mlir, has_complex)
+            self._llvm_ir = module.mlir
+            self._engine = jit.compile_module(module.mlir, {**self.team.symbols(), **blas.symbols()})
+        else:
             self._text = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}
-            return
-        ir, ctx = mlir.ir, context()
-        if self._parallel and self.team.together:
-            module.declare("GOMP_barrier", [])
-            for name in ("omp_get_num_threads", "omp_get_thread_num"):
-                module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
-        self._kernel_ir = module.mlir.operation.clone()
-        jit.lower(module.mlir, has_complex)
-        self._llvm_ir = module.mlir
-        self._engine = jit.compile_module(module.mlir, {**self.team.symbols(), **blas.symbols()})
-        for name in names:
-            if isinstance(name, str):
-                address = self._engine.raw_lookup(name)
-                self._steps.append(address)
-            else:
-                self._steps.append(name)
+        for sequence, steps in self._sequences.values():
+            for step in steps:
+                if isinstance(step, str):
+                    step = self._engine.raw_lookup(step)
+                elif isinstance(step, tuple):
+                    step = AloneStep(self._engine.raw_lookup(step[0]))
+                sequence.steps.append(step)
 
     # Running
 
-    def _frame(self) -> Any:
-        """This thread's argument table: values, pointers to them, and calls ready to be made."""
-        n = 4 + len(self.arguments) + len(self.results)
-        values = (ctypes.c_uint64 * n)()
-        base = ctypes.addressof(values)
-        pointers = (ctypes.c_void_p * n)(*[base + 8 * i for i in range(n)])
-        values[1] = base + 8 * (n - 1)  # the counter
-        kind = ctypes.PYFUNCTYPE if self._keep_lock else ctypes.CFUNCTYPE
-        calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self._steps]
-        self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)
-        return frame
-
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], arena_address: int) -> None:
-        """Run on buffers (``.address``, ``.array``); outputs that are aliases are not touched."""
-        try:
-            values, _, table, calls = self._local.frame
-        except AttributeError:
-            values, _, table, calls = self._frame()
-        i = 2
+    def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
+        """Run on buffers (``.address``); outputs that are aliases are not touched."""
+        frame = self._main.frame()
+        values = frame[0]
+        i = TABLE
         for buffer in inputs:
             values[i] = buffer.address
             i += 1
         for buffer in outputs:
             values[i] = buffer.address if buffer is not None else 0
             i += 1
-        values[i] = arena_address
-        team = self.team
         count = threads.available_threads() if self._parallel else 1
         if count > 1:
-            count *= team.shares
-        values[0] = count
-        for step, call in zip(self._steps, calls):
-            if step.__class__ is not int:
-                step.run(inputs, outputs, arena_address)
-                continue
-            values[i + 1] = 0
-            if count > 1:
-                team.launch(call, step, table, count)
-            else:
-                call(table)
+            count *= self.team.shares
+        self._main.execute(frame, arena_address, count)
 
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect)."""
@@ -278,58 +201,10 @@ class Program:
         return self._text[stage]
 
 
-class HostStep:
-    """An op that runs on the host: by a library, or by its `reference` rule."""
-
-    def __init__(self, op: OpView, slots: dict[Value, tuple[str, int]]):
-        self.op, self.attrs = op.op, op.attrs
-        self.operands = [(slots[v], v.aval) for v in op.operands]
-        self.results = [(slots[v], v.aval) for v in op.results]
-
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], arena: int) -> None:
-        n = len(inputs)
-
-        def address(slot: tuple[str, int]) -> int:
-            kind, at = slot
-            if kind == "arena":
-                return arena + at
-            return inputs[at].address if at < n else outputs[at - n].address
-
-        operands = [array_at(address(slot), aval) for slot, aval in self.operands]
-        for x in operands:
-            x.flags.writeable = False
-        found = run_op(self.op, operands, self.attrs)
-        for (slot, aval), value in zip(self.results, found):
-            np.copyto(array_at(address(slot), aval), value, casting="unsafe")
-
-
-def array_at(address: int, aval: Aval) -> np.ndarray:
-    """The array of `aval` at an address, which must stay valid."""
-    if not aval.nbytes:
-        return np.empty(aval.shape, aval.dtype.numpy)
-    raw = (ctypes.c_char * aval.nbytes).from_address(address)
-    return np.frombuffer(memoryview(raw), aval.dtype.numpy).reshape(aval.shape)
-
-
-def share(k: Kernel, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
-    """This thread's part of a range: lo and hi, multiples of `grain` but for the end."""
-    units = -(-extent // grain)
-    end = k.const(extent, INDEX)
-
-    def bound(i: Scalar) -> Scalar:
-        at = k.op("arith.divui", [i * units, count], INDEX)
-        if grain > 1:
-            at = k.op("arith.minui", [at * grain, end], INDEX)
-        return at
-
-    return bound(me), bound(me + 1)
-
-
 def compile_module(module: Any, team: threads.Team | None = None) -> Program:
     """A program from a module that has been through the pipeline up to ``fuse,plan-buffers``.
 
     `team`: the threads that run it, instead of this machine's best.
     """
     with mlir.lock:
-        found = functions(module)
-        return Program(read_function(found["main"]), found, team)
+        return Program(functions(module), team)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .program import Program
 
-#: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels.
+#: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels, loops run
+#: on the CPU.
 PIPELINE = (
     "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,"
-    "place{dtypes=f64 kinds=opaque},fuse{contractions=true max-buffers=31},plan-buffers"
+    "place{dtypes=f64 kinds=opaque,control},fuse{contractions=true max-buffers=31},plan-buffers"
 )
 
 

@@ -17,6 +17,7 @@ from smelt.backends import cpu
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.control import callees
 from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.passes import Pipeline
@@ -189,11 +190,15 @@ class Program:
         name = op.attrs["callee"]
         with mlir.ir.Location.unknown(context()):
             alone = mlir.ir.Module.create()
-        copy = self._found[name].clone(mlir.ir.InsertionPoint(alone.body))
-        copy.attributes["sym_name"] = mlir.ir.StringAttr.get("main", context())
-        for attribute in ("sym_visibility", "smelt.device"):
-            if attribute in copy.attributes:
-                del copy.attributes[attribute]
+        for wanted in _with_callees(name, self._found):
+            copy = self._found[wanted].clone(mlir.ir.InsertionPoint(alone.body))
+            gone = ["smelt.device"]
+            if wanted == name:
+                copy.attributes["sym_name"] = mlir.ir.StringAttr.get("main", context())
+                gone.append("sym_visibility")
+            for attribute in gone:
+                if attribute in copy.attributes:
+                    del copy.attributes[attribute]
         Pipeline.parse(cpu.PIPELINE).run(alone)
         return HostSegment(
             name,
@@ -295,6 +300,18 @@ class Program:
                 ip=at,
             )
         ir.Operation.create("func.return", loc=unknown, ip=at)
+
+
+def _with_callees(name: str, found: dict[str, Any]) -> list[str]:
+    """A function and all that it runs."""
+    wanted = {name: None}
+    pending = [name]
+    while pending:
+        for op in read_function(found[pending.pop()]).ops:
+            new = [callee for callee in callees(op) if callee not in wanted]
+            wanted |= dict.fromkeys(new)
+            pending += new
+    return list(wanted)
 
 
 @functools.cache

@@ -6,4 +6,5 @@ from . import sums as sums
 
 from . import matmul as matmul  # isort: skip
 from . import overhead as overhead  # isort: skip
+from . import scan as scan  # isort: skip
 from . import compile_time as compile_time  # isort: skip

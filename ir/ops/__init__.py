@@ -1,6 +1,7 @@
 """The ops, one file a family. Importing this package fills the registry."""
 
 from . import arithmetic as arithmetic
+from . import barrier as barrier
 from . import call as call
 from . import compare as compare
 from . import constants as constants
@@ -8,6 +9,7 @@ from . import contract as contract
 from . import conversion as conversion
 from . import indexing as indexing
 from . import movement as movement
+from . import power as power
 from . import random as random
 from . import reduce as reduce
 from . import rounding as rounding

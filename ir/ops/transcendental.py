@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, trigonometric and hyperbolic functions, powers."""
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, the error function."""
 
 from __future__ import annotations
 
@@ -467,6 +467,8 @@ class Sigmoid(Elementwise, name="sigmoid"):
 class Arctan2(Elementwise, name="arctan2"):
     """The angle of the point (x, y), in [-π, π]: arg(x + iy). The first operand is y.
 
+    At the origin, where there is none, the derivative is taken to be 0.
+
     ``%0 = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
 
@@ -480,78 +482,19 @@ class Arctan2(Elementwise, name="arctan2"):
 
     def jvp(self, b, primals, tangents, results, **_):
         (y, x), (ty, tx) = primals, tangents
+        # In units of the larger coordinate, so that no square overflows or vanishes.
+        scale = b.maximum(b.abs(x), b.abs(y))
+        one = b.full(x.shape, 1, x.dtype)
+        scale = b.select(b.equal(scale, b.zeros_like(x)), one, scale)
+        y, x = y / scale, x / scale
         square = x * x + y * y
+        square = scale * b.select(b.equal(square, b.zeros_like(x)), one, square)
         dy = None if ty is None else ty * (x / square)
         dx = None if tx is None else -(tx * (y / square))
         return [b.add_any(dy, dx)]
 
     def lower(self, k, y, x):
         return elementary.arctan2(k, y, x)
-
-
-class Power(Elementwise, name="power"):
-    """x raised to y: xʸ. Negative powers of integers are 0, but of 1 and -1; 0⁰ is 1.
-
-    At x = 0 the derivative with respect to y is taken to be 0.
-
-    ``%0 = "smelt.power"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
-    """
-
-    x: Operand
-    y: Operand
-    flops = 50.0
-
-    def reference(self, x, y):
-        if x.dtype.kind in "iu":
-            return integer_power_array(x, y)
-        return in_float32(power_array, x, y)
-
-    def jvp(self, b, primals, tangents, results, **_):
-        (x, y), (tx, ty), (z,) = primals, tangents, results
-        dx = dy = None
-        zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
-        if tx is not None:
-            constant = b.equal(y, zero)
-            slope = y * b.power(x, b.select(constant, one, y) - 1)
-            dx = tx * b.select(constant, zero, slope)
-        if ty is not None:
-            origin = b.equal(x, zero)
-            dy = ty * b.select(origin, zero, z * b.log(b.select(origin, one, x)))
-        return [b.add_any(dx, dy)]
-
-    def lower(self, k, x, y):
-        if x.dtype.kind == "c":
-            return elementary.complex_power(k, x, y)
-        return elementary.power(k, x, y) if x.dtype.kind == "f" else _integer_power(k, x, y)
-
-
-def _integer_power(k, x, y):
-    """x^y modulo 2^bits by repeated squaring, one step a bit of y."""
-    signed = x.dtype.kind == "i"
-    result, square = k.const(1, x.dtype), x
-    for bit in range(x.dtype.bits - signed):
-        result = k.select((y & (1 << bit)).ne(0), result * square, result)
-        square = square * square
-    if not signed:
-        return result
-    odd = (y & 1).ne(0)
-    inverse = k.select(x.eq(1), 1, k.select(x.eq(-1), k.select(odd, -1, k.const(1, x.dtype)), 0))
-    return k.select(y < 0, inverse, result)
-
-
-def integer_power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`smelt.power` on integer arrays."""
-    negative = y < 0
-    with np.errstate(all="ignore"):
-        result = np.power(x, np.where(negative, 0, y).astype(y.dtype))
-    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(y & 1, -1, 1), 0)) if x.dtype.kind == "i" else 0
-    return np.where(negative, inverse, result).astype(x.dtype)
-
-
-def power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`smelt.power` on floating or complex arrays."""
-    result = np.power(x, y)
-    return np.where(y == 0, np.ones_like(result), result) if x.dtype.kind == "c" else result
 
 
 def sigmoid_array(x: np.ndarray) -> np.ndarray:

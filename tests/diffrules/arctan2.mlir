@@ -8,15 +8,29 @@ func.func private @f(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64
 }
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.mul"(%arg1, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg0, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.add"(%[[V0]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.div"(%arg1, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%arg2, %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.div"(%arg0, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.mul"(%arg3, %[[V5]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.sub"(%[[V4]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V7]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.abs"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.abs"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.maximum"(%[[V0]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.broadcast"(%[[V3]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.broadcast"(%[[V5]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.equal"(%[[V2]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.select"(%[[V7]], %[[V4]], %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.div"(%arg0, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.div"(%arg1, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.mul"(%[[V10]], %[[V10]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.mul"(%[[V9]], %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.add"(%[[V11]], %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.equal"(%[[V13]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.select"(%[[V14]], %[[V4]], %[[V13]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%[[V8]], %[[V15]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.div"(%[[V10]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.mul"(%arg2, %[[V17]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.div"(%[[V9]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.mul"(%arg3, %[[V19]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.sub"(%[[V18]], %[[V20]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V21]] : tensor<3xf64>
 func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>, %arg3: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -25,15 +39,29 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.mul"(%arg1, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg0, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.add"(%[[V0]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.div"(%arg1, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.div"(%arg0, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.neg"(%arg2) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.mul"(%[[V5]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.mul"(%arg2, %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V7]], %[[V6]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.abs"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.abs"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.maximum"(%[[V0]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.broadcast"(%[[V3]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.broadcast"(%[[V5]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.equal"(%[[V2]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.select"(%[[V7]], %[[V4]], %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.div"(%arg0, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.div"(%arg1, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.mul"(%[[V10]], %[[V10]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.mul"(%[[V9]], %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.add"(%[[V11]], %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.equal"(%[[V13]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.select"(%[[V14]], %[[V4]], %[[V13]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%[[V8]], %[[V15]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.div"(%[[V10]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.div"(%[[V9]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.neg"(%arg2) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.mul"(%[[V19]], %[[V18]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.mul"(%arg2, %[[V17]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V21]], %[[V20]] : tensor<3xf64>, tensor<3xf64>
 func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>))

@@ -128,6 +128,28 @@ def test_lists(run):
     for row in rows[1 : 1 + len(ops)]:
         if ops[row[0]].kind != "transform":
             assert "-" not in row[4:] and "missing" not in row, row
+            assert row[-2] in ("rule", "scan")
+
+
+def test_list_ops_shows_control_flow(run):
+    from smelt.ir import control
+
+    _, out, _ = run("--list-ops")
+    rows = {row[0]: row for row in map(str.split, out.splitlines()) if len(row) == 9}
+    assert {v.name for v in vars(control).values() if isinstance(v, control.ControlOp)} == {
+        name for name, row in rows.items() if row[1] == "control"
+    }
+    for name in ("cond", "while", "scan"):
+        assert set(getattr(control, name.upper()).callees) <= set(rows[name][3].split(","))
+
+
+def test_list_ops_shows_ops_that_are_batched_by_a_loop(run, monkeypatch):
+    from smelt.ir.op import Op, registry
+
+    monkeypatch.setattr(type(registry["sort"]), "batch", Op.batch)
+    _, out, _ = run("--list-ops")
+    rows = {row[0]: row for row in map(str.split, out.splitlines()) if len(row) == 9}
+    assert rows["sort"][-2] == "scan" and rows["argsort"][-2] == "rule"
 
 
 def test_emit_dot(run, good):

@@ -15,7 +15,7 @@ func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf3
   return %3 : tensor<64x64xf32>
 }
 
-// Only @main is planned.
+// Only @main is planned, and what its control flow runs.
 // CHECK-LABEL: func.func @one(%arg0: tensor<64x64xf32>) -> tensor<64x64xf32> {
 func.func @one(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = "smelt.sort"(%x) {axis = 1 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>

@@ -110,7 +110,7 @@ kernel void fused_reduce_max_abs_exp_reduce_sum(
 }
 
 // fused_abs_log_gather_reduce_sum: row
-//   smelt.abs, smelt.less, smelt.select, smelt.log, smelt.add, smelt.sub, smelt.reduce_sum, smelt.mul at programs.py:39
+//   smelt.abs, smelt.less, smelt.select, smelt.equal, smelt.log, smelt.add, smelt.sub, smelt.reduce_sum, smelt.mul at programs.py:39
 //   smelt.less, smelt.add, smelt.select, smelt.gather at programs.py:38
 kernel void fused_abs_log_gather_reduce_sum(
     device const float* reduce_max [[buffer(0)]],
@@ -137,13 +137,16 @@ kernel void fused_abs_log_gather_reduce_sum(
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
+        float reduce_sum_row_value = reduce_sum_row[i];
         float reduce_max_row_value = reduce_max_row[i];
         uint labels_row_value = labels_row[i];
+        bool equal = reduce_sum_row_value == 0.0f;
         float select = metal::fabs(reduce_max_row_value) < INFINITY ? reduce_max_row_value : 0.0f;
-        uint select_1 = int(labels_row_value) < 0 ? labels_row_value + 10u : labels_row_value;
+        float select_1 = equal ? -INFINITY : log_f32(equal ? 1.0f : reduce_sum_row_value);
+        uint select_2 = int(labels_row_value) < 0 ? labels_row_value + 10u : labels_row_value;
         uint gather = uint(metal::max(metal::min(int(at + i), 63), 0)) * 10u;
-        float gather_1 = scores[gather + uint(metal::max(metal::min(int(select_1), 9), 0))];
-        thread_sum += log_f32(reduce_sum_row[i]) + select - gather_1;
+        float gather_1 = scores[gather + uint(metal::max(metal::min(int(select_2), 9), 0))];
+        thread_sum += select_1 + select - gather_1;
     }
     float mul = simd_reduce_sum_f32_of_16(thread_sum) * 0.015625f;
     if (line == 0u && tid / 16u < 1u) {

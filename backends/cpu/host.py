@@ -1,0 +1,207 @@
+"""What Python drives: machine code and steps on the host in turn, and loops that contain such steps.
+
+All work on addresses. A sequence is a function; its table holds the addresses of its arguments and
+results, its arena its other values.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence as Addresses
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.aval import Aval
+from smelt.ir.builder import OpView
+from smelt.ir.control import COND, WHILE
+from smelt.ir.interpreter import run_op
+from smelt.passes.plan_buffers import Workspace, scratch_of
+
+from .parts import Body
+from .threads import Team
+
+#: Where the table starts among the values of a frame; before it: the number of members, the counter's address.
+TABLE = 2
+
+
+class Sequence:
+    """A function as steps: entry points (addresses) that a team runs, and steps with ``run``.
+
+    Attributes:
+        slots: where each value lies.
+        steps: filled when machine code exists.
+    """
+
+    def __init__(self, body: Body, team: Team):
+        self.slots = body.slots()
+        self.arguments, self.results = len(body.function.arguments), len(body.function.returns)
+        returns = body.function.returns
+        self._copies = [(i, source, returns[i].aval.nbytes) for i, source in body.aliases().items()]
+        self.steps: list[Any] = []
+        self.keep_lock = False
+        self._team = team
+        self._local = threading.local()
+
+    def frame(self) -> Any:
+        """This thread's argument table: values, pointers to them (and their address), calls ready to be made."""
+        try:
+            return self._local.frame
+        except AttributeError:
+            pass
+        n = TABLE + 2 + self.arguments + self.results
+        values = (ctypes.c_uint64 * n)()
+        base = ctypes.addressof(values)
+        pointers = (ctypes.c_void_p * n)(*[base + 8 * i for i in range(n)])
+        values[1] = base + 8 * (n - 1)  # the counter
+        kind = ctypes.PYFUNCTYPE if self.keep_lock else ctypes.CFUNCTYPE
+        calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self.steps]
+        self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)
+        return frame
+
+    def execute(self, frame: Any, arena: int, count: int) -> None:
+        """Run the steps on a table that has been filled."""
+        values, _, table, calls = frame
+        at = TABLE + self.arguments + self.results
+        values[at] = arena
+        values[0] = count
+        for step, call in zip(self.steps, calls):
+            if step.__class__ is not int:
+                step.run(values, table, arena, count)
+                continue
+            values[at + 1] = 0
+            if count > 1:
+                self._team.launch(call, step, table, count)
+            else:
+                call(table)
+
+    def call(self, arguments: Addresses[int], results: Addresses[int], arena: int, count: int) -> None:
+        """Run on addresses. Results that are other values' memory are copied."""
+        frame = self.frame()
+        values = frame[0]
+        for i, address in enumerate((*arguments, *results), TABLE):
+            values[i] = address
+        self.execute(frame, arena, count)
+        for i, source, nbytes in self._copies:
+            copy(arguments[source] if isinstance(source, int) else results[source[1]], results[i], nbytes)
+
+
+class AloneStep:
+    """Machine code that one thread runs, whatever the team."""
+
+    def __init__(self, address: int):
+        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def run(self, values: Any, table: int, arena: int, count: int) -> None:
+        self._call(table)
+
+
+class HostStep:
+    """An op that runs on the host: by a library, or by its `reference` rule."""
+
+    def __init__(self, op: OpView, slots: dict[Any, tuple[str, int]]):
+        self.op, self.attrs = op.op, op.attrs
+        self.operands = [(slots[v], v.aval) for v in op.operands]
+        self.results = [(slots[v], v.aval) for v in op.results]
+
+    def run(self, values: Any, table: int, arena: int, count: int) -> None:
+        operands = [array_at(address(slot, values, arena), aval) for slot, aval in self.operands]
+        for x in operands:
+            x.flags.writeable = False
+        found = run_op(self.op, operands, self.attrs)
+        for (slot, aval), value in zip(self.results, found):
+            np.copyto(array_at(address(slot, values, arena), aval), value, casting="unsafe")
+
+
+class HostLoop:
+    """A loop or branch around functions with steps on the host. See `native` for where its values lie."""
+
+    def __init__(
+        self, op: OpView, slots: dict[Any, tuple[str, int]], space: Workspace, functions: dict[str, Sequence]
+    ):  # fmt: skip
+        self.op, self.attrs, self.space, self.functions = op.op, op.attrs, space, functions
+        self.scratch = scratch_of(op)
+        self.operands = [slots[v] for v in op.operands]
+        self.results = [slots[v] for v in op.results]
+        self.operand_avals = [v.aval for v in op.operands]
+        self.result_avals = [v.aval for v in op.results]
+
+    def run(self, values: Any, table: int, arena: int, count: int) -> None:
+        operands = [address(slot, values, arena) for slot in self.operands]
+        results = [address(slot, values, arena) for slot in self.results]
+        base = arena + self.scratch
+        if self.op is COND:
+            self._cond(operands, results, base, count)
+        elif self.op is WHILE:
+            self._while(operands, results, base, count)
+        else:
+            self._scan(operands, results, base, count)
+
+    def _cond(self, operands: list[int], results: list[int], base: int, count: int) -> None:
+        branches = self.attrs["branches"]
+        at = int(array_at(operands[0], self.operand_avals[0]).item())
+        chosen = branches[at if 0 <= at < len(branches) else -1]
+        self.functions[chosen].call(operands[1:], results, base + self.space.arena, count)
+
+    def _targets(self, now: list[int], results: list[int], base: int) -> list[int]:
+        """Where the carries go that are at `now`: to the result, or to the scratch if they are there."""
+        return [
+            at if offset is None else base + offset if at == result else result
+            for at, result, offset in zip(now, results, self.space.carries)
+        ]
+
+    def _finish(self, now: list[int], results: list[int]) -> None:
+        for at, result, aval in zip(now, results, self.result_avals):
+            copy(at, result, aval.nbytes)
+
+    def _while(self, operands: list[int], results: list[int], base: int, count: int) -> None:
+        n, arena, flag = self.attrs["constants"], base + self.space.arena, base + self.space.flag
+        constants, now = operands[:n], operands[n:]
+        condition, body = self.functions[self.attrs["cond"]], self.functions[self.attrs["body"]]
+        while True:
+            condition.call([*constants, *now], [flag], arena, count)
+            if not ctypes.c_uint8.from_address(flag).value:
+                break
+            then = self._targets(now, results, base)
+            body.call([*constants, *now], then, arena, count)
+            now = then
+        self._finish(now, results)
+
+    def _scan(self, operands: list[int], results: list[int], base: int, count: int) -> None:
+        attrs, space = self.attrs, self.space
+        n, m, length = attrs["constants"], attrs["carries"], attrs["length"]
+        constants, now, xs = operands[:n], operands[n : n + m], operands[n + m :]
+        body = self.functions[attrs["body"]]
+        x_sizes = [a.nbytes // max(length, 1) for a in self.operand_avals[n + m :]]
+        y_sizes = [a.nbytes // max(length, 1) for a in self.result_avals[m:]]
+        for i in reversed(range(length)) if attrs["reverse"] else range(length):
+            elements = [x + i * size for x, size in zip(xs, x_sizes)]
+            slots = [y + i * size for y, size in zip(results[m:], y_sizes)]
+            into = [y if t is None else base + t for y, t in zip(slots, space.elements)]
+            then = self._targets(now, results, base)
+            body.call([*constants, *now, *elements], [*then, *into], base + space.arena, count)
+            for source, target, size in zip(into, slots, y_sizes):
+                copy(source, target, size)
+            now = then
+        self._finish(now, results)
+
+
+def address(slot: tuple[str, int], values: Any, arena: int) -> int:
+    """Where a value lies while a sequence runs."""
+    kind, at = slot
+    return arena + at if kind == "arena" else values[TABLE + at]
+
+
+def copy(source: int, target: int, nbytes: int) -> None:
+    """Copy memory by address."""
+    if source != target and nbytes:
+        ctypes.memmove(target, source, nbytes)
+
+
+def array_at(address: int, aval: Aval) -> np.ndarray:
+    """The array of `aval` at an address, which must stay valid."""
+    if not aval.nbytes:
+        return np.empty(aval.shape, aval.dtype.numpy)
+    raw = (ctypes.c_char * aval.nbytes).from_address(address)
+    return np.frombuffer(memoryview(raw), aval.dtype.numpy).reshape(aval.shape)

@@ -1,0 +1,180 @@
+"""What the functions of a program consist of: kernels, steps on the host, loops and branches over functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.backends.plan import kept_axes, split_chunks
+from smelt.ir.builder import Function, OpView, Value, read_function
+from smelt.ir.control import SCAN, WHILE, callees
+from smelt.passes.plan_buffers import is_view, offsets_of, origin
+
+from . import blas, traffic
+from .build import build
+from .kernel import KernelModule
+from .schedules import Step
+
+#: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
+#: moved: to divide it costs more than it saves.
+SOLO_WORK = 256 * 1024
+#: How often a while loop is taken to run.
+WHILE_TRIPS = 16
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What is known of a kernel before it runs. See `traffic` for how bytes are estimated.
+
+    Attributes:
+        bytes_moved: between memory and the caches, with the kernel's schedule.
+        least_bytes: every operand read once, every result written once.
+    """
+
+    name: str
+    schedule: str
+    bytes_moved: int
+    least_bytes: int
+
+
+@dataclass
+class Piece:
+    """One op of a function and how it runs.
+
+    Attributes:
+        kind: "kernel", "host" or "control".
+        steps: of a kernel.
+        bodies: the functions that a control op runs.
+        work: in bytes moved, all runs of a loop together.
+        launches: how many kernels that is.
+        hosted: whether it needs steps on the host.
+    """
+
+    op: OpView
+    kind: str
+    steps: list[Step] = field(default_factory=list)
+    bodies: tuple[Body, ...] = ()
+    work: float = 0.0
+    launches: float = 1.0
+    hosted: bool = False
+
+    @property
+    def solo(self) -> bool:
+        """Whether one thread alone should run this loop or branch."""
+        return self.kind == "control" and not self.hosted and self.work < SOLO_WORK * max(self.launches, 1.0)
+
+    @property
+    def parallel_work(self) -> float:
+        """The work that is worth dividing among threads."""
+        if self.kind == "control" and self.hosted:
+            return trips(self.op) * sum(p.parallel_work for body in self.bodies for p in body.pieces)
+        return 0.0 if self.kind == "host" or self.solo else self.work
+
+
+@dataclass
+class Body:
+    """A function that was planned, and its pieces in order."""
+
+    function: Function
+    pieces: list[Piece]
+
+    @property
+    def hosted(self) -> bool:
+        return any(p.hosted for p in self.pieces)
+
+    def aliases(self) -> dict[int, int | tuple[str, int]]:
+        """Results that are an argument's memory (its number), or another result's ("result", its number)."""
+        arguments = {v: i for i, v in enumerate(self.function.arguments)}
+        seen: dict[Value, int] = {}
+        found: dict[int, int | tuple[str, int]] = {}
+        for i, v in enumerate(self.function.returns):
+            source = origin(v)
+            if source in arguments:
+                found[i] = arguments[source]
+            elif source in seen:
+                found[i] = ("result", seen[source])
+            else:
+                seen[source] = i
+        return found
+
+    def slots(self) -> dict[Value, tuple[str, int]]:
+        """Where each value lies: ("table", entry: arguments, then results) or ("arena", offset)."""
+        n, aliases = len(self.function.arguments), self.aliases()
+        returned = {origin(v): i for i, v in enumerate(self.function.returns) if i not in aliases}
+        slots = {v: ("table", i) for i, v in enumerate(self.function.arguments)}
+        for op in self.function.ops:
+            for v, offset in zip(op.results, offsets_of(op)):
+                if offset == -2:
+                    slots[v] = slots[origin(v)]
+                else:
+                    slots[v] = ("table", n + returned[v]) if offset == -1 else ("arena", offset)
+        return slots
+
+
+def trips(op: OpView) -> int:
+    """How often the body of a control op runs; of a while, a guess."""
+    return WHILE_TRIPS if op.op is WHILE else op.attrs["length"] if op.op is SCAN else 1
+
+
+class Parts:
+    """Reads functions and builds their kernels, each once.
+
+    Attributes:
+        kernels: what was built, in the order of the program.
+        endless: whether some loop runs for an unknown time.
+    """
+
+    def __init__(self, module: KernelModule, found: dict[str, Any]):
+        self.module, self.found = module, found
+        self.kernels: list[KernelInfo] = []
+        self.has_complex = self.endless = False
+        self._bodies: dict[str, Body] = {}
+        self._built: dict[str, Any] = {}
+
+    def body(self, name: str) -> Body:
+        """The pieces of a function."""
+        if name not in self._bodies:
+            function = read_function(self.found[name])
+            pieces = [self._piece(op, function) for op in function.ops if not is_view(op)]
+            self._bodies[name] = Body(function, pieces)
+        return self._bodies[name]
+
+    def _piece(self, op: OpView, function: Function) -> Piece:
+        self.has_complex |= any(v.dtype.kind == "c" for v in (*op.operands, *op.results))
+        if op.op.kind == "control":
+            return self._control(op)
+        least = traffic.least_bytes((*op.operands, *op.results))
+        if op.op.kind == "call":
+            return self._fusion(op, least)
+        if blas.can_build(op):
+            step = blas.build(self.module, f"{op.name}_{len(self.kernels)}", op, function)
+            self.kernels.append(KernelInfo(op.name, "contract", least, least))
+            sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
+            # A product of matrices does about m·n·k steps.
+            return Piece(op, "kernel", [step], work=least + math.sqrt(math.prod(sizes)))
+        self.kernels.append(KernelInfo(op.name, "host", least, least))
+        return Piece(op, "host", hosted=True)
+
+    def _fusion(self, op: OpView, least: int) -> Piece:
+        callee = op.attrs["callee"]
+        if callee not in self._built:
+            body = read_function(self.found[callee])
+            schedule, steps = build(self.module, body)
+            moved = traffic.moved_bytes(body, schedule, kept_axes(body), split_chunks(body))
+            self._built[callee] = body, schedule, steps, moved
+        body, schedule, steps, moved = self._built[callee]
+        self.has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
+        self.kernels.append(KernelInfo(body.name, schedule, moved, least))
+        work = moved + sum(i.op.flops * i.results[0].aval.size for i in body.ops) / 4
+        return Piece(op, "kernel", steps, work=work)
+
+    def _control(self, op: OpView) -> Piece:
+        self.endless |= op.op is WHILE
+        bodies = tuple(self.body(name) for name in callees(op))
+        works = [sum(p.work for p in body.pieces) for body in bodies]
+        launches = [sum(p.launches for p in body.pieces) for body in bodies]
+        combine = sum if op.op is WHILE else max
+        hosted = any(body.hosted for body in bodies)
+        n = trips(op)
+        return Piece(op, "control", [], bodies, n * combine(works), n * combine(launches), hosted)

@@ -1,0 +1,75 @@
+"""Powers whose exponent is an array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import elementary
+from ..kinds import Elementwise
+from ..op import Operand
+from .transcendental import in_float32
+
+
+class Power(Elementwise, name="power"):
+    """x raised to y: xʸ. Negative powers of integers are 0, but of 1 and -1; 0⁰ is 1.
+
+    At x = 0 the derivative with respect to y is taken to be 0.
+
+    ``%0 = "smelt.power"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    y: Operand
+    flops = 50.0
+
+    def reference(self, x, y):
+        if x.dtype.kind in "iu":
+            return integer_power_array(x, y)
+        return in_float32(power_array, x, y)
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x, y), (tx, ty), (z,) = primals, tangents, results
+        dx = dy = None
+        zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
+        if tx is not None:
+            constant = b.equal(y, zero)
+            slope = y * b.power(x, b.select(constant, one, y) - 1)
+            dx = tx * b.select(constant, zero, slope)
+        if ty is not None:
+            origin = b.equal(x, zero)
+            dy = ty * b.select(origin, zero, z * b.log(b.select(origin, one, x)))
+        return [b.add_any(dx, dy)]
+
+    def lower(self, k, x, y):
+        if x.dtype.kind == "c":
+            return elementary.complex_power(k, x, y)
+        return elementary.power(k, x, y) if x.dtype.kind == "f" else _integer_power(k, x, y)
+
+
+def _integer_power(k, x, y):
+    """x^y modulo 2^bits by repeated squaring, one step a bit of y."""
+    signed = x.dtype.kind == "i"
+    result, square = k.const(1, x.dtype), x
+    for bit in range(x.dtype.bits - signed):
+        result = k.select((y & (1 << bit)).ne(0), result * square, result)
+        square = square * square
+    if not signed:
+        return result
+    odd = (y & 1).ne(0)
+    inverse = k.select(x.eq(1), 1, k.select(x.eq(-1), k.select(odd, -1, k.const(1, x.dtype)), 0))
+    return k.select(y < 0, inverse, result)
+
+
+def integer_power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`smelt.power` on integer arrays."""
+    negative = y < 0
+    with np.errstate(all="ignore"):
+        result = np.power(x, np.where(negative, 0, y).astype(y.dtype))
+    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(y & 1, -1, 1), 0)) if x.dtype.kind == "i" else 0
+    return np.where(negative, inverse, result).astype(x.dtype)
+
+
+def power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`smelt.power` on floating or complex arrays."""
+    result = np.power(x, y)
+    return np.where(y == 0, np.ones_like(result), result) if x.dtype.kind == "c" else result

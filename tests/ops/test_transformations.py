@@ -1,0 +1,251 @@
+"""Every op under every transformation, in every class of dtypes, against differences, adjoints and loops.
+
+What is compared with what: tangents with differences of values in float64; cotangents with tangents by the
+inner product; second derivatives with differences of first ones; batches with loops over their elements, on
+every axis of every operand, alone and in one another and together with derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smelt.ir.op import Op
+
+from .cases import Case, cases, example, plain_ops, reference
+from .variants import (
+    Transformed,
+    assert_derivative,
+    axis_patterns,
+    choices,
+    derivative_cases,
+    differences,
+    direction,
+    distinct,
+    element,
+    every_case,
+    few_patterns,
+    interval_of,
+    seeds_of,
+    stacked,
+    variants,
+    wide,
+    widened,
+    wrt_of,
+)
+
+SIZE = 2
+
+
+def _op_id(op: Op) -> str:
+    return op.name
+
+
+with_operands = [op for op in plain_ops() if op.operand_names]
+each_op = pytest.mark.parametrize("op", with_operands, ids=_op_id)
+each_differentiable = pytest.mark.parametrize("op", [op for op in with_operands if derivative_cases(op)], ids=_op_id)
+
+
+def _what(case: Case, *more: Any) -> str:
+    return " ".join(map(str, (case, case.attrs, *more)))
+
+
+def _operands(case: Case, seed: int = 0) -> list[np.ndarray]:
+    return distinct(case.avals, np.random.default_rng(seed), interval_of(case.op))
+
+
+def _vjp(case: Case, wrt: Sequence[int]) -> tuple[str, dict[str, Any]]:
+    return ("vjp", {"wrt": tuple(wrt), "seeds": seeds_of(case)})
+
+
+def _seeds(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
+    return [direction(case.results[i], rng) for i in seeds_of(case)]
+
+
+@each_differentiable
+def test_tangents_are_limits_of_differences(op: Op) -> None:
+    for case in derivative_cases(op):
+        operands, rng = _operands(case), np.random.default_rng(1)
+        exact = wide(case)
+        for wrt in choices(case):
+            tangents = {i: direction(case.avals[i], rng) for i in wrt}
+            found = Transformed(case, [("jvp", {"wrt": wrt})])([*operands, *tangents.values()])
+            found = found[len(case.results) :]
+            assert [x.dtype for x in found] == [r.dtype.numpy for r in case.results]
+            want = differences(partial(reference, exact), exact, widened(exact, operands), tangents)
+            assert_derivative(case, found, want, _what(case, wrt))
+
+
+@each_differentiable
+def test_cotangents_are_adjoint_to_tangents(op: Op) -> None:
+    """⟨ȳ, J·ẋ⟩ = ⟨ȳ·J, ẋ⟩, for each operand alone and for all; complex maps are transposed, not conjugated."""
+    for case in derivative_cases(op):
+        operands, rng, n = _operands(case), np.random.default_rng(2), len(case.results)
+        for wrt in choices(case):
+            tangents = [direction(case.avals[i], rng) for i in wrt]
+            cotangents = _seeds(case, rng)
+            pushed = Transformed(case, [("jvp", {"wrt": wrt})])([*operands, *tangents])[n:]
+            pulled = Transformed(case, [_vjp(case, wrt)])([*operands, *cotangents])[n:]
+            assert [x.dtype for x in pulled] == [case.avals[i].dtype.numpy for i in wrt]
+            left = sum(np.sum(_wide(c) * _wide(pushed[i])) for c, i in zip(cotangents, seeds_of(case)))
+            right = sum(np.sum(_wide(c) * _wide(t)) for c, t in zip(pulled, tangents))
+            # Between real and complex arrays a map is linear over the reals only: the real part pairs.
+            if len({a.dtype.kind for a in [*case.results, *(case.avals[i] for i in wrt)]}) > 1:
+                left, right = np.real(left), np.real(right)
+            assert_derivative(case, [left], [right], _what(case, wrt))
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def _pulled(vjp: Transformed, seeds: list[np.ndarray], skip: int, operands: list[np.ndarray]) -> list[np.ndarray]:
+    return vjp([*operands, *seeds])[skip:]
+
+
+@each_differentiable
+def test_second_derivatives_are_limits_of_differences_of_first_ones(op: Op) -> None:
+    """The derivative along operand j of the cotangent of operand i, for each i and j."""
+    for case in derivative_cases(op):
+        operands, rng, n = _operands(case), np.random.default_rng(3), len(case.results)
+        cotangents = _seeds(case, rng)
+        exact = wide(case)
+        for i in wrt_of(case):
+            first = Transformed(exact, [_vjp(case, (i,))])
+            seeds = [c.astype(exact.results[s].dtype.numpy) for c, s in zip(cotangents, seeds_of(case))]
+            for j in wrt_of(case):
+                tangent = direction(case.avals[j], rng)
+                both = Transformed(case, [_vjp(case, (i,)), ("jvp", {"wrt": (j,)})])
+                found = both([*operands, *cotangents, tangent])[2 * n + 1 :]
+                want = differences(partial(_pulled, first, seeds, n), exact, widened(exact, operands), {j: tangent})
+                assert_derivative(case, found, want, _what(case, i, j), slack=5)
+
+
+@each_op
+def test_no_derivative_means_a_tangent_of_zero_and_a_reason(op: Op) -> None:
+    """Ops without a derivative say why; their results, and those in integers and bools, carry no tangent."""
+    if op.not_differentiable is not None:
+        assert len(op.not_differentiable.why) > 10
+    for case in cases(op):
+        wrt, seeds = wrt_of(case), seeds_of(case)
+        if op.not_differentiable is None and wrt and seeds:
+            continue
+        rng = np.random.default_rng(4)
+        operands, n = _operands(case), len(case.results)
+        every = tuple(range(len(case.avals)))
+        pushed = Transformed(case, [("jvp", {"wrt": every})])([*operands, *(direction(a, rng) for a in case.avals)])
+        assert all(not np.any(t) for t in pushed[n:]), _what(case)
+        if op.not_differentiable is not None and wrt and seeds:
+            pulled = Transformed(case, [_vjp(case, wrt)])([*operands, *_seeds(case, rng)])
+            assert all(not np.any(t) for t in pulled[n:]), _what(case)
+
+
+def _check_batch(case: Case, axes: tuple[int, ...], out_axes: tuple[int, ...]) -> None:
+    arrays = distinct(stacked(case.avals, axes, SIZE), np.random.default_rng(5), interval_of(case.op))
+    attrs = {"size": SIZE, "in_axes": axes, "out_axes": out_axes}
+    found = Transformed(case, [("batch", attrs)])(arrays)
+    rows = [reference(case, element(arrays, axes, i)) for i in range(SIZE)]
+    want = [np.stack(parts, axis) for parts, axis in zip(zip(*rows), out_axes)]
+    _assert_values(case, found, want, _what(case, axes, out_axes))
+
+
+def _assert_values(case: Case, found: Sequence[np.ndarray], want: Sequence[np.ndarray], what: str) -> None:
+    for a, b in zip(found, want, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), what
+    if any(r.dtype.is_inexact for r in case.results):
+        assert_derivative(case, found, want, what, 0.1)
+    else:
+        for a, b in zip(found, want):
+            np.testing.assert_array_equal(a, b, err_msg=what)
+
+
+@each_op
+def test_batches_are_loops_on_every_axis(op: Op) -> None:
+    """Every axis of every operand, also none, in all combinations; the results along each axis in turn."""
+    for case in (example(op), *variants(op)):
+        for turn, axes in enumerate(axis_patterns(case)):
+            _check_batch(case, axes, tuple(turn % (r.ndim + 1) for r in case.results))
+    for case in cases(op):
+        _check_batch(case, tuple(a.ndim for a in case.avals), (0,) * len(case.results))
+
+
+@each_op
+def test_batches_of_batches_are_two_loops(op: Op) -> None:
+    for case in (example(op), *variants(op)[:4]):
+        for inner in few_patterns(case.avals, op):
+            types = stacked(case.avals, inner, SIZE)
+            for outer in few_patterns(types, op):
+                arrays = distinct(stacked(types, outer, 3), np.random.default_rng(6), interval_of(op))
+                steps = [
+                    ("batch", {"size": size, "in_axes": axes, "out_axes": (0,) * len(case.results)})
+                    for size, axes in ((SIZE, inner), (3, outer))
+                ]
+                found = Transformed(case, steps)(arrays)
+                rows = [
+                    [reference(case, element(element(arrays, outer, i), inner, j)) for j in range(SIZE)]
+                    for i in range(3)
+                ]
+                want = [
+                    np.stack([np.stack([row[r] for row in block]) for block in rows])
+                    for r in range(len(case.results))
+                ]
+                _assert_values(case, found, want, _what(case, inner, outer))
+
+
+def _some_derivatives(op: Op) -> list[Case]:
+    """One shape of each dtype, and each variant of the attributes."""
+    shape = example(op).avals[0].shape
+    return [c for c in derivative_cases(op) if c in variants(op) or c.avals[0].shape == shape]
+
+
+def _rows(case: Case, axes: Sequence[int], wrt: Sequence[int], arrays: list, cotangents: list) -> list[list]:
+    """The cotangents of each element of a batch."""
+    one = Transformed(case, [_vjp(case, wrt)])
+    n = len(case.results)
+    return [one([*element(arrays, axes, i), *(c[i] for c in cotangents)])[n:] for i in range(SIZE)]
+
+
+@each_differentiable
+def test_batches_of_cotangents_are_loops(op: Op) -> None:
+    """vmap of grad."""
+    for case in _some_derivatives(op):
+        wrt, n = wrt_of(case), len(case.results)
+        seeds = [case.results[i] for i in seeds_of(case)]
+        for axes in few_patterns(case.avals, op):
+            rng = np.random.default_rng(7)
+            arrays = distinct(stacked(case.avals, axes, SIZE), rng, interval_of(op))
+            cotangents = [direction(a, rng) for a in stacked(seeds, [0] * len(seeds), SIZE)]
+            batch = {"size": SIZE, "in_axes": (*axes, *[0] * len(seeds)), "out_axes": (0,) * (n + len(wrt))}
+            found = Transformed(case, [_vjp(case, wrt), ("batch", batch)])([*arrays, *cotangents])[n:]
+            want = [np.stack(parts) for parts in zip(*_rows(case, axes, wrt, arrays, cotangents))]
+            assert_derivative(case, found, want, _what(case, axes), 0.1)
+
+
+@each_differentiable
+def test_cotangents_of_batches_are_loops(op: Op) -> None:
+    """grad of vmap: an operand that all elements share gets the sum of their cotangents."""
+    for case in _some_derivatives(op):
+        wrt, n = wrt_of(case), len(case.results)
+        seeds = [case.results[i] for i in seeds_of(case)]
+        for axes in few_patterns(case.avals, op):
+            rng = np.random.default_rng(8)
+            arrays = distinct(stacked(case.avals, axes, SIZE), rng, interval_of(op))
+            cotangents = [direction(a, rng) for a in stacked(seeds, [0] * len(seeds), SIZE)]
+            batch = {"size": SIZE, "in_axes": axes, "out_axes": (0,) * n}
+            found = Transformed(case, [("batch", batch), _vjp(case, wrt)])([*arrays, *cotangents])[n:]
+            rows = _rows(case, axes, wrt, arrays, cotangents)
+            want = [
+                np.stack([_wide(x) for x in parts], axes[i]) if axes[i] >= 0 else sum(map(_wide, parts))
+                for i, parts in zip(wrt, zip(*rows))
+            ]
+            assert_derivative(case, found, want, _what(case, axes))
+
+
+def test_every_class_of_dtypes_is_differentiated() -> None:
+    kinds = {a.dtype.name for op in with_operands for c in derivative_cases(op) for a in c.avals}
+    assert {"float64", "float32", "float16", "bfloat16", "complex64"} <= kinds
+    assert sum(len(every_case(op)) for op in with_operands) > 1200

@@ -1,0 +1,279 @@
+"""Cases of ops for the tests of transformations: other attributes, points in general position, true derivatives."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, Value
+from smelt.ir.interpreter import Interpreter
+from smelt.ir.op import Op, registry
+from smelt.ir.ops.indexing import _MODES
+
+from .cases import EXPAND, INTERVALS, Case, _valid, cases, example, module_of, reference, sample
+
+Special = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]
+
+
+def _at(*shapes: tuple[int, ...], **attrs: Any) -> Special:
+    return shapes, attrs
+
+
+#: Shapes of operands and attributes that the rules below do not reach from an op's example.
+SPECIAL: dict[str, list[Special]] = {
+    "dot_general": [
+        _at((2, 3, 4), (2, 4, 5), lhs_contracting=(2,), rhs_contracting=(1,), lhs_batch=(0,), rhs_batch=(0,)),
+        _at((3, 2), (4, 2, 3), lhs_contracting=(0, 1), rhs_contracting=(2, 1), lhs_batch=(), rhs_batch=()),
+        _at((3,), (2,), lhs_contracting=(), rhs_contracting=(), lhs_batch=(), rhs_batch=()),
+    ],
+    "gather": [
+        _at((4, 3), (2, 2), (2, 2), axes=(0, 1), slice_sizes=(1, 1)),
+        _at((4, 3), (2,), (2,), axes=(1, 0), slice_sizes=(2, 2)),
+        _at((4, 3), (), axes=(1,), slice_sizes=(3, 1)),
+    ],
+    "scatter": [
+        *(_at((4, 3), (3, 1, 1), (3,), (3,), axes=(0, 1), mode=mode) for mode in _MODES),
+        *(_at((4, 3), (2, 2, 2), (2,), (2,), axes=(1, 0), mode=mode) for mode in ("add", "set")),
+    ],
+    "pad": [
+        _at((3, 2), (), low=(1, 0), high=(0, 2), interior=(1, 0)),
+        _at((3,), (), low=(0,), high=(0,), interior=(2,)),
+    ],
+    "slice": [
+        _at((4, 5), start=(1, 0), stop=(4, 5), stride=(1, 3)),
+        _at((4,), start=(2,), stop=(2,), stride=(1,)),
+    ],
+    "reshape": [_at((2, 3), shape=(6,)), _at((1, 1), shape=()), _at((4, 3), shape=(2, 1, 6))],
+    "broadcast": [_at((2, 1, 3), shape=(4, 2, 5, 3)), _at((), shape=(2, 2))],
+    "transpose": [_at((2, 3, 4), permutation=(2, 0, 1)), _at((2, 3, 4), permutation=(0, 2, 1))],
+    "concatenate": [_at((2, 3), (2, 1), axis=1), _at((2, 3), (1, 3), axis=0)],
+    "reverse": [_at((2, 3), axes=(0, 1)), _at((2, 3), axes=(1,))],
+    "convert": [_at((3,), dtype=d) for d in (dtypes.float32, dtypes.complex64, dtypes.float16)],
+    "random_bits": [_at((2,), shape=(2, 3), width=w) for w in (8, 16, 64)],
+}  # fmt: skip
+
+
+@functools.cache
+def variants(op: Op) -> tuple[Case, ...]:
+    """The op with other attributes, in float64 where it takes that."""
+    base = _in_float64(example(op))
+    found = []
+    for name, attr in op.attrs.items():
+        for value in _values(name, attr.type, base):
+            attrs = tuple((k, value if k == name else v) for k, v in base.attrs)
+            found += _valid(op, base.avals, attrs)
+    for shapes, attrs in SPECIAL.get(op.name, []):
+        types = [base.avals[min(i, len(base.avals) - 1)] for i in range(len(shapes))]
+        avals = tuple(a.with_shape(s) for a, s in zip(types, shapes))
+        case = Case(op, avals, tuple((k, attrs.get(k, v)) for k, v in base.attrs))
+        assert case.results
+        found.append(case)
+    return tuple({(c.avals, repr(c.attrs)): c for c in found}.values())
+
+
+def _values(name: str, kind: str, base: Case) -> list[Any]:
+    """Values for an attribute of a case, by its name and type; those that do not fit are left out later."""
+    ndim = base.avals[0].ndim if base.avals else 0
+    if kind == "Bool":
+        return [False, True]
+    if name == "axis":
+        return list(range(ndim))
+    if name == "axes" and len(base.avals) == 1:
+        return [c for n in range(ndim + 1) for c in itertools.combinations(range(ndim), n)]
+    return {"mode": list(_MODES), "exponent": [-3, -2, -1, 0, 1, 2, 5]}.get(name, [])
+
+
+def _in_float64(case: Case) -> Case:
+    avals = tuple(a.with_dtype(dtypes.float64) if a.dtype.is_float else a for a in case.avals)
+    return next(iter(_valid(case.op, avals, case.attrs)), case)
+
+
+def wide(case: Case) -> Case:
+    """The case in float64, also where it converts; the case itself where the op does not take that."""
+    attrs = tuple((k, dtypes.float64 if getattr(v, "is_float", False) else v) for k, v in case.attrs)
+    avals = tuple(a.with_dtype(dtypes.float64) if a.dtype.is_float else a for a in case.avals)
+    return next(iter(_valid(case.op, avals, attrs)), case)
+
+
+def every_case(op: Op) -> list[Case]:
+    """Each dtype that the op takes, each shape of an elementwise op, each variant of the attributes."""
+    return [*cases(op), *variants(op)]
+
+
+def derivative_cases(op: Op) -> list[Case]:
+    """Cases with an operand and a result that have a derivative."""
+    if op.not_differentiable is not None:
+        return []
+    return [c for c in every_case(op) if wrt_of(c) and seeds_of(c)]
+
+
+def wrt_of(case: Case) -> tuple[int, ...]:
+    return tuple(i for i, a in enumerate(case.avals) if a.dtype.is_inexact)
+
+
+def seeds_of(case: Case) -> tuple[int, ...]:
+    return tuple(i for i, r in enumerate(case.results) if r.dtype.is_inexact)
+
+
+def choices(case: Case) -> list[tuple[int, ...]]:
+    """Each differentiable operand alone, and all of them together."""
+    wrt = wrt_of(case)
+    return [*((i,) for i in wrt), wrt] if len(wrt) > 1 else [wrt]
+
+
+class Transformed:
+    """An op under transformations, innermost first, expanded once: a function of arrays."""
+
+    def __init__(self, case: Case, steps: Sequence[tuple[str, dict[str, Any]]]):
+        def wrap(arguments: list[Aval], results: list[Aval]) -> Any:
+            signature = (arguments, results)
+            for name, attrs in steps:
+                signature = registry[name].signature(*signature, **attrs)  # type: ignore[attr-defined]
+
+            def body(b: Builder, f: Value, args: Sequence[Value]) -> Any:
+                for name, attrs in steps:
+                    f = b.transform(registry[name], f, attrs)
+                return b.apply(f, args)
+
+            return (*signature, body)
+
+        self._module = module_of(case, wrap)
+        EXPAND.run(self._module)
+        self._run = Interpreter(self._module)
+
+    def __call__(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with np.errstate(all="ignore"):
+            return [np.asarray(x) for x in self._run("main", list(operands))]
+
+
+def distinct(avals: Sequence[Aval], rng: np.random.Generator, interval: tuple[float, float]) -> list[np.ndarray]:
+    """Arrays of which no two elements are equal, in one array or in two, even in half precision."""
+    total = sum(a.size for a in avals if a.dtype.is_float)
+    ends = np.linspace(*interval, total + 1)
+    # Not evenly spaced, so that sums and quotients of elements are in general position too.
+    levels = iter(rng.permutation(ends[:-1] + rng.uniform(0.0, 0.5, total) * np.diff(ends)))
+    found = []
+    for a in avals:
+        if a.dtype.is_float:
+            x = np.array([next(levels) for _ in range(a.size)]).reshape(a.shape)
+            found.append(x.astype(a.dtype.numpy))
+        else:
+            found.append(sample(a, rng, interval))
+    return found
+
+
+@functools.cache
+def interval_of(op: Op) -> tuple[float, float]:
+    """An interval on which the op is finite and smooth: the first of INTERVALS."""
+    case = _in_float64(example(op))
+    for interval in INTERVALS:
+        operands = distinct(case.avals, np.random.default_rng(0), interval)
+        with np.errstate(all="ignore"):
+            outs = reference(case, operands)
+        if all(np.isfinite(np.asarray(o, dtype=complex)).all() for o in outs):
+            return interval
+    raise AssertionError(f"smelt.{op.name} is finite on none of {INTERVALS}")
+
+
+def direction(aval: Aval, rng: np.random.Generator) -> np.ndarray:
+    return sample(aval, rng, (-1.0, 1.0))
+
+
+def widened(case: Case, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The arrays in the dtypes of the case."""
+    return [np.asarray(x).astype(a.dtype.numpy) for x, a in zip(arrays, case.avals)]
+
+
+def is_exact(case: Case) -> bool:
+    """Whether all that is differentiated is float64."""
+    types = [*case.results, *(case.avals[i] for i in wrt_of(case))]
+    return all(a.dtype is dtypes.float64 for a in types if a.dtype.is_inexact)
+
+
+def differences(
+    function: Callable[[list[np.ndarray]], list[np.ndarray]],
+    case: Case,
+    operands: list[np.ndarray],
+    tangents: dict[int, np.ndarray],
+) -> list[np.ndarray]:
+    """The derivative of a function of the case's operands along tangents, by its values alone.
+
+    Central differences in float64. Where there is only complex64 or float32, a stencil of sixth order
+    with a step so wide that rounding does not matter:
+    f'(0) ≈ (45 (f(h) - f(-h)) - 9 (f(2h) - f(-2h)) + f(3h) - f(-3h)) / 60h.
+    """
+    h, weights = (1e-6, {1: 0.5}) if is_exact(case) else (0.02, {1: 45 / 60, 2: -9 / 60, 3: 1 / 60})
+    total: list[Any] | None = None
+    for k, w in weights.items():
+        ends = []
+        for s in (k * h, -k * h):
+            moved = list(operands)
+            for i, t in tangents.items():
+                moved[i] = (operands[i] + s * _big(t)).astype(operands[i].dtype)
+            with np.errstate(all="ignore"):
+                ends.append([_big(x) for x in function(moved)])
+        with np.errstate(invalid="ignore"):  # equal infinities do not change
+            terms = [np.where(a == b, 0, w / h * (a - b)) for a, b in zip(*ends)]
+        total = terms if total is None else [a + b for a, b in zip(total, terms)]
+    assert total is not None
+    return total
+
+
+def _big(x: Any) -> np.ndarray:
+    x = np.asarray(x)
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+#: What two computations in the narrowest dtype of a case may differ by, relative to the largest element.
+PRECISION = {"float64": 2e-6, "float32": 2e-4, "complex64": 2e-3, "float16": 3e-2, "bfloat16": 2e-1}
+
+
+def assert_derivative(case: Case, found: Sequence[Any], want: Sequence[Any], what: str, slack: float = 1.0) -> None:
+    """Equal up to the precision of the case's dtypes, relative to the largest element of each array."""
+    kinds = [a.dtype for a in [*case.results, *case.avals] if a.dtype.is_inexact]
+    kinds += [v for _, v in case.attrs if isinstance(v, dtypes.DType) and v.is_inexact]
+    bound = slack * max(PRECISION[d.name] for d in kinds)
+    for a, b in zip(map(_big, found), map(_big, want), strict=True):
+        if a.dtype.kind != b.dtype.kind:
+            a, b = np.asarray(a, complex), np.asarray(b, complex)
+        scale = max(1.0, float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0)))
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(a, b, rtol=0, atol=bound * scale, err_msg=what)
+
+
+def axis_patterns(case: Case) -> Iterator[tuple[int, ...]]:
+    """Every choice of a batch axis, or none (-1), for each operand, where at least one has one."""
+    lead = len(case.op.operand_names) - 1
+    for axes in itertools.product(*(range(-1, a.ndim + 1) for a in case.avals)):
+        if max(axes, default=-1) < 0:
+            continue
+        if case.op.variadic and len(set(axes[lead:])) > 1:  # a variadic group has one type
+            continue
+        yield axes
+
+
+def few_patterns(avals: Sequence[Aval], op: Op) -> list[tuple[int, ...]]:
+    """All operands along their first axes, all along their last, and each alone along its last."""
+    n = len(avals)
+    last = tuple(a.ndim for a in avals)
+    found = {(0,) * n, last} | {tuple(last[j] if j == i else -1 for j in range(n)) for i in range(n)}
+    lead = len(op.operand_names) - 1
+    return sorted(p for p in found if not op.variadic or len(set(p[lead:])) == 1)
+
+
+def stacked(avals: Sequence[Aval], axes: Sequence[int], size: int) -> list[Aval]:
+    """The types with a batch axis."""
+    return [
+        a if axis < 0 else a.with_shape((*a.shape[:axis], size, *a.shape[axis:])) for a, axis in zip(avals, axes)
+    ]
+
+
+def element(arrays: Sequence[np.ndarray], axes: Sequence[int], i: int) -> list[np.ndarray]:
+    """The arguments of one example of a batch."""
+    return [x if axis < 0 else np.take(x, i, axis) for x, axis in zip(arrays, axes)]
