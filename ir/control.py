@@ -74,6 +74,12 @@ def callees(op: OpView) -> tuple[str, ...]:
     return tuple(found)
 
 
+def control_op(op: OpView) -> ControlOp:
+    """The op of a view that is known to be control flow."""
+    assert isinstance(op.op, ControlOp)
+    return op.op
+
+
 # Writing
 
 
@@ -222,6 +228,7 @@ def _emit_scan(
 
 def decode_control(operation: Any, values: dict[Any, Value]) -> tuple[ControlOp, tuple[Value, ...], dict[str, Any]]:
     """(op, operands, attributes) of an ``scf`` operation. Raises IRError for one that `emit_control` cannot write."""
+    check_kept(operation)
     try:
         if operation.name in ("scf.if", "scf.index_switch"):
             return _decode_cond(operation, values)
@@ -290,7 +297,7 @@ def _decode_scan(operation: Any, values: dict[Any, Value]) -> Any:
 
 
 def check_kept(operation: Any) -> None:
-    """Raise IRError unless a control op is exactly what `emit_control` would write of what was decoded."""
+    """Raise IRError where a region does more than `emit_control` writes."""
     for region in operation.regions:
         allowed = ("func.call", "scf.yield", "scf.condition", "tensor.extract", "tensor.extract_slice",
                    "tensor.insert_slice", "arith.subi")  # fmt: skip

@@ -176,7 +176,8 @@ class Batching:
             return inner.clone(op, [v for _, v in sorted(zip(order, values))])
 
         body = self.build(caller, f"{caller}_{op.name}", (op, tuple(order)), avals, results, step)
-        taken = [operands[i] if dims[i] is None else b.move_axis(operands[i], dims[i], 0) for i in order]
+        places = [dims[i] for i in order]
+        taken = [operands[i] if d is None else b.move_axis(operands[i], d, 0) for i, d in zip(order, places)]
         attrs = {"body": body, "constants": constants, "carries": 0, "length": self.size, "reverse": False}
         stacked = b.control(SCAN, taken, attrs, self.batched(results, [True] * len(results)))
         return stacked, [0] * len(stacked)

@@ -87,7 +87,7 @@ def _push_cond(
     masked = mask is not None and any(t.loops(name) for name in branches)
     names = tuple(t.function(name, flags, outs, masked) for name in branches)
     avals = t.batched([r.aval for r in op.results], outs)
-    extra = [mask] if masked else []
+    extra = [mask] if masked and mask is not None else []
     return b.control(COND, [operands[0], *extra, *arguments], {"branches": names}, avals), _front(outs)
 
 
@@ -199,7 +199,7 @@ def _push_scan(
     # Axis 0 of xs and ys is the step; the batch axis of a step's element is in front, so theirs comes next.
     xs = [x if d is None else b.move_axis(x, d, 1) for x, d in zip(operands[n + m :], dims[n + m :])]
     masked = mask is not None and t.loops(body)
-    extra = [mask] if masked else []
+    extra = [mask] if masked and mask is not None else []
     attrs = {**op.attrs, "body": t.function(body, flags, [*carry, *ys], masked), "constants": n + masked}
     avals = t.batched([r.aval for r in op.results[:m]], carry)
     for r, flag in zip(op.results[m:], ys):

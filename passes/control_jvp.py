@@ -33,7 +33,7 @@ from smelt.ir.builder import (
     functions,
     new_function,
 )  # fmt: skip
-from smelt.ir.control import COND, SCAN, WHILE, ControlOp
+from smelt.ir.control import COND, SCAN, WHILE, ControlOp, control_op
 from smelt.ir.dialect import context
 
 from . import jvp  # which imports this file: the two are one recursion
@@ -93,7 +93,7 @@ class Pushed:
         filled = [b.zeros_like(r) if t is None and w else t for r, t, w in zip(self.results, self.tangents, wanted)]
         both = {(i, False): r for i, r in enumerate(self.results)} | {(i, True): t for i, t in enumerate(filled)}
         indices = range(len(self.results))
-        returns: list[Value] = [both[key] for key in interleave(indices, indices, wanted, groups)]
+        returns: list[Any] = [both[key] for key in interleave(indices, indices, wanted, groups)]
         b.return_(returns)
         kind = function_type([a.aval for a in self.arguments], [r.aval for r in returns])
         self.operation.attributes["function_type"] = mlir.ir.TypeAttr.get(kind, context())
@@ -121,6 +121,7 @@ def _emit(
     keys = interleave(range(len(avals)), range(len(avals)), wanted, groups)
     results = [avals[i] for i, _ in keys]
     values = [v for v, _ in operands]
+    found: Sequence[Value]
     if linearize:
         found = partition(module, b, op, attrs, values, [t for _, t in operands], results)
         if op is not WHILE:  # whose tangents are computed by the fused loop
@@ -193,4 +194,4 @@ def _push_loop(
         attrs["cond"] = cut(module, f"{test.name}_{suffix}", test, taken, test.returns).name
     pairs = interleave(operands, given, active, inputs)
     avals = [r.aval for r in op.results]
-    return _emit(module, b, op.op, attrs, pairs, wanted, avals, outputs, linearize, [fused])
+    return _emit(module, b, control_op(op), attrs, pairs, wanted, avals, outputs, linearize, [fused])

@@ -24,7 +24,7 @@ from typing import Any
 
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function, read_function
-from smelt.ir.control import COND, SCAN, WHILE, ControlOp
+from smelt.ir.control import COND, SCAN, WHILE, ControlOp, control_op
 from smelt.ir.errors import NotDifferentiableError
 
 from .control_parts import (
@@ -73,7 +73,7 @@ def separate(module: Any, function: Function, flags: Sequence[bool]) -> Function
         operands = [env[v] for v in op.operands]
         marks = [v in linear for v in op.operands]
         with b.at(op.location):
-            results = partition(module, b, op.op, op.attrs, operands, marks, [r.aval for r in op.results])
+            results = partition(module, b, control_op(op), op.attrs, operands, marks, [r.aval for r in op.results])
         env.update(zip(op.results, results))
     b.return_([env[v] for v in function.returns])
     return read_function(operation)

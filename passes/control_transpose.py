@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir.builder import Builder, OpView, Value, fresh_name, new_function
-from smelt.ir.control import COND, SCAN
+from smelt.ir.control import COND, SCAN, control_op
 from smelt.ir.errors import NotDifferentiableError, at_user_line
 
 from . import transpose  # which imports this file: the two are one recursion
@@ -40,7 +40,7 @@ def pull(
         return _pull_cond(module, b, op, cotangents, operands, linear)
     if op.op is SCAN:
         return _pull_scan(module, b, op, cotangents, operands, linear)
-    marks = loop_arguments(module, op.op, op.attrs, linear)[op.attrs["constants"] :]
+    marks = loop_arguments(module, control_op(op), op.attrs, linear)[op.attrs["constants"] :]
     carry = ", ".join(str(r.aval) for r, tangent in zip(op.results, marks) if not tangent or all(marks))
     raise NotDifferentiableError(
         _at(

@@ -10,6 +10,7 @@ two buffers and written in the other, in turn; the first is read where the opera
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -286,7 +287,7 @@ class Emitter:
             nbytes = piece.op.results[i].aval.nbytes
             target = self.raw(results[i], nbytes)
             elsewhere = self._address(at).ne(self._address(target))
-            k.when(elsewhere, lambda s=at, t=target, size=nbytes: self.copy(Place(s, 0), Place(t, 0), size))
+            k.when(elsewhere, functools.partial(self.copy, Place(at, 0), Place(target, 0), nbytes))
         for source, target, nbytes in self._constant_carries(piece, first, results, space):
             self.copy(source, target, nbytes)
         self.wait()  # all have read the verdict

@@ -66,7 +66,8 @@ class Program:
         name = body.function.name
         if name in self._sequences:
             return self._sequences[name][0]
-        sequence, steps = Sequence(body, self.team), []
+        sequence = Sequence(body, self.team)
+        steps: list[Any] = []
         sequence.keep_lock = self._keep_lock
         self._sequences[name] = sequence, steps
         together: list[Piece] = []
