@@ -69,4 +69,6 @@ def test_every_derivative_rule_has_a_file():
         if op.kind == "transform" or not op.differentiable or not op.operand_names or "complex" in example:
             continue
         assert op.name in have, f"tests/diffrules/{op.name}.mlir is missing"
-    assert not [name for name in have if not re.fullmatch(r"\w+", name) or name not in registry]
+    control = {"cond", "while", "scan"}  # upstream ops in the IR, with rules in passes
+    assert control <= have
+    assert not [name for name in have - control if not re.fullmatch(r"\w+", name) or name not in registry]

@@ -24,14 +24,6 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<3xf32>) {
 
 // -----
 
-func.func @f(%a: tensor<4xf32>, %b: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.power: operands must have the same dtype}}
-  %r = "smelt.power"(%a, %b) : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
 func.func @f(%a: tensor<4xi1>) {
   // expected-error @+1 {{smelt.sigmoid: operand is bool, must be one of float16, bfloat16, float32, float64}}
   %r = "smelt.sigmoid"(%a) : (tensor<4xi1>) -> tensor<4xi1>

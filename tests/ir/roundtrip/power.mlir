@@ -1,0 +1,8 @@
+// RUN: smelt-opt %s | smelt-opt - | filecheck %s
+
+// CHECK-LABEL: func.func @power(
+// CHECK: "smelt.power"(%{{.*}}, %{{.*}}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+func.func @power(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>) {
+  %r = "smelt.power"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
