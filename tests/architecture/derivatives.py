@@ -97,13 +97,13 @@ def _reverse(op: Op) -> str:
 def _batching(op: Op) -> str:
     if not op.has_rule("batch"):
         return "scan over the batch"
-    owner = next(c for c in type(op).__mro__ if "batch" in vars(c))
-    return "own rule" if owner is type(op) else f"rule of {owner.__name__.lstrip('_').lower()}"
+    return "own rule" if "batch" in vars(type(op)) else f"rule of {op.kind.replace('_', ' ')} ops"
 
 
 def _second(op: Op) -> str:
     """Whether any derivative of a derivative is not zero, in any variant of the op."""
-    found = any(_curves(case) for case in (wide(example(op)), *variants(op)) if wrt_of(case) and seeds_of(case))
+    tried = [wide(example(op)), *variants(op), *(c for c in cases(op) if c.avals[0].dtype.is_complex)]
+    found = any(_curves(case) for case in tried if wrt_of(case) and seeds_of(case))
     return "by the same rules" if found else "zero"
 
 
@@ -124,11 +124,12 @@ def _dtypes(op: Op) -> str:
 
 def _points(op: Op) -> str:
     text = " ".join((type(op).__doc__ or "").split("``")[0].split())
-    stated = [s for s in re.split(r"(?<=[.;])\s+", text) if re.search(r"[Dd]erivative", s)]
+    sentences = [s.strip(" .;()") for s in re.split(r"[.;]\s", text)]
+    stated = [s[0].upper() + s[1:] for s in sentences if re.search(r"[Dd]erivative", s)]
     if stated:
-        return re.sub(r"^f by `mode`: ", "by mode: ", " ".join(stated)).replace("|", "\\|").rstrip(".")
+        return ". ".join(stated).replace("|", "\\|")
     infinite = _infinite_slopes(op)
-    return "; ".join(infinite) if infinite else "none"
+    return f"slope {'; '.join(infinite)}" if infinite else "none"
 
 
 def _infinite_slopes(op: Op) -> list[str]:

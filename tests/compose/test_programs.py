@@ -83,16 +83,16 @@ def test_gradient_agrees_with_finite_differences(program, seed):
 
 
 @settings(max_examples=_examples(40), **common)
-@given(programs(max_steps=6), st.integers(0, 3))
-def test_vmap_agrees_with_a_loop(program, seed):
+@given(programs(max_steps=6), st.integers(0, 3), st.sampled_from((0, -1)))
+def test_vmap_agrees_with_a_loop(program, seed, axis):
     rows = [_arrays(program, seed * 10 + i) for i in range(3)]
-    stacked = [smelt.stack(column) for column in zip(*rows)]
+    stacked = [smelt.stack(column, axis=axis) for column in zip(*rows)]
     want = smelt.stack([program(*row) for row in rows])
-    _close(smelt.vmap(program)(*stacked), want, str(program))
-    gradient = smelt.vmap(smelt.grad(program))(*stacked)
-    loop = smelt.stack([smelt.grad(program)(*row) for row in rows])
+    _close(smelt.vmap(program, in_axes=axis)(*stacked), want, str(program))
+    gradient = smelt.vmap(smelt.grad(program), in_axes=axis, out_axes=axis)(*stacked)
+    loop = smelt.stack([smelt.grad(program)(*row) for row in rows], axis=axis)
     _close(gradient, loop, f"{program}\nvmap of grad", 1e-7)
-    both = smelt.compile(smelt.vmap(smelt.grad(program)))(*stacked)
+    both = smelt.compile(smelt.vmap(smelt.grad(program), in_axes=axis, out_axes=axis))(*stacked)
     _close(both, loop, f"{program}\ncompiled vmap of grad", 1e-7)
 
 

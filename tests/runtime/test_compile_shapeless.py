@@ -1,0 +1,137 @@
+"""`smelt.compile(shapeless=True)` called with changing shapes: right at each of them, or an error that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+
+Shapes = tuple[tuple[int, ...], ...]
+
+#: Programs in which a shape could be baked in: smelt, NumPy, shapes to call them with one after another.
+PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any], Shapes]] = {
+    "sum": (lambda x: x.sum(), lambda x: x.sum(), ((3,), (7,), (2, 3), ())),
+    "mean of an axis": (lambda x: x.mean(axis=-1), lambda x: x.mean(axis=-1), ((2, 3), (5, 4), (4,), (2, 3))),
+    "var": (lambda x: smelt.var(x, axis=0), lambda x: x.var(axis=0), ((2, 3), (5, 3), (4, 2))),
+    "mean by size": (lambda x: x.sum() / x.size, lambda x: x.mean(), ((3,), (4, 5), (1,))),
+    "max and argmax": (lambda x: smelt.max(x) + smelt.argmax(x), lambda x: x.max() + x.argmax(), ((3,), (9,), (2, 2))),
+    "reshape -1": (lambda x: x.reshape(-1), lambda x: x.reshape(-1), ((2, 3), (4, 5), (2, 2, 2), ())),
+    "reshape of shape": (
+        lambda x: x.reshape(x.shape[0], -1, 1), lambda x: x.reshape(x.shape[0], -1, 1), ((2, 3), (4, 5), (3, 2, 2)),
+    ),
+    "flatten": (lambda x: smelt.flatten(x, 1), lambda x: x.reshape(x.shape[0], -1), ((2, 3, 4), (1, 2, 2), (3, 5))),
+    "transpose": (lambda x: x.T, lambda x: x.T, ((2, 3), (3, 2), (4,), (2, 3, 4))),
+    "swap axes": (lambda x: smelt.swapaxes(x, 0, -1), lambda x: x.swapaxes(0, -1), ((2, 3), (4, 1, 5))),
+    "broadcast a row": (lambda x: x - x[0], lambda x: x - x[0], ((2, 3), (5, 4), (6,))),
+    "broadcast to itself": (lambda x: smelt.broadcast_to(x[:1], x.shape), lambda x: np.broadcast_to(x[:1], x.shape),
+                            ((2, 3), (4, 3), (5,))),
+    "outer product": (lambda x: x[:, None] * x[None], lambda x: x[:, None] * x[None], ((3,), (5,), (1,), (2, 3))),
+    "ones like": (lambda x: smelt.ones_like(x) + x, lambda x: 1 + x, ((3,), (2, 2), ())),
+    "arange": (lambda x: smelt.arange(x.shape[0]) * x, lambda x: np.arange(x.shape[0]) * x, ((3,), (8,), (1,))),
+    "gram matrix": (lambda x: x @ x.T, lambda x: x @ x.T, ((2, 3), (4, 1), (3, 3), (1, 5))),
+    "batched matmul": (lambda x: x @ x.swapaxes(-1, -2), lambda x: x @ x.swapaxes(-1, -2), ((2, 2, 3), (3, 4, 2))),
+    "einsum": (lambda x: smelt.einsum("ij,kj->ik", x, x), lambda x: x @ x.T, ((2, 3), (5, 4))),
+    "slice": (lambda x: x[1:-1:2], lambda x: x[1:-1:2], ((5,), (8,), (2,), (9, 2))),
+    "last": (lambda x: x[-1], lambda x: x[-1], ((5,), (8,), (1,), (3, 2))),
+    "first half": (lambda x: x[: x.shape[0] // 2], lambda x: x[: x.shape[0] // 2], ((4,), (7,), (1,))),
+    "reverse": (lambda x: x[::-1], lambda x: x[::-1], ((4,), (7,), (3, 2))),
+    "concatenate": (lambda x: smelt.concatenate([x, 2 * x], axis=0), lambda x: np.concatenate([x, 2 * x]),
+                    ((3,), (5,), (2, 3))),
+    "stack": (lambda x: smelt.stack([x, -x], axis=1), lambda x: np.stack([x, -x], axis=1), ((3,), (5,), (2, 3))),
+    "split": (lambda x: smelt.split(x, 2)[1], lambda x: np.split(x, 2)[1], ((4,), (8,), (2, 3))),
+    "pad": (lambda x: smelt.pad(x, 1), lambda x: np.pad(x, 1), ((3,), (5,), (2, 3), (0,))),
+    "repeat and tile": (lambda x: smelt.tile(smelt.repeat(x, 2, axis=0), 2), lambda x: np.tile(np.repeat(x, 2, 0), 2),
+                        ((3,), (1,), (2, 3))),
+    "softmax": (
+        lambda x: smelt.softmax(x, axis=-1), lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
+        ((3,), (5,), (2, 3), (4, 1)),
+    ),
+    "logsumexp": (lambda x: smelt.logsumexp(x, axis=0), lambda x: np.log(np.exp(x).sum(0)), ((3,), (5, 2), (1,))),
+    "sort": (lambda x: smelt.sort(x, axis=-1), lambda x: np.sort(x, -1), ((3,), (6,), (2, 5), (1,))),
+    "argsort": (lambda x: smelt.argsort(x, axis=0), lambda x: np.argsort(x, 0), ((3,), (6,), (5, 2))),
+    "top k": (lambda x: smelt.topk(x, 2).sum(), lambda x: np.sort(x)[-2:].sum(), ((3,), (6,), (2,))),
+    "cumsum": (lambda x: smelt.cumsum(x, axis=0), lambda x: np.cumsum(x, 0), ((3,), (6,), (2, 5))),
+    "take": (lambda x: smelt.take(x, smelt.array([0, -1]), axis=0), lambda x: x[[0, -1]], ((3,), (6,), (2, 5))),
+    "gather by its order": (lambda x: x[smelt.argsort(x)], lambda x: np.sort(x), ((3,), (6,), (1,))),
+    "update": (lambda x: x.at[smelt.array([0, -1])].add(1.0), lambda x: _plus(x, [0, -1]), ((3,), (6,), (2, 2))),
+    "where": (lambda x: smelt.where(x > x.mean(), x, 0.0), lambda x: np.where(x > x.mean(), x, 0), ((3,), (2, 5))),
+    "triangle": (lambda x: smelt.tril(x), lambda x: np.tril(x), ((3, 3), (2, 4), (5, 1))),
+    "diagonal": (lambda x: smelt.diag(x), lambda x: np.diag(x), ((3,), (4, 4), (2,), (2, 3))),
+    "gradient": (lambda x: smelt.grad(lambda x: (x**2).mean())(x), lambda x: 2 * x / x.size, ((3,), (6,), (2, 2))),
+    "batch": (lambda x: smelt.vmap(lambda r: r / r.sum())(x), lambda x: x / x.sum(1, keepdims=True), ((2, 3), (4, 2))),
+    "scan": (lambda x: smelt.scan(lambda c, y: (c + y, c), 0.0 * x[0], x)[0], lambda x: x.sum(0), ((3,), (6,), (2, 2))),
+    "loop over the shape": (lambda x: sum(x[i] * i for i in range(x.shape[0])),
+                            lambda x: sum(x[i] * i for i in range(x.shape[0])), ((3,), (6,), (2, 2))),
+    "branch on the rank": (lambda x: x * 2 if x.ndim == 1 else x.sum(), lambda x: x * 2 if x.ndim == 1 else x.sum(),
+                           ((3,), (2, 2), (4,))),
+}  # fmt: skip
+
+
+def _plus(x: np.ndarray, at: list[int]) -> np.ndarray:
+    x = x.copy()
+    np.add.at(x, at, 1.0)
+    return x
+
+
+def _sample(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.2, 2.0, shape)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_right_at_every_shape(name: str) -> None:
+    program, truth, shapes = PROGRAMS[name]
+    f = smelt.compile(program, shapeless=True)
+    for seed, shape in enumerate((*shapes, *shapes)):
+        x = _sample(shape, seed)
+        found = np.array(f(smelt.array(x, smelt.float64)))
+        want = np.asarray(truth(x))
+        assert found.shape == want.shape, f"{name} at {shape}"
+        np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10, err_msg=f"{name} at {shape}")
+
+
+ERRORS = {
+    "fixed reshape": (lambda x: x.reshape(2, 3), (6,), (7,), r"reshape"),
+    "fixed matmul": (lambda x: x @ smelt.ones((3, 2), smelt.float64), (2, 3), (2, 4), r"3.*4|4.*3"),
+    "fixed broadcast": (lambda x: x + smelt.ones(3, smelt.float64), (3,), (4,), r"broadcast|shape"),
+    "fixed index": (lambda x: x[4], (5,), (3,), r"out of|range"),
+    "fixed split": (lambda x: smelt.split(x, 2)[0], (4,), (5,), r"split|equal"),
+    "fixed axis": (lambda x: x.sum(axis=1), (2, 3), (3,), r"axis"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_shape_that_does_not_fit_is_an_error_of_the_caller(name: str) -> None:
+    program, good, bad, message = ERRORS[name]
+    f = smelt.compile(program, shapeless=True)
+    f(smelt.array(_sample(good, 0), smelt.float64))
+    for _ in range(2):
+        with pytest.raises((ValueError, IndexError), match=message) as caught:
+            f(smelt.array(_sample(bad, 1), smelt.float64))
+        assert "test_compile_shapeless.py" in str(caught.value)
+    f(smelt.array(_sample(good, 2), smelt.float64))
+
+
+def test_state_of_changing_shape() -> None:
+    state = {"seen": smelt.zeros((0,))}
+
+    def step(x):
+        state["seen"] = smelt.concatenate([state["seen"], x])
+        return state["seen"].sum()
+
+    f = smelt.compile(step, inputs=state, outputs=state, shapeless=True)
+    assert [f(smelt.ones(n)).item() for n in (1, 2, 3)] == [1.0, 3.0, 6.0]
+    assert state["seen"].shape == (6,)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float16, smelt.int32, smelt.bool_])
+def test_changing_dtypes(dtype) -> None:
+    f = smelt.compile(lambda x: (x + x, x.sum()), shapeless=True)
+    for shape in ((2,), (3, 2)):
+        x = smelt.ones(shape, dtype)
+        doubled, total = f(x)
+        assert (doubled.dtype, doubled.shape) == ((x + x).dtype, shape)
+        assert total.item() == x.sum().item()
