@@ -386,7 +386,8 @@ class Function:
 
 def read_function(operation: Any) -> Function:
     """Decode a ``func.func``."""
-    from .control import HELPERS, LOOPS, decode_control
+    from .control import HELPERS, LOOPS
+    from .control_reading import decode_control
 
     operation = operation.operation
     function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
@@ -403,7 +404,12 @@ def read_function(operation: Any) -> Function:
         name = op_.name
         if name in HELPERS:
             continue
-        operands = () if name in LOOPS else tuple(values[v] for v in op_.operands)
+        try:
+            operands = () if name in LOOPS else tuple(values[v] for v in op_.operands)
+        except KeyError:
+            raise IRError(
+                f"{name}: an operand is no result of a smelt op; in @{function.name} at {op_.location}"
+            ) from None
         if name == "func.return":
             function.returns = list(operands)
             break

@@ -29,7 +29,6 @@ import numpy as np
 from . import dtypes, mlir
 from .aval import Aval
 from .dialect import context, parse_aval, tensor_type
-from .errors import IRError
 from .op import Op
 
 if TYPE_CHECKING:
@@ -221,92 +220,6 @@ def _emit_scan(
 
     e.block(operation.regions[0], [ir.IndexType.get(ctx), *types], body)
     return operation
-
-
-# Reading
-
-
-def decode_control(operation: Any, values: dict[Any, Value]) -> tuple[ControlOp, tuple[Value, ...], dict[str, Any]]:
-    """(op, operands, attributes) of an ``scf`` operation. Raises IRError for one that `emit_control` cannot write."""
-    check_kept(operation)
-    try:
-        if operation.name in ("scf.if", "scf.index_switch"):
-            return _decode_cond(operation, values)
-        return _decode_while(operation, values) if operation.name == "scf.while" else _decode_scan(operation, values)
-    except (KeyError, IndexError, ValueError, AttributeError) as error:
-        raise IRError(
-            f"{operation.name}: its regions must do nothing but call a function, as smelt writes them (see "
-            f"smelt.ir.control); at {operation.location}"
-        ) from error
-
-
-def _ops(region: Any) -> list[Any]:
-    return [item.operation for item in region.blocks[0].operations]
-
-
-def _call_in(region: Any) -> tuple[str, list[Any]]:
-    """The one call of a region: its callee and operands."""
-    (found,) = [op for op in _ops(region) if op.name == "func.call"]
-    return mlir.ir.FlatSymbolRefAttr(found.attributes["callee"]).value, list(found.operands)
-
-
-def _source(value: Any, through: Sequence[str]) -> Any:
-    """What a value was made of, through helper ops."""
-    owner = value.owner
-    while getattr(owner, "name", None) in through or getattr(getattr(owner, "operation", None), "name", "") in through:
-        value = owner.operands[0]
-        owner = value.owner
-    return value
-
-
-def _decode_cond(operation: Any, values: dict[Any, Value]) -> Any:
-    index = values[_source(operation.operands[0], ("tensor.extract", "arith.index_cast"))]
-    calls = [_call_in(region) for region in operation.regions]
-    if any(c[1] != calls[0][1] for c in calls):
-        raise ValueError("branches are called with different operands")
-    names = [name for name, _ in calls]
-    order = names[::-1] if operation.name == "scf.if" else [*names[1:], names[0]]
-    arguments = tuple(values[v] for v in calls[0][1])
-    return COND, (index, *arguments), {"branches": tuple(order)}
-
-
-def _decode_while(operation: Any, values: dict[Any, Value]) -> Any:
-    carry = [values[v] for v in operation.operands]
-    cond, operands = _call_in(operation.regions[0])
-    body, _ = _call_in(operation.regions[1])
-    n = len(operands) - len(carry)
-    constants = [values[v] for v in operands[:n]]
-    return WHILE, (*constants, *carry), {"cond": cond, "body": body, "constants": n}
-
-
-def _integer(operation: Any, name: str) -> int:
-    return int(mlir.ir.IntegerAttr(operation.attributes[name]).value)
-
-
-def _decode_scan(operation: Any, values: dict[Any, Value]) -> Any:
-    n, m = _integer(operation, "smelt.constants"), _integer(operation, "smelt.carries")
-    length = int(mlir.ir.IntegerAttr(operation.operands[1].owner.attributes["value"]).value)
-    region = operation.regions[0]
-    body, operands = _call_in(region)
-    xs = [values[v.owner.operands[0]] for v in operands[n + m :]]
-    carry = [values[v] for v in list(operation.operands)[3 : 3 + m]]
-    reverse = any(op.name == "arith.subi" for op in _ops(region))
-    attrs = {"body": body, "constants": n, "carries": m, "length": length, "reverse": reverse,
-             "checkpoint": "smelt.checkpoint" in operation.attributes}  # fmt: skip
-    return SCAN, (*(values[v] for v in operands[:n]), *carry, *xs), attrs
-
-
-def check_kept(operation: Any) -> None:
-    """Raise IRError where a region does more than `emit_control` writes."""
-    for region in operation.regions:
-        allowed = ("func.call", "scf.yield", "scf.condition", "tensor.extract", "tensor.extract_slice",
-                   "tensor.insert_slice", "arith.subi")  # fmt: skip
-        for op in _ops(region):
-            if op.name not in allowed:
-                raise IRError(
-                    f"{operation.name}: {op.name} in a region; regions call a function (func.call) and do nothing "
-                    f"else; at {op.location}"
-                )
 
 
 # Meaning

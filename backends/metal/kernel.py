@@ -101,6 +101,7 @@ class MetalKernel(MemoryKernel):
         super().__init__(module, entry, location, body)
         self.gpu = module.gpu
         self._shared = 0
+        self._largest = 0
         self._ids: dict[Any, Scalar] = {}
 
     # Positions
@@ -144,6 +145,24 @@ class MetalKernel(MemoryKernel):
             yield
         finally:
             self.location = saved
+
+    # The largest index, which may belong to no buffer: ``(x[:, None] * y).sum()`` never stores its elements
+
+    def const(self, value: Any, dtype: DType) -> Scalar:
+        if dtype is INDEX:
+            self._reach(value)
+        return super().const(value, dtype)
+
+    def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
+        self._reach(index.lo, index.hi)
+        return super().index(index, dtype)
+
+    def bind(self, fused: Fused, at: Scalar) -> None:
+        self._reach(fused.extent)
+        super().bind(fused, at)
+
+    def _reach(self, *values: int) -> None:
+        self._largest = max(self._largest, *map(abs, values))
 
     # Memory
 
@@ -388,7 +407,7 @@ class MetalKernel(MemoryKernel):
         for name, value in (("bytes_read", read), ("bytes_written", written), ("flops", flops)):
             attrs[f"smelt.{name}"] = ir.IntegerAttr.get(i64, value)
         sizes = [math.prod(ir.MemRefType(x.type).shape) for x in self.entry.arguments]
-        wide = max([*sizes, math.prod(groups) * math.prod(threads)]) >= 2**31
+        wide = max([*sizes, math.prod(groups) * math.prod(threads), self._largest]) >= 2**31
         attrs["smelt.index_bits"] = ir.IntegerAttr.get(i64, 64 if wide else 32)
         attrs["smelt.source"] = ir.ArrayAttr.get([ir.StringAttr.get(s, ctx) for s in source], ctx)
 

@@ -19,7 +19,9 @@ _KEYWORDS = """
     simdgroup_half8x8 simdgroup_bfloat8x8 mem_flags memory_order memory_order_relaxed thread_scope
     local global generic pipe image2d_t event_t complex imaginary __kernel
     dim3 blockDim blockIdx threadIdx gridDim warpSize
-    INFINITY NAN HUGE_VALF MAXFLOAT FLT_MAX FLT_MIN INT_MAX INT_MIN UINT_MAX assert errno NULL EOF linux unix
+    INFINITY NAN HUGE_VAL HUGE_VALF HUGE_VALH HUGE_VALBF MAXFLOAT MAXHALF MAXBFLOAT FP_ILOGB0 FP_ILOGBNAN
+    FP_NAN FP_INFINITE FP_ZERO FP_SUBNORMAL FP_NORMAL CHAR_BIT METAL_ASM METAL_CONST METAL_FUNC METAL_INTERNAL
+    METAL_PURE assert errno NULL EOF linux unix typeof
     as_type threadgroup_barrier simdgroup_barrier simd_sum simd_product simd_max simd_min simd_and simd_or
     simd_xor simd_any simd_all simd_shuffle simd_shuffle_xor simd_shuffle_up simd_shuffle_down simd_broadcast
     simd_ballot simdgroup_load simdgroup_store simdgroup_multiply simdgroup_multiply_accumulate
@@ -39,6 +41,22 @@ _TYPED = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ul
 _VECTORS = [f"{prefix}{base}{n}" for base in (*_TYPED, "double") for prefix in ("", "packed_") for n in (2, 3, 4)]
 _ATOMICS = [f"atomic_{base}" for base in ("bool", "int", "uint", "long", "ulong", "float")]
 _FIXED = [f"{base}{bits}_t" for base in ("int", "uint") for bits in (8, 16, 32, 64)]
+#: Macros for limits of types and for constants of mathematics.
+_LIMITS = [
+    f"{base}_{limit}"
+    for base in ("CHAR", "SCHAR", "UCHAR", "SHRT", "USHRT", "INT", "UINT", "LONG", "ULONG", "FLT", "HALF", "BFLT")
+    for limit in (
+        "MAX", "MIN", "EPSILON", "DIG", "DECIMAL_DIG", "MANT_DIG", "RADIX", "MAX_EXP", "MIN_EXP", "MAX_10_EXP",
+        "MIN_10_EXP",
+    )
+]  # fmt: skip
+_MATH_CONSTANTS = [
+    f"M_{name}{suffix}"
+    for name in (
+        "E", "LOG2E", "LOG10E", "LN2", "LN10", "PI", "PI_2", "PI_4", "1_PI", "2_PI", "2_SQRTPI", "SQRT2", "SQRT1_2",
+    )
+    for suffix in ("", "_F", "_H", "_BF")
+]  # fmt: skip
 #: Functions that `emit_helpers` may add to a program.
 HELPERS = (
     "nan_min", "nan_max", "wrapping_abs", "wide_mulhi", "simd_nan_min", "simd_nan_max", "simd_sum_64",
@@ -46,7 +64,9 @@ HELPERS = (
 )  # fmt: skip
 
 #: Names that nothing in a program may have.
-RESERVED = frozenset((*_KEYWORDS.split(), *_VECTORS, *_ATOMICS, *_FIXED, *HELPERS))
+RESERVED = frozenset(
+    (*_KEYWORDS.split(), *_VECTORS, *_ATOMICS, *_FIXED, *_LIMITS, *_MATH_CONSTANTS, *HELPERS)
+)
 #: Names that nothing at program scope may have; a local one hides the function, which is called as `metal::`.
 GLOBAL_RESERVED = RESERVED | frozenset(_FUNCTIONS.split())
 

@@ -111,6 +111,7 @@ _THREADGROUP = re.compile(
 _INSTANCE = re.compile(
     r"\btemplate\s*\[\[\s*host_name\s*\(\s*((?:\"[^\"]*\"\s*)+)\)\s*\]\]\s*(?:\[\[\s*kernel\s*\]\]|kernel)\s+([^;{}]*);"
 )
+_TEMPLATE = re.compile(r"\btemplate\s*<")
 
 
 def without_comments(text: str) -> str:
@@ -249,10 +250,10 @@ def _parameters(written: str) -> tuple[Parameter, ...]:
 
 def _template_names(text: str, end: int) -> list[str]:
     """Names of the template parameters of the declaration that stands right before `end`."""
-    start = text.rfind("template", 0, end)
-    opening = text.find("<", start, end) if start >= 0 else -1
-    if opening < 0:
+    openings = [found.end() - 1 for found in _TEMPLATE.finditer(text, 0, end)]
+    if not openings:
         return []
+    opening = openings[-1]
     closing = _close(text, opening)
     if re.sub(r"\b(?:static|inline)\b", "", text[closing + 1 : end]).strip():
         return []
