@@ -7,7 +7,17 @@ from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.reduce import highest, lowest
 
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, promote_operands
+from .arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    convert,
+    emit,
+    emit_elementwise,
+    promote_operands,
+    wrap,
+)
 from .operands import apply_binary, apply_floating, apply_unary, as_floating, constant, is_scalar, promote_all
 
 __all__ = [
@@ -159,13 +169,13 @@ def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """a itself.
+    """a as it is.
 
     >>> import smelt
     >>> smelt.positive(smelt.array([1, -2]))
     array([ 1, -2], dtype=int32)
     """
-    return as_array(a)
+    return wrap(as_array(a)._ref)
 
 
 def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -176,7 +186,7 @@ def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1.5, 2], dtype=float32)
     """
     x = as_array(a)
-    return x if x.dtype.kind in "bu" else emit_elementwise(_ABS, x)
+    return wrap(x._ref) if x.dtype.kind in "bu" else emit_elementwise(_ABS, x)
 
 
 def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -188,7 +198,7 @@ def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """
     x = as_array(a)
     if x.dtype.kind == "b":
-        return x
+        return wrap(x._ref)
     if not x.dtype.is_complex:
         return emit_elementwise(_SIGN, x)
     modulus = emit_elementwise(_ABS, x)
@@ -276,7 +286,7 @@ def _constant_power(x: array, exponent: int | float) -> array | None:
     if not (0 if x.dtype.is_integer else -_MAX_EXPONENT) <= n <= _MAX_EXPONENT:
         return None
     if n == 1:
-        return x
+        return wrap(x._ref)
     if n == 2:
         return emit_elementwise(_MUL, x, x)
     return emit(_INTEGER_POWER, (x,), {"exponent": n})

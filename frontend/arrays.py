@@ -10,7 +10,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
 from smelt.ir.op import Op, registry
 from smelt.runtime import Buffer
 
@@ -41,16 +41,19 @@ class array(BufferExporter):
            [3.5, 4.5]], dtype=float32)
     """
 
-    __slots__ = ("_ref",)
+    __slots__ = ("_made", "_ref")
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
     _ref: Ref
+    _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
 
     def __init__(self, val: ArrayLike = (), dtype: DType | Any | None = None):
         wanted = None if dtype is None else dtypes.of(dtype)
         if isinstance(val, array):
             self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
+            if state.traced:
+                self._made = state.traced
             return
         self._ref = from_host(val, wanted)._ref
 
@@ -207,10 +210,35 @@ def _unpickle(host: np.ndarray, name: str) -> array:
 
 
 def wrap(ref: Ref) -> array:
-    """A handle on a result of a node."""
+    """A new handle on a result of a node.
+
+    What gives an array back as it is gives it by another handle: `y = x.astype(x.dtype)` followed by an
+    update of y in place does not change x.
+    """
     found = array.__new__(array)
     found._ref = ref
+    if state.traced:
+        found._made = state.traced
     return found
+
+
+def check_update(x: array) -> None:
+    """Check that a branch or loop updates no array from outside of it in place: that would happen once, while
+    the function is traced, whichever branch is taken and however many steps there are.
+
+    Raises:
+        TraceError: it does.
+    """
+    inside = state.control
+    if inside and x._ref[0].traced < inside and getattr(x, "_made", 0) < inside:
+        raise TraceError(
+            at_user_line(
+                f"a function given to smelt.cond, smelt.scan and the like updates an array from outside ({x.aval}) in "
+                "place; such a function is traced once, so this cannot happen in each step or only in the branch that "
+                "is taken: make the array an operand or a part of the carry and return it, or update a copy, "
+                "smelt.array(x)"
+            )
+        )
 
 
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
@@ -364,17 +392,17 @@ def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
 
 
 def convert(x: array, dtype: DType) -> array:
-    """`x` in another dtype."""
+    """`x` in another dtype; another handle in any case."""
     node, i = x._ref
     aval = node.avals[i]
-    return x if aval.dtype is dtype else _emit_typed(_convert, x, aval, "dtype", dtype)
+    return wrap(x._ref) if aval.dtype is dtype else _emit_typed(_convert, x, aval, "dtype", dtype)
 
 
 def broadcast_to_shape(x: array, shape: tuple[int, ...]) -> array:
-    """`x` stretched to `shape`, by NumPy's rule."""
+    """`x` stretched to `shape`, by NumPy's rule; another handle in any case."""
     node, i = x._ref
     aval = node.avals[i]
-    return x if aval.shape == shape else _emit_typed(_broadcast, x, aval, "shape", shape)
+    return wrap(x._ref) if aval.shape == shape else _emit_typed(_broadcast, x, aval, "shape", shape)
 
 
 _convert, _broadcast = registry["convert"], registry["broadcast"]

@@ -172,11 +172,18 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if settings.disable_compile or state.recording or state.compiling:
-            return self._fun(*args, **kwargs)  # inside another trace the function is part of it
+            return self._inline(args, kwargs)
         if self._inputs is None and self._outputs is None:
             return self._run(args, kwargs)
         with self._lock:  # calls that share state take turns
             return self._run(args, kwargs)
+
+    def _inline(self, args: Any, kwargs: Any) -> Any:
+        """The function as part of another trace. As in a call of its own, it gets its own handles on its arguments,
+        so those of the caller stay as they are."""
+        leaves, treedef = tree.flatten((args, kwargs))
+        args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if type(x) is array else x for x in leaves])
+        return self._fun(*args, **kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)

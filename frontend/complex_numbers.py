@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, emit_elementwise
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, emit_elementwise, wrap
 from .operands import constant
 
 __all__ = ["conj", "conjugate", "imag", "real"]
@@ -20,7 +20,7 @@ def real(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1], dtype=float32)
     """
     x = as_array(a)
-    return emit_elementwise(_REAL, x) if x.dtype.is_complex else x
+    return emit_elementwise(_REAL, x) if x.dtype.is_complex else wrap(x._ref)
 
 
 def imag(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -43,7 +43,7 @@ def conjugate(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """
     x = as_array(a)
     if not x.dtype.is_complex:
-        return x
+        return wrap(x._ref)
     flipped = emit_elementwise(_NEG, emit_elementwise(_IMAG, x))
     return emit_elementwise(_COMPLEX, emit_elementwise(_REAL, x), flipped)
 

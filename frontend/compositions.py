@@ -15,6 +15,7 @@ from .arrays import (
     convert,
     emit_elementwise,
     promote_operands,
+    wrap,
 )
 from .operands import as_floating, constant
 from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
@@ -38,7 +39,7 @@ def softmax(
     x = as_floating(a)
     axes = normalize_axes("softmax", x, axis)
     if not x.size:
-        return x
+        return wrap(x._ref)
     dtype = x.dtype
     if precise:
         x = widened(x)

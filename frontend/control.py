@@ -20,7 +20,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeErr
 
 from . import tree
 from .arithmetic import clip
-from .arrays import ArrayLike, array, as_array, convert
+from .arrays import ArrayLike, array, as_array, convert, wrap
 from .control_tracing import Traced, Values, control, graph_functions, match_branches, match_carry
 from .joining import concatenate, stack
 from .recording import article, check_function, name_of
@@ -81,7 +81,9 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: Any) -> An
     if not found.dtype.is_integer:
         raise DTypeError(at_user_line(f"{what}: index must be an integer, is {found.aval}; smelt.cond takes a bool"))
     if len(branches) == 1:
-        return branches[0](*operands)
+        given = Values(what, [("operands", operands)], static=True)  # handles of its own, as in `_branches`
+        only = Values(what, [("result", branches[0](*given.rebuild(given.arrays)[0]))])
+        return only.rebuild(only.arrays)[0]
     within = convert(clip(found, 0, len(branches) - 1), dtypes.int32)
     return _branches(what, within, branches, [f"branches[{i}]" for i in range(len(branches))], operands)
 
@@ -150,7 +152,7 @@ def _while(what: str, cond_fun: Callable, body_fun: Callable, carry: Values, tes
             break
     condition = Traced(what, test, cond_fun, (carry, carry.avals))
     result = condition.values((f"the result of {test}", condition.result))
-    if len(result.arrays) != 1 or len(result.leaves) != 1:
+    if len(result.arrays) != 1 or result.paths != [result.groups[0][0]]:
         raise TreeError(
             at_user_line(f"{what}: {test} must return a scalar bool, returned {article(condition.result)}")
         )
@@ -362,8 +364,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         axis: the axis of the elements, counted from the end if negative.
 
     Raises:
-        ShapeError: arrays of different sizes along `axis`, or without it. TreeError: no array, or `fn`
-        returns another structure.
+        ShapeError: arrays of different sizes along `axis`, or without it, or `fn` returns other shapes or
+        dtypes. TreeError: no array, or `fn` returns another structure.
 
     >>> import smelt
     >>> smelt.associative_scan(smelt.multiply, smelt.array([1, 2, 3, 4]))
@@ -386,9 +388,18 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     def combine(first: list[array], second: list[array]) -> list[array]:
         pair = (second, first) if reverse else (first, second)
-        out = Values(what, [("elems", fn(*(given.rebuild(x)[0] for x in pair)))])
+        own = [[wrap(x._ref) for x in arrays] for arrays in pair]  # `fn` may update what it gets in place
+        out = Values(what, [("elems", fn(*(given.rebuild(arrays)[0] for arrays in own)))])
         if different := given.difference(out):
             raise TreeError(at_user_line(f"{what}: {name_of(fn)} must return what it takes; {different}"))
+        for path, taken, returned in zip(given.paths, [x.aval for x in first], out.avals):
+            if taken != returned:
+                raise ShapeError(
+                    at_user_line(
+                        f"{what}: {name_of(fn)} takes {path} as {taken} and returns it as {returned}; it combines many "
+                        f"places along axis {axis} at once, and keeps shapes and dtypes"
+                    )
+                )
         return out.arrays
 
     def part(arrays: list[array], *places: int | None) -> list[array]:

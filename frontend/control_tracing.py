@@ -116,6 +116,7 @@ class Traced:
         """``call(*groups)`` gets the trees of each of `arguments`, with placeholders of the given types."""
         self.what, self.name = what, name
         self.parameters: list[Ref] = []
+        around = state.control
         with tracing():
             self.trace = state.traced
             rebuilt = []
@@ -123,7 +124,11 @@ class Traced:
                 refs: list[Ref] = [(Node(PARAMETER, NO_ATTRS, (), (aval,)), 0) for aval in avals]
                 self.parameters += refs
                 rebuilt.append(values.rebuild([wrap(r) for r in refs]))
-            self.result = call(*rebuilt)
+            state.control = self.trace
+            try:
+                self.result = call(*rebuilt)
+            finally:
+                state.control = around
 
     def values(self, *groups: tuple[str, Any]) -> Values:
         """Results taken apart; what had to become an array is part of the function."""

@@ -312,7 +312,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     array([0, 1], dtype=int32)
     """
     if isinstance(x, array):
-        return x
+        return wrap(x._ref)
     if copy is False:
         raise ValueError(at_user_line("smelt.from_dlpack: data of other libraries is copied; copy=False cannot be"))
     if not hasattr(x, "__dlpack__"):

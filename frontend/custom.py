@@ -21,7 +21,7 @@ from . import tree
 from .arrays import array
 from .custom_rules import Call, apply_call, backward_rule, batch_rule, forward_rule, tangent_rule, vjp_rule
 from .graph import state
-from .recording import article, check_function, name_of, unchanged
+from .recording import article, check_function, name_of, settled, unchanged
 
 
 class _Depth(threading.local):
@@ -83,7 +83,7 @@ class _Ruled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._matters():
             with unchanged(args, kwargs):  # as in a transformation
-                return self._fun(*args, **kwargs)
+                return settled(self._fun(*args, **kwargs))
         call = Call(self._what, self._fun, self._positional(args, kwargs), self._static)
         if not call.arrays:
             return self._fun(*args, **kwargs)
@@ -321,7 +321,7 @@ class _Checkpoint(_Ruled):
     def __call__(self, *args, **kwargs):
         if state.recording == 0:
             with unchanged(args, kwargs):
-                return self._fun(*args, **kwargs)
+                return settled(self._fun(*args, **kwargs))
         fun = self._fun
         if kwargs:
             call = Call(self._what, lambda *a: fun(*a[:-1], **a[-1]), (*args, kwargs), (), name_of(fun))

@@ -49,6 +49,7 @@ class _State(threading.local):
         self.recording = 0  #: depth of differentiated functions being recorded: nodes stay whole
         self.compiling = 0  #: depth of compile/vmap traces: scalars are constants, values are absent
         self.traced = 0  #: the number of the trace that new nodes belong to; 0 outside of traces
+        self.control = 0  #: the number of the innermost trace of a branch or of a loop's body; 0 outside of them
         self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
 
 
@@ -130,7 +131,7 @@ def leaf(buffer: Buffer) -> Node:
     node.inputs = ()
     node.avals = (buffer.aval,)
     node.values = [buffer]
-    node.traced = 0
+    node.traced = state.traced
     node.where = None
     return node
 
@@ -283,7 +284,9 @@ def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref]
                 dependent.add(node)
         body = [n for n in order if n in dependent]
     else:
-        body = topological(outputs, stop=lambda n: n in markers or not n.traced or n.op is PARAMETER)
+        body = topological(
+            outputs, stop=lambda n: n in markers or not n.traced or n.op is LEAF or n.op is PARAMETER
+        )
     inside = set(body)
     captured: dict[Ref, None] = {}
     for ref in [r for n in body for r in n.inputs] + list(outputs):

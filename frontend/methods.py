@@ -28,7 +28,7 @@ from . import (
     updating,
     views,
 )
-from .arrays import array
+from .arrays import array, check_update
 from .updating import ArrayAt
 
 __all__: list[str] = []
@@ -108,6 +108,7 @@ def _in_place(function: Callable, name: str) -> Callable:
 
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
+            check_update(self)
             self._ref = function(self, other)._ref
             return self
         return NotImplemented

@@ -12,7 +12,7 @@ from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from . import arrays
-from .arrays import array, broadcast_to_shape, emit, emit_elementwise
+from .arrays import array, broadcast_to_shape, emit, emit_elementwise, wrap
 
 Axes = int | Sequence[int]
 
@@ -67,18 +67,18 @@ def checked_shape(name: str, shape: Axes) -> tuple[int, ...]:
 
 def to_shape(x: array, shape: tuple[int, ...]) -> array:
     """The elements in another shape of the same size."""
-    return x if x.aval.shape == shape else emit(ops["reshape"], (x,), {"shape": shape})
+    return wrap(x._ref) if x.aval.shape == shape else emit(ops["reshape"], (x,), {"shape": shape})
 
 
 def permuted(x: array, permutation: tuple[int, ...]) -> array:
     """Axis i of the result is axis permutation[i] of x."""
     if permutation == tuple(range(x.ndim)):
-        return x
+        return wrap(x._ref)
     return emit(ops["transpose"], (x,), {"permutation": permutation})
 
 
 def reversed_along(x: array, axes: tuple[int, ...]) -> array:
-    return emit(ops["reverse"], (x,), {"axes": axes}) if axes else x
+    return emit(ops["reverse"], (x,), {"axes": axes}) if axes else wrap(x._ref)
 
 
 def sliced(x: array, start: Sequence[int], stop: Sequence[int], stride: Sequence[int] | None = None) -> array:
@@ -86,7 +86,7 @@ def sliced(x: array, start: Sequence[int], stop: Sequence[int], stride: Sequence
     start, stop = tuple(start), tuple(stop)
     stride = (1,) * len(start) if stride is None else tuple(stride)
     if stop == x.aval.shape and not any(start) and all(s == 1 for s in stride):
-        return x
+        return wrap(x._ref)
     return emit(ops["slice"], (x,), {"start": start, "stop": stop, "stride": stride})
 
 
@@ -108,7 +108,7 @@ def padded(
 ) -> array:
     """x with elements of the scalar `value` around and between its elements."""
     if not (any(low) or any(high) or (interior and any(interior))):
-        return x
+        return wrap(x._ref)
     interior = (0,) * x.ndim if interior is None else tuple(interior)
     return emit(ops["pad"], (x, value), {"low": tuple(low), "high": tuple(high), "interior": interior})
 

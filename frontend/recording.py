@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import DTypeError, ShapeError, TraceError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, TreeError, at_user_line
 
 from . import tree
 from .arrays import array, as_array, scalar_array, wrap
@@ -60,11 +60,16 @@ def tracing() -> Iterator[None]:
 def unchanged(*values: Any) -> Iterator[None]:
     """Arrays in these trees stand for the same values afterwards, whatever is assigned to them inside."""
     saved = [(x, x._ref) for value in values for x in tree.flatten(value)[0] if isinstance(x, array)]
+    lent = [(x, getattr(x, "_made", 0)) for x, _ in saved] if state.control else []
+    for x, _ in lent:
+        x._made = state.traced
     try:
         yield
     finally:
         for x, ref in saved:
             x._ref = ref
+        for x, made in lent:
+            x._made = made
 
 
 def name_of(function: Callable) -> str:
@@ -328,16 +333,16 @@ def positions_of(what: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
     if wrong:
         raise TreeError(at_user_line(f"{what}: argnums must be an int or a sequence of ints, found {argnums!r}"))
     if len(set(positions)) != len(positions):
-        raise ValueError(at_user_line(f"{what}: argnums {positions} must not repeat"))
+        raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not repeat"))
     if any(p < 0 for p in positions):
-        raise ValueError(at_user_line(f"{what}: argnums {positions} must not be negative"))
+        raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not be negative"))
     return positions
 
 
 def positional(what: str, who: str, positions: Sequence[int], args: Sequence[Any]) -> list[tuple[str, Any]]:
     """The selected positional arguments with what to call them in errors."""
     if positions and max(positions) >= len(args):
-        raise ValueError(
+        raise AttributeValueError(
             at_user_line(f"{what}: argnums {tuple(positions)}, but {who} got {len(args)} positional arguments")
         )
     return [(f"argument {p}", args[p]) for p in positions]

@@ -16,7 +16,17 @@ from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from .arithmetic import sqrt
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, emit, emit_elementwise
+from .arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+    wrap,
+)
 from .complex_numbers import imag, real
 from .operands import as_floating, constant
 
@@ -56,12 +66,12 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 
 
 def reshape_to(x: array, shape: tuple[int, ...]) -> array:
-    return x if x.shape == shape else emit(ops["reshape"], (x,), {"shape": shape})
+    return wrap(x._ref) if x.shape == shape else emit(ops["reshape"], (x,), {"shape": shape})
 
 
 def reduce_axes(op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
     """A reduction op over normalized axes."""
-    found = emit(ops[op_name], (x,), {"axes": axes}) if axes else x
+    found = emit(ops[op_name], (x,), {"axes": axes}) if axes else wrap(x._ref)
     return reshape_to(found, kept_shape(x.shape, axes)) if keepdims else found
 
 

@@ -21,6 +21,7 @@ from .arrays import (
     convert,
     emit_elementwise,
     scalar_array,
+    wrap,
 )
 from .complex_numbers import imag, real
 from .operands import constant
@@ -34,7 +35,7 @@ _MUL, _DIV, _NEG, _COMPLEX = ops["mul"], ops["div"], ops["neg"], ops["complex"]
 def _rounding(op: Op, a: ArrayLike) -> array:
     """`op` of floats; integers and bools are returned as they are."""
     x = as_array(a)
-    return emit_elementwise(op, x) if x.dtype.is_inexact else x
+    return emit_elementwise(op, x) if x.dtype.is_inexact else wrap(x._ref)
 
 
 def floor(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -82,7 +83,7 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> 
         parts = (round(part, decimals) for part in (real(x), imag(x)))
         return emit_elementwise(_COMPLEX, *parts)
     if not dtype.is_float and decimals >= 0:
-        return x
+        return wrap(x._ref)
     if decimals == 0:
         return emit_elementwise(_ROUND, x)
     # In a type that holds the scaled number: float16 overflows, and float32 has no int32 beyond 2^24.
@@ -116,7 +117,7 @@ def nan_to_num(
         parts = (nan_to_num(part, nan, posinf, neginf) for part in (real(x), imag(x)))
         return emit_elementwise(_COMPLEX, *parts)
     if not x.dtype.is_float:
-        return x
+        return wrap(x._ref)
     dtype, shape = x.dtype, x.shape
     largest = largest_finite(dtype)
     select, equal = ops["select"], ops["equal"]

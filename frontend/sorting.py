@@ -10,7 +10,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
 from .movement import filled, one_axis, piece, select, to_shape
 
 __all__ = [
@@ -304,5 +304,5 @@ def diff(a: ArrayLike, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice 
     for _ in range(min(n, x.shape[axis])):
         d = x.shape[axis]
         x = emit_elementwise(op, piece(x, axis, min(1, d), d), piece(x, axis, 0, max(d - 1, 0)))
-    return x
+    return wrap(x._ref)
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from smelt.ir.errors import DTypeError, ShapeError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from . import tree
@@ -80,16 +80,16 @@ def _value_and_grad(
     single = isinstance(argnums, int) or (argnums is None and not names)
     who = name_of(fun)
     if len(set(names)) != len(names):
-        raise ValueError(at_user_line(f"{what}: argnames {names} must not repeat"))
+        raise AttributeValueError(at_user_line(f"{what}: argnames {names} must not repeat"))
     if not positions and not names:
-        raise ValueError(at_user_line(f"{what}: argnums and argnames are empty: nothing to differentiate"))
+        raise AttributeValueError(at_user_line(f"{what}: argnums and argnames are empty: nothing to differentiate"))
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         selected = positional(what, who, positions, args)
         missing = [n for n in names if n not in kwargs]
         if missing:
-            raise ValueError(at_user_line(f"{what}: {who} was called without the keyword {missing[0]!r}"))
+            raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {missing[0]!r}"))
         variables = Variables(what, who, selected + [(n, kwargs[n]) for n in names])
 
         def call(values: list[Any]) -> Any:

@@ -21,6 +21,7 @@ from .arrays import (
     array,
     as_array,
     broadcast_to_shape,
+    check_update,
     convert,
     emit,
     emit_elementwise,
@@ -41,7 +42,9 @@ def setitem(x: array, index: Any, value: ArrayLike) -> None:
     Raises:
         ShapeError: a value that cannot be broadcast to the shape of ``x[index]``.
         IndexOutOfRangeError: as in `getitem`. Entries of smelt arrays that are out of range write nothing.
+        TraceError: an array from outside, in a branch or in the body of a loop.
     """
+    check_update(x)
     x._ref = updated(x, index, value, "set")._ref
 
 

@@ -13,7 +13,17 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, emit, emit_elementwise
+from .arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+    wrap,
+)
 from .movement import checked_shape, filled, iota, joined, piece, shape_tuple, to_shape
 
 __all__ = ["as_strided", "astype", "contiguous", "view"]
@@ -43,7 +53,7 @@ def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: Stream
     >>> smelt.contiguous(smelt.array([1]).T)
     array([1], dtype=int32)
     """
-    return as_array(a)
+    return wrap(as_array(a)._ref)
 
 
 def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
@@ -58,7 +68,7 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
     """
     x, target = as_array(a), _dtype("view", dtype)
     if x.dtype is target:
-        return x
+        return wrap(x._ref)
     if x.dtype.size != target.size and not x.ndim:
         raise ShapeError(at_user_line(f"smelt.view: a scalar {x.dtype.name} cannot be read as {target.name}"))
     if x.ndim and (x.shape[-1] * x.dtype.size) % target.size:

@@ -146,23 +146,24 @@ class MetalKernel(MemoryKernel):
         finally:
             self.location = saved
 
-    # The largest index, which may belong to no buffer: ``(x[:, None] * y).sum()`` never stores its elements
+    # How far indices reach, which no buffer need show: ``(x[:, None] * y).sum()`` stores none of its elements
+
+    def reach(self, *values: int) -> None:
+        """Say that the kernel computes indices as large as these."""
+        self._largest = max(self._largest, *map(abs, values))
 
     def const(self, value: Any, dtype: DType) -> Scalar:
         if dtype is INDEX:
-            self._reach(value)
+            self.reach(value)
         return super().const(value, dtype)
 
     def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
-        self._reach(index.lo, index.hi)
+        self.reach(index.lo, index.hi)
         return super().index(index, dtype)
 
     def bind(self, fused: Fused, at: Scalar) -> None:
-        self._reach(fused.extent)
+        self.reach(fused.extent)
         super().bind(fused, at)
-
-    def _reach(self, *values: int) -> None:
-        self._largest = max(self._largest, *map(abs, values))
 
     # Memory
 

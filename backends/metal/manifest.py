@@ -88,6 +88,15 @@ class ArrayInfo:
 
 
 @dataclass(frozen=True)
+class Alias:
+    """A result that no launch writes: it is argument or result `index`, byte for byte."""
+
+    result: int
+    kind: str  #: "argument" or "result"
+    index: int
+
+
+@dataclass(frozen=True)
 class Manifest:
     """All of a program but its text."""
 
@@ -97,6 +106,7 @@ class Manifest:
     arena_bytes: int = 0
     kernels: tuple[KernelInfo, ...] = ()
     launches: tuple[Launch, ...] = field(default=())
+    aliases: tuple[Alias, ...] = ()
 
     def kernel(self, entry: str) -> KernelInfo:
         """The kernel called `entry`. Raises KeyError."""
@@ -127,6 +137,8 @@ class Manifest:
             for item in found["kernels"]
         )  # fmt: skip
         launches = tuple(Launch(i["entry"], tuple(Place(**p) for p in i["buffers"])) for i in found["launches"])
+        aliases = tuple(Alias(**a) for a in found.get("aliases", ()))
         return Manifest(
-            found["name"], arrays(found["arguments"]), arrays(found["results"]), found["arena_bytes"], kernels, launches
-        )
+            found["name"], arrays(found["arguments"]), arrays(found["results"]), found["arena_bytes"], kernels,
+            launches, aliases,
+        )  # fmt: skip

@@ -253,6 +253,8 @@ class Program:
             loc=unknown,
             ip=ir.InsertionPoint.at_block_begin(module.mlir.body),
         )
+        if self.aliases:
+            operation.attributes["smelt.aliases"] = _aliases(self.aliases)
         block = ir.Block.create_at_start(operation.regions[0], types, [unknown] * len(types))
         *table, arena = block.arguments
         at = ir.InsertionPoint(block)
@@ -318,6 +320,17 @@ def _with_callees(name: str, found: dict[str, Any]) -> list[str]:
 def _cleanup() -> Any:
     """What schedules compute twice is computed once."""
     return mlir.passmanager.PassManager.parse("builtin.module(cse)", context())
+
+
+def _aliases(aliases: dict[int, int | tuple[str, int]]) -> Any:
+    ir, ctx = mlir.ir, context()
+    i64 = ir.IntegerType.get_signless(64, ctx)
+    found = []
+    for result, source in aliases.items():
+        kind, index = ("argument", source) if isinstance(source, int) else source
+        numbers = [ir.IntegerAttr.get(i64, n) for n in (result, index)]
+        found.append(ir.ArrayAttr.get([numbers[0], ir.StringAttr.get(kind, ctx), numbers[1]], ctx))
+    return ir.ArrayAttr.get(found, ctx)
 
 
 def _arrays(names: Sequence[str], avals: Sequence[Aval]) -> Any:

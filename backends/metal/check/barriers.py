@@ -1,8 +1,8 @@
 """Barriers that not all threads reach, where that is plain from the text.
 
 A value depends on the thread when it is computed from a position or an index within the threadgroup. A barrier in a
-branch or loop on such a value, or behind a return in one, is reported. Functions are followed: one that contains a
-barrier counts as a barrier where it is called.
+branch or loop on such a value, behind a return or continue in one, or in a loop that a break or return in one ends,
+is reported. Functions are followed: one that contains a barrier counts as a barrier where it is called.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ _VARYING = words(
 _BARRIER = "threadgroup_barrier"
 _LOOPS = frozenset({"FOR_STMT", "WHILE_STMT", "DO_STMT"})
 _ASSIGNMENTS = frozenset({"BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"})
+_LEAVES = frozenset({"BREAK_STMT", "RETURN_STMT"})
+_SKIPS = frozenset({"CONTINUE_STMT"})
+#: What means the loop that it stands in.
+_LEAVES_LOOP = frozenset({"BREAK_STMT", "CONTINUE_STMT"})
 _MAX_DEPTH = 200
 
 
@@ -121,11 +125,37 @@ class _Walk:
             header = parts[1:] if node.kind == "DO_STMT" else parts[:-1]
             for part in header:
                 divergent = divergent or self.reason(part, "a loop")
+            if divergent is None and self.is_left_early(node):
+                divergent = "in a loop that threads leave at different times"
+        elif node.kind == "CONDITIONAL_OPERATOR" and parts:
+            self.statement(parts[0], divergent, depth + 1)
+            divergent, parts = divergent or self.reason(parts[0], "a branch"), parts[1:]
         elif node.kind == "CALL_EXPR" and (divergent or self.left) and self.is_barrier(node.cursor):
             reason = divergent or self.left
             self.rules.add("warning", node.cursor, f"divergent barrier: {reason}; every thread must reach it")
         for part in parts:
             self.statement(part, divergent, depth + 1)
+            if divergent is None and part.kind == "IF_STMT" and self.leaves(part, _SKIPS):
+                divergent = "behind a continue that depends on the thread"
+
+    def is_left_early(self, loop: Node) -> bool:
+        """Whether a break or return in a branch that depends on the thread ends a loop."""
+        return any(self.leaves(part, _LEAVES) for part in loop.parts)
+
+    def leaves(self, node: Node, kinds: frozenset[str], varying: bool = False) -> bool:
+        """Whether one of `kinds` stands in a branch that depends on the thread and means what encloses `node`."""
+        if node.kind in kinds:
+            return varying
+        if node.kind == "LAMBDA_EXPR":
+            return False
+        if node.kind in _LOOPS:
+            kinds = kinds - _LEAVES_LOOP
+        elif node.kind == "SWITCH_STMT":
+            kinds = kinds - {"BREAK_STMT"}
+        parts = node.parts
+        if node.kind in ("IF_STMT", "SWITCH_STMT") and parts:
+            varying = varying or self.varies(parts[0])
+        return bool(kinds) and any(self.leaves(part, kinds, varying) for part in parts)
 
     def reason(self, condition: Node, what: str) -> str | None:
         return f"in {what} that depends on the thread" if self.varies(condition) else None

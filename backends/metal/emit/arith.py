@@ -128,7 +128,16 @@ def _boolean(b: Body, op: Op) -> Expression:
         return binary(_VECTOR_BOOL_OPERATORS[operator], x, y)
     if operator == "!=" and y.text in ("true", "false"):
         return negate(x) if y.text == "true" else x
+    if operator == "!=" and x.text == y.text:
+        return _truth(False)
+    neutral = {"&&": "true", "||": "false"}.get(operator)
+    if neutral in (x.text, y.text):
+        return y if x.text == neutral else x
     return binary(operator, x, y)
+
+
+def _truth(value: bool) -> Expression:
+    return Expression("true" if value else "false", atom=True)
 
 
 _NEGATED = {"==": "!=", "!=": "=="}
@@ -248,6 +257,8 @@ def _compare_integers(b: Body, op: Op) -> Expression:
     kind = _kind(op.operands[0])
     operator, is_signed = _COMPARE_INTEGERS[_number(op)]
     x, y = (b.use(v) for v in op.operands)
+    if x.text == y.text and kind.lanes == 1:
+        return _truth("=" in operator and operator != "!=")
     if kind.kind == "bool" and operator in _MIRRORED:
         operator = _MIRRORED[operator] if is_signed else operator
         wide = Type("int", 32, kind.lanes)
@@ -286,7 +297,7 @@ def _compare_floats(b: Body, op: Op) -> Expression:
     if number in (7, 14):  # ordered at all, or not
         tests = [is_nan(b.use(v)) for v in op.operands[: 1 if same else 2] if not _is_number(v)]
         if not tests:
-            return Expression("false" if number == 14 else "true", atom=True)
+            return _truth(number != 14)
         nan = tests[0] if len(tests) == 1 else binary(either, tests[0], tests[1])
         return nan if number == 14 else prefix("!", nan)
     x, y = (b.named(v) for v in op.operands)

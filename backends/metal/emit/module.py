@@ -13,7 +13,7 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
-from ..manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place, Size
+from ..manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place, Size
 from . import literals
 from .body import Body
 from .helpers import Helpers
@@ -214,6 +214,7 @@ class Program:
             arena_bytes=_integer(op, "smelt.arena_bytes", 0),
             kernels=tuple(kernels),
             launches=tuple(launches),
+            aliases=_aliases(op),
         )
 
     def _launch(self, op: Op, places: dict[Value, Place]) -> Launch:
@@ -409,3 +410,14 @@ def _arrays(op: Any, name: str, values: Sequence[Value], default: str) -> tuple[
         element = value.type.element
         found.append(ArrayInfo(value.hint or f"{default}{i}", f"{element.kind}{element.bits}", value.type.shape))
     return tuple(found)
+
+
+def _aliases(op: Any) -> tuple[Alias, ...]:
+    """From an attribute, if there is one."""
+    ir, name = mlir.ir, "smelt.aliases"
+    if name not in op.attributes:
+        return ()
+    return tuple(
+        Alias(int(ir.IntegerAttr(item[0]).value), ir.StringAttr(item[1]).value, int(ir.IntegerAttr(item[2]).value))
+        for item in map(ir.ArrayAttr, ir.ArrayAttr(op.attributes[name]))
+    )

@@ -123,6 +123,7 @@ def build_map(module: MetalModule, body: Function) -> list[Step]:
 
 def bind_loops(k: MetalKernel, loops: Sequence[Fused], innermost: int, at: Scalar) -> Scalar:
     """Let `loops` stand where the linear position `at` is; what is left for a loop of `innermost` steps."""
+    k.reach(math.prod(loop.extent for loop in loops) * innermost)
     rest, inner = divide(k, at, innermost, bool(loops))
     for i, fused in reversed(list(enumerate(loops))):
         with k.named("position"):

@@ -33,7 +33,7 @@ kernel void fused_less_add_select_scatter(
         uint less = indices[gid];
         uint select = int(less) < 0 ? less + 100u : less;
         uint inside = uint(metal::max(metal::min(int(select), 99), 0));
-        if (true && int(select) >= 0 && int(select) <= 99) {
+        if (int(select) >= 0 && int(select) <= 99) {
             uint reshape = updates[gid];
             metal::atomic_fetch_add_explicit((device atomic_uint*)(out + inside), reshape, memory_order_relaxed);
         }

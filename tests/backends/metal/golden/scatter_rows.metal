@@ -32,7 +32,7 @@ kernel void fused_less_add_select_scatter_targets(
         uint less = indices[gid];
         uint select = int(less) < 0 ? less + 100u : less;
         uint target = uint(metal::max(metal::min(int(select), 99), 0)) * 16u;
-        targets[gid] = true && int(select) >= 0 && int(select) <= 99 ? target : 4294967295u;
+        targets[gid] = int(select) >= 0 && int(select) <= 99 ? target : 4294967295u;
     }
 }
 
