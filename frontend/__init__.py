@@ -5,7 +5,10 @@
 array([1, 2.71828], dtype=float32)
 """
 
+import importlib as _importlib
 import math as _math
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 import smelt.ir.ops as _ops  # fills the registry
 from smelt.ir.dtypes import DType as Dtype
@@ -29,8 +32,8 @@ from smelt.ir.errors import SmeltError
 from smelt.runtime.device import Device, cpu, default_device, reference, set_default_device
 from smelt.runtime.device import metal as gpu
 
-from . import fast, random, utils
 from . import methods as _methods  # attaches the operators to array
+from . import random, utils
 from .arithmetic import *
 from .arrays import array
 from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir
@@ -66,3 +69,18 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 euler_gamma = 0.5772156649015329
 
 __version__ = "0.1.0"
+
+if _TYPE_CHECKING:
+    from . import fast as fast
+
+_LAZY = ("fast",)  # modules that the first use loads
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

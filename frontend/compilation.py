@@ -18,7 +18,6 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import ShapeError, TraceError, TreeError, at_user_line
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, compile_module, default_device
-from smelt.runtime.metal import METAL_STAGES, cross_compile
 
 from . import tree
 from .arrays import array, wrap
@@ -86,6 +85,8 @@ class Lowered:
 
         Works on any machine. `gpu`: which GPU to choose schedules for: apple7, apple8, apple9, simulator, nvidia.
         """
+        from smelt.runtime.metal import cross_compile
+
         return cross_compile(self._copy(), gpu)
 
     def _copy(self) -> Any:
@@ -117,6 +118,8 @@ class Compiled:
         Of every program there are ``msl`` (Metal text), ``manifest`` (its launches, JSON) and ``gpu`` (the kernel
         IR before it), whatever the device.
         """
+        from smelt.runtime.metal import METAL_STAGES
+
         if stage in METAL_STAGES and stage not in self.executable.stages:
             return self._to_metal().as_text(stage)
         return self.executable.as_text(stage)

@@ -6,10 +6,8 @@ MLX does, and is read back as bfloat16.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import zipfile
 from contextlib import nullcontext
 from typing import IO, Any
 
@@ -84,7 +82,7 @@ def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     >>> smelt.load(file)
     {'w': array([1, 2], dtype=int32)}
     """
-    _write_npz("savez", file, args, kwargs, zipfile.ZIP_STORED)
+    _write_npz("savez", file, args, kwargs)
 
 
 def savez_compressed(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
@@ -93,16 +91,19 @@ def savez_compressed(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     >>> import smelt, io
     >>> smelt.savez_compressed(io.BytesIO(), smelt.array([1, 2]))
     """
-    _write_npz("savez_compressed", file, args, kwargs, zipfile.ZIP_DEFLATED)
+    _write_npz("savez_compressed", file, args, kwargs, compressed=True)
 
 
-def _write_npz(name: str, file: File, args: Any, kwargs: Any, compression: int) -> None:
+def _write_npz(name: str, file: File, args: Any, kwargs: Any, compressed: bool = False) -> None:
+    import zipfile  # here and below: the import of smelt loads only what most programs use
+
     arrays = dict(kwargs)
     for i, x in enumerate(args):
         if f"arr_{i}" in arrays:
             raise ValueError(at_user_line(f"smelt.{name}: arr_{i} names a positional and a keyword array"))
         arrays[f"arr_{i}"] = x
     stored = {k: _stored(x) for k, x in arrays.items()}
+    compression = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     # Not np.savez: its own parameters (file, allow_pickle) would be lost as names.
     with zipfile.ZipFile(_named(file, ".npz"), "w", compression, allowZip64=True) as archive:
         for k, host in stored.items():
@@ -133,6 +134,8 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
     >>> smelt.load(file)
     {'w': array([1, 2], dtype=int32)}
     """
+    import json
+
     names = {d: name for name, d in _SAFE_NAMES.items()}
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     hosts, end = [], 0
@@ -189,6 +192,8 @@ def load(
             raise ValueError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
         if return_metadata and found != "safetensors":
             raise ValueError(at_user_line(f"{where}: only .safetensors has metadata"))
+        from zipfile import BadZipFile
+
         try:
             if found == "npy":
                 return _restored(np.lib.format.read_array(source, allow_pickle=False), where)
@@ -199,7 +204,7 @@ def load(
             return (arrays, metadata) if return_metadata else arrays
         except (DTypeError, OSError):
             raise
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             raise ValueError(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
 
 
@@ -216,6 +221,8 @@ def _format_of(source: Any, name: str) -> str | None:
 
 
 def _read_safetensors(source: Any, where: str) -> tuple[dict[str, array], dict[str, str]]:
+    import json
+
     length = int.from_bytes(source.read(8), "little")
     if length > _MAX_HEADER:
         raise ValueError(f"its header would be {length} bytes long")

@@ -60,11 +60,6 @@ Values = Sequence[Value]
 Tangents = Sequence["Value | None"]
 
 
-def is_kept(module: Any, op: OpView) -> bool:
-    """Whether `op` is a call of a function with rules of its own."""
-    return op.op.kind == "call" and has_rules(functions(module)[op.attrs["callee"]])
-
-
 # Derivatives
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
@@ -39,6 +38,8 @@ def device_named(name: str | Device) -> Device:
     name = name.name if isinstance(name, Device) else name
     found = devices.get(name)
     if found is None:
+        from difflib import get_close_matches
+
         near = get_close_matches(str(name), devices, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         if str(name) == "metal":

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from smelt.ir.builder import functions, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.settings import settings
-from smelt.passes import Pipeline
-from smelt.passes.driver import Instrumentation, PassRecord
 
 from .buffer import Buffer, scratch
 from .device import Device
+
+if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
+    from smelt.passes import PassRecord
 
 #: What every device needs: transformations expanded, the graph simplified.
 EXPAND = "fixpoint(inline,batch,jvp,linearize,transpose)"
@@ -154,6 +155,9 @@ def compile_module(
     `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
     `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile.
     """
+    from smelt.passes import Pipeline
+    from smelt.passes.driver import Instrumentation
+
     start = time.perf_counter()
     interpret = interpret or device.name == "reference"
     if pipeline is None:
