@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from smelt.backends import bodies
 from smelt.backends.plan import kept_axes, split_chunks
-from smelt.ir.builder import Function, OpView, Value, read_function
+from smelt.ir.builder import Function, OpView, read_function
 from smelt.ir.control import SCAN, WHILE, callees
-from smelt.passes.plan_buffers import is_view, offsets_of, origin
+from smelt.passes.plan_buffers import is_view
 
 from . import blas, traffic
 from .build import build
 from .kernel import KernelModule
-from .schedules import Step
 
 #: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
 #: moved: to divide it costs more than it saves.
@@ -39,22 +39,16 @@ class KernelInfo:
 
 
 @dataclass
-class Piece:
+class Piece(bodies.Piece):
     """One op of a function and how it runs.
 
     Attributes:
         kind: "kernel", "host" or "control".
-        steps: of a kernel.
-        bodies: the functions that a control op runs.
         work: in bytes moved, all runs of a loop together.
         launches: how many kernels that is.
         hosted: whether it needs steps on the host.
     """
 
-    op: OpView
-    kind: str
-    steps: list[Step] = field(default_factory=list)
-    bodies: tuple[Body, ...] = ()
     work: float = 0.0
     launches: float = 1.0
     hosted: bool = False
@@ -72,44 +66,7 @@ class Piece:
         return 0.0 if self.kind == "host" or self.solo else self.work
 
 
-@dataclass
-class Body:
-    """A function that was planned, and its pieces in order."""
-
-    function: Function
-    pieces: list[Piece]
-
-    @property
-    def hosted(self) -> bool:
-        return any(p.hosted for p in self.pieces)
-
-    def aliases(self) -> dict[int, int | tuple[str, int]]:
-        """Results that are an argument's memory (its number), or another result's ("result", its number)."""
-        arguments = {v: i for i, v in enumerate(self.function.arguments)}
-        seen: dict[Value, int] = {}
-        found: dict[int, int | tuple[str, int]] = {}
-        for i, v in enumerate(self.function.returns):
-            source = origin(v)
-            if source in arguments:
-                found[i] = arguments[source]
-            elif source in seen:
-                found[i] = ("result", seen[source])
-            else:
-                seen[source] = i
-        return found
-
-    def slots(self) -> dict[Value, tuple[str, int]]:
-        """Where each value lies: ("table", entry: arguments, then results) or ("arena", offset)."""
-        n, aliases = len(self.function.arguments), self.aliases()
-        returned = {origin(v): i for i, v in enumerate(self.function.returns) if i not in aliases}
-        slots = {v: ("table", i) for i, v in enumerate(self.function.arguments)}
-        for op in self.function.ops:
-            for v, offset in zip(op.results, offsets_of(op)):
-                if offset == -2:
-                    slots[v] = slots[origin(v)]
-                else:
-                    slots[v] = ("table", n + returned[v]) if offset == -1 else ("arena", offset)
-        return slots
+Body = bodies.Body[Piece]
 
 
 def trips(op: OpView) -> int:
@@ -171,10 +128,10 @@ class Parts:
 
     def _control(self, op: OpView) -> Piece:
         self.endless |= op.op is WHILE
-        bodies = tuple(self.body(name) for name in callees(op))
-        works = [sum(p.work for p in body.pieces) for body in bodies]
-        launches = [sum(p.launches for p in body.pieces) for body in bodies]
+        found = tuple(self.body(name) for name in callees(op))
+        works = [sum(p.work for p in body.pieces) for body in found]
+        launches = [sum(p.launches for p in body.pieces) for body in found]
         combine = sum if op.op is WHILE else max
-        hosted = any(body.hosted for body in bodies)
+        hosted = any(p.hosted for body in found for p in body.pieces)
         n = trips(op)
-        return Piece(op, "control", [], bodies, n * combine(works), n * combine(launches), hosted)
+        return Piece(op, "control", [], found, n * combine(works), n * combine(launches), hosted)

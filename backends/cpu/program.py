@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Buffers
 from typing import Any
 
+from smelt.backends.control import Place, bytes_type, places_of
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions
@@ -15,7 +16,7 @@ from smelt.passes.plan_buffers import arena_bytes, origin, workspace
 from . import blas, jit, threads
 from .host import TABLE, AloneStep, HostLoop, HostStep, Sequence
 from .kernel import CpuKernel, KernelModule, buffer_type
-from .native import Emitter, Place, bytes_type, places_of
+from .native import Emitter
 from .parts import Body, KernelInfo, Parts, Piece
 
 __all__ = ["KernelInfo", "Program", "compile_module"]

@@ -1,0 +1,299 @@
+"""Loops and branches around a backend's launches, as structured control flow over memory.
+
+A loop runs its function on the elements of stacked arrays where they lie. A carry is read in one of
+two buffers and written in the other, in turn; the first is read where the operand lies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from smelt.ir import mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import OpView, Value
+from smelt.ir.control import COND, WHILE
+from smelt.ir.dialect import context
+from smelt.ir.dtypes import int8
+from smelt.ir.scalar import INDEX, Scalar
+from smelt.passes.plan_buffers import ALIGNMENT, Workspace, offsets_of, origin, scratch_of, workspace
+
+from .bodies import Body, Piece
+from .memory import Memory, MemoryKernel
+
+
+class Place(NamedTuple):
+    """Where an array lies: `offset` bytes into a memref of bytes, or (None) the whole of a memref of its elements.
+
+    `alignment`: a number of bytes that divides its address.
+    """
+
+    memref: Any
+    offset: Scalar | int | None
+    alignment: int = ALIGNMENT
+
+    def shifted(self, by: int) -> Place:
+        """So many bytes further."""
+        assert self.offset is not None
+        offset = by if isinstance(self.offset, int) and self.offset == 0 else self.offset + by
+        return Place(self.memref, offset, math.gcd(self.alignment, by))
+
+    def element(self, i: Scalar, nbytes: int) -> Place:
+        """Element i, of `nbytes` bytes, of the array at this place."""
+        assert self.offset is not None
+        return Place(self.memref, i * nbytes + self.offset, math.gcd(self.alignment, nbytes))
+
+
+Places = dict[Value, Place]
+
+
+def bytes_type(nbytes: int) -> Any:
+    """The memref of an array's bytes."""
+    return MemoryKernel.buffer_type(Aval((nbytes,), int8))
+
+
+def places_of(body: Body[Any], arguments: Sequence[Place], returned: dict[Value, Place], arena: Place) -> Places:
+    """Where the values of a function lie, given its arguments, returned values, and arena."""
+    places = dict(zip(body.function.arguments, arguments))
+    for op in body.function.ops:
+        for v, offset in zip(op.results, offsets_of(op)):
+            if offset == -2:
+                places[v] = places[origin(v)]
+            else:
+                places[v] = returned[v] if offset == -1 else arena.shifted(offset)
+    return places
+
+
+class _Carry(NamedTuple):
+    """Where a carry that changes is, where it goes, and where it goes after that: memrefs of bytes."""
+
+    now: Any
+    then: Any
+    after: Any
+
+
+class ControlEmitter:
+    """Emits the pieces of functions into one function; a backend adds launches and copies.
+
+    Args:
+        k: the builder of the function.
+        found: the functions of the module.
+    """
+
+    def __init__(self, k: MemoryKernel, found: dict[str, Any]):
+        self.k, self.found = k, found
+
+    # What a backend adds
+
+    def launch(self, piece: Any, places: Places, arena: Place) -> None:
+        """Run the steps of a kernel."""
+        raise NotImplementedError
+
+    def copy(self, source: Place, target: Place, nbytes: int) -> None:
+        """Copy an array; nobody waits."""
+        raise NotImplementedError
+
+    def wait(self) -> None:
+        """What was written is seen by what comes next."""
+
+    def settle(self, source: Place, target: Place, nbytes: int) -> None:
+        """Copy an array that may be there already."""
+        self.copy(source, target, nbytes)
+
+    # Memory
+
+    def typed(self, place: Place, aval: Aval) -> Any:
+        """The memref of an array's elements."""
+        kind = self.k.buffer_type(aval)
+        if place.offset is None:
+            if place.memref.type != kind:
+                raise AssertionError("a view changes its size")
+            return place.memref
+        offset = self.k.const(place.offset, INDEX) if isinstance(place.offset, int) else place.offset
+        return self.k.emit("memref.view", [place.memref, offset], [kind]).result
+
+    def raw(self, place: Place, nbytes: int) -> Any:
+        """The memref of an array's bytes."""
+        return self.typed(place, Aval((nbytes,), int8))
+
+    def read(self, place: Place, aval: Aval) -> Scalar:
+        """An array of one element."""
+        return self.k.read(Memory(self.typed(place, aval), aval), self.k.const(0, INDEX))
+
+    # Pieces
+
+    def pieces(self, pieces: Sequence[Any], places: Places, arena: Place) -> None:
+        """Run pieces in order; what they wrote is seen by what comes next."""
+        for piece in pieces:
+            if piece.kind == "control":
+                self.control(piece, places, arena)
+            else:
+                self.launch(piece, places, arena)
+
+    def run(
+        self, body: Body[Any], arguments: Sequence[Place], targets: Sequence[Place | None], arena: Place
+    ) -> Places:  # fmt: skip
+        """A function's pieces, and copies of returned values that are other values' memory; then all wait.
+
+        `targets`: where the returned values go; None: nowhere.
+        """
+        aliases, returns = body.aliases(), body.function.returns
+        returned = {origin(v): t for i, (v, t) in enumerate(zip(returns, targets)) if i not in aliases and t}
+        places = places_of(body, arguments, returned, arena)
+        self.pieces(body.pieces, places, arena)
+        moved = [(v, t) for i, (v, t) in enumerate(zip(returns, targets)) if i in aliases and t]
+        self._copies([(places[v], target, v.aval.nbytes) for v, target in moved])
+        return places
+
+    def _copies(self, moved: Sequence[tuple[Place, Place, int]]) -> None:
+        """Copies none of which reads what another writes."""
+        for source, target, nbytes in moved:
+            self.copy(source, target, nbytes)
+        if moved:
+            self.wait()
+
+    # Control flow
+
+    def control(self, piece: Piece, places: Places, arena: Place) -> None:
+        """A branch or a loop. Whoever leaves it need not wait for the others."""
+        op = piece.op
+        space, base = workspace(op, self.found), arena.shifted(scratch_of(op))
+        operands = [places[v] for v in op.operands]
+        results = [places[v] for v in op.results]
+        if op.op is COND:
+            self._cond(piece, operands, results, base.shifted(space.arena))
+        elif op.op is WHILE:
+            self._while(piece, operands, results, space, base)
+        else:
+            self._scan(piece, operands, results, space, base)
+
+    def _cond(self, piece: Piece, operands: list[Place], results: list[Place], arena: Place) -> None:
+        index, *arguments = operands
+        bodies = [piece.body(name) for name in piece.op.attrs["branches"]]
+        k, aval = self.k, piece.op.operands[0].aval
+        number = k.convert(self.read(index, aval), INDEX)
+        cases = mlir.ir.DenseI64ArrayAttr.get(list(range(len(bodies) - 1)), context())
+        operation = k.emit("scf.index_switch", [number], [], regions=len(bodies), cases=cases)
+        for region, body in zip(operation.regions, (bodies[-1], *bodies[:-1])):
+            with k.inside(mlir.ir.Block.create_at_start(region, [])):
+                self.run(body, arguments, results, arena)
+                k.emit("scf.yield", [], [])
+        self.wait()  # all have read the index
+
+    def _loop_state(
+        self, op: OpView, first: Sequence[Place], results: Sequence[Place], space: Workspace, base: Place,
+        into_scratch: bool = False,
+    ) -> list[Any]:  # fmt: skip
+        """A `_Carry` for each carry that changes, one after the other.
+
+        `into_scratch`: it goes to the scratch first, else to the result.
+        """
+        state: list[Any] = []
+        for place, result, offset, v in zip(first, results, space.carries, op.results):
+            if offset is not None:
+                nbytes = v.aval.nbytes
+                two = [self.raw(result, nbytes), self.raw(base.shifted(offset), nbytes)]
+                state += _Carry(self.raw(place, nbytes), *(two[::-1] if into_scratch else two))
+        return state
+
+    @staticmethod
+    def _carried(
+        state: Sequence[Any], first: Sequence[Place], results: Sequence[Place], space: Workspace
+    ) -> tuple[list[Place], list[Place | None], list[Any]]:
+        """Inside a loop: where carries are, where they go, and the next state."""
+        now: list[Place] = []
+        then: list[Place | None] = []
+        following: list[Any] = []
+        values = iter(state)
+        for place, result, offset in zip(first, results, space.carries):
+            if offset is None:
+                now.append(place)
+                then.append(None)
+                continue
+            carry = _Carry(next(values), next(values), next(values))
+            written = math.gcd(result.alignment, ALIGNMENT)
+            now.append(Place(carry.now, 0, math.gcd(place.alignment, written)))
+            then.append(Place(carry.then, 0, written))
+            following += _Carry(carry.then, carry.after, carry.then)
+        return now, then, following
+
+    def _constant_carries(
+        self, op: OpView, first: Sequence[Place], results: Sequence[Place], space: Workspace, every: bool = False
+    ) -> list[tuple[Place, Place, int]]:
+        """The copies that give carries which no iteration changes to the results."""
+        pairs = zip(first, results, space.carries, op.results)
+        return [(x, y, v.aval.nbytes) for x, y, offset, v in pairs if every or offset is None]
+
+    def _while(
+        self, piece: Piece, operands: list[Place], results: list[Place], space: Workspace, base: Place
+    ) -> None:  # fmt: skip
+        k, op, n = self.k, piece.op, piece.op.attrs["constants"]
+        constants, first = operands[:n], operands[n:]
+        condition, body = piece.body(op.attrs["cond"]), piece.body(op.attrs["body"])
+        arena, flag = base.shifted(space.arena), base.shifted(space.flag)
+        state = self._loop_state(op, first, results, space, base)
+        types = [v.type for v in state]
+        operation = k.emit("scf.while", state, types, regions=2)
+        before, after = (
+            mlir.ir.Block.create_at_start(r, types, [k.location] * len(types)) for r in operation.regions
+        )
+        with k.inside(before):
+            inner = list(before.arguments)
+            now, _, _ = self._carried(inner, first, results, space)
+            (verdict,) = condition.function.returns
+            # A verdict that is an argument is read where it lies.
+            is_argument = 0 in condition.aliases()
+            places = self.run(condition, [*constants, *now], [None if is_argument else flag], arena)
+            again = self.read(places[verdict], verdict.aval)
+            k.emit("scf.condition", [again, *inner], [])
+        with k.inside(after):
+            now, then, following = self._carried(list(after.arguments), first, results, space)
+            self.run(body, [*constants, *now], then, arena)
+            k.emit("scf.yield", following, [])
+        varying = [i for i, offset in enumerate(space.carries) if offset is not None]
+        for i, at in zip(varying, list(operation.results)[::3]):
+            alignment = math.gcd(first[i].alignment, results[i].alignment)
+            self.settle(Place(at, 0, alignment), results[i], op.results[i].aval.nbytes)
+        for source, target, nbytes in self._constant_carries(op, first, results, space):
+            self.copy(source, target, nbytes)
+        self.wait()  # all have read the verdict
+
+    def _scan(
+        self, piece: Piece, operands: list[Place], results: list[Place], space: Workspace, base: Place
+    ) -> None:  # fmt: skip
+        k, op, attrs = self.k, piece.op, piece.op.attrs
+        n, m, length = attrs["constants"], attrs["carries"], attrs["length"]
+        constants, first, xs = operands[:n], operands[n : n + m], operands[n + m :]
+        carries, stacked = results[:m], results[m:]
+        (body,) = piece.bodies
+        arguments, returns = body.function.arguments, body.function.returns
+        state = []
+        if length:  # the last iteration writes the results
+            state = self._loop_state(op, first, carries, space, base, into_scratch=length % 2 == 0)
+
+        def iteration(i: Scalar, *state: Any) -> list[Any]:
+            at = k.const(length - 1, INDEX) - i if attrs["reverse"] else i
+            now, then, following = self._carried(state, first, carries, space)
+            elements = [x.element(at, v.aval.nbytes) for x, v in zip(xs, arguments[n + m :])]
+            slots = [y.element(at, v.aval.nbytes) for y, v in zip(stacked, returns[m:])]
+            into = [y if t is None else base.shifted(t) for y, t in zip(slots, space.elements)]
+            self.run(body, [*constants, *now, *elements], [*then, *into], base.shifted(space.arena))
+            moved = zip(into, slots, space.elements, returns[m:])
+            self._copies([(x, y, v.aval.nbytes) for x, y, t, v in moved if t is not None])
+            return following
+
+        if length:
+            self._for(length, state, iteration)
+        self._copies(self._constant_carries(op, first, carries, space, every=not length))
+
+    def _for(self, length: int, state: Sequence[Any], body: Callable[..., list[Any]]) -> None:
+        k = self.k
+        types = [v.type for v in state]
+        bounds = [k.const(x, INDEX) for x in (0, length, 1)]
+        operation = k.emit("scf.for", [*bounds, *state], types, regions=1)
+        kinds = [k.type(INDEX), *types]
+        block = mlir.ir.Block.create_at_start(operation.regions[0], kinds, [k.location] * len(kinds))
+        with k.inside(block):
+            i, *inner = block.arguments
+            k.emit("scf.yield", body(Scalar(k, i, INDEX), *inner), [])
