@@ -23,15 +23,16 @@ After::
 An op is placed if an operand or result has one of `dtypes`, or if its kind is one of `kinds`; the
 pass does not know which device the rest runs on. Ops are put in an order in which control changes
 as seldom as possible: all that is ready on the device, then all that is ready on the CPU, which is
-one function, and so on. Values that cross are arguments and results of these functions. Functions
-that placed control flow runs (``kinds=control``) go along: they are marked in the same way. Without
-options nothing is placed.
+one function, and so on. Values that cross are arguments and results of these functions. Control flow
+is placed if a function that it runs has something to place: these functions go along, marked in the
+same way. Without options nothing is placed.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,10 +70,16 @@ class PlacePass(Pass):
         def belongs(op: OpView) -> bool:
             if op.op.kind in STRUCTURAL:
                 return False
-            return op.op.kind in kinds or any(v.dtype in lacking for v in (*op.operands, *op.results))
+            if op.op.kind in kinds or any(v.dtype in lacking for v in (*op.operands, *op.results)):
+                return True
+            return op.op.kind == "control" and any(needs(name) for name in callees(op))
 
-        if "control" in kinds:
-            statistics["functions placed"] += take_along(module)
+        @functools.cache
+        def needs(name: str) -> bool:
+            """Whether a function that control flow runs has something to place."""
+            return any(belongs(op) for op in read_function(functions(module)[name]).ops)
+
+        statistics["functions placed"] += take_along(module, belongs)
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
@@ -85,25 +92,61 @@ class PlacePass(Pass):
                 statistics["ops placed"] += len(moved)
 
 
-def take_along(module: Any) -> int:
-    """Mark the functions that control flow runs, and those that they run; how many there are."""
+def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
+    """Mark the functions that placed control flow runs, and those that they run; how many there are.
+
+    A function that other control flow runs too is left to that, and copied.
+    """
     found = functions(module)
-    count = 0
-    pending = [
-        name
-        for operation in found.values()
-        if len(operation.regions[0].blocks) and not is_fusion(operation)
-        for op in read_function(operation).ops
-        if op.op.kind == "control"
-        for name in callees(op)
-    ]
+    bodies = [read_function(o) for o in found.values() if len(o.regions[0].blocks) and not is_fusion(o)]
+    control = [(body.name, op) for body in bodies for op in body.ops if op.op.kind == "control"]
+    moved = [(name, op) for name, op in control if placed(op)]
+    inside = _reached([op for _, op in moved], found)
+    left = _reached([op for name, op in control if name not in inside and not placed(op)], found)
+    shared = {name: _copied(module, name) for name in inside if name in left}
+    for name, op in moved:
+        if name not in inside:
+            _rename(op.mlir, shared)
+    for name in inside:
+        operation = functions(module)[shared.get(name, name)]
+        _rename(operation, shared)
+        _mark(operation)
+    return len(inside)
+
+
+def _reached(ops: Sequence[OpView], found: dict[str, Any]) -> dict[str, None]:
+    """The functions that ops run, and those that these run."""
+    reached: dict[str, None] = {}
+    pending = [name for op in ops for name in callees(op)]
     while pending:
-        operation = found[pending.pop()]
-        if not is_placed(operation):
-            _mark(operation)
-            count += 1
-            pending += [name for op in read_function(operation).ops for name in callees(op)]
-    return count
+        name = pending.pop()
+        if name not in reached:
+            reached[name] = None
+            pending += [other for op in read_function(found[name]).ops for other in callees(op)]
+    return reached
+
+
+def _copied(module: Any, name: str) -> str:
+    """A copy of a function; its name."""
+    copy = functions(module)[name].clone(mlir.ir.InsertionPoint(module.body))
+    taken, fresh = functions(module), f"{name}_cpu"
+    while fresh in taken:
+        fresh += "_cpu"
+    copy.attributes["sym_name"] = mlir.ir.StringAttr.get(fresh, context())
+    return fresh
+
+
+def _rename(operation: Any, names: dict[str, str]) -> None:
+    """Let calls inside of an operation call others."""
+
+    def visit(inner: Any) -> Any:
+        if inner.name == "func.call":
+            name = mlir.ir.FlatSymbolRefAttr(inner.attributes["callee"]).value
+            if name in names:
+                inner.attributes["callee"] = mlir.ir.FlatSymbolRefAttr.get(names[name], context())
+        return mlir.ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
 
 
 def _mark(operation: Any) -> None:

@@ -6,7 +6,9 @@ belongs to a Metal buffer, which NumPy sees without a copy. Arrays made elsewher
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,18 +57,28 @@ class SimulatedProgram:
         from smelt.backends.metal.simulator import Library, Options
 
         options = Options(order=settings.race, poison=True, guard=True) if settings.race else Options()
-        self._library = Library(text, options) if manifest.launches else None
-        self._launches = []
-        for launch in manifest.launches:
-            kernel = manifest.kernel(launch.entry)
+        self._library = Library(text, options) if manifest.steps else None
+        self._steps = manifest.steps
+        self._kernels = {}
+        for kernel in manifest.kernels:
             sizes = [max(1, info.elements * (element_bytes(info.type) or 1)) for info in kernel.buffers]
-            buffers = [(info.index, place, size) for info, place, size in zip(kernel.buffers, launch.buffers, sizes)]
-            self._launches.append((kernel, buffers))
+            self._kernels[kernel.entry] = kernel, [(b.index, size) for b, size in zip(kernel.buffers, sizes)]
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
+        from smelt.backends.metal.steps import walk
+
         tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
-        for kernel, buffers in self._launches:
-            bound = {n: (tables[at.kind][at.index].address + at.offset, size) for n, at, size in buffers}
+
+        def address(where: Any) -> int:
+            kind, index, offset = where
+            return int(tables[kind][index].address) + offset
+
+        def read(where: Any, nbytes: int) -> int:
+            return int.from_bytes(ctypes.string_at(address(where), nbytes), sys.byteorder, signed=True)
+
+        for launch, places in walk(self._steps, read):
+            kernel, buffers = self._kernels[launch.entry]
+            bound = {n: (address(where), size) for (n, size), where in zip(buffers, places)}
             assert self._library is not None
             self._library.launch(kernel.entry, bound, kernel.threadgroups, kernel.threads)
 
@@ -147,8 +159,6 @@ class HostStep:
 
 def copy_bytes(source: int, target: int, nbytes: int) -> None:
     """Copy memory by address."""
-    import ctypes
-
     if source != target and nbytes:
         ctypes.memmove(target, source, nbytes)
 

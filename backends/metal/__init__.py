@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .program import Program
 
-#: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels, loops run
-#: on the CPU.
+#: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels.
 PIPELINE = (
     "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,"
-    "place{dtypes=f64 kinds=opaque,control},fuse{contractions=true max-buffers=31},plan-buffers"
+    "place{dtypes=f64 kinds=opaque},fuse{contractions=true max-buffers=31},plan-buffers"
 )
 
 

@@ -1,15 +1,16 @@
 """What a host needs to know to launch emitted kernels: a plain description, also as JSON.
 
-A program is a text of Metal Shading Language with kernels, and a list of launches over buffers. All
-grids are static: a `Launch` binds a kernel's buffers to arguments, results, or places in the arena (one
-block of temporary memory, whose size is known before running).
+A program is a text of Metal Shading Language with kernels, and steps in order. All grids are static: a
+`Launch` binds a kernel's buffers to arguments, results, or places in the arena (one block of temporary
+memory, whose size is known before running). A `Loop` or `Branch` runs steps that it contains; what moves
+in a loop are the places of its buffers. `steps.walk` shows what runs when.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 Size = tuple[int, int, int]
@@ -63,19 +64,69 @@ class KernelInfo:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a buffer of a launch lies: argument or result `index` of the program, or `offset` in the arena."""
+    """Where a buffer of a launch lies.
 
-    kind: str  #: "argument", "result" or "arena"
+    Attributes:
+        kind: "argument", "result", "arena", or "local": where local `index` stands.
+        index: which argument, result or local.
+        offset: so many bytes further.
+        strides: for each of the loops around: its number, and the bytes further at each of its iterations.
+    """
+
+    kind: str
     index: int = 0
     offset: int = 0
+    strides: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel over its buffers. Launches run in order; each sees what the ones before it wrote."""
+    """One kernel over its buffers. Steps run in order; each sees what the ones before it wrote."""
 
     entry: str
     buffers: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Local:
+    """A place that moves while a loop runs: from `start` to `next` after each iteration, all locals at once."""
+
+    index: int
+    start: Place
+    next: Place
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Steps that are repeated.
+
+    Attributes:
+        loop: its number, by which strides name it.
+        length: how often it runs; None: while the byte at `flag` is not 0 after the steps `condition`.
+    """
+
+    loop: int
+    length: int | None
+    locals: tuple[Local, ...]
+    condition: tuple[Step, ...]
+    flag: Place | None
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One of several lists of steps: that of the number at a place; the last, if there is none of that number.
+
+    Attributes:
+        bytes: of the number, a signed integer.
+    """
+
+    branch: Place
+    bytes: int
+    branches: tuple[tuple[Step, ...], ...]
+
+
+Step = Launch | Loop | Branch
 
 
 @dataclass(frozen=True)
@@ -105,7 +156,7 @@ class Manifest:
     results: tuple[ArrayInfo, ...] = ()
     arena_bytes: int = 0
     kernels: tuple[KernelInfo, ...] = ()
-    launches: tuple[Launch, ...] = field(default=())
+    steps: tuple[Step, ...] = ()
     aliases: tuple[Alias, ...] = ()
 
     def kernel(self, entry: str) -> KernelInfo:
@@ -115,9 +166,19 @@ class Manifest:
                 return kernel
         raise KeyError(entry)
 
+    @property
+    def launches(self) -> list[Launch]:
+        """The launches, also those in loops and branches, each once."""
+        return list(_launches(self.steps))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the steps are launches, and nothing else."""
+        return all(isinstance(step, Launch) for step in self.steps)
+
     def to_json(self) -> str:
         """The manifest as JSON, the same for equal manifests."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        return json.dumps(_plain(self), indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Manifest:
@@ -136,9 +197,48 @@ class Manifest:
             })
             for item in found["kernels"]
         )  # fmt: skip
-        launches = tuple(Launch(i["entry"], tuple(Place(**p) for p in i["buffers"])) for i in found["launches"])
         aliases = tuple(Alias(**a) for a in found.get("aliases", ()))
         return Manifest(
             found["name"], arrays(found["arguments"]), arrays(found["results"]), found["arena_bytes"], kernels,
-            launches, aliases,
+            _steps(found["steps"]), aliases,
         )  # fmt: skip
+
+
+def _launches(steps: Sequence[Step]) -> Iterator[Launch]:
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step
+        elif isinstance(step, Loop):
+            yield from _launches((*step.condition, *step.steps))
+        else:
+            for branch in step.branches:
+                yield from _launches(branch)
+
+
+def _plain(x: Any) -> Any:
+    """Dataclasses as dicts; a place outside of loops has no strides."""
+    if is_dataclass(x):
+        items = {f.name: _plain(getattr(x, f.name)) for f in fields(x)}
+        if isinstance(x, Place) and not x.strides:
+            del items["strides"]
+        return items
+    return [_plain(item) for item in x] if isinstance(x, tuple) else x
+
+
+def _place(found: Mapping[str, Any]) -> Place:
+    strides = tuple((int(loop), int(stride)) for loop, stride in found.get("strides", ()))
+    return Place(found["kind"], found["index"], found["offset"], strides)
+
+
+def _steps(items: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
+    return tuple(_step(item) for item in items)
+
+
+def _step(item: Mapping[str, Any]) -> Step:
+    if "entry" in item:
+        return Launch(item["entry"], tuple(map(_place, item["buffers"])))
+    if "branch" in item:
+        return Branch(_place(item["branch"]), item["bytes"], tuple(map(_steps, item["branches"])))
+    moving = tuple(Local(x["index"], _place(x["start"]), _place(x["next"])) for x in item["locals"])
+    flag = _place(item["flag"]) if item["flag"] else None
+    return Loop(item["loop"], item["length"], moving, _steps(item["condition"]), flag, _steps(item["steps"]))

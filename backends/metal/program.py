@@ -1,8 +1,8 @@
 """From a fused module to kernel IR, its text, and the order of launches.
 
-A program is a list of segments. A `DeviceSegment` is kernels and their launches; a `HostSegment` is a
-function that the place pass gave to the CPU. All segments see the same table: the program's arguments,
-its results, and one arena of temporary memory.
+A program is a list of segments. A `DeviceSegment` is kernels, their launches, and the loops and branches
+around these; a `HostSegment` is a function that the place pass gave to the CPU. All segments see the
+same table: the program's arguments, its results, and one arena of temporary memory.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.backends import cpu
+from smelt.backends.bodies import aliases_of
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.builder import OpView, Value, functions, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.passes import Pipeline
-from smelt.passes.plan_buffers import is_view, origin
+from smelt.passes.plan_buffers import arena_bytes, is_view, offsets_of, origin
 
-from . import schedules
 from .devices import GPUS, Gpu
 from .emit import emit
-from .kernel import MetalKernel, MetalModule
+from .kernel import MetalModule
+from .launches import MainEmitter, Parts
 from .manifest import KernelInfo, Manifest, Place
-from .schedules.schedule import Scratch, ScratchPlan, Step, argument_name
+from .schedules.schedule import argument_name
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,10 @@ class Program:
         self.main = read_function(self._found["main"])
         self.arguments: list[Aval] = [v.aval for v in self.main.arguments]
         self.results: list[Aval] = [v.aval for v in self.main.returns]
-        self.aliases: dict[int, int | tuple[str, int]] = {}
-        planned = int(mlir.ir.IntegerAttr(self.main.mlir.attributes["smelt.arena_bytes"]).value)
-        self._scratch_base = -(-planned // 64) * 64
-        self.arena_bytes = planned
-        self._place_results()
+        self.aliases = aliases_of(self.main.arguments, self.main.returns)
+        self._returned = {origin(v): i for i, v in enumerate(self.main.returns) if i not in self.aliases}
+        self.arena_bytes = arena_bytes(self._found["main"])
+        self._scratch_base = -(-self.arena_bytes // 64) * 64
         self._places = self._place_values()
         self.segments = self._build()
 
@@ -139,23 +139,10 @@ class Program:
 
     # Where values lie
 
-    def _place_results(self) -> None:
-        arguments = {v: i for i, v in enumerate(self.main.arguments)}
-        self._returned: dict[Value, int] = {}
-        for i, v in enumerate(self.main.returns):
-            source = origin(v)
-            if source in arguments:
-                self.aliases[i] = arguments[source]
-            elif source in self._returned:
-                self.aliases[i] = ("result", self._returned[source])
-            else:
-                self._returned[source] = i
-
     def _place_values(self) -> dict[Value, Place]:
         places = {v: Place("argument", i) for i, v in enumerate(self.main.arguments)}
         for op in self.main.ops:
-            offsets = list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
-            for v, offset in zip(op.results, offsets):
+            for v, offset in zip(op.results, offsets_of(op)):
                 if offset == -2:
                     places[v] = places[origin(v)]
                 elif offset == -1:
@@ -176,11 +163,11 @@ class Program:
                 work.append(op)
                 continue
             if work:
-                segments.append(self._device_segment(work, len(segments)))
+                segments.append(self._device_segment(work))
                 work = []
             segments.append(self._host_segment(op))
         if work or not segments:
-            segments.append(self._device_segment(work, len(segments)))
+            segments.append(self._device_segment(work))
         return segments
 
     def _is_host(self, op: OpView) -> bool:
@@ -207,101 +194,38 @@ class Program:
             [(self._places[v], v.aval) for v in op.results],
         )
 
-    def _device_segment(self, ops: Sequence[OpView], number: int) -> DeviceSegment:
+    def _device_segment(self, ops: Sequence[OpView]) -> DeviceSegment:
         module = MetalModule(self.gpu)
-        built: dict[str, tuple[Function, list[Step], int]] = {}
-        launches: list[tuple[OpView, Function | None, Step]] = []
-        for op in ops:
-            if op.op.kind == "call":
-                callee = op.attrs["callee"]
-                if callee not in built:
-                    body, scratch = read_function(self._found[callee]), ScratchPlan()
-                    built[callee] = body, schedules.build(module, body, scratch), scratch.end
-                found, steps, size = built[callee]
-                launches += [(op, found, step) for step in steps]
-            else:
-                scratch = ScratchPlan()
-                launches += [(op, None, step) for step in schedules.build_op(module, op, scratch)]
-                size = scratch.end
-            if size:
-                self.arena_bytes = max(self.arena_bytes, self._scratch_base + size)
-        self._emit_main(module, launches)
+        parts = Parts(module, self._found)
+        pieces = [parts.piece(op) for op in ops]
+        has_control = any(piece.kind == "control" for piece in pieces)
+        avals = [*self.arguments, *self.results]
+        main = MainEmitter(module, self._found, avals, has_control, self._scratch_base)
+        tables = {"argument": 0, "result": len(self.arguments)}
+        places = {
+            v: main.arena.shifted(at.offset) if at.kind == "arena" else main.table[tables[at.kind] + at.index]
+            for v, at in self._places.items()
+        }
+        main.pieces(pieces, places, main.arena)
+        self.arena_bytes = max(self.arena_bytes, main.arena_bytes)
+        main.finish(self.arena_bytes)
+        self._describe(main.operation)
         _cleanup().run(module.mlir.operation)
         return DeviceSegment(module.mlir)
 
-    def _emit_main(self, module: MetalModule, launches: Sequence[tuple[OpView, Function | None, Step]]) -> None:
-        """``@main(arguments…, results…, arena)``: the launches in order."""
+    def _describe(self, operation: Any) -> None:
+        """What a manifest says of the whole program."""
         ir, ctx = mlir.ir, context()
-        unknown = ir.Location.unknown(ctx)
-        avals = [*self.arguments, *self.results]
-        i8, i64 = ir.IntegerType.get_signless(8, ctx), ir.IntegerType.get_signless(64, ctx)
-        arena_type = ir.MemRefType.get([max(1, self.arena_bytes)], i8, loc=unknown)
-        types = [*(MetalKernel.buffer_type(a) for a in avals), arena_type]
+        i64 = ir.IntegerType.get_signless(64, ctx)
         names = [argument_name(v) or f"arg{i}" for i, v in enumerate(self.main.arguments)]
         outs = [f"result{i}" for i in range(len(self.results))]
-        operation = ir.Operation.create(
-            "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get("main", ctx),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [], ctx), ctx),
-                "smelt.results": ir.IntegerAttr.get(i64, len(self.results)),
-                "smelt.arena_bytes": ir.IntegerAttr.get(i64, self.arena_bytes),
-                "smelt.arguments": _arrays(names, self.arguments),
-                "smelt.array_results": _arrays(outs, self.results),
-            },
-            regions=1,
-            loc=unknown,
-            ip=ir.InsertionPoint.at_block_begin(module.mlir.body),
-        )
+        attributes = operation.attributes
+        attributes["smelt.results"] = ir.IntegerAttr.get(i64, len(self.results))
+        attributes["smelt.arena_bytes"] = ir.IntegerAttr.get(i64, self.arena_bytes)
+        attributes["smelt.arguments"] = _arrays(names, self.arguments)
+        attributes["smelt.array_results"] = _arrays(outs, self.results)
         if self.aliases:
-            operation.attributes["smelt.aliases"] = _aliases(self.aliases)
-        block = ir.Block.create_at_start(operation.regions[0], types, [unknown] * len(types))
-        *table, arena = block.arguments
-        at = ir.InsertionPoint(block)
-        constants: dict[int, Any] = {}
-
-        def constant(value: int) -> Any:
-            if value not in constants:
-                attr = ir.IntegerAttr.get(ir.IndexType.get(ctx), value)
-                constants[value] = ir.Operation.create(
-                    "arith.constant", results=[ir.IndexType.get(ctx)], attributes={"value": attr}, loc=unknown, ip=at
-                ).result
-            return constants[value]
-
-        def view(offset: int, aval: Aval) -> Any:
-            return ir.Operation.create(
-                "memref.view", results=[MetalKernel.buffer_type(aval)], operands=[arena, constant(offset)],
-                loc=unknown, ip=at,
-            ).result  # fmt: skip
-
-        def memref(v: Value) -> Any:
-            place = self._places[v]
-            if place.kind == "arena":
-                return view(place.offset, v.aval)
-            return table[place.index + (len(self.arguments) if place.kind == "result" else 0)]
-
-        kernels = {ir.StringAttr(o.attributes["sym_name"]).value: o for o in module.body.operations
-                   if o.operation.name == "gpu.func"}  # fmt: skip
-        for op, body, step in launches:
-            outer = {v: v for v in (*op.operands, *op.results)}
-            if body is not None:
-                outer = dict(zip(body.arguments, op.operands)) | dict(zip(body.returns, op.results))
-            memrefs = [
-                view(self._scratch_base + x.offset, x.aval) if isinstance(x, Scratch) else memref(outer[x])
-                for x in step.operands
-            ]
-            attrs = kernels[step.kernel].attributes
-            size = [*ir.DenseI32ArrayAttr(attrs["known_grid_size"]), *ir.DenseI32ArrayAttr(attrs["known_block_size"])]
-            kernel = ir.Attribute.parse(f"@kernels::@{step.kernel}", ctx)
-            segments = ir.DenseI32ArrayAttr.get([0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(memrefs), 0], ctx)
-            ir.Operation.create(
-                "gpu.launch_func",
-                operands=[*(constant(n) for n in size), *memrefs],
-                attributes={"kernel": kernel, "operandSegmentSizes": segments},
-                loc=op.location,
-                ip=at,
-            )
-        ir.Operation.create("func.return", loc=unknown, ip=at)
+            attributes["smelt.aliases"] = _aliases(self.aliases)
 
 
 def _with_callees(name: str, found: dict[str, Any]) -> list[str]:

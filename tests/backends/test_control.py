@@ -13,9 +13,8 @@ import smelt
 from smelt.backends.cpu import host, threads
 from smelt.ir import dtypes, text
 from smelt.ir.aval import Aval
-from smelt.ir.interpreter import Interpreter
 from smelt.ir.settings import override
-from smelt.runtime.device import cpu, metal_sim
+from smelt.runtime.device import cpu
 from smelt.runtime.executable import compile_text
 
 from .control_modules import Made
@@ -332,25 +331,6 @@ def test_large_kernels_in_a_loop_run_on_a_team() -> None:
         assert len(program._main.steps) == 1
         main = program.as_text("kernel").split("func.func @main_0", 1)[1]
         assert "call @GOMP_barrier" in main.split("scf.for", 1)[1]
-
-
-@pytest.mark.parametrize("hosted", [False, True])
-def test_metal_gives_control_flow_to_the_cpu(hosted: bool) -> None:
-    m = Made()
-    m.define("inner", [VECTOR], lambda b, x: [b.sort(x, axis=0) if hosted else b.sin(x)])
-    m.define("other", [VECTOR], lambda b, x: [x])
-    m.define("body", [VECTOR, VECTOR, TRUTH], lambda b, s, x, p: [*m.cond(b, p, [s + x], "inner", "other"), s * x])
-
-    def main(b: Any, s: Any, x: Any, p: Any) -> list[Any]:
-        last, ys = m.scan(b, "body", [b.exp(s), x * 2, p], 3, 0, 1)
-        return [last * 2, b.reduce_sum(ys, axes=(0, 1)), last]
-
-    m.define("main", [VECTOR, Aval((3, 6), f32), Aval((3,), dtypes.bool_)], main)
-    arrays = [random_array(VECTOR), random_array(Aval((3, 6), f32)), np.array([True, False, True])]
-    want = Interpreter(m.module)("main", arrays)
-    found = compile_text(text.to_text(m.module), metal_sim)(arrays)
-    for have, expected in zip(found, want):
-        np.testing.assert_allclose(have, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("device", ["cpu", "metal:sim"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ COUNT, i32 = Aval((), dtypes.int32), dtypes.int32
 class Nest:
     """Functions of two arrays and a number that return the same."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, dtype: Any = dtypes.float64, sizes: Sequence[int] = (1, 6, 40_000)):
         self.rng = random.Random(seed)
-        self.aval = Aval((self.rng.choice((1, 6, 40_000)),), dtypes.float64)
+        self.aval = Aval((self.rng.choice(sizes),), dtype)
         self.state = [self.aval, self.aval, COUNT]
         self.hosted = self.rng.random() < 0.4
         self.made, self.names = Made(), 0
@@ -106,19 +107,24 @@ class Nest:
         return step
 
 
+    def main(self, steps: int = 3) -> None:
+        """``@main`` runs steps and returns what each made."""
+        inner = [self.step(2) for _ in range(steps)]
+
+        def main(b: Any, x: Any, y: Any, n: Any) -> list[Any]:
+            found = []
+            for op in inner:
+                x, y, n = op(b, x, y, n)
+                found += [x, y, n]
+            return found
+
+        self.made.define("main", self.state, main)
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_random_nests(seed: int) -> None:
     nest = Nest(seed)
-    inner = [nest.step(2) for _ in range(3)]
-
-    def main(b: Any, x: Any, y: Any, n: Any) -> list[Any]:
-        found = []
-        for op in inner:
-            x, y, n = op(b, x, y, n)
-            found += [x, y, n]
-        return found
-
-    nest.made.define("main", nest.state, main)
+    nest.main()
     team = threads.PythonThreads() if seed % 3 == 2 else None
     for n in (0, 2, 4):
         arrays = [random_array(nest.aval, seed), random_array(nest.aval, seed + 1), np.array(n, np.int32)]

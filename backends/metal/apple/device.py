@@ -8,7 +8,6 @@ nothing is copied.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import threading
@@ -16,24 +15,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from smelt.ir import dtypes
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
 
-from ..manifest import ArrayInfo, Manifest, Size
+from ..manifest import Manifest, Size
+from .errors import MetalCompileError, described
 from .memory import Block, Pool
-from .order import barriers
+from .program import AppleProgram
+from .recording import Recording, autorelease_pool
 
 #: Lanes of a simdgroup that emitted kernels count on.
 LANES = 32
-
-
-class MetalCompileError(DeviceError):
-    """Metal's compiler refused a text, or a kernel cannot be launched as its manifest says."""
-
-
-class MetalRunError(DeviceError):
-    """A command buffer failed, or a program was given the wrong blocks."""
 
 
 class AppleDevice:
@@ -56,7 +48,7 @@ class AppleDevice:
 
     def __init__(self, metal_module: Any = None):
         self._metal = metal = metal_module if metal_module is not None else _import_metal()
-        with _autorelease_pool():
+        with autorelease_pool():
             device = metal.MTLCreateSystemDefaultDevice()
             if device is None:
                 raise DeviceError(
@@ -89,7 +81,7 @@ class AppleDevice:
         Raises:
             MemoryError: more would be in use than `set_memory_limit` allows or than there is.
         """
-        with _autorelease_pool():
+        with autorelease_pool():
             return self.pool.take(nbytes)
 
     def set_memory_limit(self, limit: int) -> int:
@@ -128,7 +120,7 @@ class AppleDevice:
             MetalCompileError: the text does not compile (with the compiler's log), a kernel is missing, or
                 its pipeline does not allow as many threads in a threadgroup as the manifest wants.
         """
-        with _autorelease_pool():
+        with autorelease_pool():
             library = self._library(text)
             pipelines = {}
             for kernel in manifest.kernels:
@@ -150,7 +142,7 @@ class AppleDevice:
         Raises:
             MetalCompileError, MetalRunError.
         """
-        with _autorelease_pool():
+        with autorelease_pool():
             pipeline = self._library(text).pipeline(entry)
             _check_threads(entry, pipeline, threads, self.name)
             if 0 in grid:
@@ -182,27 +174,16 @@ class AppleDevice:
         Raises:
             MetalRunError: the GPU reported an error. MemoryError: it ran out of memory.
         """
-        metal = self._metal
-        buffer = self._queue.commandBuffer()
-        if buffer is None:
-            raise MetalRunError(f"Metal gave no command buffer for {_listed(entries)}")
-        kind = metal.MTLDispatchTypeSerial if serial else metal.MTLDispatchTypeConcurrent
-        encoder = buffer.computeCommandEncoderWithDispatchType_(kind)
-        if encoder is None:
-            raise MetalRunError(f"Metal gave no compute encoder for {_listed(entries)}")
+        recording = self.record(entries, serial)
         try:
-            encode(encoder)
+            encode(recording.encoder)
         finally:
-            encoder.endEncoding()  # Metal aborts the process when an encoder dies without
-        buffer.commit()
-        buffer.waitUntilCompleted()
-        if buffer.status() != metal.MTLCommandBufferStatusCompleted:
-            error = buffer.error()
-            message = f"{_listed(entries)} failed on {self.name}: {_describe(error)}"
-            if error is not None and error.code() == metal.MTLCommandBufferErrorOutOfMemory:
-                raise MemoryError(message)
-            raise MetalRunError(message)
-        return float(buffer.GPUEndTime() - buffer.GPUStartTime())
+            recording.end()
+        return recording.wait()
+
+    def record(self, entries: Sequence[str], serial: bool) -> Recording:
+        """Begin to record launches; see `submit` for the arguments."""
+        return Recording(self, self._queue, entries, serial)
 
     def _library(self, text: str) -> _Library:
         key = hashlib.sha256(text.encode()).hexdigest()
@@ -230,7 +211,7 @@ class _Library:
             options.setFastMathEnabled_(False)
         library, error = device._device.newLibraryWithSource_options_error_(text, options, None)
         if library is None:
-            raise MetalCompileError(f"Metal's compiler refused the text:\n{_describe(error)}")
+            raise MetalCompileError(f"Metal's compiler refused the text:\n{described(error)}")
         self._device, self._library = device, library
         self._needs_lanes = "simd" in text
         self._pipelines: dict[str, Any] = {}
@@ -250,7 +231,7 @@ class _Library:
             raise MetalCompileError(f"the text has no kernel {entry!r}")
         pipeline, error = self._device._device.newComputePipelineStateWithFunction_error_(function, None)
         if pipeline is None:
-            raise MetalCompileError(f"Metal made no pipeline of the kernel {entry!r}: {_describe(error)}")
+            raise MetalCompileError(f"Metal made no pipeline of the kernel {entry!r}: {described(error)}")
         width = pipeline.threadExecutionWidth()
         if self._needs_lanes and width != LANES:
             raise MetalCompileError(
@@ -258,111 +239,6 @@ class _Library:
                 f"written for {LANES}; use the device cpu on this machine"
             )
         return pipeline
-
-
-class AppleProgram:
-    """Compiled kernels and the order of their launches. Made by `AppleDevice.load`.
-
-    Attributes:
-        manifest: what it was loaded from.
-        last_gpu_seconds: what the last `run` took on the GPU.
-        barriers: whether a barrier stands before each launch.
-    """
-
-    def __init__(self, device: AppleDevice, manifest: Manifest, pipelines: Mapping[str, Any]):
-        self._device, self.manifest = device, manifest
-        self.last_gpu_seconds = 0.0
-        self.barriers = barriers(manifest)
-        self._entries = list(dict.fromkeys(launch.entry for launch in manifest.launches))
-        self._scope = device._metal.MTLBarrierScopeBuffers
-        self._launches = self._plan(pipelines)
-
-    def _plan(self, pipelines: Mapping[str, Any]) -> list[_Encoded]:
-        """What each launch changes in the encoder: kernels and buffers stay bound from one to the next."""
-        make = self._device._metal.MTLSizeMake
-        bound: dict[int, _Where] = {}
-        previous = None
-        found: list[_Encoded] = []
-        wait = False
-        for launch, barrier in zip(self.manifest.launches, self.barriers):
-            kernel = self.manifest.kernel(launch.entry)
-            if len(kernel.buffers) != len(launch.buffers):
-                raise MetalCompileError(
-                    f"kernel {kernel.entry!r} has {len(kernel.buffers)} buffers, a launch gives {len(launch.buffers)}"
-                )
-            wait = wait or barrier
-            if 0 in kernel.threadgroups or 0 in kernel.threads:
-                continue
-            changes = []
-            for buffer, place in zip(kernel.buffers, launch.buffers):
-                where = (place.kind, place.index, place.offset)
-                if bound.get(buffer.index) != where:
-                    bound[buffer.index] = where
-                    changes.append((*where, buffer.index))
-            pipeline = pipelines[launch.entry] if launch.entry != previous else None
-            previous = launch.entry
-            found.append((wait and bool(found), pipeline, changes, make(*kernel.threadgroups), make(*kernel.threads)))
-            wait = False
-        return found
-
-    def run(self, arguments: Sequence[Block], results: Sequence[Block], arena: Block | None = None) -> None:
-        """Launch all kernels and wait for them.
-
-        Args:
-            arguments, results: one block each, in the manifest's order. A result may be the block of an
-                argument or of another result.
-            arena: at least the manifest's `arena_bytes`; None where that is 0.
-
-        Raises:
-            MetalRunError: blocks are missing or too small, or the GPU reported an error.
-            MemoryError: the GPU ran out of memory.
-        """
-        self._check(arguments, results, arena)
-        if not self._launches:
-            return
-        tables: dict[str, list[Any]] = {
-            "argument": [b.handle for b in arguments],
-            "result": [b.handle for b in results],
-            "arena": [arena.handle if arena else None],
-        }
-        # Barriers were planned for separate buffers; where a block has two roles, the order decides.
-        serial = _share(arguments, results)
-
-        def encode(encoder: Any) -> None:
-            for wait, pipeline, changes, threadgroups, threads in self._launches:
-                if wait and not serial:
-                    encoder.memoryBarrierWithScope_(self._scope)
-                if pipeline is not None:
-                    encoder.setComputePipelineState_(pipeline)
-                for kind, number, offset, index in changes:
-                    encoder.setBuffer_offset_atIndex_(tables[kind][number], offset, index)
-                encoder.dispatchThreadgroups_threadsPerThreadgroup_(threadgroups, threads)
-
-        with _autorelease_pool():
-            self.last_gpu_seconds = self._device.submit(encode, self._entries, serial)
-
-    def _check(self, arguments: Sequence[Block], results: Sequence[Block], arena: Block | None) -> None:
-        manifest = self.manifest
-        for what, blocks, infos in (
-            ("argument", arguments, manifest.arguments),
-            ("result", results, manifest.results),
-        ):
-            if len(blocks) != len(infos):
-                raise MetalRunError(f"{manifest.name} has {len(infos)} {what}s, got {len(blocks)} blocks")
-            for block, info in zip(blocks, infos):
-                if block.nbytes < _nbytes(info):
-                    raise MetalRunError(
-                        f"{what} {info.name} of {manifest.name} is {info.dtype}{list(info.shape)}, "
-                        f"{_nbytes(info)} bytes; its block has {block.nbytes}"
-                    )
-        if manifest.arena_bytes > (arena.nbytes if arena else 0):
-            have = f"has {arena.nbytes}" if arena else "is missing"
-            raise MetalRunError(f"{manifest.name} needs an arena of {manifest.arena_bytes} bytes; it {have}")
-
-
-_Where = tuple[str, int, int]  # kind, index, offset
-#: Barrier before it, pipeline to set, buffers to bind (kind, number, offset, index), threadgroups, threads.
-_Encoded = tuple[bool, Any, list[tuple[str, int, int, int]], Any, Any]
 
 
 def _import_metal() -> Any:
@@ -376,40 +252,9 @@ def _import_metal() -> Any:
     return Metal
 
 
-def _autorelease_pool() -> Any:
-    """Releases what Metal's methods hand out when the block ends: a thread without a run loop never does."""
-    try:
-        import objc
-    except ImportError:
-        return contextlib.nullcontext()
-    return objc.autorelease_pool()
-
-
 def _check_threads(entry: str, pipeline: Any, threads: Size, device: str) -> None:
     most, wanted = int(pipeline.maxTotalThreadsPerThreadgroup()), math.prod(threads)
     if wanted > most:
         raise MetalCompileError(
             f"the kernel {entry!r} is to run {wanted} threads a threadgroup, but its registers allow {most} on {device}"
         )
-
-
-def _describe(error: Any) -> str:
-    """What an NSError says."""
-    if error is None:
-        return "Metal gives no reason"
-    return f"{error.localizedDescription()} ({error.domain()} {error.code()})"
-
-
-def _listed(entries: Sequence[str]) -> str:
-    shown = ", ".join(entries[:6]) + (f" and {len(entries) - 6} more" if len(entries) > 6 else "")
-    return f"the kernel {shown}" if len(entries) == 1 else f"the kernels {shown}"
-
-
-def _share(arguments: Sequence[Block], results: Sequence[Block]) -> bool:
-    """Whether a result has the memory of an argument or of another result."""
-    written = {id(b.handle) for b in results}
-    return len(written) < len(results) or any(id(b.handle) in written for b in arguments)
-
-
-def _nbytes(info: ArrayInfo) -> int:
-    return math.prod(info.shape) * dtypes.by_name(info.dtype).size

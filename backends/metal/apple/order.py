@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..manifest import KernelBuffer, Manifest, Place
+from ..manifest import KernelBuffer, Manifest
+from ..steps import Where
 
 _SCALAR_BYTES = {
     "bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "bfloat": 2,
@@ -40,13 +41,13 @@ class _Span:
     writes: bool
 
     @staticmethod
-    def of(place: Place, buffer: KernelBuffer) -> _Span:
-        # Arguments and results are buffers of their own; only in the arena do ranges matter.
-        size = element_bytes(buffer.type) if place.kind == "arena" else None
+    def of(where: Where, buffer: KernelBuffer) -> _Span:
+        kind, index, offset = where
+        size = element_bytes(buffer.type)
         return _Span(
-            (place.kind, 0 if place.kind == "arena" else place.index),
-            place.offset if size is not None else 0,
-            place.offset + size * buffer.elements if size is not None else math.inf,
+            (kind, index),
+            offset if size is not None else 0,
+            offset + size * buffer.elements if size is not None else math.inf,
             buffer.access != "write",
             buffer.access != "read",
         )
@@ -61,22 +62,30 @@ class _Span:
         )
 
 
-def barriers(manifest: Manifest) -> tuple[bool, ...]:
-    """Whether a barrier is needed before each launch.
+class Hazards:
+    """What launches since the last barrier touch. Arguments and results are taken to be memory of their own."""
 
-    A launch needs one when it touches what a launch since the last barrier has written, or writes what
-    such a launch has read. Arguments and results are taken to be memory of their own.
-    """
+    def __init__(self) -> None:
+        self._since: list[_Span] = []
+
+    def needs_barrier(self, places: Iterable[Where], buffers: Iterable[KernelBuffer]) -> bool:
+        """Whether a launch, which is the next one, needs a barrier before it.
+
+        It does when it touches what a launch since the last barrier has written, or writes what such a
+        launch has read.
+        """
+        own = [_Span.of(where, buffer) for where, buffer in zip(places, buffers)]
+        wait = any(a.conflicts(b) for a in own for b in self._since)
+        self._since = own if wait else self._since + own
+        return wait
+
+
+def barriers(manifest: Manifest) -> tuple[bool, ...]:
+    """Whether a barrier is needed before each launch of a program without loops and branches."""
+    hazards = Hazards()
     found = []
-    since: list[_Span] = []
     for launch in manifest.launches:
         buffers = manifest.kernel(launch.entry).buffers
-        own = [_Span.of(place, buffer) for place, buffer in zip(launch.buffers, buffers)]
-        wait = _any_conflict(own, since)
-        found.append(wait)
-        since = own if wait else since + own
+        places = [(place.kind, place.index, place.offset) for place in launch.buffers]
+        found.append(hazards.needs_barrier(places, buffers))
     return tuple(found)
-
-
-def _any_conflict(first: Iterable[_Span], second: list[_Span]) -> bool:
-    return any(a.conflicts(b) for a in first for b in second)

@@ -13,13 +13,14 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
-from ..manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place, Size
+from ..manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Manifest, Place, Size
 from . import literals
 from .body import Body
 from .helpers import Helpers
-from .ir import EFFECTS, Block, Op, Value, read_block
+from .ir import EFFECTS, Block, Value, read_block
 from .names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from .simd import INDICES, POSITIONS, dimension, uses_lane
+from .steps import Steps
 from .types import Array, EmitError, Type, Types, parse_type, type_name, wide_definition
 
 _HEADER = """#include <metal_stdlib>
@@ -196,31 +197,16 @@ class Program:
             places[value] = Place("argument", i) if i < arguments else Place("result", i - arguments)
         if block.arguments:
             places[block.arguments[-1]] = Place("arena")
-        integers: dict[Value, int] = {}
-        launches = []
-        for item in block.ops[:-1]:
-            if item.name == "arith.constant":
-                integers[item.results[0]] = literals.attribute_bits(item.attribute("value"), Type("index", 64))[0]
-            elif item.name == "memref.view":
-                places[item.results[0]] = Place("arena", offset=integers[item.operands[1]])
-            elif item.name == "gpu.launch_func":
-                launches.append(self._launch(item, places))
-            else:
-                raise EmitError(f"emit: {item.name} in @main")
+        steps = Steps(places, self._entries).block(block)
         return Manifest(
             name=self.name,
             arguments=_arrays(op, "smelt.arguments", arrays[:arguments], "argument"),
             results=_arrays(op, "smelt.array_results", arrays[arguments:], "result"),
             arena_bytes=_integer(op, "smelt.arena_bytes", 0),
             kernels=tuple(kernels),
-            launches=tuple(launches),
+            steps=steps,
             aliases=_aliases(op),
         )
-
-    def _launch(self, op: Op, places: dict[Value, Place]) -> Launch:
-        symbol = str(op.attribute("kernel")).rpartition("@")[2]
-        buffers = tuple(places[v] for v in op.operands if isinstance(v.type, Array))
-        return Launch(self._entries[symbol], buffers)
 
     def entry(self, symbol: str) -> str:
         """What the text calls a kernel."""

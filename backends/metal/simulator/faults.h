@@ -92,7 +92,7 @@ void explain(Worker& w) {
            w.current || l.guard || l.order != FORWARD ? "" : " or one after it in its row");
 }
 
-/// Copies a buffer to memory that ends at a fence, but for alignment to 16 bytes.
+/// Copies a buffer to memory that ends at a fence; it lies there as it does now, with regard to 16 bytes.
 bool guard_buffer(Worker& w, uint32_t i) {
   SmeltLaunch& l = *w.launch;
   Guarded& g = w.guarded[i];
@@ -103,9 +103,10 @@ bool guard_buffer(Worker& w, uint32_t i) {
       l.buffers[i] = w.guarded[j].data;
       return true;
     }
-  if (!g.memory.make(g.bytes, GUARD_BYTES)) return false;
+  const size_t offset = reinterpret_cast<uintptr_t>(g.original) % 16;
+  if (!g.memory.make(g.bytes + offset, GUARD_BYTES)) return false;
   memset(g.memory.begin, POISON, size_t(g.memory.end - g.memory.begin));
-  g.data = g.memory.end - round_up(g.bytes, 16);
+  g.data = g.memory.end - round_up(g.bytes + offset, 16) + offset;
   memcpy(g.data, g.original, g.bytes);
   l.buffers[i] = g.data;
   return true;

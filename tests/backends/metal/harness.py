@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,18 +10,14 @@ import numpy as np
 
 import smelt
 from smelt.backends import metal
+from smelt.backends.metal.apple.order import element_bytes
 from smelt.backends.metal.program import DeviceSegment, Program, compile_module
 from smelt.backends.metal.simulator import Library, Options
+from smelt.backends.metal.steps import Where, walk
 from smelt.ir import text
 from smelt.ir.aval import Aval
 from smelt.ir.interpreter import Interpreter
 from smelt.passes import Pipeline
-
-#: Bytes of an element of a kernel's buffer, so that neighbours in the arena do not overlap.
-SIZES = {
-    "bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "bfloat": 2,
-    "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "float2": 8,
-}  # fmt: skip
 
 
 def graph_of(function: Callable, *arguments: Any) -> str:
@@ -59,13 +56,19 @@ def run(program: Program, operands: Sequence[np.ndarray], options: Options | Non
     for segment in program.segments:
         assert isinstance(segment, DeviceSegment), "the program has host steps"
         library = Library(segment.text, options or Options())
-        for launch in segment.manifest.launches:
+        tables = {"argument": arguments, "result": results, "arena": [arena]}
+
+        def number(where: Where, nbytes: int, tables: dict[str, list[np.ndarray]] = tables) -> int:
+            kind, index, offset = where
+            return int.from_bytes(bytes(tables[kind][index][offset : offset + nbytes]), sys.byteorder, signed=True)
+
+        for launch, places in walk(segment.manifest.steps, number):
             kernel = segment.manifest.kernel(launch.entry)
             buffers = {}
-            for info, place in zip(kernel.buffers, launch.buffers):
-                raw = {"argument": arguments, "result": results, "arena": [arena]}[place.kind][place.index]
-                room = min(raw.nbytes - place.offset, max(info.elements, 1) * SIZES[info.type])
-                buffers[info.index] = (raw.ctypes.data + place.offset, room)
+            for info, (kind, index, offset) in zip(kernel.buffers, places):
+                raw = tables[kind][index]
+                room = min(raw.nbytes - offset, max(info.elements, 1) * (element_bytes(info.type) or 1))
+                buffers[info.index] = (raw.ctypes.data + offset, room)
             library.launch(launch.entry, buffers, kernel.threadgroups, kernel.threads)
     outs = []
     for i, aval in enumerate(program.results):

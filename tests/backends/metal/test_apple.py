@@ -142,7 +142,7 @@ def test_barriers_stand_where_memory_overlaps(lines: tuple[str, ...], expected: 
 def test_parts_of_arena_arrays_overlap() -> None:
     manifest = manifest_of("copy a0 t0", "copy a0 t1", arena=2)
     overlapping = Launch("copy", (Place("argument", 0), Place("arena", offset=64)))
-    assert barriers(Manifest(**{**vars(manifest), "launches": (manifest.launches[0], overlapping)})) == (False, True)
+    assert barriers(Manifest(**{**vars(manifest), "steps": (manifest.launches[0], overlapping)})) == (False, True)
 
 
 def test_random_programs_agree_with_running_in_order(device: AppleDevice) -> None:

@@ -313,7 +313,7 @@ def test_manifest() -> None:
     assert manifest.arguments == (ArrayInfo("x", "float32", (8, 8)),)
     assert manifest.results == (ArrayInfo("out", "float32", (64,)),)
     assert manifest.arena_bytes == 1024
-    assert manifest.launches == (
+    assert manifest.steps == (
         Launch("twice", (Place("argument", 0), Place("arena", 0, 256))),
         Launch("twice", (Place("arena", 0, 256), Place("result", 0))),
     )

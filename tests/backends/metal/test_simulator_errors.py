@@ -60,6 +60,10 @@ kernel void misaligned(device const float* x [[buffer(0)]], device float* y [[bu
     uint i [[thread_position_in_grid]]) {
   *(device float4*)(y + i) = *(device const float4*)(x + 1);
 }
+kernel void copies_vectors(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]]) {
+  *(device float4*)(y + 4 * i) = *(device const float4*)(x + 4 * i);
+}
 kernel void overrun(device float* y [[buffer(0)]],
     uint i [[thread_position_in_grid]]) {
   threadgroup float a[64];
@@ -137,6 +141,17 @@ def test_divergent_barriers() -> None:
 def test_misaligned_vector() -> None:
     x, y = np.zeros(64, np.float32), np.zeros(64, np.float32)
     assert "misaligned" in fails(MISTAKES, "misaligned", [x, y], 1, 16, Options(guard=True))
+
+
+def test_buffers_that_are_bound_between_vectors() -> None:
+    """Parts of a buffer keep their alignment between the fences."""
+    raw = np.zeros(80, np.float32)
+    whole = raw[-(raw.ctypes.data // 4) % 4 :]
+    y = np.zeros(16, np.float32)
+    launch(MISTAKES, "copies_vectors", [whole[4:20], y], 1, 4, Options(guard=True))
+    for shift in (1, 2, 3):
+        said = fails(MISTAKES, "copies_vectors", [whole[shift : shift + 16], y], 1, 4, Options(guard=True))
+        assert "misaligned" in said
 
 
 def test_division_by_zero() -> None:

@@ -1,5 +1,5 @@
 // Control flow moves with the functions that it runs, which are marked and stay as they are.
-// RUN: smelt-opt %s --pass-pipeline='place{dtypes=f64 kinds=control}' | filecheck %s
+// RUN: smelt-opt %s --pass-pipeline='place{dtypes=f64}' | filecheck %s
 
 // CHECK-LABEL: func.func private @wide(
 // CHECK-SAME: attributes {smelt.device = "cpu"}

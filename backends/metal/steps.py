@@ -1,0 +1,59 @@
+"""The order in which a program's launches run, with loops and branches decided on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from .manifest import Branch, Launch, Place, Step
+
+#: Where a buffer lies: "argument", "result" or "arena", its number, and bytes from its start.
+Where = tuple[str, int, int]
+
+
+def walk(steps: Sequence[Step], read: Callable[[Where, int], int]) -> Iterator[tuple[Launch, list[Where]]]:
+    """Each launch with the places of its buffers, in the order in which they run.
+
+    Args:
+        steps: of a manifest.
+        read: ``read(where, nbytes)`` gives the signed integer at a place, with all that was yielded before
+            done. It is asked about conditions of while loops and about branches, so a program without
+            them can be walked ahead of its execution.
+    """
+    return _Walk(read).run(steps)
+
+
+class _Walk:
+    def __init__(self, read: Callable[[Where, int], int]):
+        self.read = read
+        self.iterations: dict[int, int] = {}
+        self.locals: dict[int, Where] = {}
+
+    def at(self, place: Place) -> Where:
+        kind, index, offset = place.kind, place.index, place.offset
+        for loop, stride in place.strides:
+            offset += stride * self.iterations[loop]
+        if kind == "local":
+            kind, index, start = self.locals[index]
+            offset += start
+        return kind, index, offset
+
+    def run(self, steps: Sequence[Step]) -> Iterator[tuple[Launch, list[Where]]]:
+        for step in steps:
+            if isinstance(step, Launch):
+                yield step, [self.at(place) for place in step.buffers]
+            elif isinstance(step, Branch):
+                n = self.read(self.at(step.branch), step.bytes)
+                yield from self.run(step.branches[n if 0 <= n < len(step.branches) else -1])
+            else:
+                self.locals |= {x.index: self.at(x.start) for x in step.locals}
+                self.iterations[step.loop] = 0
+                while True:
+                    if step.flag is not None:
+                        yield from self.run(step.condition)
+                        if not self.read(self.at(step.flag), 1):
+                            break
+                    elif self.iterations[step.loop] == step.length:
+                        break
+                    yield from self.run(step.steps)
+                    self.locals |= {x.index: self.at(x.next) for x in step.locals}
+                    self.iterations[step.loop] += 1
