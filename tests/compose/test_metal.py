@@ -10,6 +10,7 @@ import smelt
 from smelt.ir.settings import override
 
 from .programs import Program, arguments_for, programs
+from .test_control import Structured, blocks
 from .test_programs import _examples, common
 
 #: Programs in one example: they share a compile of their text.
@@ -47,10 +48,28 @@ def test_fused_programs(several, seed):
 @given(programs(max_steps=6), st.integers(0, 3))
 def test_gradients(program, seed):
     arguments = [smelt.array(a) for a in arguments_for(program, seed, np.float32)]
-    gradient = smelt.grad(program, argnums=tuple(range(len(arguments))))
+    gradient = smelt.grad(lambda xs: program(*xs))
     found = {}
     for device in ("metal:sim", "reference"):
         with override(device=device):
-            found[device] = [np.array(g) for g in smelt.compile(gradient)(*arguments)]
+            found[device] = [np.array(g) for g in smelt.compile(gradient)(arguments)]
     for a, b in zip(found["metal:sim"], found["reference"]):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3, err_msg=str(program))
+
+
+@settings(max_examples=_examples(12), **common)
+@given(st.lists(blocks(), min_size=3, max_size=3), st.lists(blocks(loops=False), min_size=1, max_size=1))
+def test_control_flow(several, differentiable):
+    """Loops and branches around kernels; the gradient of one of them beside the values of all."""
+    v, w = (smelt.array(np.random.default_rng(i).uniform(-1, 1, 3).astype(np.float32)) for i in (1, 2))
+
+    def values(v, w):
+        slope = smelt.grad(lambda v: (differentiable[0].run(v, w, Structured) ** 2).sum())(v)
+        return [slope, *[b.run(v, w, Structured) for b in several]]
+
+    found = {}
+    for device in ("metal:sim", "reference"):
+        with override(device=device):
+            found[device] = [np.array(x) for x in smelt.compile(values)(v, w)]
+    for a, b in zip(found["metal:sim"], found["reference"]):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3, err_msg=f"{several}\n{differentiable}")
