@@ -101,6 +101,17 @@ class ControlEmitter:
         """Copy an array that may be there already."""
         self.copy(source, target, nbytes)
 
+    def enter_while(self, piece: Any) -> Any:
+        """Called before a loop of unknown length; `goes_on` gets the result."""
+        return None
+
+    def goes_on(self, again: Scalar, entered: Any, flag: Place) -> Scalar:
+        """Whether a loop of unknown length goes on whose condition says `again`.
+
+        `flag`: 64 bytes of memory that all who run the loop see, of which the first holds the verdict.
+        """
+        return again
+
     # Memory
 
     def typed(self, place: Place, aval: Aval) -> Any:
@@ -234,6 +245,7 @@ class ControlEmitter:
         arena, flag = base.shifted(space.arena), base.shifted(space.flag)
         state = self._loop_state(op, first, results, space, base)
         types = [v.type for v in state]
+        entered = self.enter_while(piece)
         operation = k.emit("scf.while", state, types, regions=2)
         before, after = (
             mlir.ir.Block.create_at_start(r, types, [k.location] * len(types)) for r in operation.regions
@@ -245,7 +257,7 @@ class ControlEmitter:
             # A verdict that is an argument is read where it lies.
             is_argument = 0 in condition.aliases()
             places = self.run(condition, [*constants, *now], [None if is_argument else flag], arena)
-            again = self.read(places[verdict], verdict.aval)
+            again = self.goes_on(self.read(places[verdict], verdict.aval), entered, flag)
             k.emit("scf.condition", [again, *inner], [])
         with k.inside(after):
             now, then, following = self._carried(list(after.arguments), first, results, space)

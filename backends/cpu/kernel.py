@@ -50,13 +50,14 @@ class KernelModule:
         self.declared: set[str] = set()
 
     def function(
-        self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = ()
-    ) -> Any:
+        self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
+        results: Sequence[Any] = (),
+    ) -> Any:  # fmt: skip
         """An empty ``func.func``; its entry block."""
         ir, ctx = mlir.ir, context()
         attrs: dict[str, Any] = {
             "sym_name": ir.StringAttr.get(name, ctx),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [], ctx), ctx),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), list(results), ctx), ctx),
         }
         if internal:
             attrs["sym_visibility"] = ir.StringAttr.get("private", ctx)

@@ -13,17 +13,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from smelt.backends.control import ControlEmitter, Place, Places, bytes_type
+from smelt.backends.memory import Memory
 from smelt.ir import mlir
+from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dialect import context
+from smelt.ir.dtypes import bool_
 from smelt.ir.scalar import INDEX, Kernel, Scalar
 from smelt.passes.plan_buffers import scratch_of
 
+from .interrupts import Polling, poll
 from .kernel import CpuKernel, KernelModule
-from .parts import Piece
+from .parts import WHILE_TRIPS, Piece
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096
+#: Whether a loop is to stop.
+STOP = Aval((), bool_)
 
 
 class Emitter(ControlEmitter):
@@ -32,17 +38,21 @@ class Emitter(ControlEmitter):
     Args:
         members, me: how many members run, and which of them this one is.
         barrier: the function in which members wait for each other; None where there is one.
+        endless: whether there are loops of unknown length. All of them end when Python says so to one.
     """
 
     k: CpuKernel
 
     def __init__(
         self, module: KernelModule, k: CpuKernel, found: dict[str, Any], members: Scalar, me: Scalar,
-        barrier: str | None,
+        barrier: str | None, endless: bool = False,
     ):  # fmt: skip
         super().__init__(k, found)
         self.module = module
         self.members, self.me, self.barrier = members, me, barrier
+        if endless:
+            self.stopped = k.scratch(1, bool_)
+            k.write(k.const(False, bool_), self.stopped, k.const(0, INDEX))
 
     def pieces(self, pieces: Sequence[Piece], places: Places, arena: Place, final: bool = False) -> None:
         """Run pieces in order. `final`: nothing comes after them, so nobody need wait for the last."""
@@ -102,6 +112,24 @@ class Emitter(ControlEmitter):
         memref = self.raw(target, nbytes)
         elsewhere = self._address(source.memref).ne(self._address(memref))
         self.k.when(elsewhere, functools.partial(self.copy, source, Place(memref, 0), nbytes))
+
+    def enter_while(self, piece: Piece) -> Polling:
+        return Polling(self.k, piece.work / WHILE_TRIPS)
+
+    def goes_on(self, again: Scalar, entered: Polling, flag: Place) -> Scalar:
+        """Where Python is asked, the first member asks and tells the others."""
+        k = self.k
+        told = Memory(self.typed(flag.shifted(8), STOP), STOP)
+        zero = k.const(0, INDEX)
+
+        def ask() -> None:
+            k.when(self.me.eq(zero), lambda: k.write(poll(self.module, k), told, zero))
+            self.wait()
+            k.write(k.read(told, zero), self.stopped, zero)
+            self.wait()
+
+        k.when(entered.due(k), ask)
+        return again & ~k.read(self.stopped, zero)
 
     def _address(self, memref: Any) -> Scalar:
         k = self.k

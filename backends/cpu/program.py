@@ -13,7 +13,7 @@ from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.plan_buffers import arena_bytes, origin, workspace
 
-from . import blas, jit, threads
+from . import blas, interrupts, jit, threads
 from .host import TABLE, AloneStep, HostLoop, HostStep, Sequence
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
@@ -37,6 +37,7 @@ class Program:
         arguments, results: avals.
         aliases: results that are an argument's memory (its number), or another result's ("result", number).
         kernels: what is launched, in order; what a loop or branch runs is named once.
+        endless: whether it has a loop of unknown length, which Ctrl-C ends.
         arena_bytes: temporary memory.
     """
 
@@ -54,7 +55,8 @@ class Program:
         self._text: dict[str, str] = {}
         self._engine: Any = None
         self._parallel = sum(p.parallel_work for p in main.pieces) >= PARALLEL_WORK
-        self._keep_lock = not parts.endless and sum(p.work for p in main.pieces) < KEEP_LOCK_WORK
+        self.endless = parts.endless
+        self._keep_lock = not self.endless and sum(p.work for p in main.pieces) < KEEP_LOCK_WORK
         self._entries = 0
         self._sequences: dict[str, tuple[Sequence, list[Any]]] = {}
         self._main = self._sequence(main)
@@ -124,8 +126,10 @@ class Program:
         returned = {origin(v): places[n + i] for i, v in enumerate(function.returns) if i not in aliases}
         temporary = Place(arena, 0)
         barrier = BARRIER if self._parallel and self.team.together else None
-        emitter = Emitter(self._module, k, self._found, members, me, barrier)
+        emitter = Emitter(self._module, k, self._found, members, me, barrier, self.endless)
         emitter.pieces(pieces, places_of(body, places[:n], returned, temporary), temporary, final=True)
+        if self.endless:
+            k.when(me.eq(k.const(0, INDEX)), lambda: interrupts.settle(self._module, k))
         k.emit("func.return", [], [])
         return name
 
@@ -163,7 +167,8 @@ class Program:
             self._kernel_ir = module.mlir.operation.clone()
             jit.lower(module.mlir, has_complex)
             self._llvm_ir = module.mlir
-            self._engine = jit.compile_module(module.mlir, {**self.team.symbols(), **blas.symbols()})
+            symbols = {**self.team.symbols(), **blas.symbols(), **interrupts.symbols()}
+            self._engine = jit.compile_module(module.mlir, symbols)
         else:
             self._text = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}
         for sequence, steps in self._sequences.values():
@@ -191,6 +196,8 @@ class Program:
         if count > 1:
             count *= self.team.shares
         self._main.execute(frame, arena_address, count)
+        if self.endless:
+            interrupts.raise_pending()
 
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect)."""
