@@ -122,6 +122,8 @@ TWO_OVER_SQRT_PI = 2 / mp.sqrt(mp.pi)
 FITS = {
     "EXP": (lambda r: (mp.expm1(r) - r) / r**2, 0.5, -LN2_HALF, LN2_HALF, 4, 10),
     "EXP2": (lambda f: mp.expm1(f * mp.log(2)) / f, mp.log(2), -0.5001, 0.5001, 6, 12),
+    "EXP2_BFLOAT": (lambda f: mp.expm1(f * mp.log(2)) / f, mp.log(2), -0.5001, 0.5001, 2, None),
+    "EXP2_HALF": (lambda f: mp.expm1(f * mp.log(2)) / f, mp.log(2), -0.5001, 0.5001, 3, None),
     "LOG": (lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mpf(1) / 3, SQRT_HALF - 1, SQRT_TWO - 1, 8, None),
     "ATANH": (odd(mp.atanh), mpf(1) / 3, 0, ATANH, None, 7),
     "POW": (lambda z: (odd(mp.atanh)(z) - mpf(1) / 3) / z, mpf(1) / 5, 0, ATANH, 2, 7),

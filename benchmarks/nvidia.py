@@ -34,7 +34,7 @@ class Workload:
         arrays: shapes and dtypes of the arguments.
         expected: of rows of the first argument, from NumPy in float64; or of everything.
         tolerance: relative to the largest element.
-        matrix: whether it is bound by arithmetic, and so is not compared with the copy.
+        bound: what it waits for: "memory", and is compared with the copy, "arithmetic", or neither ("").
     """
 
     name: str
@@ -43,7 +43,7 @@ class Workload:
     arrays: Sequence[tuple[tuple[int, ...], Any]]
     expected: Callable[..., np.ndarray]
     tolerance: float = 2e-6
-    matrix: bool = False
+    bound: str = "memory"
 
 
 def gelu(sm: Any, x: Any) -> Any:
@@ -77,6 +77,15 @@ def expected_layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> 
     return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
 
 
+def expected_scatter(x: np.ndarray, at: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    np.add.at(x, at.astype(int), updates)
+    return x
+
+
+def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return x @ y
+
+
 SQUARE, N = (8192, 8192), 8192
 BIG = (32 * 1000, 4096)
 M = 1024
@@ -102,13 +111,27 @@ WORKLOADS = (
              [((100_000_000,), np.float32)], lambda x: x.sum(), 1e-4),
     Workload("add_transposed", "x + xᵀ, 8192×8192 f32", lambda sm, x: x + x.T,
              [(SQUARE, np.float32)], lambda x: x + x.T),
+    Workload("dot", "dot product, 2²⁶ f32", lambda sm, x, y: x @ y, [((1 << 26,), np.float32)] * 2, product, 1e-4),
+    Workload("dot_bf16", "dot product, 2²⁶ bf16", lambda sm, x, y: x @ y, [((1 << 26,), BF16)] * 2, product, 1e-2),
+    Workload("matrix_vector", "matrix · vector, 8192×8192 f32", lambda sm, x, y: x @ y,
+             [(SQUARE, np.float32), ((N,), np.float32)], product, 1e-5),
+    Workload("matrix_vector_bf16", "matrix · vector, 8192×8192 bf16", lambda sm, x, y: x @ y,
+             [(SQUARE, BF16), ((N,), BF16)], product, 1e-2),
+    Workload("vector_matrix", "vector · matrix, 8192×8192 f32", lambda sm, x, y: x @ y,
+             [((N,), np.float32), (SQUARE, np.float32)], product, 1e-5),
+    Workload("vector_matrix_bf16", "vector · matrix, 8192×8192 bf16", lambda sm, x, y: x @ y,
+             [((N,), BF16), (SQUARE, BF16)], product, 1e-2),
+    Workload("deep_product", "matrix product, 16×2²⁰×16 f32", lambda sm, x, y: x @ y,
+             [((16, 1 << 20), np.float32), ((1 << 20, 16), np.float32)], product, 1e-4, "arithmetic"),
+    Workload("scatter", "1,000,000 numbers added to 10 elements, f32", lambda sm, x, i, u: x.at[i].add(u),
+             [((10,), np.float32), ((1_000_000,), np.int32), ((1_000_000,), np.float32)], expected_scatter, 1e-4, ""),
     Workload("matmul", "matrix product, 1024³ f32", lambda sm, x, y: x @ y,
-             [((M, M), np.float32)] * 2, lambda x, y: x @ y, 1e-5, True),
+             [((M, M), np.float32)] * 2, lambda x, y: x @ y, 1e-5, "arithmetic"),
     Workload("matmul_f16", "matrix product, 1024³ f16", lambda sm, x, y: x @ y,
-             [((M, M), np.float16)] * 2, lambda x, y: x @ y, 2e-3, True),
+             [((M, M), np.float16)] * 2, lambda x, y: x @ y, 2e-3, "arithmetic"),
     Workload("linear_gelu", "GELU(x · w + b), 1000×1024×1030 bf16", lambda sm, x, w, b: gelu(sm, x @ w + b),
              [((1000, M), BF16), ((M, 1030), BF16), ((1030,), BF16)],
-             lambda x, w, b: expected_gelu(x @ w + b), 1e-2, True),
+             lambda x, w, b: expected_gelu(x @ w + b), 1e-2, "arithmetic"),
 )  # fmt: skip
 
 #: Workloads whose rows do not depend on each other are checked on some of them.
@@ -135,7 +158,7 @@ class Loaded:
 
         text = (directory / f"{w.name}.metal").read_text()
         self.manifest = Manifest.from_json((directory / f"{w.name}.json").read_text())
-        threads = {k.entry: math.prod(k.threads) for k in self.manifest.kernels}
+        threads = {k.entry: k.threads for k in self.manifest.kernels}
         source, _ = nvidia.cuda_source(text, threads)
         self.module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture(), options))
         rng = np.random.default_rng(0)
@@ -235,9 +258,9 @@ def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
         moved = loaded.bytes_moved
         speed = moved / time / 1e6
         cells = [w.title, str(len(loaded.launches)), f"{time * 1e3:.0f}"]
-        if w.matrix:
+        if w.bound != "memory":
             flops = sum(k.flops for _, _, k in loaded.launches)
-            cells += ["", "", "", f"{flops / time / 1e9:.1f}"]
+            cells += ["", "", "", f"{flops / time / 1e9:.1f}" if w.bound else ""]
         else:
             copy = moved / copy_milliseconds(moved) / 1e6
             cells += [f"{speed:.0f}", f"{copy:.0f}", f"**{speed / copy:.2f}**", ""]

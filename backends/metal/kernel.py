@@ -103,6 +103,7 @@ class MetalKernel(MemoryKernel):
         self._shared = 0
         self._largest = 0
         self._ids: dict[Any, Scalar] = {}
+        self._reciprocals: dict[Any, tuple[Scalar, Scalar]] = {}
 
     # Positions
 
@@ -266,7 +267,7 @@ class MetalKernel(MemoryKernel):
 
     def counted(
         self,
-        stop: int,
+        stop: int | Scalar,
         body: Callable[..., Sequence[Any] | None],
         carries: Sequence[Any] = (),
         unroll: bool = False,
@@ -278,7 +279,8 @@ class MetalKernel(MemoryKernel):
         ir = mlir.ir
         types = [c.type for c in carries]
         first = self.const(0, INDEX) if first is None else first
-        bounds = [first, self.const(stop, INDEX), self.const(step, INDEX)]
+        end = stop if isinstance(stop, Scalar) else self.const(stop, INDEX)
+        bounds = [first, end, self.const(step, INDEX)]
         operation = self.emit("scf.for", [*bounds, *carries], types, regions=1)
         if unroll:
             operation.attributes["smelt.unroll"] = ir.UnitAttr.get(self.context)
@@ -334,10 +336,48 @@ class MetalKernel(MemoryKernel):
         try:
             if isinstance(op.op, Elementwise) and op.op.flops >= FUNCTION_FLOPS:
                 self._call(op, index)
+            elif op.name == "div" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
+                x, y = (self.value(v, index) for v in op.operands)
+                self.scopes[-1][op.results[0], index] = self._quotient(x, y)
             else:
                 super()._evaluate(op, index)
         finally:
             self.location = saved
+
+    def _quotient(self, x: Scalar, y: Scalar) -> Scalar:
+        """x / y for half precision; where a loop does not change `y`, by its reciprocal, computed before the loop."""
+        loop = self._loop_after(y)
+        if loop is None:
+            return x / y
+        if y.mlir not in self._reciprocals:
+            saved, self.ip = self.ip, mlir.ir.InsertionPoint(loop)
+            size = self.math("absf", y)
+            # A power of two keeps the reciprocal a normal number.
+            with self.named("scale"):
+                scale = self.select(size < 2.0**-100, 2.0**64, self.const(1.0, y.dtype))
+                scale = self.select(size > 2.0**100, 2.0**-64, scale)
+            with self.named("reciprocal"):
+                self._reciprocals[y.mlir] = scale, 1.0 / (y * scale)
+            self.ip = saved
+        scale, reciprocal = self._reciprocals[y.mlir]
+        return (x * scale) * reciprocal
+
+    def _loop_after(self, x: Scalar) -> Any:
+        """The op of the block of `x` that the kernel is inside, if it is in another block; None for a constant."""
+        owner = x.mlir.owner
+        if isinstance(owner, mlir.ir.Block):
+            home = owner
+        elif owner.operation.name == "arith.constant":
+            return None
+        else:
+            home = owner.operation.block
+        block, around = self.ip.block, None
+        while block != home:
+            around = block.owner.operation
+            if around.name in ("gpu.func", "func.func"):
+                return None
+            block = around.block
+        return around
 
     def _call(self, op: OpView, index: Place) -> None:
         """Evaluate an elementary function by a call."""

@@ -14,6 +14,7 @@ import ctypes
 import ctypes.util
 import functools
 import glob
+import math
 import os
 import re
 import sys
@@ -70,20 +71,22 @@ def _argument(parameter: Parameter) -> str:
     return f"smelt::{how}{{smelt_shared + offset_{parameter.index}}}"
 
 
-def _wrapper(entry: Entry, threads: int | None) -> str:
+def _wrapper(entry: Entry, size: Size | None) -> str:
     parameters = [f"void* buffer_{p.index}" for p in sorted(entry.buffers(), key=lambda p: p.index)]
     shared = sorted((p for p in entry.parameters if p.kind == "threadgroup"), key=lambda p: p.index)
     parameters += [f"unsigned offset_{p.index}" for p in shared]
-    bounds = f"__launch_bounds__({threads}) " if threads else ""
+    bounds = f"__launch_bounds__({math.prod(size)}) " if size else ""
+    sizes = " && ".join(f"blockDim.{a} == {n} && threadIdx.{a} < {n}" for a, n in zip("xyz", size or ()))
+    assumed = f"__builtin_assume({sizes}); " if size else ""
     memory = "extern __shared__ __align__(16) char smelt_shared[]; " if shared else ""
     arguments = ", ".join(_argument(p) for p in entry.parameters)
     return (
         f'extern "C" __global__ {bounds}void {entry.name}({", ".join(parameters)}) '
-        f"{{ {memory}smelt_text::{entry.function}({arguments}); }}\n"
+        f"{{ {memory}{assumed}smelt_text::{entry.function}({arguments}); }}\n"
     )
 
 
-def cuda_source(text: str, threads: Mapping[str, int] | None = None) -> tuple[str, dict[str, Entry]]:
+def cuda_source(text: str, threads: Mapping[str, Size] | None = None) -> tuple[str, dict[str, Entry]]:
     """The text as CUDA, and its kernels.
 
     A kernel takes its buffers in the order of their indices, then for each ``[[threadgroup(n)]]`` the offset of
@@ -91,7 +94,8 @@ def cuda_source(text: str, threads: Mapping[str, int] | None = None) -> tuple[st
 
     Args:
         text: Metal Shading Language.
-        threads: how many a kernel is launched with, by its name, at most: so that registers suffice.
+        threads: the size of the threadgroups that a kernel is launched with, by its name, where that is known: then
+            registers suffice, and nothing is spent on simdgroups that are not full.
 
     Raises:
         SimulatorError: the text has no kernels that can be read.

@@ -41,7 +41,9 @@ class Exp(Elementwise, name="exp"):
         return [t * y]
 
     def lower(self, k, x):
-        return elementary.complex_exp(k, x) if x.dtype.kind == "c" else elementary.exp(k, x)
+        if x.dtype.kind == "c":
+            return elementary.complex_exp(k, x)
+        return elementary.exp_half(k, x) if k.is_half else elementary.exp(k, x)
 
 
 class Expm1(Elementwise, name="expm1"):

@@ -344,3 +344,20 @@ def test_erf_of_every_half_precision_number(dtype):
     unit = np.maximum(np.abs(want), tiny) * float(ml_dtypes.finfo(dtype.numpy).eps)
     assert np.max(np.abs(found - want) / unit) <= 1
     assert np.max(np.abs(found)) == 1
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+def test_exp_of_every_half_precision_number(dtype):
+    """Within one unit in the last place, subnormal results included; ∞, 0 and NaN where they belong; exact at 0."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
+    found = np.array(smelt.compile(smelt.exp)(smelt.array(x)))
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float32).astype(np.float64)
+        want = np.exp(wide)
+        rounded = want.astype(np.float32).astype(dtype.numpy).astype(np.float64)
+    limits = ml_dtypes.finfo(dtype.numpy)
+    unit = np.maximum(want, float(limits.smallest_normal)) * float(limits.eps)
+    finite = np.isfinite(rounded)
+    assert np.max(np.abs(found[finite].astype(np.float64) - want[finite]) / unit[finite]) <= 1
+    np.testing.assert_array_equal(found[~finite].astype(np.float64), rounded[~finite])
+    assert (found[np.abs(wide) < 1e-4].astype(np.float64) == 1).all()

@@ -7,6 +7,7 @@ memref and complex; see `emit_body` for the vocabulary.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -291,6 +292,7 @@ class _Kernel:
         lines = [f"// {self.entry}: {_string(self.op, 'smelt.schedule') or 'kernel'}"]
         if "smelt.source" in source:
             lines += [f"//   {mlir.ir.StringAttr(s).value}" for s in mlir.ir.ArrayAttr(source["smelt.source"])]
+        lines.append(f"[[max_total_threads_per_threadgroup({math.prod(self.body.group)})]]")
         head = f"kernel void {self.entry}("
         one = f"{head}{', '.join(self.parameters)}) {{"
         if len(one) <= 100:

@@ -30,7 +30,7 @@ def build(module: MetalModule, body: Function, scratch: ScratchPlan) -> list[Ste
     if schedule == "scatter":
         return build_scatter(module, body, scratch)
     if schedule == "contract":
-        return build_contract(module, body)
+        return build_contract(module, body, scratch)
     kept = kept_axes(body)
     assert kept is not None
     if schedule in ("row", "split"):

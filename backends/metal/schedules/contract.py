@@ -12,7 +12,7 @@ from .contract_elements import BLOCK, build_blocks, build_elements
 from .contract_matrices import MATRIX, build_matrices
 from .contract_product import Product, analyse
 from .contract_vectors import build_vectors
-from .schedule import Step
+from .schedule import ScratchPlan, Step
 
 #: Dtypes that simdgroup matrices hold, or that are widened to one of them.
 MATRIX_DTYPES = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
@@ -20,14 +20,17 @@ MATRIX_DTYPES = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
 SMALL = 4096
 
 
-def build_contract(module: MetalModule, body: Function) -> list[Step]:
-    """The kernel of a body with one contraction, movement in front of it and elementwise ops behind it."""
+def build_contract(module: MetalModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+    """The kernels of a body with one contraction, movement in front of it and elementwise ops behind it.
+
+    One kernel, or two where a deep product has few results: then threadgroups share the contracted axes.
+    """
     product = analyse(body)
-    return path(product)(module, product)
+    return path(product)(module, product, scratch)
 
 
-def path(product: Product) -> Callable[[MetalModule, Product], list[Step]]:
-    """How a product is made: the builder of its kernel."""
+def path(product: Product) -> Callable[[MetalModule, Product, ScratchPlan], list[Step]]:
+    """How a product is made: the builder of its kernels."""
     rows, columns, depth = product.rows.extent, product.columns.extent, product.depth.extent
     fewest = min(rows, columns)
     if product.size == 0 or depth < MATRIX:

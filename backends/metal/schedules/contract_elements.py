@@ -8,41 +8,46 @@ from typing import Any
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..kernel import MetalKernel, MetalModule
-from .contract_epilogue import finish, start
-from .contract_positions import summed, tile_order, where, within
+from .contract_positions import steps_between, summed, tile_order, where, within
 from .contract_product import Product
+from .contract_split import epilogue_of
 from .contract_tiles import Tile
 from .maps import bind_loops
 from .parts import split, times
-from .schedule import Step, threads_for
+from .schedule import ScratchPlan, Step, threads_for
 
 #: Up to this depth a thread makes as many neighbours as it can store at once.
 SHALLOW = 8
 #: Rows, columns and depth of a tile in threadgroup memory.
 BLOCK = 16
+#: Where threads or threadgroups share the depth, each has at least so much of it.
+LEAST_DEPTH = 256
 
 
-def build_elements(module: MetalModule, product: Product) -> list[Step]:
+def build_elements(module: MetalModule, product: Product, scratch: ScratchPlan) -> list[Step]:
     """Each thread reads its operands' elements from device memory."""
-    k, epilogue = start(module, product)
     columns, depth = product.columns, product.depth
     width = product.width(columns) if depth.extent <= SHALLOW else 1
     total = product.result.aval.size // width
-    threads, groups = threads_for(k, total)
+    busy = max(1, -(-total // module.gpu.threads))
+    epilogue = epilogue_of(module, product, busy, 1, LEAST_DEPTH, scratch)
+    k = epilogue.k
+    threads, groups = threads_for(k, total * epilogue.shares)
 
     loops = [loop for loop in (product.batch, product.rows) if loop.extent > 1]
 
     def item(i: Scalar) -> None:
+        i, first, end = epilogue.share(i, total)
         inner = bind_loops(k, loops, columns.extent // width, i)
-        epilogue.neighbours(columns, times(inner, width), width, lambda j: _sum(k, product))
+        epilogue.neighbours(columns, times(inner, width), width, lambda j: _sum(k, product, first, end))
 
     if total:
-        k.grid_stride(None, total, threads, groups, item)
-    return finish(k, product, "contract-elements", groups, threads)
+        k.grid_stride(None, total * epilogue.shares, threads, groups, item)
+    return epilogue.finish("contract-elements", groups, threads)
 
 
-def _sum(k: MetalKernel, product: Product) -> Scalar:
-    """The contraction's result at the position of the kernel's loops."""
+def _sum(k: MetalKernel, product: Product, first: Scalar, end: Scalar | int) -> Scalar:
+    """The contraction's result at the position of the kernel's loops, of contracted positions from first to end."""
     held = compute_dtype(product.dtype)
     zero = k.const(0, held)
     if not product.depth.extent:
@@ -57,18 +62,21 @@ def _sum(k: MetalKernel, product: Product) -> Scalar:
     if product.depth.extent == 1:
         with k.at_position(product.depth, k.const(0, INDEX)):
             return k.mul(*pair())
-    end = k.const(product.depth.extent, INDEX)
-    return k.loop(product.depth, k.const(0, INDEX), end, step, [zero])[0]
+    end = end if isinstance(end, Scalar) else k.const(end, INDEX)
+    return k.loop(product.depth, first, end, step, [zero])[0]
 
 
-def build_blocks(module: MetalModule, product: Product) -> list[Step]:
+def build_blocks(module: MetalModule, product: Product, scratch: ScratchPlan) -> list[Step]:
     """Threadgroups make square tiles, and read what their threads share into threadgroup memory."""
-    k, epilogue = start(module, product)
     rows, columns, depth = product.rows, product.columns, product.depth
     held = compute_dtype(product.dtype)
     threads = BLOCK * BLOCK
     down, across = -(-rows.extent // BLOCK), -(-columns.extent // BLOCK)
-    row, column = tile_order(k, product.batch, down, across)
+    groups = math.prod((down, across, product.batch.extent))
+    epilogue = epilogue_of(module, product, groups, BLOCK, LEAST_DEPTH, scratch)
+    k = epilogue.k
+    group, begin, end = epilogue.share(k.group(), groups)
+    row, column = tile_order(k, group, product.batch, down, across)
     with k.named("row"):
         row = times(row, BLOCK)
     with k.named("column"):
@@ -81,7 +89,7 @@ def build_blocks(module: MetalModule, product: Product) -> list[Step]:
 
     def step(n: Scalar, total: Any) -> list[Any]:
         with k.named("depth"):
-            depth_first = n * BLOCK
+            depth_first = summed(k, begin, n * BLOCK)
         lhs.copy(row, depth_first, None)
         rhs.copy(column, depth_first, None)
         k.barrier()
@@ -95,7 +103,8 @@ def build_blocks(module: MetalModule, product: Product) -> list[Step]:
         k.barrier()
         return found
 
-    [total] = k.counted(-(-depth.extent // BLOCK), step, [k.const(0, held).mlir], carried="sum")
+    steps = steps_between(k, begin, end, BLOCK)
+    [total] = k.counted(steps, step, [k.const(0, held).mlir], carried="sum")
     with k.named("out_row"):
         row = summed(k, row, thread_row)
     with k.named("out_column"):
@@ -107,4 +116,4 @@ def build_blocks(module: MetalModule, product: Product) -> list[Step]:
 
     inside = [(row, rows.extent, rows.extent % BLOCK != 0), (column, columns.extent, columns.extent % BLOCK != 0)]
     where(k, within(k, inside), store)
-    return finish(k, product, "contract-blocks", math.prod((down, across, product.batch.extent)), threads)
+    return epilogue.finish("contract-blocks", groups * epilogue.shares, threads)

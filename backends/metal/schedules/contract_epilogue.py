@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from smelt.backends.lowering import Fused, Place
-from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
 from smelt.ir import dtypes
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
-from ..kernel import MetalKernel, MetalModule, depends_on
+from ..kernel import MetalModule, depends_on
 from .contract_product import Product, runs_along
 from .schedule import Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
 
 
-def start(module: MetalModule, product: Product) -> tuple[MetalKernel, Epilogue]:
-    """The kernel of a product, and how its outputs are stored."""
-    k, _, outputs = start_kernel(module, product.body)
-    return k, Epilogue(k, product, outputs)
-
-
-def finish(k: MetalKernel, product: Product, schedule: str, groups: int, threads: int) -> list[Step]:
-    """Close the kernel; the one step that runs it."""
-    body, loads = product.body, [*product.lhs.loads, *product.rhs.loads, *product.loads]
-    if not product.result.aval.size:
-        loads = []
-    plan = Plan(body, [], [], {}, {}, {}, {}, loads=loads)
-    flops = body_flops(body) + 2 * (product.size - product.result.aval.size)
-    k.finish(
-        schedule, (groups, 1, 1), (threads, 1, 1),
-        bytes_read(plan), bytes_written(body), max(flops, 0), source_lines(body.ops),
-    )  # fmt: skip
-    return [Step(k.name, [*body.arguments, *body.returns])]
-
-
 class Epilogue:
-    """Computes and stores outputs at the position of the kernel's loops, one or several neighbours at once."""
+    """Computes and stores outputs at the position of the kernel's loops, one or several neighbours at once.
 
-    def __init__(self, k: MetalKernel, product: Product, outputs: Sequence[Memory]):
-        self.k, self.product, self.outputs = k, product, outputs
+    Attributes:
+        k: the kernel, which is started here.
+        shares: how many threadgroups share the contracted positions; positions: of a share.
+    """
+
+    shares = 1
+
+    def __init__(self, module: MetalModule, product: Product):
+        self.product, self.positions = product, product.depth.extent
+        self.k, _, self.outputs = start_kernel(module, product.body)
+
+    def share(self, group: Scalar, groups: int) -> tuple[Scalar, Scalar, Scalar | int]:
+        """Of a threadgroup: which of `groups` it is; and the contracted positions that it sees to, first and end."""
+        return group, self.k.const(0, INDEX), self.product.depth.extent
+
+    def width(self, loop: Fused) -> int:
+        """How many neighbours along a loop can be stored as one vector."""
+        return self.product.width(loop)
+
+    def finish(self, schedule: str, groups: int, threads: int) -> list[Step]:
+        """Close the kernel; the steps that run the product."""
+        k, product = self.k, self.product
+        body, loads = product.body, [*product.lhs.loads, *product.rhs.loads, *product.loads]
+        if not product.result.aval.size:
+            loads = []
+        plan = Plan(body, [], [], {}, {}, {}, {}, loads=loads)
+        flops = body_flops(body) + 2 * (product.size - product.result.aval.size)
+        k.finish(
+            schedule, (groups, 1, 1), (threads, 1, 1),
+            bytes_read(plan), bytes_written(body), max(flops, 0), source_lines(body.ops),
+        )  # fmt: skip
+        return [Step(k.name, [*body.arguments, *body.returns])]
 
     def _values(self, total: Scalar) -> list[Scalar]:
         self.k.provided[self.product.result] = lambda place: total

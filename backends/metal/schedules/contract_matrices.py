@@ -16,13 +16,13 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..devices import Gpu
-from ..kernel import MetalKernel, MetalModule
-from .contract_epilogue import Epilogue, finish, start
-from .contract_positions import summed, tile_order, where, within
+from ..kernel import MetalModule
+from .contract_positions import steps_between, summed, tile_order, where, within
 from .contract_product import Product
+from .contract_split import epilogue_of
 from .contract_tiles import Tile, either
 from .parts import split, times
-from .schedule import Step
+from .schedule import ScratchPlan, Step
 
 #: Rows and columns of a simdgroup matrix.
 MATRIX = 8
@@ -32,6 +32,8 @@ DOWN, ACROSS = 2, 2
 SMALLEST = 32
 #: Tiles are made smaller until there are so many threadgroups.
 GROUPS = 64
+#: Where threadgroups share the depth, each makes at least so many steps.
+LEAST_STEPS = 16
 #: Bytes that keep lines of threadgroup memory in different banks.
 PADDING_BYTES = 16
 
@@ -49,29 +51,32 @@ def tile_size(gpu: Gpu, product: Product) -> tuple[int, int, int]:
     return m, n, depth
 
 
-def build_matrices(module: MetalModule, product: Product) -> list[Step]:
-    k, epilogue = start(module, product)
-    kernel = Matrices(k, product, epilogue)
+def build_matrices(module: MetalModule, product: Product, scratch: ScratchPlan) -> list[Step]:
+    kernel = Matrices(module, product, scratch)
     kernel.emit()
-    return finish(k, product, "contract", kernel.groups, kernel.threads)
+    return kernel.epilogue.finish("contract", kernel.groups * kernel.epilogue.shares, kernel.threads)
 
 
 class Matrices:
     """The kernel of a product in simdgroup matrices."""
 
-    def __init__(self, k: MetalKernel, product: Product, epilogue: Epilogue):
-        self.k, self.product, self.epilogue = k, product, epilogue
-        self.m, self.n, self.depth = tile_size(k.gpu, product)
-        self.threads = DOWN * ACROSS * k.gpu.simd
+    def __init__(self, module: MetalModule, product: Product, scratch: ScratchPlan):
+        gpu = module.gpu
+        self.product = product
+        self.m, self.n, self.depth = tile_size(gpu, product)
+        self.threads = DOWN * ACROSS * gpu.simd
         self.tiles_down = -(-product.rows.extent // self.m)
         self.tiles_across = -(-product.columns.extent // self.n)
         self.groups = self.tiles_down * self.tiles_across * product.batch.extent
-        self.steps = -(-product.depth.extent // self.depth)
         self.down, self.across = self.m // DOWN // MATRIX, self.n // ACROSS // MATRIX
+        self.epilogue = epilogue_of(module, product, self.groups, self.depth, LEAST_STEPS * self.depth, scratch)
+        self.k = self.epilogue.k
+        self.several = self.epilogue.positions > self.depth  #: whether a threadgroup makes several steps
 
     def emit(self) -> None:
         k, product = self.k, self.product
-        row, column = tile_order(k, product.batch, self.tiles_down, self.tiles_across)
+        group, self.first, end = self.epilogue.share(k.group(), self.groups)
+        row, column = tile_order(k, group, product.batch, self.tiles_down, self.tiles_across)
         with k.named("row"):
             self.row = times(row, self.m)
         with k.named("column"):
@@ -88,8 +93,9 @@ class Matrices:
             k.emit("gpu.subgroup_mma_constant_matrix", [zero], [kind]).result
             for _ in range(self.down * self.across)
         ]  # fmt: skip
-        self._bring(k.const(0, INDEX), None)
-        if self.steps > 1:
+        self._bring(self.first, None)
+        if self.several:
+            self.steps = steps_between(k, self.first, end, self.depth)
             sums = k.counted(self.steps, self._step, sums, carried="sum")
         else:
             sums = self._multiply(None, sums)
@@ -109,7 +115,7 @@ class Matrices:
         self.rhs = Tile(k, "rhs", product.rhs, (product.columns, self.n), depth, threads, "free", padding)
         self.half = self.lhs.elements + self.rhs.elements
         self.stage_pitch = self.n + PADDING_BYTES // 4
-        operands = self.half * (2 if self.steps > 1 else 1)
+        operands = self.half * (2 if self.several else 1)
         self.passes = 1 if held is dtypes.float32 else DOWN
         stage = self.m // self.passes * self.stage_pitch
         if self.passes == 1:
@@ -150,7 +156,7 @@ class Matrices:
         with k.named("other_half"):
             other = (following & 1) * self.half
         with k.named("depth"):
-            depth = following * self.depth
+            depth = summed(k, self.first, following * self.depth)
         more = k.below(following, self.steps)
         vectors: list[Any] = []
         count = self.lhs.vectors + self.rhs.vectors
@@ -225,7 +231,7 @@ class Matrices:
     def _outputs(self, first_row: Scalar, rows: int) -> None:
         """Outputs of the staged rows, neighbouring threads on neighbouring columns."""
         k, product = self.k, self.product
-        width = product.width(product.columns)
+        width = self.epilogue.width(product.columns)
         line, place = split(k, k.thread(), self.n // width, "", "")
         place = times(place, width)
         with k.named("out_column"):

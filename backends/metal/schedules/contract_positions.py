@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.backends.lowering import Fused
+from smelt.backends.memory import Memory
+from smelt.ir.index import Index
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import MetalKernel
@@ -21,6 +23,29 @@ def summed(k: MetalKernel, *parts: Scalar | int | None) -> Scalar:
             part = k.const(part, INDEX) if isinstance(part, int) else part
             found = part if found is None else found + part
     return zero if found is None else found
+
+
+def steps_between(k: MetalKernel, first: Scalar, end: Scalar | int, size: int) -> Scalar | int:
+    """How many steps of `size` there are from `first`, which is 0 if `end` is known, to `end`."""
+    if isinstance(end, int):
+        return -(-end // size)
+    with k.named("steps"):
+        return k.op("arith.divui", [end - first + (size - 1), k.const(size, INDEX)], INDEX)
+
+
+def over_lanes(k: MetalKernel, x: Scalar) -> Scalar:
+    """The sum over the lanes of a simdgroup, in every lane."""
+    if x.dtype.kind == "c":
+        return k.complex(over_lanes(k, k.real(x)), over_lanes(k, k.imag(x)))
+    return k.op("gpu.subgroup_reduce", [x], x.dtype, op=k.attr("#gpu<all_reduce_op add>"), uniform=k.attr("unit"))
+
+
+def added(k: MetalKernel, memory: Memory, count: int) -> Scalar:
+    """The sum of the first elements of a memory."""
+    total = k.read(memory, k.const(0, INDEX))
+    for i in range(1, count):
+        total = total + k.read(memory, k.const(i, INDEX))
+    return total
 
 
 def within(k: MetalKernel, limits: Sequence[tuple[Scalar, int, bool]]) -> Scalar | None:
@@ -44,13 +69,18 @@ def where(k: MetalKernel, condition: Scalar | None, body: Callable[[], Any]) -> 
         k.when(condition, body)
 
 
-def tile_order(k: MetalKernel, batch: Fused, down: int, across: int) -> tuple[Scalar, Scalar]:
-    """Which tile the threadgroup makes: its row and column of tiles; binds `batch`.
+def linear(loop: Fused) -> Index:
+    """Where a loop stands, as one number."""
+    return sum((Index.variable(name, n) * loop.strides[name] for name, n in loop.variables), Index(0))
+
+
+def tile_order(k: MetalKernel, group: Scalar, batch: Fused, down: int, across: int) -> tuple[Scalar, Scalar]:
+    """Which tile a threadgroup makes, by its number: its row and column of tiles; binds `batch`.
 
     Threadgroups that run at the same time should share operands: blocks of tiles, down first.
     """
     height = next(n for n in (8, 4, 2, 1) if down % n == 0)
-    rest, low = split(k, k.group(), height, "", "", down * across * batch.extent > height)
+    rest, low = split(k, group, height, "", "", down * across * batch.extent > height)
     rest, column = split(k, rest, across, "", "", (down // height) * batch.extent > 1)
     batches, high = split(k, rest, down // height, "batch", "", batch.extent > 1)
     k.bind(batch, batches)

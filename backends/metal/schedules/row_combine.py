@@ -17,6 +17,8 @@ from ..kernel import MetalKernel
 from .row_shape import Team
 from .row_states import RowState, deal
 
+#: Reductions for which it does not matter if a lane counts twice, as Metal's functions of a simdgroup.
+EXTREMA = {"reduce_max": "maximumf", "reduce_min": "minimumf"}
 #: Scalars that simdgroups exchange at a time.
 BATCH = 16
 
@@ -106,9 +108,20 @@ class Combiner:
     def _shuffled(
         self, states: Sequence[RowState], scalars: Sequence[Scalar], distances: Sequence[int] | None = None
     ) -> list[Scalar]:
+        """States of lanes that are so far apart as one.
+
+        Args:
+            distances: those of the team's lanes if not given; else what is further apart has the same states.
+        """
         k, after = self.k, []
         over = self.distances if distances is None else distances
+        all_lanes = distances is not None or 1 << len(over) == k.gpu.simd
         for s, own in zip(states, deal(states, scalars)):
+            if all_lanes and s.op.name in EXTREMA and own[0].dtype.kind == "f":
+                kind = k.attr(f"#gpu<all_reduce_op {EXTREMA[s.op.name]}>")
+                with k.named(f"{self.whole}_{short_name([s])}"):
+                    after.append(k.op("gpu.subgroup_reduce", own, own[0].dtype, op=kind, uniform=k.attr("unit")))
+                continue
             if s.is_arg:
                 for distance in over:
                     own = s.merge(k, own, [k.shuffle(x, distance) for x in own])

@@ -28,6 +28,9 @@ from .schedule import argument_name, divide
 
 Target = tuple[Value, Memory, Place]
 
+#: With so many elements of a thread, a cheaper state in its loops pays.
+SEVERAL = 4
+
 
 class RowKernel:
     """Builds the code of one kernel.
@@ -250,23 +253,26 @@ class RowKernel:
             ragged: whether this thread sees to what is left behind the last vector.
         """
         self._fix(stage)
-        states = self.start(stage.states)
         if not stage.space:
-            return self._single(stage, states)
+            return self._single(stage, self.start(stage.states))
         space = self.spaces[stage.space]
         if not space.extent:
-            return states
+            return self.start(stage.states)
+        several = not self.wide and space.values * space.tiles >= SEVERAL
+        own = [s.of_thread() for s in stage.states] if several else stage.states
+        states = self.start(own)
         if space.tiles == 1 and tiles is None:
-            states = Tile(self, stage, space, None).run(states)
+            states = Tile(self, stage, space, None, own).run(states)
         elif space.tiles:
             lower, upper = tiles or (self.zero, self.k.const(space.tiles, INDEX))
 
             def tile(at: Scalar, *carried: Scalar) -> list[Scalar]:
-                return Tile(self, stage, space, at).run(carried)
+                return Tile(self, stage, space, at, own).run(carried)
 
             states = self.k.loop(None, lower, upper, tile, states)
             name_carried(self.k, states, thread_name(stage.states))
-        return self._ragged(stage, space, states, ragged)
+        states = self._ragged(own, space, states, ragged)
+        return [x for s, carried in zip(own, deal(own, states)) for x in s.end(self.k, carried)] if states else []
 
     def _single(self, stage: Stage, states: list[Scalar]) -> list[Scalar]:
         """A row of one element: every thread has it."""
@@ -279,7 +285,9 @@ class RowKernel:
 
         return self.repeat(self.width if self.wide else 1, element, states)
 
-    def _ragged(self, stage: Stage, space: Space, states: list[Scalar], condition: Scalar | None) -> list[Scalar]:
+    def _ragged(
+        self, own: Sequence[RowState], space: Space, states: list[Scalar], condition: Scalar | None
+    ) -> list[Scalar]:
         rest = space.extent - space.items * space.width
         if self.team.columns or not rest:
             return states
@@ -287,7 +295,7 @@ class RowKernel:
         inside = self.both(k.below(self.line, rest), condition)
         at = k.op("arith.minui", [self.line, k.const(rest - 1, INDEX)], INDEX) + space.items * space.width
         with k.at_position(lane, at):
-            return self.advance(stage.states, states, inside)
+            return self.advance(own, states, inside)
 
     def _fix(self, stage: Stage) -> None:
         """Compute what the loops of a stage do not change."""

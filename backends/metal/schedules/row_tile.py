@@ -14,6 +14,7 @@ from .maps import bind_loops
 from .row_combine import thread_name
 from .row_shape import VALUES, Space
 from .row_stages import Read, Stage
+from .row_states import RowState
 
 if TYPE_CHECKING:
     from .row_kernel import RowKernel
@@ -27,10 +28,12 @@ class Tile:
 
     Args:
         at: which tile; None where there is one.
+        states: the stage's reductions, as a thread carries them.
     """
 
-    def __init__(self, row: RowKernel, stage: Stage, space: Space, at: Scalar | None):
+    def __init__(self, row: RowKernel, stage: Stage, space: Space, at: Scalar | None, states: Sequence[RowState]):
         self.row, self.k, self.stage, self.space, self.at = row, row.k, stage, space, at
+        self.states = states
         self.lane = row.kept[-1] if row.wide else space.loops[-1]
         self.width = row.width if row.wide else space.width
         fresh = [r for r in stage.loads if r not in row.held]
@@ -154,7 +157,7 @@ class Tile:
             for kept in stage.makes:
                 memory = row.array(("kept", kept), self.space.count * self.width, kept.value)
                 k.write(k.value(kept.value, kept.place), memory, whole or row.zero)
-            return row.advance(stage.states, state, inside)
+            return row.advance(self.states, state, inside)
 
         condition = row.both(inside, row.valid) if targets else None
         return row.item(self.lane, first, self.width, targets, condition, element, carried, thread_name(stage.states))

@@ -5,29 +5,27 @@ Threads meet where several updates have one target, so there are four ways, the 
 - one update: all targets are distinct;
 - an operation whose order does not matter: atomics on 32-bit integers, plain writes of truth values;
 - few updates: a thread applies all of them in order to the elements it owns;
-- else the updates are sorted by their target, and the first of each run of equal targets applies the run
-  (in `set`, the last of a run is written).
+- else the updates are sorted by their target, and each run of equal targets is applied (see `scatter_runs`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.dtypes import DType
+from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import MetalKernel, MetalModule
 from .maps import bind_loops
-from .parts import Part, evaluate_vector, split, start_part, vector_width
+from .parts import evaluate_vector, start_part, vector_width
+from .scatter_runs import apply_runs
+from .scattering import Scattering, dropped
 from .schedule import Scratch, ScratchPlan, Step, source_lines, threads_for
 from .sorting import Layout, Sorted, sort_steps
 
@@ -42,87 +40,6 @@ _ATOMIC = {
     ("min", "i"): "mins", ("min", "u"): "minu",
 }  # fmt: skip
 _ATOMIC_KINDS = {"addi": 1, "maxs": 6, "maxu": 7, "mins": 10, "minu": 11}
-
-
-@dataclass
-class Scattering:
-    """A scatter of a fusion."""
-
-    body: Function
-    op: OpView
-    at: Place  #: of an element of updates: its update, then its place in the window
-
-    @property
-    def x(self) -> Value:
-        return self.op.operands[0]
-
-    @property
-    def updates(self) -> Value:
-        return self.op.operands[1]
-
-    @property
-    def out(self) -> Value:
-        return self.body.returns[0]
-
-    @property
-    def mode(self) -> str:
-        return self.op.attrs["mode"]
-
-    @property
-    def lead(self) -> int:
-        """How many axes count updates."""
-        return self.updates.ndim - self.x.ndim
-
-    @property
-    def count(self) -> int:
-        """How many updates there are."""
-        return math.prod(self.updates.shape[: self.lead])
-
-    @property
-    def window(self) -> tuple[int, ...]:
-        return self.updates.shape[self.lead :]
-
-    @property
-    def moved(self) -> int:
-        """Elements of a window along the axes that are indexed."""
-        return math.prod(self.window[a] for a in self.op.attrs["axes"])
-
-    def axes(self, chosen: Sequence[int]) -> Fused:
-        """One loop over some axes of updates."""
-        return Fused([(f"u{a}", self.updates.shape[a]) for a in chosen if self.updates.shape[a] != 1])
-
-    @property
-    def reads(self) -> list[tuple[Value, Place]]:
-        """What placing and reading an element of updates takes."""
-        return [(self.updates, self.at), *self.index_reads]
-
-    @property
-    def index_reads(self) -> list[tuple[Value, Place]]:
-        return [(v, self.at[: v.ndim]) for v in self.op.operands[2:]]
-
-    def target(self, k: MetalKernel, at: Place | None = None) -> tuple[Scalar, Scalar]:
-        """Whether the element of updates at the current position stays, and its offset in the result."""
-        op: Any = self.op.op
-        avals = [v.aval for v in self.op.operands]
-        operands = self.op.operands
-
-        def fetch(i: int, there: Sequence[Index]) -> Scalar:
-            return k.value(operands[i], tuple(there))
-
-        with k.named("inside"):
-            inside, target = op.place(k, at or self.at, fetch, avals, **self.op.attrs)
-        with k.named("target"):
-            return inside, k.index(linearize(target, self.x.shape))
-
-    def combine(self, k: MetalKernel, old: Scalar, new: Scalar) -> Scalar:
-        op: Any = self.op.op
-        return op.combine(k, old, new, mode=self.mode)
-
-    def finish(self, part: Part, schedule: str, groups: int, threads: int, held: int = 0) -> Step:
-        """Close a kernel that applies updates; `held` bytes are read from scratch."""
-        old = 0 if self.mode == "set" else self.updates.aval.nbytes
-        flops = self.op.op.flops * self.updates.aval.size
-        return part.finish(schedule, groups, threads, old + held, self.updates.aval.nbytes, flops)
 
 
 def build_scatter(module: MetalModule, body: Function, scratch: ScratchPlan) -> list[Step]:
@@ -262,13 +179,8 @@ def _apply_sorted(module: MetalModule, what: Scattering, scratch: ScratchPlan) -
     return [
         _targets(module, what, what.axes(axes), whole, targets),
         *sort_steps(module, sorting, scratch),
-        _apply_runs(module, what, what.axes(axes), whole, keys, order),
+        *apply_runs(module, what, what.axes(axes), whole, keys, order, scratch),
     ]
-
-
-def _dropped(k: MetalKernel, dtype: DType) -> Scalar:
-    """The target of what is dropped: it sorts behind all others."""
-    return k.const(2**dtype.bits - 1, dtype)
 
 
 def _targets(module: MetalModule, what: Scattering, items: Fused, whole: bool, targets: Scratch) -> Step:
@@ -282,73 +194,7 @@ def _targets(module: MetalModule, what: Scattering, items: Fused, whole: bool, t
     def item(i: Scalar) -> None:
         k.bind(items, i)
         inside, target = what.target(k, at)
-        k.write(k.select(inside, k.convert(target, dtype), _dropped(k, dtype)), memory, i)
+        k.write(k.select(inside, k.convert(target, dtype), dropped(k, dtype)), memory, i)
 
     k.grid_stride(None, items.extent, threads, groups, item)
     return part.finish("scatter", groups, threads, 0, memory.aval.nbytes, 0)
-
-
-def _apply_runs(
-    module: MetalModule, what: Scattering, items: Fused, whole: bool, keys: Scratch, order: Scratch
-) -> Step:
-    """Each run of equal targets in order, in parallel over runs and over elements of windows."""
-    count = items.extent
-    extra: list[tuple[str, Value | Scratch]] = [("targets", keys), ("order", order), ("out", what.out)]
-    part = start_part(module, what.body, "", [(what.updates, what.at)], extra)
-    k, (targets, places, out) = part.k, part.extra
-    dtype = targets.aval.dtype
-    window = what.axes([what.lead + a for a in range(what.x.ndim)] if whole else [])
-    threads, groups = threads_for(k, count * window.extent)
-
-    def update(i: Scalar) -> Scalar:
-        """The element of the update that is at place i of the order."""
-        with k.at_position(items, k.convert(k.read(places, i), INDEX)):
-            return k.value(what.updates, what.at)
-
-    def is_end(i: Scalar, key: Scalar, forward: bool) -> Scalar:
-        """Whether the neighbour of i has another target."""
-        edge = i.eq(count - 1 if forward else 0)
-        return k.if_(
-            edge,
-            lambda: k.const(True, dtypes.bool_),
-            lambda: k.read(targets, i + 1 if forward else i - 1).ne(key),
-            dtypes.bool_,
-        )
-
-    def item(n: Scalar) -> None:
-        i, element = split(k, n, window.extent, "i", "element", count > 1)
-        with k.named("key"):
-            key = k.read(targets, i)
-        k.when(key.ne(_dropped(k, dtype)), lambda: run(i, element, key))
-
-    def run(i: Scalar, element: Scalar, key: Scalar) -> None:
-        k.when(is_end(i, key, what.mode == "set"), lambda: apply(i, element, key))
-
-    def apply(i: Scalar, element: Scalar, key: Scalar) -> None:
-        k.bind(window, element)
-        with k.named("target"):
-            target = k.convert(key, INDEX)
-            if window.extent > 1:
-                target = target + k.index(linearize(what.at[what.lead :], what.x.shape))
-        if what.mode == "set":
-            k.write(update(i), out, target)
-            return
-
-        def more(at: Scalar, _: Scalar) -> Scalar:
-            return k.if_(
-                k.below(at, count),
-                lambda: k.read(targets, at).eq(key),
-                lambda: k.const(False, dtypes.bool_),
-                dtypes.bool_,
-            )
-
-        def one(at: Scalar, total: Scalar) -> list[Scalar]:
-            return [at + 1, what.combine(k, total, update(at))]
-
-        with k.named("total"):
-            first = what.combine(k, k.read(out, target), update(i))
-        _, total = k.while_(more, one, [i + 1, first], ["next", "total"])
-        k.write(total, out, target)
-
-    k.grid_stride(None, count * window.extent, threads, groups, item)
-    return what.finish(part, "scatter", groups, threads, targets.aval.nbytes + places.aval.nbytes)

@@ -187,3 +187,63 @@ def test_half_precision_stays_narrow_in_threadgroup_memory() -> None:
     assert "simdgroup_half8x8" in narrow and "simdgroup_float8x8 sum" in narrow
     wide = harness.metal_text(matmul, of(64, 64, dtype="bfloat16"), of(64, 64, dtype="bfloat16"))
     assert "simdgroup_bfloat8x8" not in wide and "threadgroup float" in wide
+
+
+#: Products of which threadgroups share the contracted axes, and by which schedule.
+SHARED = {
+    "dot": ("contract-vector", matmul, (400_000,), (400_000,)),
+    "odd dot": ("contract-vector", matmul, (400_003,), (400_003,)),
+    "few rows": ("contract-vector", matmul, (7, 70_001), (70_001,)),
+    "columns": ("contract-vector", matmul, (9000,), (9000, 72)),
+    "odd columns": ("contract-vector", matmul, (9001,), (9001, 71)),
+    "batched columns": ("contract-vector", lambda a, b: smelt.einsum("bkm,bk->bm", a, b), (3, 8200, 40), (3, 8200)),
+    "small": ("contract", matmul, (16, 5000), (5000, 16)),
+    "odd small": ("contract", matmul, (17, 5003), (5003, 5)),
+    "batched small": ("contract", matmul, (3, 20, 6001), (3, 6001, 12)),
+    "transposed": ("contract", lambda a, b: a.T @ b.T, (5000, 16), (12, 5000)),
+    "two axes": ("contract", lambda a, b: smelt.einsum("abk,kbc->ac", a, b), (20, 6, 600), (600, 6, 24)),
+    "with more behind it": ("contract", lambda a, b: smelt.tanh(a @ b * 0.01) + 1, (16, 5000), (5000, 16)),
+}
+
+
+def right_in_two_kernels(schedule: str, function: Callable, *arguments: Any) -> None:
+    """Check values in every order of threads, the same bits in each; and the texts."""
+    for options in (Options(order=order, poison=True, guard=True) for order in ORDERS):
+        program = harness.check(function, *arguments, tolerance=2e-4, options=options)
+    (segment,) = program.segments
+    assert isinstance(segment, DeviceSegment)
+    assert not strict(segment.text)
+    shares, combine = segment.manifest.kernels
+    assert (shares.schedule, combine.schedule) == (f"{schedule} shares", "combine")
+    assert shares.threadgroups[0] >= 7 and combine.bytes_read == shares.bytes_written < 0.3 * shares.bytes_read
+
+
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
+@pytest.mark.parametrize("name", SHARED)
+def test_deep_products_are_shared(name: str, dtype: str) -> None:
+    schedule, function, left, other = SHARED[name]
+    right_in_two_kernels(schedule, function, of(*left, dtype=dtype), of(*other, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", ("int64", "uint8", "complex64"))
+def test_deep_products_of_other_dtypes_are_shared(dtype: str) -> None:
+    for schedule, left, other in (
+        ("contract-vector", (300_000,), (300_000,)),
+        ("contract-blocks", (16, 5000), (5000, 16)),
+        ("contract-elements", (17, 5003), (5003, 5)),
+    ):
+        right_in_two_kernels(schedule, matmul, of(*left, dtype=dtype), of(*other, dtype=dtype))
+
+
+def test_several_results_of_a_simdgroup() -> None:
+    """Many rows: what is read of the vector serves several."""
+    assert right(matmul, of(2100, 64), of(64)).threadgroups == (66, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "left, other", [((1 << 26,), (1 << 26,)), ((8192,), (8192, 8192)), ((16, 1 << 20), (1 << 20, 16))], ids=str
+)
+def test_deep_products_have_work_for_all_of_the_gpu(left: tuple[int, ...], other: tuple[int, ...]) -> None:
+    graph = harness.graph_of(matmul, of(*left), of(*other))
+    shares, combine = harness.program_of(graph, "apple8").kernels
+    assert shares.threadgroups[0] >= 1024 and combine.bytes_read < 0.05 * shares.bytes_read

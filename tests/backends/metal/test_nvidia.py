@@ -35,7 +35,7 @@ TEXTS = ("ELEMENTWISE", "SOFTMAX", "SCAN", "MATMUL", "CONVERSIONS", "FUNCTIONS",
 
 def launch(text: str, entry: str, arrays: Sequence[np.ndarray], threadgroups: int, threads: int) -> list[np.ndarray]:
     """The arrays after the launch."""
-    source, _ = nvidia.cuda_source(simulator.HEAD + text, {entry: threads})
+    source, _ = nvidia.cuda_source(simulator.HEAD + text, {entry: (threads, 1, 1)})
     module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture()))
     memories = [nvidia.Memory(a.nbytes) for a in arrays]
     for memory, array in zip(memories, arrays):
@@ -51,12 +51,13 @@ def launch(text: str, entry: str, arrays: Sequence[np.ndarray], threadgroups: in
 
 
 def test_source() -> None:
-    source, entries = nvidia.cuda_source(simulator.HEAD + simulator.SOFTMAX, {"softmax": 128})
+    source, entries = nvidia.cuda_source(simulator.HEAD + simulator.SOFTMAX, {"softmax": (128, 1, 1)})
     assert "__shared__ float part[32];" in source
     assert (
         'extern "C" __global__ __launch_bounds__(128) void softmax(void* buffer_0, void* buffer_1, void* buffer_2)'
         in source
     )
+    assert "__builtin_assume(blockDim.x == 128 && threadIdx.x < 128 && blockDim.y == 1" in source
     assert list(entries) == ["softmax"] and [p.index for p in entries["softmax"].buffers()] == [0, 1, 2]
 
 

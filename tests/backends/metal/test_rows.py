@@ -180,6 +180,43 @@ def test_half_precision(dtype: Any) -> None:
     check(layer_norm, S((4, 384), dtype), S((384,), dtype), S((384,), dtype), tolerance=4e-2)
 
 
+@pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
+def test_quotients_by_one_number_of_a_row(dtype: Any) -> None:
+    """By its reciprocal, computed once; huge, tiny, infinite and missing divisors all the same."""
+    rng = np.random.default_rng(0)
+    divisors = [1, -3, 0, -0.0, np.inf, -np.inf, np.nan, 6e4, 6e-8, 1e-5]
+    if dtype is bf16:
+        divisors += [3e38, -2e38, 1e-38, -1e-40, 2e31, 1e-31]
+    numbers = rng.standard_normal((len(divisors), 260)).astype(dtype.numpy)
+    numbers[:, 1:7] = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-6], dtype.numpy)
+    numbers[:, 7:40] *= np.array(6e3 if dtype is f16 else 1e37, dtype.numpy)
+    numbers[:, 40:80] *= np.array(1e-5 if dtype is f16 else 1e-36, dtype.numpy)
+    numbers[:, 0] = np.array(divisors, dtype.numpy)
+    (found,), _ = run_on(lambda x: x / smelt.sum(x[:, :1], axis=1, keepdims=True), numbers)
+    with np.errstate(all="ignore"):
+        wide = numbers.astype(np.float32)
+        want = (wide / wide[:, :1]).astype(dtype.numpy)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(want))
+    same = (found == want) | (np.isnan(found) & np.isnan(want))
+    near = np.nextafter(want, found) == found  # half precision of subnormal quotients is rounded twice
+    assert (same | near).all() and same.mean() > 0.999
+
+
+@pytest.mark.parametrize("dtype", [f32, f16, bf16], ids=str)
+def test_softmax_of_infinities_and_nan(dtype: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((7, 1000)).astype(dtype.numpy)
+    x[1, 3], x[2, :500], x[3, 7], x[4], x[5] = np.nan, -np.inf, np.inf, -np.inf, np.float32(-6e4).astype(dtype.numpy)
+    x[6, 500:] = np.array(-1e4, dtype.numpy)
+    for options in RACES:
+        (found,) = run(program_of(graph_of(softmax, smelt.array(x))), [x], options)
+        with np.errstate(all="ignore"):
+            wide = x.astype(np.float64)
+            e = np.exp(wide - wide.max(-1, keepdims=True))
+            want = e / e.sum(-1, keepdims=True)
+        bound = 1e-6 if dtype is f32 else 1e-3 if dtype is f16 else 8e-3
+        np.testing.assert_allclose(found.astype(np.float64), want, rtol=bound, atol=1e-7)
+
+
 def test_row_longer_than_registers() -> None:
     program = check(softmax, S((16, 40000), f32), options=RACES[2])
     assert only(program).bytes_read == 3 * 16 * 40000 * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -248,8 +248,60 @@ def test_scatter_indices(index: str):
 def test_scatter_sorts_many_updates():
     program = check_scatter((300, 2), (2500, 1, 2), (0,), "add")
     assert [name for name in entries(program) if "_sort_" in name]
-    assert len(entries(program)) == 6
+    assert len(entries(program)) == 7
     assert len(entries(check_scatter((300, 2), (2500, 1, 2), (0,), "add", "int32"))) == 2
+
+
+def runs_of(lengths: Sequence[int], targets: int, seed: int) -> np.ndarray:
+    """Targets of which each occurs so often, in any order; the last ones are outside."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.repeat(np.arange(targets, targets - len(lengths), -1), lengths)).astype(np.int32)
+
+
+LONG_RUNS = {
+    "one": [0, 700], "and dropped": [300, 700], "whole blocks": [0, 64, 128, 64, 1, 63, 192], "ones": [0, *[1] * 300],
+    "across blocks": [0, 65, 63, 129, 2, 300, 62, 1, 1, 127], "two levels": [5, 9000, 1, 3000, 64],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["set", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("window", [(), (3,)], ids=str)
+@pytest.mark.parametrize("name", LONG_RUNS)
+def test_scatter_of_long_runs(name: str, window: Shape, mode: str):
+    lengths = LONG_RUNS[name]
+    rng = np.random.default_rng(1)
+    at = runs_of(lengths, 400, 2)
+    x = rng.uniform(0.5, 1.5, (400, *window)).astype(np.float32)
+    updates = rng.uniform(0.998, 1.002, (len(at), 1, *window)).astype(np.float32)
+    attrs = {"axes": (0,), "mode": mode}
+    check(
+        lambda x, u, i: emit(registry["scatter"], (x, u, i), attrs),
+        array(x.shape), array(updates.shape), array(at.shape, "int32"),
+        operands=[x, updates, at], tolerance=1e-4,
+    )  # fmt: skip
+
+
+def test_scatter_of_a_run_keeps_special_values():
+    """A NaN reaches its own target only; -0 is not changed by sums that are elsewhere."""
+    at = np.repeat(np.arange(3), [100, 200, 300]).astype(np.int32)
+    for mode in ("add", "max"):
+        x, updates = np.full(5, -0.0, np.float32), np.full((600, 1), -0.0, np.float32)
+        updates[150] = np.nan
+        attrs = {"axes": (0,), "mode": mode}
+        arguments = [array(x.shape), array(updates.shape), array(at.shape, "int32")]
+        graph = harness.graph_of(lambda *xs, attrs=attrs: emit(registry["scatter"], xs, attrs), *arguments)
+        (found,) = harness.run(harness.program_of(graph), [x, updates, at])
+        np.testing.assert_array_equal(np.isnan(found), [False, True, False, False, False])
+        assert np.signbit(found[[0, 2, 3, 4]]).all()
+
+
+def test_scatter_of_equal_targets_is_shared_by_many_threads():
+    """1,000,000 updates of one element: kernels that leave ever fewer totals."""
+    attrs = {"axes": (0,), "mode": "add"}
+    arguments = [array((10,)), array((1_000_000, 1)), array((1_000_000,), "int32")]
+    graph = harness.graph_of(lambda *xs: emit(registry["scatter"], xs, attrs), *arguments)
+    found = [k for k in harness.program_of(graph, "apple8").kernels if "_runs" in k.entry]
+    assert [next(b.elements for b in k.buffers if b.name == "next_totals") for k in found] == [31250, 978, 32]
 
 
 @pytest.mark.parametrize(

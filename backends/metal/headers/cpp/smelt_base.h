@@ -149,7 +149,15 @@ SMELT_FUNCTION constexpr float float_of_half(ushort h) {
 SMELT_FUNCTION constexpr ushort bfloat_of_float(float x) {
   return __builtin_is_constant_evaluated() ? bfloat_of_float_by_bits(x) : bfloat_of_float_now(x);
 }
-SMELT_FUNCTION constexpr float float_of_bfloat(ushort b) { return bits<float>(uint(b) << 16); }
+#ifdef SMELT_CUDA
+// One permutation of bytes, also where two numbers share a word.
+SMELT_FUNCTION float float_of_bfloat_now(ushort b) { float r; asm("mov.b32 %0, {%1, %2};" : "=f"(r) : "h"(ushort(0)), "h"(b)); return r; }
+#else
+SMELT_FUNCTION float float_of_bfloat_now(ushort b) { return bits<float>(uint(b) << 16); }
+#endif
+SMELT_FUNCTION constexpr float float_of_bfloat(ushort b) {
+  return __builtin_is_constant_evaluated() ? bits<float>(uint(b) << 16) : float_of_bfloat_now(b);
+}
 
 template <class T, T V> struct constant_of { static constexpr T value = V; typedef T value_type; constexpr operator T() const { return V; } };
 template <bool B, class T = void> struct when {};

@@ -4,6 +4,7 @@ using namespace metal;
 
 // fused_add: transpose
 //   smelt.add at programs.py:64
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_add(
     device const float* x [[buffer(0)]],
     device float* out [[buffer(1)]],

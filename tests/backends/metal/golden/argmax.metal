@@ -4,6 +4,7 @@ using namespace metal;
 
 // kernel_argmax: row
 //   smelt.argmax at programs.py:67
+[[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_argmax(
     device const float* x [[buffer(0)]],
     device uint* out [[buffer(1)]],

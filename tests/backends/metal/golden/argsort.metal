@@ -4,6 +4,7 @@ using namespace metal;
 
 // argsort_blocks: sort
 //   smelt.argsort at programs.py:69
+[[max_total_threads_per_threadgroup(256)]]
 kernel void argsort_blocks(
     device const float* keys [[buffer(0)]],
     device uint* out_order [[buffer(1)]],

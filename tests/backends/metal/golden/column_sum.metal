@@ -4,6 +4,7 @@ using namespace metal;
 
 // kernel_reduce_sum_chunks: column chunks
 //   smelt.reduce_sum at programs.py:63
+[[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_reduce_sum_chunks(
     device const float* x [[buffer(0)]],
     device float* partial [[buffer(1)]],
@@ -63,6 +64,7 @@ kernel void kernel_reduce_sum_chunks(
 
 // kernel_reduce_sum: combine
 //   smelt.reduce_sum at programs.py:63
+[[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_reduce_sum(
     device const float* partial [[buffer(0)]],
     device float* out [[buffer(1)]],

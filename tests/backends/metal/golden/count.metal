@@ -4,6 +4,7 @@ using namespace metal;
 
 // fused_less_add_select_scatter_copy: map
 //   smelt.scatter at programs.py:47
+[[max_total_threads_per_threadgroup(32)]]
 kernel void fused_less_add_select_scatter_copy(
     device const uint* x [[buffer(0)]],
     device uint* out [[buffer(1)]],
@@ -23,6 +24,7 @@ kernel void fused_less_add_select_scatter_copy(
 
 // fused_less_add_select_scatter: scatter
 //   smelt.less, smelt.add, smelt.select, smelt.scatter at programs.py:47
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_less_add_select_scatter(
     device const uint* updates [[buffer(0)]],
     device const uint* indices [[buffer(1)]],

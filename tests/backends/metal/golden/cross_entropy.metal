@@ -74,6 +74,7 @@ static inline float simd_reduce_sum_f32_of_16(float x) {
 
 // fused_reduce_max_abs_exp_reduce_sum: row
 //   smelt.reduce_max, smelt.abs, smelt.less, smelt.select, smelt.sub, smelt.exp, smelt.reduce_sum at programs.py:39
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_reduce_max_abs_exp_reduce_sum(
     device const float* scores [[buffer(0)]],
     device float* out0 [[buffer(1)]],
@@ -112,6 +113,7 @@ kernel void fused_reduce_max_abs_exp_reduce_sum(
 // fused_abs_log_gather_reduce_sum: row
 //   smelt.abs, smelt.less, smelt.select, smelt.equal, smelt.log, smelt.add, smelt.sub, smelt.reduce_sum, smelt.mul at programs.py:39
 //   smelt.less, smelt.add, smelt.select, smelt.gather at programs.py:38
+[[max_total_threads_per_threadgroup(32)]]
 kernel void fused_abs_log_gather_reduce_sum(
     device const float* reduce_max [[buffer(0)]],
     device const float* reduce_sum [[buffer(1)]],

@@ -4,6 +4,7 @@ using namespace metal;
 
 // kernel_cumsum: scan
 //   smelt.cumsum at programs.py:68
+[[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_cumsum(
     device const float* x [[buffer(0)]],
     device float* out [[buffer(1)]],

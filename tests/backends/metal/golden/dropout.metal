@@ -4,6 +4,7 @@ using namespace metal;
 
 // fused_random_bits_right_shift_convert_div: map
 //   smelt.random_bits, smelt.right_shift, smelt.convert, smelt.mul, smelt.less, smelt.div, smelt.select at programs.py:51
+[[max_total_threads_per_threadgroup(32)]]
 kernel void fused_random_bits_right_shift_convert_div(
     device const uint* key [[buffer(0)]],
     device const float* x [[buffer(1)]],

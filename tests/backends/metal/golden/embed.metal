@@ -4,6 +4,7 @@ using namespace metal;
 
 // fused_less_add_select_gather: map
 //   smelt.less, smelt.add, smelt.select, smelt.gather, smelt.mul at programs.py:43
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_less_add_select_gather(
     device const uint* indices [[buffer(0)]],
     device const float* table [[buffer(1)]],

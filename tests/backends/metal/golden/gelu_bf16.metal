@@ -18,6 +18,7 @@ static inline float erf_bf16(float x) {
 
 // fused_mul_erf_add: map
 //   smelt.mul, smelt.erf, smelt.add at programs.py:14
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_mul_erf_add(
     device const bfloat* x [[buffer(0)]],
     device bfloat* out [[buffer(1)]],

@@ -31,6 +31,7 @@ static inline float rsqrt_f32(float x) {
 //   smelt.sub at programs.py:24
 //   smelt.mul, smelt.reduce_sum at programs.py:25
 //   smelt.add, smelt.rsqrt, smelt.mul at programs.py:26
+[[max_total_threads_per_threadgroup(128)]]
 kernel void fused_reduce_sum_mul_reduce_sum_rsqrt(
     device const float* x [[buffer(0)]],
     device const float* weight [[buffer(1)]],

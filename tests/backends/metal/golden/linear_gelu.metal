@@ -22,6 +22,7 @@ static inline float erf_f32(float x) {
 // fused_dot_general_add_mul_erf: contract
 //   smelt.dot_general, smelt.add at programs.py:34
 //   smelt.mul, smelt.erf, smelt.add at programs.py:14
+[[max_total_threads_per_threadgroup(128)]]
 kernel void fused_dot_general_add_mul_erf(
     device const float* x [[buffer(0)]],
     device const float* weight [[buffer(1)]],

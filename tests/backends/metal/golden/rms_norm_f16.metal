@@ -28,6 +28,7 @@ static inline float rsqrt_f16(float x) {
 
 // fused_mul_convert_reduce_sum_rsqrt: row
 //   smelt.mul, smelt.convert, smelt.reduce_sum, smelt.add, smelt.rsqrt at programs.py:30
+[[max_total_threads_per_threadgroup(128)]]
 kernel void fused_mul_convert_reduce_sum_rsqrt(
     device const half* x [[buffer(0)]],
     device const half* weight [[buffer(1)]],

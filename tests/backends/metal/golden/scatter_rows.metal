@@ -4,6 +4,7 @@ using namespace metal;
 
 // fused_less_add_select_scatter_copy: map
 //   smelt.scatter at programs.py:47
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_less_add_select_scatter_copy(
     device const float* x [[buffer(0)]],
     device float* out [[buffer(1)]],
@@ -23,6 +24,7 @@ kernel void fused_less_add_select_scatter_copy(
 
 // fused_less_add_select_scatter_targets: scatter
 //   smelt.less, smelt.add, smelt.select, smelt.scatter at programs.py:47
+[[max_total_threads_per_threadgroup(64)]]
 kernel void fused_less_add_select_scatter_targets(
     device const uint* indices [[buffer(0)]],
     device uint* targets [[buffer(1)]],
@@ -38,6 +40,7 @@ kernel void fused_less_add_select_scatter_targets(
 
 // fused_less_add_select_scatter_sort_blocks: sort
 //   smelt.less, smelt.add, smelt.select, smelt.scatter at programs.py:47
+[[max_total_threads_per_threadgroup(32)]]
 kernel void fused_less_add_select_scatter_sort_blocks(
     device const uint* keys [[buffer(0)]],
     device uint* out_keys [[buffer(1)]],
@@ -99,6 +102,7 @@ kernel void fused_less_add_select_scatter_sort_blocks(
 
 // fused_less_add_select_scatter: scatter
 //   smelt.scatter at programs.py:47
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_less_add_select_scatter(
     device const float* updates [[buffer(0)]],
     device const uint* targets [[buffer(1)]],

@@ -2,31 +2,11 @@
 using namespace metal;
 #pragma METAL fp contract(off)
 
-// Metal's own fmax skips NaN.
-static inline float nan_max(float a, float b) {
-    return metal::isunordered(a, b) ? float(NAN) : metal::fmax(a, b);
-}
-
-static inline float simd_reduce_max_f32(float x) {
-    float other = simd_shuffle_xor(x, 16);
-    float larger = nan_max(x, other);
-    float other_1 = simd_shuffle_xor(larger, 8);
-    float larger_1 = nan_max(larger, other_1);
-    float other_2 = simd_shuffle_xor(larger_1, 4);
-    float larger_2 = nan_max(larger_1, other_2);
-    float other_3 = simd_shuffle_xor(larger_2, 2);
-    float larger_3 = nan_max(larger_2, other_3);
-    float other_4 = simd_shuffle_xor(larger_3, 1);
-    return nan_max(larger_3, other_4);
-}
-
-static inline float simd_reduce_max_f32_of_8(float x) {
-    float other = simd_shuffle_xor(x, 4);
-    float larger = nan_max(x, other);
-    float other_1 = simd_shuffle_xor(larger, 2);
-    float larger_1 = nan_max(larger, other_1);
-    float other_2 = simd_shuffle_xor(larger_1, 1);
-    return nan_max(larger_1, other_2);
+// Metal's own simd_max skips NaN.
+static inline float simd_nan_max(float a) {
+    bool any_nan = simd_any(metal::isnan(a));
+    float found = simd_max(a);
+    return any_nan ? float(NAN) : found;
 }
 
 static inline float exp_f32(float x) {
@@ -70,6 +50,7 @@ static inline float simd_reduce_sum_f32_of_8(float x) {
 // fused_reduce_max_exp_reduce_sum_div: row
 //   smelt.reduce_max, smelt.sub, smelt.exp at programs.py:18
 //   smelt.reduce_sum, smelt.div at programs.py:19
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_reduce_max_exp_reduce_sum_div(
     device const float* x [[buffer(0)]],
     device float* out [[buffer(1)]],
@@ -90,18 +71,21 @@ kernel void fused_reduce_max_exp_reduce_sum_div(
     }
     bool inside = tid < 250u;
     float thread_max = -INFINITY;
+    bool thread_max_1 = false;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
-        thread_max = inside ? nan_max(thread_max, x_row[i]) : thread_max;
+        float x_row_value = x_row[i];
+        thread_max = inside ? metal::fmax(thread_max, x_row_value) : thread_max;
+        thread_max_1 = inside ? thread_max_1 || x_row_value != x_row_value : thread_max_1;
     }
-    float row_max = simd_reduce_max_f32(thread_max);
+    float row_max = simd_nan_max(thread_max_1 ? NAN : thread_max);
     bool test = lane == 0u;
     if (test) {
         shared[simdgroup] = row_max;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     uint at_1 = lane & 7u;
-    float row_max_1 = simd_reduce_max_f32_of_8(shared[at_1]);
+    float row_max_1 = simd_nan_max(shared[at_1]);
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {

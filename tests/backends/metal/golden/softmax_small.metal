@@ -44,6 +44,7 @@ static inline float simd_reduce_sum_f32_of_8(float x) {
 // fused_reduce_max_exp_reduce_sum_div: row
 //   smelt.reduce_max, smelt.sub, smelt.exp at programs.py:18
 //   smelt.reduce_sum, smelt.div at programs.py:19
+[[max_total_threads_per_threadgroup(256)]]
 kernel void fused_reduce_max_exp_reduce_sum_div(
     device const float* x [[buffer(0)]],
     device float* out [[buffer(1)]],
