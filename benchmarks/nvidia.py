@@ -13,7 +13,7 @@ import argparse
 import math
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,50 @@ def expected_scatter(x: np.ndarray, at: np.ndarray, updates: np.ndarray) -> np.n
     return x
 
 
+def rnn(sm: Any, w: Any, xs: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        h = sm.tanh(h @ (w * 0.05) + x)
+        return h, h
+
+    last, states = sm.scan(step, sm.zeros(xs.shape[1:]), xs)
+    return last + states.mean(axis=0)
+
+
+def expected_rnn(w: np.ndarray, xs: np.ndarray) -> np.ndarray:
+    h, total = np.zeros(xs.shape[1:]), np.zeros(xs.shape[1:])
+    for x in xs:
+        h = np.tanh(h @ (w * 0.05) + x)
+        total += h
+    return h + total / len(xs)
+
+
+def rnn_gradient(sm: Any, w: Any, xs: Any) -> Any:
+    return sm.grad(lambda w: (rnn(sm, w, xs) ** 2).sum())(w)
+
+
+def expected_rnn_gradient(w: np.ndarray, xs: np.ndarray) -> np.ndarray:
+    states = [np.zeros(xs.shape[1:])]
+    for x in xs:
+        states.append(np.tanh(states[-1] @ (w * 0.05) + x))
+    seed = 2 * (states[-1] + np.mean(states[1:], axis=0))
+    ct, found = seed.copy(), np.zeros_like(w)
+    for before, after in zip(states[-2::-1], states[:0:-1]):
+        inner = (ct + seed / len(xs)) * (1 - after**2)
+        found += 0.05 * before.T @ inner
+        ct = inner @ (w * 0.05).T
+    return found
+
+
+def square_root(sm: Any, x: Any) -> Any:
+    """Newton's method, as long as any element is not there."""
+    a = x * x + 1
+
+    def unfinished(root: Any) -> Any:
+        return (sm.abs(root * root - a) > 1e-5 * a).any()
+
+    return sm.while_loop(unfinished, lambda root: (root + a / root) / 2, a)
+
+
 def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x @ y
 
@@ -132,6 +176,12 @@ WORKLOADS = (
     Workload("linear_gelu", "GELU(x · w + b), 1000×1024×1030 bf16", lambda sm, x, w, b: gelu(sm, x @ w + b),
              [((1000, M), BF16), ((M, 1030), BF16), ((1030,), BF16)],
              lambda x, w, b: expected_gelu(x @ w + b), 1e-2, "arithmetic"),
+    Workload("rnn", "scan: RNN, 200 steps of 64×256 f32", rnn,
+             [((256, 256), np.float32), ((200, 64, 256), np.float32)], expected_rnn, 1e-4, ""),
+    Workload("rnn_gradient", "scan: gradient of that RNN", rnn_gradient,
+             [((256, 256), np.float32), ((200, 64, 256), np.float32)], expected_rnn_gradient, 1e-3, ""),
+    Workload("square_root", "while loop: 10⁶ square roots by Newton's method f32", square_root,
+             [((1_000_000,), np.float32)], lambda x: np.sqrt(x * x + 1), 1e-5, ""),
 )  # fmt: skip
 
 #: Workloads whose rows do not depend on each other are checked on some of them.
@@ -169,20 +219,39 @@ class Loaded:
         self.outs = [np.empty(r.shape, _numpy(r.dtype)) for r in self.manifest.results]
         self.results = [nvidia.Memory(o.nbytes) for o in self.outs]
         self.arena = nvidia.Memory(self.manifest.arena_bytes)
-        tables = {"argument": self.arguments, "result": self.results, "arena": [self.arena]}
-        self.launches = [
-            (launch.entry, [tables[p.kind][p.index].address + p.offset for p in launch.buffers],
-             self.manifest.kernel(launch.entry))
-            for launch in self.manifest.launches
-        ]  # fmt: skip
+        self.tables = {"argument": self.arguments, "result": self.results, "arena": [self.arena]}
+        self.launches: list[tuple[str, list[int], Any]] = []  #: of the last run
+        self.asks = True  #: whether a loop or branch asks for values while it runs
+
+    def run(self) -> None:
+        if self.asks:
+            self.asks = False
+            self.launches = list(self._walk())
+        else:
+            for item in self.launches:
+                self._launch(item)
+
+    def _walk(self) -> Iterator[tuple[str, list[int], Any]]:
+        from smelt.backends.metal.steps import walk
+
+        def read(where: tuple[str, int, int], nbytes: int) -> int:
+            self.asks = True
+            kind, index, offset = where
+            return self.tables[kind][index].number(offset, nbytes)
+
+        for launch, places in walk(self.manifest.steps, read):
+            addresses = [self.tables[kind][index].address + offset for kind, index, offset in places]
+            item = launch.entry, addresses, self.manifest.kernel(launch.entry)
+            self._launch(item)
+            yield item
+
+    def _launch(self, item: tuple[str, list[int], Any]) -> None:
+        entry, addresses, kernel = item
+        self.module.launch(entry, addresses, kernel.threadgroups, kernel.threads)
 
     @property
     def bytes_moved(self) -> int:
         return sum(k.bytes_read + k.bytes_written for _, _, k in self.launches)
-
-    def run(self) -> None:
-        for entry, addresses, kernel in self.launches:
-            self.module.launch(entry, addresses, kernel.threadgroups, kernel.threads)
 
     def result(self) -> np.ndarray:
         (out,), (memory,) = self.outs, self.results
@@ -244,7 +313,7 @@ def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
 
     lines = [
         f"{_gpu_name()} ({nvidia.architecture()}), median of {REPEATS} runs.", "",
-        "| workload | kernels | µs | GB/s | copy GB/s | of the copy | TFLOP/s | error |",
+        "| workload | launches | µs | GB/s | copy GB/s | of the copy | TFLOP/s | error |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]  # fmt: skip
     for w in WORKLOADS:

@@ -241,6 +241,13 @@ class Memory:
         size = ctypes.c_size_t(self.nbytes if nbytes is None else nbytes)
         _call("cuMemcpyDtoH_v2", ctypes.c_void_p(target), ctypes.c_uint64(self.address), size)
 
+    def number(self, offset: int, nbytes: int) -> int:
+        """The signed integer at an offset, when what was launched before has finished."""
+        _enter()
+        found = (ctypes.c_char * nbytes)()
+        _call("cuMemcpyDtoH_v2", found, ctypes.c_uint64(self.address + offset), ctypes.c_size_t(nbytes))
+        return int.from_bytes(bytes(found), sys.byteorder, signed=True)
+
     def copy_from(self, other: Memory) -> None:
         """Copies another memory of the same length, on the GPU, without waiting."""
         _enter()
