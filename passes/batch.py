@@ -27,8 +27,9 @@ from smelt.ir.control import SCAN, WHILE, callees
 from smelt.ir.op import registry as ops
 
 from . import control_batch, custom_rules
+from .expand import expand_transforms
 from .registry import Pass, register_pass
-from .rewrite import argument_locations, expand_transforms
+from .rewrite import argument_locations
 
 
 @register_pass("batch")

@@ -24,12 +24,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.ir.builder import functions, read_function
+from smelt.ir.builder import STRUCTURAL, functions, read_function
 
 from . import patterns_algebra, patterns_movement, patterns_reduce  # noqa: F401  (register patterns)
+from .control_reads import functions_with_effects
 from .patterns import PatternBuilder
 from .registry import Pass, register_pass
-from .rewrite import STRUCTURAL, is_fusion
+from .rewrite import is_fusion
 
 
 @register_pass("canonicalize")
@@ -44,6 +45,6 @@ class CanonicalizePass(Pass):
         transforms = [kind for kind in STRUCTURAL if kind != "call"]
         keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)
 
-        builder = PatternBuilder(statistics, keep_gradients)
+        builder = PatternBuilder(statistics, keep_gradients, functions_with_effects(module))
         for function in decoded:
             builder.sweep(function)

@@ -17,6 +17,7 @@ Operands of commutative ops are compared in either order.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,9 @@ import numpy as np
 
 from smelt.ir.builder import OpView, Value, functions, read_function
 
+from .control_reads import functions_with_effects, is_pure
 from .registry import Pass, register_pass
+from .rewrite import erase_control
 
 
 @register_pass("cse")
@@ -33,19 +36,20 @@ class CsePass(Pass):
     """Merge equal pure ops within each function."""
 
     def run(self, module: Any, statistics: Counter) -> None:
+        with_effects = functions_with_effects(module)
         for operation in functions(module).values():
             if len(operation.regions[0].blocks):
-                statistics["ops merged"] += merge_equal(operation)
+                statistics["ops merged"] += merge_equal(operation, with_effects)
 
 
-def merge_equal(operation: Any) -> int:
-    """Merge equal ops of one function; how many."""
+def merge_equal(operation: Any, with_effects: Collection[str] = ()) -> int:
+    """Merge equal ops of one function; how many. `with_effects`: the functions that have some."""
     function = read_function(operation)
     leader: dict[Value, Value] = {}
     seen: dict[Any, OpView] = {}
     duplicates = []
     for op in function.ops:
-        if not op.op.pure or op.op.kind in ("call", "apply"):
+        if not is_pure(op, with_effects) or op.op.kind in ("call", "apply"):
             continue
         first = seen.setdefault(key_of(op, leader), op)
         if first is not op:
@@ -54,7 +58,10 @@ def merge_equal(operation: Any) -> int:
                 mine.mlir.replace_all_uses_with(theirs.mlir)
             duplicates.append(op)
     for op in reversed(duplicates):
-        op.mlir.erase()
+        if op.op.kind == "control":
+            erase_control(op.mlir)
+        else:
+            op.mlir.erase()
     return len(duplicates)
 
 

@@ -73,7 +73,8 @@ def push(
         return _push_by_vjp(module, b, op, operands, tangents, rules)
     if JVP in rules:
         given = [t for v, t in zip(operands, _instantiated(b, operands, tangents)) if v.aval.dtype.is_inexact]
-        out = _inlined(b, _function(module, rules[JVP]), [*operands, *given])
+        avals = [v.aval for v in op.results if v.aval.dtype.is_inexact]
+        out = _inlined(b, _function(module, rules[JVP]), [*operands, *given], avals)
         return b.clone(op, operands), _spread(op.results, out)
     function = _decoded(callee, op)
     if CHECKPOINT in callee.attributes:
@@ -91,7 +92,7 @@ def _push_by_vjp(
     results: Values
     residuals: Values
     if FORWARD in rules:
-        values = _inlined(b, _function(module, rules[FORWARD]), operands)
+        values = _inlined(b, _function(module, rules[FORWARD]), operands, [v.aval for v in op.results], more=True)
         results, residuals = values[: len(op.results)], values[len(op.results) :]
     else:
         results = b.clone(op, operands)
@@ -154,7 +155,7 @@ def pull(
         first = len(operands) - len(rule.returns)  # tangents that are zero stand among them
         if any(linear[:first]):
             raise IRError(f"@{op.attrs['callee']} is linear in its last {len(rule.returns)} arguments only")
-        found = _inlined(b, rule, [*operands[:first], *given])
+        found = _inlined(b, rule, [*operands[:first], *given], [v.aval for v in operands[first:]])
         return [None] * first + [ct if flag else None for ct, flag in zip(found, linear[first:])]
     function = _decoded(callee, op)
     positions = tuple(i for i, flag in enumerate(linear) if flag)
@@ -179,8 +180,9 @@ def push_batch(
     axes = tuple(0 if flag else -1 for flag in flags)
     if BATCH in rules and _integers(callee, "smelt.batch_axes") == axes:
         if _integer(callee, "smelt.batch_size") == batching.size:
-            found = _inlined(b, _function(batching.module, rules[BATCH]), moved)
-            return found, [None if a < 0 else a for a in _integers(callee, "smelt.batch_out_axes")]
+            out_axes = _integers(callee, "smelt.batch_out_axes")
+            found = _inlined(b, _function(batching.module, rules[BATCH]), moved, _batched(op, out_axes, batching.size))
+            return found, [None if a < 0 else a for a in out_axes]
     function = _decoded(callee, op)
     if mask is not None or not (VJP in rules or JVP in rules or CHECKPOINT in callee.attributes):
         return batching.emit(b, function, moved, [0 if flag else None for flag in flags], mask)
@@ -248,12 +250,33 @@ def _decoded(callee: Any, op: OpView) -> Function:
     return read_function(callee)
 
 
-def _inlined(b: Builder, function: Function, arguments: Values) -> list[Value]:
-    """The results of `function`, its ops emitted here."""
+def _batched(op: OpView, axes: Sequence[int], size: int) -> list[Aval]:
+    """The results of a call with a batch axis at `axes` (negative: none)."""
+    avals = [r.aval for r in op.results]
+    if len(axes) != len(avals) or any(axis > aval.ndim for axis, aval in zip(axes, avals)):
+        callee = op.attrs["callee"]
+        raise IRError(f"smelt.batch_out_axes of @{callee} is {tuple(axes)}, but its results are {_listed(avals)}")
+    return [
+        aval if axis < 0 else aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
+        for aval, axis in zip(avals, axes)
+    ]
+
+
+def _listed(avals: Sequence[Aval]) -> str:
+    return f"({', '.join(map(str, avals))})"
+
+
+def _inlined(
+    b: Builder, function: Function, arguments: Values, results: Sequence[Aval], more: bool = False
+) -> list[Value]:
+    """The results of a rule, its ops emitted here; they must be `results`, with `more` those and others."""
     want, have = [a.aval for a in function.arguments], [v.aval for v in arguments]
     if want != have:
-        listed = [", ".join(map(str, avals)) for avals in (want, have)]
-        raise IRError(f"the rule @{function.name} takes ({listed[0]}), but is given ({listed[1]})")
+        raise IRError(f"the rule @{function.name} takes {_listed(want)}, but is given {_listed(have)}")
+    found = [v.aval for v in function.returns]
+    if found[: len(results)] != list(results) or (len(found) > len(results) and not more):
+        others = " and residuals" if more else ""
+        raise IRError(f"the rule @{function.name} must return {_listed(results)}{others}, but returns {_listed(found)}")
     env = dict(zip(function.arguments, arguments))
     replay(b, function.ops, env)
     return [env[v] for v in function.returns]
@@ -294,8 +317,20 @@ def _symbol(name: str) -> Any:
 
 
 def _integers(operation: Any, name: str) -> tuple[int, ...]:
-    return tuple(mlir.ir.DenseI64ArrayAttr(operation.attributes[name])) if name in operation.attributes else ()
+    if name not in operation.attributes:
+        return ()
+    return tuple(_attribute(operation, name, mlir.ir.DenseI64ArrayAttr, "array<i64: 0, -1>"))
 
 
 def _integer(operation: Any, name: str) -> int:
-    return int(mlir.ir.IntegerAttr(operation.attributes[name]).value) if name in operation.attributes else -1
+    if name not in operation.attributes:
+        return -1
+    return int(_attribute(operation, name, mlir.ir.IntegerAttr, "8 : i64").value)
+
+
+def _attribute(operation: Any, name: str, kind: Any, example: str) -> Any:
+    try:
+        return kind(operation.attributes[name])
+    except ValueError:
+        found = operation.attributes[name]
+        raise IRError(f"{name} must be like {example}, is {found}; at {operation.location}") from None

@@ -23,7 +23,7 @@ from smelt.ir import mlir, text
 from smelt.ir.dialect import context
 from smelt.ir.errors import PipelineError, SmeltError
 
-from . import registry
+from . import call_graph, registry
 
 MAX_ROUNDS = 64
 
@@ -149,18 +149,31 @@ class _Run:
             if watch.verify:
                 text.verify(self.module)
         except Exception as error:
+            found = self._explained(item, error)
             if watch.dump:
-                path = self._reproducer(item, before, error)
-                note = f"reproducer: {path}"
-                if hasattr(error, "add_note"):
-                    error.add_note(note)
-            raise
+                note = f"reproducer: {self._reproducer(item, before, found)}"
+                if hasattr(found, "add_note"):
+                    found.add_note(note)
+            if found is error:
+                raise
+            raise found from error
         self.records.append(record)
         if watch.dump:
             self._write(f"{len(self.records):04}-{item.name}.mlir", text.to_text(self.module))
         if watch.on_pass:
             watch.on_pass(item.name, self.module)
         return isinstance(item, UpstreamPass) or any(record.statistics.values())
+
+    def _explained(self, item: Any, error: Exception) -> Exception:
+        """`error`, or if it comes from a module that the pass is not for, one that says so."""
+        if isinstance(error, SmeltError):
+            return error
+        try:
+            call_graph.callees_first(self.module)
+            call_graph.require_expanded(self.module, item.name)
+        except SmeltError as cause:
+            return cause
+        return error
 
     def _write(self, name: str, content: str) -> str:
         path = os.path.join(self.watch.dump or ".", name)

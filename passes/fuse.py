@@ -40,6 +40,7 @@ from smelt.ir import mlir
 from smelt.ir.builder import Builder, Function, Value, fresh_name, functions, read_function
 from smelt.ir.dialect import context
 
+from .call_graph import require_expanded
 from .contraction_layout import lay_out_contractions
 from .fusion_groups import Group
 from .grouping import Grouping
@@ -64,12 +65,12 @@ class FusePass(Pass):
     max_buffers: int = 0
 
     def run(self, module: Any, statistics: Counter) -> None:
+        """Raises PipelineError where a transformation is left: it could not look into kernels."""
+        require_expanded(module, self.name)
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
-                continue
             if not self.contractions:
                 function = lay_out_contractions(module, function)
             grouping = Grouping(function, self.max_ops, self.contractions, self.max_buffers)

@@ -22,11 +22,10 @@ from typing import Any
 
 from smelt.ir.builder import Builder, OpView, Value, functions, read_function
 from smelt.ir.control import callees
-from smelt.ir.errors import IRError
 
+from .call_graph import callees_first
 from .registry import Pass, register_pass
 from .rewrite import (
-    callees_first,
     has_rules,
     is_fusion,
     is_private,
@@ -69,8 +68,6 @@ def _inline_into(module: Any, name: str, opened: Collection[str], statistics: Co
         callee_name = _callee(op, operands)
         if callee_name is None or callee_name not in opened:
             return b.clone(op, operands)
-        if callee_name == name:
-            raise IRError(f"@{name} calls itself: smelt functions do not recurse")
         callee = read_function(available[callee_name])
         arguments = operands if op.op.kind == "call" else operands[1:]
         env = dict(zip(callee.arguments, arguments))

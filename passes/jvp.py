@@ -24,8 +24,9 @@ from typing import Any
 from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function
 
 from . import control_jvp, custom_rules
+from .expand import expand_transforms
 from .registry import Pass, register_pass
-from .rewrite import argument_locations, expand_transforms
+from .rewrite import argument_locations
 
 
 @register_pass("jvp")

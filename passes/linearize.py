@@ -29,9 +29,10 @@ from typing import Any
 from smelt.ir.builder import Function, Value, fresh_name, new_function, read_function
 from smelt.ir.op import registry as ops
 
+from .expand import expand_transforms
 from .jvp import push_tangents
 from .registry import Pass, register_pass
-from .rewrite import argument_locations, expand_transforms, replay
+from .rewrite import argument_locations, replay
 
 
 @register_pass("linearize")

@@ -26,6 +26,9 @@ from smelt.ir.builder import Builder, Function, OpView, Value
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
 
+from .control_reads import is_pure
+from .rewrite import erase_control
+
 
 class Site:
     """An op that is about to be emitted."""
@@ -88,11 +91,12 @@ class PatternBuilder(Builder):
     """Emits what the patterns make of an op. `sweep` applies them to a whole function.
 
     `keep_gradients`: whether derivatives of the function may still be taken, so that ops which only
-    matter for them have to stay.
+    matter for them have to stay. `with_effects`: the functions that have effects.
     """
 
-    def __init__(self, statistics: Counter, keep_gradients: bool):
+    def __init__(self, statistics: Counter, keep_gradients: bool, with_effects: set[str]):
         super().__init__(None)
+        self.with_effects = with_effects
         self.statistics, self.keep_gradients = statistics, keep_gradients
         self._ops: list[OpView] = []
 
@@ -125,10 +129,13 @@ class PatternBuilder(Builder):
     def _erase_dead(self, returned: Iterable[Value]) -> None:
         live = {v.owner for v in returned}
         for view in reversed(self._ops):
-            if view in live or not view.op.pure:
+            if view in live or not is_pure(view, self.with_effects):
                 live.update([v.owner for v in view.operands])
             else:
-                view.mlir.erase()
+                if view.op.kind == "control":  # what stands there only for it reads values that may be dead, too
+                    erase_control(view.mlir)
+                else:
+                    view.mlir.erase()
                 self.statistics["dead-ops-erased"] += 1
 
     def _rewritten(

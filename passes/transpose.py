@@ -25,8 +25,9 @@ from smelt.ir.builder import Function, Value, fresh_name, new_function
 
 from . import control_transpose, custom_rules
 from .control_partition import separate
+from .expand import expand_transforms
 from .registry import Pass, register_pass
-from .rewrite import expand_transforms, replay
+from .rewrite import replay
 
 
 @register_pass("transpose")

@@ -25,15 +25,13 @@ func.func private @f(%p: tensor<i1>, %x: tensor<3xf64>, %w: tensor<3xf64>) -> te
 }
 
 // CHECK-LABEL: func.func private @no_jvp(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.sin"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.cos"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.mul"(%arg2, %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V0]], %[[V2]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.cos"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg2, %[[V0]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V1]] : tensor<3xf64>
 
 // CHECK-LABEL: func.func private @no_primal(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.sin"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.cos"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V0]], %[[V1]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.cos"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V0]] : tensor<3xf64>
 
 // CHECK-LABEL: func.func private @no_tangent_transpose(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.mul"(%arg2, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
@@ -44,16 +42,14 @@ func.func private @f(%p: tensor<i1>, %x: tensor<3xf64>, %w: tensor<3xf64>) -> te
 // CHECK-LABEL: func.func private @yes_jvp(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.exp"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg2, %[[V0]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.mul"(%[[V0]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.mul"(%[[V1]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%[[V0]], %arg3) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.add"(%[[V3]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V2]], %[[V5]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.mul"(%[[V1]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.mul"(%[[V0]], %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.add"(%[[V2]], %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V4]] : tensor<3xf64>
 
 // CHECK-LABEL: func.func private @yes_primal(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.exp"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%[[V0]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V1]], %[[V0]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: return %[[V0]] : tensor<3xf64>
 
 // CHECK-LABEL: func.func private @yes_tangent_transpose(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.mul"(%arg2, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
@@ -63,14 +59,14 @@ func.func private @f(%p: tensor<i1>, %x: tensor<3xf64>, %w: tensor<3xf64>) -> te
 
 // CHECK-LABEL: func.func @forward(
 // CHECK-NEXT: %[[VEXTRACTED:.*]] = tensor.extract %arg0[] : tensor<i1>
-// CHECK-NEXT: %[[V0:.*]]:2 = scf.if %[[VEXTRACTED]] -> (tensor<3xf64>, tensor<3xf64>) {
-// CHECK-NEXT: %[[V1:.*]]:2 = func.call @yes_jvp(%arg1, %arg2, %arg3, %arg4) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
-// CHECK-NEXT: scf.yield %[[V1]]#0, %[[V1]]#1 : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = scf.if %[[VEXTRACTED]] -> (tensor<3xf64>) {
+// CHECK-NEXT: %[[V1:.*]] = func.call @yes_jvp_part(%arg1, %arg2, %arg3, %arg4) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: scf.yield %[[V1]] : tensor<3xf64>
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V1:.*]]:2 = func.call @no_jvp(%arg1, %arg2, %arg3, %arg4) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
-// CHECK-NEXT: scf.yield %[[V1]]#0, %[[V1]]#1 : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = func.call @no_jvp_part(%arg1, %arg2, %arg3, %arg4) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: scf.yield %[[V1]] : tensor<3xf64>
 // CHECK-NEXT: }
-// CHECK-NEXT: return %[[V0]]#1 : tensor<3xf64>
+// CHECK-NEXT: return %[[V0]] : tensor<3xf64>
 func.func @forward(%p: tensor<i1>, %x: tensor<3xf64>, %w: tensor<3xf64>, %tx: tensor<3xf64>, %tw: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<i1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 1, 2>} : ((tensor<i1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<i1>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -80,19 +76,19 @@ func.func @forward(%p: tensor<i1>, %x: tensor<3xf64>, %w: tensor<3xf64>, %tx: te
 
 // CHECK-LABEL: func.func @reverse(
 // CHECK-NEXT: %[[VEXTRACTED:.*]] = tensor.extract %arg0[] : tensor<i1>
-// CHECK-NEXT: %[[V0:.*]]:2 = scf.if %[[VEXTRACTED]] -> (tensor<3xf64>, tensor<3xf64>) {
-// CHECK-NEXT: %[[V2:.*]]:2 = func.call @yes_primal(%arg1, %arg2) : (tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
-// CHECK-NEXT: scf.yield %[[V2]]#0, %[[V2]]#1 : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = scf.if %[[VEXTRACTED]] -> (tensor<3xf64>) {
+// CHECK-NEXT: %[[V2:.*]] = func.call @yes_primal(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: scf.yield %[[V2]] : tensor<3xf64>
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V2:.*]]:2 = func.call @no_primal(%arg1, %arg2) : (tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
-// CHECK-NEXT: scf.yield %[[V2]]#0, %[[V2]]#1 : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V2:.*]] = func.call @no_primal(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: scf.yield %[[V2]] : tensor<3xf64>
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[VEXTRACTED_0:.*]] = tensor.extract %arg0[] : tensor<i1>
 // CHECK-NEXT: %[[V1:.*]]:2 = scf.if %[[VEXTRACTED_0]] -> (tensor<3xf64>, tensor<3xf64>) {
-// CHECK-NEXT: %[[V2:.*]]:2 = func.call @yes_tangent_transpose(%[[V0]]#1, %arg2, %arg3) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
+// CHECK-NEXT: %[[V2:.*]]:2 = func.call @yes_tangent_transpose(%[[V0]], %arg2, %arg3) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
 // CHECK-NEXT: scf.yield %[[V2]]#0, %[[V2]]#1 : tensor<3xf64>, tensor<3xf64>
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V2:.*]]:2 = func.call @no_tangent_transpose(%[[V0]]#1, %arg2, %arg3) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
+// CHECK-NEXT: %[[V2:.*]]:2 = func.call @no_tangent_transpose(%[[V0]], %arg2, %arg3) : (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>)
 // CHECK-NEXT: scf.yield %[[V2]]#0, %[[V2]]#1 : tensor<3xf64>, tensor<3xf64>
 // CHECK-NEXT: }
 // CHECK-NEXT: return %[[V1]]#0, %[[V1]]#1 : tensor<3xf64>, tensor<3xf64>

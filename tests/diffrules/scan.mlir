@@ -35,11 +35,10 @@ func.func private @f(%w: tensor<f64>, %c: tensor<f64>, %xs: tensor<4xf64>) -> (t
 // CHECK-NEXT: %[[V6:.*]] = "smelt.add"(%[[V4]], %[[V5]]) : (tensor<f64>, tensor<f64>) -> tensor<f64>
 // CHECK-NEXT: %[[V7:.*]] = "smelt.add"(%[[V3]], %arg4) : (tensor<f64>, tensor<f64>) -> tensor<f64>
 // CHECK-NEXT: %[[V8:.*]] = "smelt.add"(%[[V6]], %arg5) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.mul"(%arg2, %arg4) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.mul"(%arg3, %arg4) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.mul"(%arg2, %arg5) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.add"(%[[V10]], %[[V11]]) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: return %[[V7]], %[[V8]], %[[V9]], %[[V12]] : tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.mul"(%arg3, %arg4) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.mul"(%arg2, %arg5) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.add"(%[[V9]], %[[V10]]) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+// CHECK-NEXT: return %[[V7]], %[[V8]], %[[V11]] : tensor<f64>, tensor<f64>, tensor<f64>
 
 // The primal loop keeps sin(c), cos(c) and c of each step; x is there anyway.
 // CHECK-LABEL: func.func private @body_primal(
@@ -47,8 +46,7 @@ func.func private @f(%w: tensor<f64>, %c: tensor<f64>, %xs: tensor<4xf64>) -> (t
 // CHECK-NEXT: %[[V1:.*]] = "smelt.cos"(%arg1) : (tensor<f64>) -> tensor<f64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.mul"(%[[V0]], %arg0) : (tensor<f64>, tensor<f64>) -> tensor<f64>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%[[V2]], %arg2) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%arg1, %arg2) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: return %[[V3]], %[[V4]], %[[V1]], %[[V0]], %arg1 : tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>
+// CHECK-NEXT: return %[[V3]], %[[V1]], %[[V0]], %arg1 : tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>
 
 // The cotangent of w is summed up in a carry.
 // CHECK-LABEL: func.func private @body_tangent_transpose(
@@ -67,16 +65,14 @@ func.func private @f(%w: tensor<f64>, %c: tensor<f64>, %xs: tensor<4xf64>) -> (t
 // CHECK-NEXT: %[[VC4:.*]] = arith.constant 4 : index
 // CHECK-NEXT: %[[VC1:.*]] = arith.constant 1 : index
 // CHECK-NEXT: %[[V0:.*]] = tensor.empty() : tensor<4xf64>
-// CHECK-NEXT: %[[V1:.*]] = tensor.empty() : tensor<4xf64>
-// CHECK-NEXT: %[[V2:.*]]:4 = scf.for %arg6 = %[[VC0]] to %[[VC4]] step %[[VC1]] iter_args(%arg7 = %arg1, %arg8 = %arg4, %arg9 = %[[V0]], %arg10 = %[[V1]]) -> (tensor<f64>, tensor<f64>, tensor<4xf64>, tensor<4xf64>) {
+// CHECK-NEXT: %[[V1:.*]]:3 = scf.for %arg6 = %[[VC0]] to %[[VC4]] step %[[VC1]] iter_args(%arg7 = %arg1, %arg8 = %arg4, %arg9 = %[[V0]]) -> (tensor<f64>, tensor<f64>, tensor<4xf64>) {
 // CHECK-NEXT: %[[VEXTRACTED_SLICE:.*]] = tensor.extract_slice %arg2[%arg6] [1] [1] : tensor<4xf64> to tensor<f64>
 // CHECK-NEXT: %[[VEXTRACTED_SLICE_0:.*]] = tensor.extract_slice %arg5[%arg6] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[V3:.*]]:4 = func.call @body_jvp(%arg0, %arg3, %arg7, %arg8, %[[VEXTRACTED_SLICE]], %[[VEXTRACTED_SLICE_0]]) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>)
-// CHECK-NEXT: %[[VINSERTED_SLICE:.*]] = tensor.insert_slice %[[V3]]#2 into %arg9[%arg6] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: %[[VINSERTED_SLICE_1:.*]] = tensor.insert_slice %[[V3]]#3 into %arg10[%arg6] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: scf.yield %[[V3]]#0, %[[V3]]#1, %[[VINSERTED_SLICE]], %[[VINSERTED_SLICE_1]] : tensor<f64>, tensor<f64>, tensor<4xf64>, tensor<4xf64>
+// CHECK-NEXT: %[[V2:.*]]:3 = func.call @body_jvp(%arg0, %arg3, %arg7, %arg8, %[[VEXTRACTED_SLICE]], %[[VEXTRACTED_SLICE_0]]) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<f64>)
+// CHECK-NEXT: %[[VINSERTED_SLICE:.*]] = tensor.insert_slice %[[V2]]#2 into %arg9[%arg6] [1] [1] : tensor<f64> into tensor<4xf64>
+// CHECK-NEXT: scf.yield %[[V2]]#0, %[[V2]]#1, %[[VINSERTED_SLICE]] : tensor<f64>, tensor<f64>, tensor<4xf64>
 // CHECK-NEXT: } {smelt.carries = 2 : i64, smelt.constants = 2 : i64}
-// CHECK-NEXT: return %[[V2]]#1, %[[V2]]#3 : tensor<f64>, tensor<4xf64>
+// CHECK-NEXT: return %[[V1]]#1, %[[V1]]#2 : tensor<f64>, tensor<4xf64>
 func.func @forward(%w: tensor<f64>, %c: tensor<f64>, %xs: tensor<4xf64>, %tw: tensor<f64>, %tc: tensor<f64>, %txs: tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>) {
   %f = constant @f : (tensor<f64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>)
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1, 2>} : ((tensor<f64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>)) -> ((tensor<f64>, tensor<f64>, tensor<4xf64>, tensor<f64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>, tensor<f64>, tensor<4xf64>))
@@ -91,34 +87,32 @@ func.func @forward(%w: tensor<f64>, %c: tensor<f64>, %xs: tensor<4xf64>, %tw: te
 // CHECK-NEXT: %[[V0:.*]] = tensor.empty() : tensor<4xf64>
 // CHECK-NEXT: %[[V1:.*]] = tensor.empty() : tensor<4xf64>
 // CHECK-NEXT: %[[V2:.*]] = tensor.empty() : tensor<4xf64>
-// CHECK-NEXT: %[[V3:.*]] = tensor.empty() : tensor<4xf64>
-// CHECK-NEXT: %[[V4:.*]]:5 = scf.for %arg5 = %[[VC0]] to %[[VC4]] step %[[VC1]] iter_args(%arg6 = %arg1, %arg7 = %[[V0]], %arg8 = %[[V1]], %arg9 = %[[V2]], %arg10 = %[[V3]]) -> (tensor<f64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>) {
+// CHECK-NEXT: %[[V3:.*]]:4 = scf.for %arg5 = %[[VC0]] to %[[VC4]] step %[[VC1]] iter_args(%arg6 = %arg1, %arg7 = %[[V0]], %arg8 = %[[V1]], %arg9 = %[[V2]]) -> (tensor<f64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>) {
 // CHECK-NEXT: %[[VEXTRACTED_SLICE:.*]] = tensor.extract_slice %arg2[%arg5] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[V8:.*]]:5 = func.call @body_primal(%arg0, %arg6, %[[VEXTRACTED_SLICE]]) : (tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>)
-// CHECK-NEXT: %[[VINSERTED_SLICE:.*]] = tensor.insert_slice %[[V8]]#1 into %arg7[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: %[[VINSERTED_SLICE_3:.*]] = tensor.insert_slice %[[V8]]#2 into %arg8[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: %[[VINSERTED_SLICE_4:.*]] = tensor.insert_slice %[[V8]]#3 into %arg9[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: %[[VINSERTED_SLICE_5:.*]] = tensor.insert_slice %[[V8]]#4 into %arg10[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: scf.yield %[[V8]]#0, %[[VINSERTED_SLICE]], %[[VINSERTED_SLICE_3]], %[[VINSERTED_SLICE_4]], %[[VINSERTED_SLICE_5]] : tensor<f64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>
+// CHECK-NEXT: %[[V7:.*]]:4 = func.call @body_primal(%arg0, %arg6, %[[VEXTRACTED_SLICE]]) : (tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>)
+// CHECK-NEXT: %[[VINSERTED_SLICE:.*]] = tensor.insert_slice %[[V7]]#1 into %arg7[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
+// CHECK-NEXT: %[[VINSERTED_SLICE_3:.*]] = tensor.insert_slice %[[V7]]#2 into %arg8[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
+// CHECK-NEXT: %[[VINSERTED_SLICE_4:.*]] = tensor.insert_slice %[[V7]]#3 into %arg9[%arg5] [1] [1] : tensor<f64> into tensor<4xf64>
+// CHECK-NEXT: scf.yield %[[V7]]#0, %[[VINSERTED_SLICE]], %[[VINSERTED_SLICE_3]], %[[VINSERTED_SLICE_4]] : tensor<f64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>
 // CHECK-NEXT: } {smelt.carries = 1 : i64, smelt.constants = 1 : i64}
-// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
 // CHECK-NEXT: %[[VC0_0:.*]] = arith.constant 0 : index
 // CHECK-NEXT: %[[VC4_1:.*]] = arith.constant 4 : index
 // CHECK-NEXT: %[[VC1_2:.*]] = arith.constant 1 : index
 // CHECK-NEXT: %[[VC3:.*]] = arith.constant 3 : index
-// CHECK-NEXT: %[[V6:.*]] = tensor.empty() : tensor<4xf64>
-// CHECK-NEXT: %[[V7:.*]]:3 = scf.for %arg5 = %[[VC0_0]] to %[[VC4_1]] step %[[VC1_2]] iter_args(%arg6 = %[[V5]], %arg7 = %arg3, %arg8 = %[[V6]]) -> (tensor<f64>, tensor<f64>, tensor<4xf64>) {
-// CHECK-NEXT: %[[V8:.*]] = arith.subi %[[VC3]], %arg5 : index
-// CHECK-NEXT: %[[VEXTRACTED_SLICE:.*]] = tensor.extract_slice %[[V4]]#2[%[[V8]]] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[VEXTRACTED_SLICE_3:.*]] = tensor.extract_slice %[[V4]]#3[%[[V8]]] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[VEXTRACTED_SLICE_4:.*]] = tensor.extract_slice %arg2[%[[V8]]] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[VEXTRACTED_SLICE_5:.*]] = tensor.extract_slice %[[V4]]#4[%[[V8]]] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[VEXTRACTED_SLICE_6:.*]] = tensor.extract_slice %arg4[%[[V8]]] [1] [1] : tensor<4xf64> to tensor<f64>
-// CHECK-NEXT: %[[V9:.*]]:3 = func.call @body_tangent_transpose(%arg0, %arg6, %arg7, %[[VEXTRACTED_SLICE]], %[[VEXTRACTED_SLICE_3]], %[[VEXTRACTED_SLICE_4]], %[[VEXTRACTED_SLICE_5]], %[[VEXTRACTED_SLICE_6]]) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<f64>)
-// CHECK-NEXT: %[[VINSERTED_SLICE:.*]] = tensor.insert_slice %[[V9]]#2 into %arg8[%[[V8]]] [1] [1] : tensor<f64> into tensor<4xf64>
-// CHECK-NEXT: scf.yield %[[V9]]#0, %[[V9]]#1, %[[VINSERTED_SLICE]] : tensor<f64>, tensor<f64>, tensor<4xf64>
+// CHECK-NEXT: %[[V5:.*]] = tensor.empty() : tensor<4xf64>
+// CHECK-NEXT: %[[V6:.*]]:3 = scf.for %arg5 = %[[VC0_0]] to %[[VC4_1]] step %[[VC1_2]] iter_args(%arg6 = %[[V4]], %arg7 = %arg3, %arg8 = %[[V5]]) -> (tensor<f64>, tensor<f64>, tensor<4xf64>) {
+// CHECK-NEXT: %[[V7:.*]] = arith.subi %[[VC3]], %arg5 : index
+// CHECK-NEXT: %[[VEXTRACTED_SLICE:.*]] = tensor.extract_slice %[[V3]]#1[%[[V7]]] [1] [1] : tensor<4xf64> to tensor<f64>
+// CHECK-NEXT: %[[VEXTRACTED_SLICE_3:.*]] = tensor.extract_slice %[[V3]]#2[%[[V7]]] [1] [1] : tensor<4xf64> to tensor<f64>
+// CHECK-NEXT: %[[VEXTRACTED_SLICE_4:.*]] = tensor.extract_slice %arg2[%[[V7]]] [1] [1] : tensor<4xf64> to tensor<f64>
+// CHECK-NEXT: %[[VEXTRACTED_SLICE_5:.*]] = tensor.extract_slice %[[V3]]#3[%[[V7]]] [1] [1] : tensor<4xf64> to tensor<f64>
+// CHECK-NEXT: %[[VEXTRACTED_SLICE_6:.*]] = tensor.extract_slice %arg4[%[[V7]]] [1] [1] : tensor<4xf64> to tensor<f64>
+// CHECK-NEXT: %[[V8:.*]]:3 = func.call @body_tangent_transpose(%arg0, %arg6, %arg7, %[[VEXTRACTED_SLICE]], %[[VEXTRACTED_SLICE_3]], %[[VEXTRACTED_SLICE_4]], %[[VEXTRACTED_SLICE_5]], %[[VEXTRACTED_SLICE_6]]) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<f64>)
+// CHECK-NEXT: %[[VINSERTED_SLICE:.*]] = tensor.insert_slice %[[V8]]#2 into %arg8[%[[V7]]] [1] [1] : tensor<f64> into tensor<4xf64>
+// CHECK-NEXT: scf.yield %[[V8]]#0, %[[V8]]#1, %[[VINSERTED_SLICE]] : tensor<f64>, tensor<f64>, tensor<4xf64>
 // CHECK-NEXT: } {smelt.carries = 2 : i64, smelt.constants = 1 : i64}
-// CHECK-NEXT: return %[[V7]]#0, %[[V7]]#1, %[[V7]]#2 : tensor<f64>, tensor<f64>, tensor<4xf64>
+// CHECK-NEXT: return %[[V6]]#0, %[[V6]]#1, %[[V6]]#2 : tensor<f64>, tensor<f64>, tensor<4xf64>
 func.func @reverse(%w: tensor<f64>, %c: tensor<f64>, %xs: tensor<4xf64>, %cc: tensor<f64>, %cys: tensor<4xf64>) -> (tensor<f64>, tensor<f64>, tensor<4xf64>) {
   %f = constant @f : (tensor<f64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>)
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0, 1>, wrt = array<i64: 0, 1, 2>} : ((tensor<f64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>)) -> ((tensor<f64>, tensor<f64>, tensor<4xf64>, tensor<f64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>, tensor<f64>, tensor<f64>, tensor<4xf64>))

@@ -43,25 +43,22 @@ func.func private @g(%w: tensor<f64>, %c: tensor<f64>) -> tensor<f64> {
 
 // CHECK-LABEL: func.func private @step_jvp(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.mul"(%arg2, %arg0) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg4, %arg0) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg3, %arg0) : (tensor<f64>, tensor<f64>) -> tensor<f64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.mul"(%arg2, %arg1) : (tensor<f64>, tensor<f64>) -> tensor<f64>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%[[V1]], %[[V2]]) : (tensor<f64>, tensor<f64>) -> tensor<f64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.constant"() {dtype = i32, value = 1 : i64} : () -> tensor<i32>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.add"(%arg3, %[[V4]]) : (tensor<i32>, tensor<i32>) -> tensor<i32>
-// CHECK-NEXT: return %[[V0]], %[[V5]], %[[V3]] : tensor<f64>, tensor<i32>, tensor<f64>
+// CHECK-NEXT: return %[[V0]], %[[V3]] : tensor<f64>, tensor<f64>
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = i32, value = 0 : i64} : () -> tensor<i32>
-// CHECK-NEXT: %[[V1:.*]]:3 = scf.while (%arg4 = %arg1, %arg5 = %[[V0]], %arg6 = %arg3) : (tensor<f64>, tensor<i32>, tensor<f64>) -> (tensor<f64>, tensor<i32>, tensor<f64>) {
-// CHECK-NEXT: %[[V2:.*]] = func.call @below_jvp(%arg0, %arg2, %arg4, %arg5, %arg6) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<i32>, tensor<f64>) -> tensor<i1>
-// CHECK-NEXT: %[[VEXTRACTED:.*]] = tensor.extract %[[V2]][] : tensor<i1>
-// CHECK-NEXT: scf.condition(%[[VEXTRACTED]]) %arg4, %arg5, %arg6 : tensor<f64>, tensor<i32>, tensor<f64>
+// CHECK-NEXT: %[[V0:.*]]:2 = scf.while (%arg4 = %arg1, %arg5 = %arg3) : (tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>) {
+// CHECK-NEXT: %[[V1:.*]] = func.call @below_jvp(%arg0, %arg2, %arg4, %arg5) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> tensor<i1>
+// CHECK-NEXT: %[[VEXTRACTED:.*]] = tensor.extract %[[V1]][] : tensor<i1>
+// CHECK-NEXT: scf.condition(%[[VEXTRACTED]]) %arg4, %arg5 : tensor<f64>, tensor<f64>
 // CHECK-NEXT: } do {
-// CHECK-NEXT: ^bb0(%arg4: tensor<f64>, %arg5: tensor<i32>, %arg6: tensor<f64>):
-// CHECK-NEXT: %[[V2:.*]]:3 = func.call @step_jvp(%arg0, %arg2, %arg4, %arg5, %arg6) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<i32>, tensor<f64>) -> (tensor<f64>, tensor<i32>, tensor<f64>)
-// CHECK-NEXT: scf.yield %[[V2]]#0, %[[V2]]#1, %[[V2]]#2 : tensor<f64>, tensor<i32>, tensor<f64>
+// CHECK-NEXT: ^bb0(%arg4: tensor<f64>, %arg5: tensor<f64>):
+// CHECK-NEXT: %[[V1:.*]]:2 = func.call @step_jvp(%arg0, %arg2, %arg4, %arg5) : (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<f64>)
+// CHECK-NEXT: scf.yield %[[V1]]#0, %[[V1]]#1 : tensor<f64>, tensor<f64>
 // CHECK-NEXT: }
-// CHECK-NEXT: return %[[V1]]#2 : tensor<f64>
+// CHECK-NEXT: return %[[V0]]#1 : tensor<f64>
 func.func @forward(%w: tensor<f64>, %c: tensor<f64>, %tw: tensor<f64>, %tc: tensor<f64>) -> tensor<f64> {
   %f = constant @f : (tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<i32>)
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1>} : ((tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<i32>)) -> ((tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<f64>, tensor<i32>, tensor<f64>, tensor<i32>))

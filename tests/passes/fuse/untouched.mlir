@@ -1,4 +1,4 @@
-// Contractions and sorts are a library's work; functions with transformations are not ready.
+// Contractions and sorts are a library's work.
 // RUN: smelt-opt %s --fuse | filecheck %s
 
 // CHECK-LABEL: func.func @library(
@@ -9,19 +9,4 @@ func.func @library(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) -> tensor<4x3xf32> 
   %0 = "smelt.dot_general"(%x, %y) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
   %1 = "smelt.sort"(%0) {axis = 1 : i64} : (tensor<4x3xf32>) -> tensor<4x3xf32>
   return %1 : tensor<4x3xf32>
-}
-
-// CHECK-LABEL: func.func @not_ready(
-// CHECK: constant @f
-// CHECK-NEXT: %{{.*}} = call_indirect
-// CHECK-NEXT: %{{.*}} = "smelt.exp"
-func.func @not_ready(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %f = func.constant @f : (tensor<4xf32>) -> tensor<4xf32>
-  %0 = func.call_indirect %f(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = "smelt.exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
-  return %1 : tensor<4xf32>
-}
-
-func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  return %x : tensor<4xf32>
 }
