@@ -101,15 +101,12 @@ class ControlEmitter:
         """Copy an array that may be there already."""
         self.copy(source, target, nbytes)
 
-    def enter_while(self, piece: Any) -> Any:
-        """Called before a loop of unknown length; `goes_on` gets the result."""
+    def enter_loop(self, piece: Any) -> Any:
+        """Called before a loop; `goes_on` and `count` get the result."""
         return None
 
-    def goes_on(self, again: Scalar, entered: Any, flag: Place) -> Scalar:
-        """Whether a loop of unknown length goes on whose condition says `again`.
-
-        `flag`: 64 bytes of memory that all who run the loop see, of which the first holds the verdict.
-        """
+    def goes_on(self, again: Scalar, entered: Any) -> Scalar:
+        """Whether a loop of unknown length goes on whose condition says `again`."""
         return again
 
     # Memory
@@ -245,7 +242,7 @@ class ControlEmitter:
         arena, flag = base.shifted(space.arena), base.shifted(space.flag)
         state = self._loop_state(op, first, results, space, base)
         types = [v.type for v in state]
-        entered = self.enter_while(piece)
+        entered = self.enter_loop(piece)
         operation = k.emit("scf.while", state, types, regions=2)
         before, after = (
             mlir.ir.Block.create_at_start(r, types, [k.location] * len(types)) for r in operation.regions
@@ -257,7 +254,7 @@ class ControlEmitter:
             # A verdict that is an argument is read where it lies.
             is_argument = 0 in condition.aliases()
             places = self.run(condition, [*constants, *now], [None if is_argument else flag], arena)
-            again = self.goes_on(self.read(places[verdict], verdict.aval), entered, flag)
+            again = self.goes_on(self.read(places[verdict], verdict.aval), entered)
             k.emit("scf.condition", [again, *inner], [])
         with k.inside(after):
             now, then, following = self._carried(list(after.arguments), first, results, space)
@@ -296,10 +293,11 @@ class ControlEmitter:
             return following
 
         if length:
-            self._for(length, state, iteration)
+            self.count(length, state, iteration, self.enter_loop(piece))
         self._copies(self._constant_carries(op, first, carries, space, every=not length))
 
-    def _for(self, length: int, state: Sequence[Any], body: Callable[..., list[Any]]) -> None:
+    def count(self, length: int, state: Sequence[Any], body: Callable[..., list[Any]], entered: Any) -> None:
+        """``for i in range(length): state = body(i, *state)``."""
         k = self.k
         types = [v.type for v in state]
         bounds = [k.const(x, INDEX) for x in (0, length, 1)]

@@ -53,9 +53,12 @@ from .linear import *
 from .linear_maps import linear_transpose, linearize
 from .logic import *
 from .memory import *
+from .mixtures import *
 from .padding import *
+from .printing import get_printoptions, printoptions, set_printoptions
 from .reductions import *
 from .rounding import *
+from .sets import *
 from .shaping import *
 from .sorting import *
 from .streams import *
@@ -72,8 +75,9 @@ __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
     from . import fast as fast
+    from . import metal as metal
 
-_LAZY = ("fast",)  # modules that the first use loads
+_LAZY = ("fast", "metal")  # modules that the first use loads
 
 
 def __getattr__(name: str) -> _Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.reduce import highest, lowest
 
+from .arguments import check_stream
 from .arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -38,6 +39,7 @@ def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.add(smelt.array([1.0, 2.0]), 1)
     array([2, 3], dtype=float32)
     """
+    check_stream(stream)
     x, y = promote_operands("add", a, b)
     return emit_elementwise(_ADD, x, y)
 
@@ -49,6 +51,7 @@ def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     >>> smelt.subtract(smelt.array([1, 2]), smelt.array(5))
     array([-4, -3], dtype=int32)
     """
+    check_stream(stream)
     x, y = promote_operands("subtract", a, b)
     return emit_elementwise(_SUB, x, y)
 
@@ -60,6 +63,7 @@ def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     >>> smelt.multiply(smelt.array([1, 2]), 0.5)
     array([0.5, 1], dtype=float32)
     """
+    check_stream(stream)
     x, y = promote_operands("multiply", a, b)
     return emit_elementwise(_MUL, x, y)
 
@@ -71,6 +75,7 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.divide(smelt.array([1, 2]), 4)
     array([0.25, 0.5], dtype=float32)
     """
+    check_stream(stream)
     return apply_binary("divide", _DIV, a, b, floating=True)
 
 
@@ -81,6 +86,7 @@ def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> a
     >>> smelt.floor_divide(smelt.array([7, -7]), 2)
     array([ 3, -4], dtype=int32)
     """
+    check_stream(stream)
     return apply_binary("floor_divide", _FLOOR_DIVIDE, a, b)
 
 
@@ -91,6 +97,7 @@ def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     >>> smelt.remainder(smelt.array([7, -7]), 4)
     array([3, 1], dtype=int32)
     """
+    check_stream(stream)
     return apply_binary("remainder", _REMAINDER, a, b)
 
 
@@ -101,6 +108,7 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[a
     >>> smelt.divmod(smelt.array([7, -7]), 4)
     (array([ 1, -2], dtype=int32), array([3, 1], dtype=int32))
     """
+    check_stream(stream)
     x, y = promote_operands("divmod", a, b)
     return emit_elementwise(_FLOOR_DIVIDE, x, y), emit_elementwise(_REMAINDER, x, y)
 
@@ -112,6 +120,7 @@ def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     >>> smelt.maximum(smelt.array([-1.0, 2.0]), 0)
     array([0, 2], dtype=float32)
     """
+    check_stream(stream)
     return apply_binary("maximum", _MAXIMUM, a, b)
 
 
@@ -122,6 +131,7 @@ def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     >>> smelt.minimum(smelt.array([-1.0, 2.0]), 0)
     array([-1, 0], dtype=float32)
     """
+    check_stream(stream)
     return apply_binary("minimum", _MINIMUM, a, b)
 
 
@@ -134,14 +144,15 @@ def clip(
         a_min, a_max: numbers, or arrays that broadcast with `a`. One of them may be None: no bound.
 
     Raises:
-        ValueError: both bounds are None.
+        AttributeValueError: both bounds are None.
 
     >>> import smelt
     >>> smelt.clip(smelt.array([-2.0, 0.5, 2.0]), -1, 1)
     array([-1, 0.5, 1], dtype=float32)
     """
+    check_stream(stream)
     if a_min is None and a_max is None:
-        raise ValueError(at_user_line("smelt.clip: at most one of a_min and a_max may be None"))
+        raise AttributeValueError(at_user_line("smelt.clip: at most one of a_min and a_max may be None"))
     if a_min is None:
         x, high = promote_all("clip", a, a_max)
         low = None
@@ -165,6 +176,7 @@ def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.negative(smelt.array([1, -2]))
     array([-1,  2], dtype=int32)
     """
+    check_stream(stream)
     return apply_unary(_NEG, a)
 
 
@@ -175,6 +187,7 @@ def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.positive(smelt.array([1, -2]))
     array([ 1, -2], dtype=int32)
     """
+    check_stream(stream)
     return wrap(as_array(a)._ref)
 
 
@@ -185,6 +198,7 @@ def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.abs(smelt.array([-1.5, 2.0]))
     array([1.5, 2], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     return wrap(x._ref) if x.dtype.kind in "bu" else emit_elementwise(_ABS, x)
 
@@ -196,6 +210,7 @@ def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.sign(smelt.array([-3, 0, 5]))
     array([-1,  0,  1], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     if x.dtype.kind == "b":
         return wrap(x._ref)
@@ -214,6 +229,7 @@ def square(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.square(smelt.array([1.5, -2.0]))
     array([2.25, 4], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     return emit_elementwise(_MUL, x, x)
 
@@ -228,6 +244,7 @@ def sqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.sqrt(smelt.array([4, 9]))
     array([2, 3], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_SQRT, a)
 
 
@@ -238,6 +255,7 @@ def rsqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.rsqrt(smelt.array([4.0, 16.0]))
     array([0.5, 0.25], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_RSQRT, a)
 
 
@@ -248,6 +266,7 @@ def reciprocal(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.reciprocal(smelt.array([2, 4]))
     array([0.5, 0.25], dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     return emit_elementwise(_DIV, constant(1, x.dtype, x.shape), x)
 
@@ -266,6 +285,7 @@ def power(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     >>> smelt.power(smelt.array([2.0, 3.0]), 2)
     array([4, 9], dtype=float32)
     """
+    check_stream(stream)
     if type(b) in (int, float) and not is_scalar(a):
         x = as_array(a)
         found = _constant_power(convert(x, dtypes.promote_scalar(x.dtype, b)), b)

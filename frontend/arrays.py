@@ -10,16 +10,25 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    ShapeError,
+    TraceError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.op import Op, registry
 from smelt.runtime import Buffer
 
+from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
 from .graph import NO_ATTRS, Node, Ref, leaf, state
 
 Scalar = bool | int | float | complex
 ArrayLike = Any  #: an array, a Python scalar, nested lists of scalars, or anything NumPy reads
-StreamOrDevice = Any  #: accepted for MLX's sake and ignored: arrays run on the default device
+StreamOrDevice = Any  #: a stream, a device or None; checked, else ignored: arrays run on the default device
 
 
 class array(BufferExporter):
@@ -41,7 +50,7 @@ class array(BufferExporter):
            [3.5, 4.5]], dtype=float32)
     """
 
-    __slots__ = ("_made", "_ref")
+    __slots__ = ("__weakref__", "_made", "_ref")
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -49,7 +58,7 @@ class array(BufferExporter):
     _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
 
     def __init__(self, val: ArrayLike = (), dtype: DType | Any | None = None):
-        wanted = None if dtype is None else dtypes.of(dtype)
+        wanted = None if dtype is None else dtype_of("array", dtype)
         if isinstance(val, array):
             self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
             if state.traced:
@@ -98,12 +107,12 @@ class array(BufferExporter):
     def __len__(self) -> int:
         shape = self.aval.shape
         if not shape:
-            raise TypeError(at_user_line("len() of a 0-dimensional array"))
+            raise ArgumentTypeError(at_user_line("len() of a 0-dimensional array"))
         return shape[0]
 
     def __iter__(self) -> Iterator[array]:
         if not self.aval.shape:
-            raise TypeError(at_user_line("iteration over a 0-dimensional array"))
+            raise ArgumentTypeError(at_user_line("iteration over a 0-dimensional array"))
         return (self[i] for i in range(len(self)))
 
     # Values
@@ -146,7 +155,7 @@ class array(BufferExporter):
         2.5
         """
         if self.size != 1:
-            raise ValueError(at_user_line(f"item() needs an array of one element, shape is {self.shape}"))
+            raise ShapeError(at_user_line(f"item() needs an array of one element, shape is {self.shape}"))
         return self._host().item() if self.dtype is not dtypes.bfloat16 else float(self._host().reshape(()))
 
     def tolist(self) -> Any:
@@ -161,7 +170,7 @@ class array(BufferExporter):
 
     def _truth(self) -> Any:
         if self.size != 1:
-            raise ValueError(
+            raise ShapeError(
                 at_user_line(
                     f"the truth value of an array of shape {self.shape} is ambiguous; use smelt.any or smelt.all"
                 )
@@ -182,7 +191,7 @@ class array(BufferExporter):
 
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.ndim:
-            raise TypeError(at_user_line(f"only an integer scalar is an index, this is {self.aval}"))
+            raise ArgumentTypeError(at_user_line(f"only an integer scalar is an index, this is {self.aval}"))
         return int(self.item())  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -191,7 +200,11 @@ class array(BufferExporter):
         return format_array(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 and spec else str(self)
+        if self.ndim == 0 and (self._ref[0].values is not None or not state.compiling):
+            return format(self.item(), spec)
+        if spec:
+            raise ArgumentTypeError(at_user_line(f"smelt: a format such as {spec!r} is for scalars; array {self.aval}"))
+        return str(self)
 
     def __reduce__(self) -> Any:
         return (_unpickle, (np.array(self._host()), self.dtype.name))
@@ -241,82 +254,6 @@ def check_update(x: array) -> None:
         )
 
 
-def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
-    """An array with a copy of host data."""
-    if isinstance(val, range):
-        val = list(val)
-    if not isinstance(val, (np.ndarray, np.generic)):
-        inferred = _inferred_dtype(val) if dtype is None else None
-        if isinstance(val, (list, tuple)) and _contains_array(val):
-            from . import joining
-
-            stacked = joining.stack([v if isinstance(v, array) else from_host(v) for v in val])
-            return stacked if dtype is None else convert(stacked, dtype)
-        if hasattr(val, "__dlpack__") and not hasattr(val, "__array__"):
-            host = np.from_dlpack(val)
-        else:
-            try:
-                host = np.array(val)
-            except ValueError as error:
-                raise ShapeError(at_user_line(f"smelt.array: nested lists of uneven lengths ({error})")) from None
-            if inferred is not None and host.dtype != object:
-                host = host.astype(inferred.numpy)
-    else:
-        host = np.asarray(val)
-    if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
-        raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {type(val).__name__} {val!r:.60}"))
-    if host.dtype == np.complex128:
-        host = host.astype(np.complex64)
-    target = dtypes.float32 if dtype is None and host.dtype == np.float64 else dtype
-    if target is None:
-        try:
-            target = dtypes.of(host.dtype)
-        except DTypeError as error:
-            raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
-    from smelt.ir.ops.conversion import convert_array
-
-    with np.errstate(all="ignore"):
-        data = convert_array(host, target) if host.dtype != target.numpy else host
-    buffer = Buffer.empty(Aval(data.shape, target))
-    buffer.array[...] = data
-    return wrap((leaf(buffer), 0))
-
-
-def _contains_array(val: Any) -> bool:
-    if isinstance(val, array):
-        return True
-    return isinstance(val, (list, tuple)) and any(_contains_array(v) for v in val)
-
-
-def _inferred_dtype(val: Any) -> DType | None:
-    """The dtype of Python scalars in nested lists; None where NumPy's own answer counts."""
-    kinds: set[type] = set()
-    pending = [val]
-    large = False
-    while pending:
-        v = pending.pop()
-        if isinstance(v, (list, tuple)):
-            pending.extend(v)
-        elif type(v) in (bool, int, float, complex):
-            kinds.add(type(v))
-            large = large or (type(v) is int and not -(2**31) <= v < 2**31)
-        else:
-            return None
-    if complex in kinds:
-        return dtypes.complex64
-    if float in kinds or not kinds:
-        return dtypes.float32
-    if int in kinds:
-        if not large:
-            return dtypes.int32
-        return dtypes.int64 if _fits_int64(val) else dtypes.uint64
-    return dtypes.bool_
-
-
-def _fits_int64(val: Any) -> bool:
-    return int(np.max(np.array(val, dtype=object))) < 2**63
-
-
 # Making nodes
 
 _infer_cache: dict[Any, Any] = {}
@@ -362,8 +299,13 @@ _scalar_buffers: dict[Any, Buffer] = {}
 
 
 def scalar_array(value: Scalar, dtype: DType) -> array:
-    """A 0-d array of a Python scalar: a constant inside a trace, else a run-time value."""
+    """A 0-d array of a Python scalar: a constant inside a trace, else a run-time value.
+
+    Raises:
+        AttributeValueError: an integer that the dtype, an integer dtype, cannot hold; one beyond all floats.
+    """
     if state.compiling:
+        _check_fits(value, dtype)
         return emit(registry["constant"], (), {"value": value, "dtype": dtype})
     # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
     # a dictionary, and so are 0.0 and -0.0.
@@ -373,6 +315,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
     if buffer is None:
         from smelt.ir.ops.constants import constant_array
 
+        _check_fits(value, dtype)
         buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
         if len(_scalar_buffers) > 1000:
             _scalar_buffers.clear()
@@ -380,6 +323,25 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
     found = array.__new__(array)
     found._ref = (leaf(buffer), 0)
     return found
+
+
+def _check_fits(value: Scalar, dtype: DType) -> None:
+    """A weak integer takes the dtype of the array that it meets; wrapped around it would be another number."""
+    if type(value) is int and not dtype.holds(value):
+        raise AttributeValueError(
+            at_user_line(
+                f"smelt: the number {shown(value)} is out of bounds for {dtype.name}, the dtype of the array that it "
+                "meets; convert that array first, e.g. with .astype(smelt.int64)"
+            )
+        )
+    if type(value) is int and (dtype.is_float or dtype.is_complex):
+        try:
+            float(value)
+        except OverflowError:
+            message = f"smelt: the number {shown(value)} is too large for {dtype.name}"
+            raise AttributeValueError(at_user_line(message)) from None
+    if type(value) is complex and not dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt: the number {value} is complex, {dtype.name} is real; take its .real"))
 
 
 def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
@@ -506,3 +468,6 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
                 raise ShapeError(at_user_line(f"smelt.{name}: shapes {listed} cannot be broadcast together"))
             result[axis] = d
     return tuple(result)
+
+
+from .host import from_host  # noqa: E402  (which makes arrays of what it reads)

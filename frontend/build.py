@@ -9,6 +9,7 @@ from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value, functions, new_function
 from smelt.ir.dialect import context
+from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import registry
 
 from .graph import ALIAS, APPLY, GraphFunction, Ref, Step, callees
@@ -95,7 +96,7 @@ class _ModuleBuilder:
                 i += 1
                 name = f"{stem}_{i}"
             self.taken.add(name)
-            self.function(name, f.parameters, f.body, f.outputs)
+            self.function(name, f.parameters, f.body, f.outputs, names=f.names)
             self.made[f.key] = name
             if f.rules:
                 self.rules(name, f.rules)
@@ -137,7 +138,8 @@ def _check_sizes(step: Step) -> None:
     for aval in step.avals:
         if aval.size >= MOST_ELEMENTS:
             line = f"; at {step.where[0].co_filename}:{step.where[1]}" if step.where else ""
-            raise MemoryError(f"smelt.{step.op.name}: an array {aval} has more elements than can be addressed{line}")
+            message = f"smelt.{step.op.name}: an array {aval} has more elements than can be addressed{line}"
+            raise OutOfMemoryError(message)
 
 
 def apply(

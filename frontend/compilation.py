@@ -15,15 +15,18 @@ import numpy as np
 
 from smelt.ir import text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ShapeError, TraceError, TreeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, PipelineError, ShapeError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, compile_module, default_device
 
 from . import tree
+from .arguments import dtype_of
 from .arrays import array, wrap
 from .build import MOST_ELEMENTS, build_module
 from .evaluate import evaluate
 from .graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
+from .movement import shape_tuple
+from .recording import check_function
 from .transforms import name_of, tracing
 
 #: Versions (argument types) kept for one function; the oldest goes first.
@@ -243,7 +246,7 @@ class CompiledFunction:
                 evaluate(f.captured)
             module = build_module(f.parameters, f.body, f.outputs, traced.names)
             version = _Version()
-            version.executable = compile_module(module, default_device(), self._pipeline)
+            version.executable = _compiled(module, self._pipeline)
             version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
@@ -335,14 +338,31 @@ class ShapeDtype:
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any):
-        from smelt.ir import dtypes
-
-        self.aval = Aval(tuple(shape), dtypes.of(dtype))
+        self.aval = Aval(shape_tuple("ShapeDtype", shape), dtype_of("ShapeDtype", dtype))
         if any(d < 0 for d in self.aval.shape) or math.prod(max(d, 1) for d in self.aval.shape) >= MOST_ELEMENTS:
             raise ShapeError(at_user_line(f"smelt.ShapeDtype: {self.aval} is no shape that an array can have"))
 
     def __repr__(self) -> str:
         return f"ShapeDtype({self.aval})"
+
+
+def _compiled(module: Any, pipeline: str | None) -> Executable:
+    """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
+    from smelt.runtime.executable import default_pipeline
+
+    if pipeline is None:
+        return compile_module(module, default_device())
+    try:
+        return compile_module(module, default_device(), pipeline)
+    except PipelineError as error:
+        raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
+    except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made
+        raise PipelineError(
+            at_user_line(
+                f"smelt.compile: the pipeline {shown(pipeline)} leaves a module that the backend cannot compile; "
+                f"the default one is {default_pipeline(default_device())}"
+            )
+        ) from error
 
 
 def _materialize(x: Any) -> Any:
@@ -497,8 +517,9 @@ def compile(
         return functools.partial(
             compile, inputs=inputs, outputs=outputs, shapeless=shapeless, pipeline=pipeline
         )
-    if not callable(fun):
-        raise TreeError(at_user_line(f"smelt.compile: needs a function, got {type(fun).__name__}"))
+    check_function(fun, "smelt.compile")
+    if pipeline is not None and not isinstance(pipeline, str):
+        raise ArgumentTypeError(at_user_line(f"smelt.compile: pipeline must be a text, is {shown(pipeline)}"))
     return CompiledFunction(fun, inputs, outputs, shapeless, pipeline)
 
 
@@ -524,6 +545,7 @@ def make_ir(fun: Callable) -> Callable[..., str]:
       }
     }
     """
+    check_function(fun, "smelt.make_ir")
     compiled = fun if isinstance(fun, CompiledFunction) else CompiledFunction(fun, None, None, False, None)
 
     @functools.wraps(fun)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, emit_elementwise, wrap
 from .operands import constant
 
@@ -19,6 +20,7 @@ def real(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.real(smelt.array([1 + 2j]))
     array([1], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     return emit_elementwise(_REAL, x) if x.dtype.is_complex else wrap(x._ref)
 
@@ -30,6 +32,7 @@ def imag(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.imag(smelt.array([1 + 2j]))
     array([2], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     return emit_elementwise(_IMAG, x) if x.dtype.is_complex else constant(0, x.dtype, x.shape)
 
@@ -41,6 +44,7 @@ def conjugate(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.conjugate(smelt.array([1 + 2j]))
     array([1-2j], dtype=complex64)
     """
+    check_stream(stream)
     x = as_array(a)
     if not x.dtype.is_complex:
         return wrap(x._ref)

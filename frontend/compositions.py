@@ -7,6 +7,7 @@ import math
 from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream
 from .arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -36,6 +37,7 @@ def softmax(
     >>> smelt.softmax(smelt.array([1000.0, 1000.0]))
     array([0.5, 0.5], dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     axes = normalize_axes("softmax", x, axis)
     if not x.size:
@@ -62,6 +64,7 @@ def logsumexp(
     >>> smelt.logsumexp(smelt.array([1000.0, 1000.0]))
     array(1000.69, dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     axes = normalize_axes("logsumexp", x, axis)
     dtype = x.dtype
@@ -93,17 +96,23 @@ def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -
     >>> smelt.logaddexp(smelt.array([0.0, 1000.0]), 0.0)
     array([0.693147, 1000], dtype=float32)
     """
+    check_stream(stream)
     x, y = promote_operands("logaddexp", a, b, floating=True)
     if x.dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt.logaddexp: complex numbers have no order; operands {x.aval}"))
     dtype = x.dtype
     x, y = widened(x), widened(y)
+    # high + log1p(exp(low - high)) is smooth whichever operand is called high, so that all derivatives are right
+    # also where both are equal; those of maximum and abs would not be.
+    order = emit_elementwise(ops["greater_equal"], x, y)
+    high, low = emit_elementwise(ops["select"], order, x, y), emit_elementwise(ops["select"], order, y, x)
     # Equal infinities have no difference, nor has that a derivative.
-    same, zero = emit_elementwise(ops["equal"], x, y), constant(0, x.dtype, x.shape)
-    parts = [emit_elementwise(ops["select"], same, zero, part) for part in (x, y)]
-    gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], *parts))
-    rest = emit_elementwise(ops["log1p"], emit_elementwise(ops["exp"], emit_elementwise(ops["neg"], gap)))
-    found = emit_elementwise(ops["add"], emit_elementwise(ops["maximum"], x, y), rest)
-    return convert(found, dtype)
+    infinite = emit_elementwise(ops["equal"], emit_elementwise(ops["abs"], x), constant(math.inf, x.dtype, x.shape))
+    same = emit_elementwise(ops["logical_and"], emit_elementwise(ops["equal"], x, y), infinite)
+    zero = constant(0, x.dtype, x.shape)
+    parts = [emit_elementwise(ops["select"], same, zero, part) for part in (low, high)]
+    rest = emit_elementwise(ops["log1p"], emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], *parts)))
+    high = emit_elementwise(ops["select"], same, emit_elementwise(ops["maximum"], x, y), high)
+    return convert(emit_elementwise(ops["add"], high, rest), dtype)
 
 

@@ -19,6 +19,7 @@ from smelt.ir.control import COND, SCAN, WHILE
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line
 
 from . import tree
+from .arguments import MOST, integer
 from .arithmetic import clip
 from .arrays import ArrayLike, array, as_array, convert, wrap
 from .control_tracing import Traced, Values, control, graph_functions, match_branches, match_carry
@@ -177,7 +178,8 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: Any)
         init: a tree of arrays. Python numbers take the dtype that `body_fun` returns.
 
     Raises:
-        DTypeError: bounds that are no integers. ShapeError, TreeError: as `while_loop`.
+        DTypeError: bounds that are no integers. AttributeValueError: more than 2**63 - 1 steps. ShapeError,
+        TreeError: as `while_loop`.
 
     >>> import smelt
     >>> smelt.fori_loop(0, 5, lambda i, total: total + i, 0)
@@ -189,6 +191,12 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: Any)
     lower, upper = _bound(what, "lower", lower), _bound(what, "upper", upper)
     first, last = as_array(lower), as_array(upper)
     dtype = dtypes.promote(first.dtype, last.dtype)
+    if not dtype.is_integer:  # int64 and uint64 meet in a float
+        if isinstance(lower, array) or isinstance(upper, array) or lower < 0:
+            raise DTypeError(
+                at_user_line(f"{what}: no integer dtype holds lower, {first.aval}, and upper, {last.aval}; convert one")
+            )
+        dtype = dtypes.uint64
 
     def step(carry: Sequence[Any], *_: Any) -> list[Any]:
         i, value = carry
@@ -199,6 +207,8 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: Any)
         end = convert(last, dtype)
         return _while(what, lambda carry: carry[0] < end, step, carry, "upper", name)[1]
     length = max(0, upper - lower)
+    if length > MOST:
+        raise AttributeValueError(at_user_line(f"{what}: {lower} to {upper} are more steps than int64 counts"))
     return _scan(what, name, lambda c, _: (step(c), None), carry, Values(what, []), length, False, False)[0][1]
 
 
@@ -373,6 +383,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     """
     what = "smelt.associative_scan"
     check_function(fn, f"{what}: fn")
+    axis = integer("associative_scan", "axis", axis)
     given = Values(what, [("elems", elems)])
     sizes: dict[int, str] = {}
     axes = []

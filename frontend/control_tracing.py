@@ -109,6 +109,7 @@ class Traced:
 
     Attributes:
         parameters: the placeholders, in the order of the arguments' arrays.
+        names: what they stand for, such as ``init['w']``.
         result: what the function returned.
     """
 
@@ -116,6 +117,7 @@ class Traced:
         """``call(*groups)`` gets the trees of each of `arguments`, with placeholders of the given types."""
         self.what, self.name = what, name
         self.parameters: list[Ref] = []
+        self.names: list[str] = []
         around = state.control
         with tracing():
             self.trace = state.traced
@@ -123,6 +125,7 @@ class Traced:
             for values, avals in arguments:
                 refs: list[Ref] = [(Node(PARAMETER, NO_ATTRS, (), (aval,)), 0) for aval in avals]
                 self.parameters += refs
+                self.names += values.paths
                 rebuilt.append(values.rebuild([wrap(r) for r in refs]))
             state.control = self.trace
             try:
@@ -174,6 +177,8 @@ def graph_functions(
         GraphFunction(f.name, [*constants, *f.parameters], (), snapshot(body), refs)
         for f, (body, _), refs in zip(functions, pieces, outputs)
     ]
+    for f, function in zip(functions, made):
+        function.names = [*[None] * len(constants), *f.names]
     return made, constants
 
 

@@ -10,9 +10,19 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    BufferExportError,
+    DTypeError,
+    SmeltError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.op import registry as ops
+from smelt.ir.ops.constants import constant_array
 
+from .arguments import check_stream, dtype_of, integer, number
 from .arrays import (
     ArrayLike,
     Scalar,
@@ -24,7 +34,7 @@ from .arrays import (
     from_host,
     wrap,
 )
-from .diagonals import triangle_mask
+from .diagonals import diagonal_offset, triangle_mask
 from .movement import Axes, checked_shape, filled, iota
 from .shaping import broadcast_to
 
@@ -51,15 +61,6 @@ __all__ = [
 ]
 
 
-def _dtype(name: str, dtype: Any, default: DType) -> DType:
-    if dtype is None:
-        return default
-    try:
-        return dtypes.of(dtype)
-    except DTypeError as error:
-        raise DTypeError(at_user_line(f"smelt.{name}: {error}")) from None
-
-
 def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
     """An array of zeros.
 
@@ -68,7 +69,8 @@ def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOr
     array([[0, 0],
            [0, 0]], dtype=float32)
     """
-    return filled(checked_shape("zeros", shape), 0, _dtype("zeros", dtype, dtypes.float32))
+    check_stream(stream)
+    return filled(checked_shape("zeros", shape), 0, dtype_of("zeros", dtype, dtypes.float32))
 
 
 def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
@@ -78,7 +80,8 @@ def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrD
     >>> smelt.ones(2, smelt.int32)
     array([1, 1], dtype=int32)
     """
-    return filled(checked_shape("ones", shape), 1, _dtype("ones", dtype, dtypes.float32))
+    check_stream(stream)
+    return filled(checked_shape("ones", shape), 1, dtype_of("ones", dtype, dtypes.float32))
 
 
 def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
@@ -88,7 +91,8 @@ def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOr
     >>> smelt.empty(2).shape
     (2,)
     """
-    return filled(checked_shape("empty", shape), 0, _dtype("empty", dtype, dtypes.float32))
+    check_stream(stream)
+    return filled(checked_shape("empty", shape), 0, dtype_of("empty", dtype, dtypes.float32))
 
 
 def full(
@@ -101,7 +105,8 @@ def full(
     array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    target = None if dtype is None else _dtype("full", dtype, dtypes.float32)
+    check_stream(stream)
+    target = None if dtype is None else dtype_of("full", dtype, dtypes.float32)
     value = as_array(vals, target)
     return broadcast_to(value if target is None else convert(value, target), checked_shape("full", shape))
 
@@ -113,8 +118,9 @@ def zeros_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrD
     >>> smelt.zeros_like(smelt.array([1, 2]))
     array([0, 0], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
-    return filled(x.shape, 0, _dtype("zeros_like", dtype, x.dtype))
+    return filled(x.shape, 0, dtype_of("zeros_like", dtype, x.dtype))
 
 
 empty_like = zeros_like
@@ -127,8 +133,9 @@ def ones_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDe
     >>> smelt.ones_like(smelt.array([2.0, 3.0]))
     array([1, 1], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
-    return filled(x.shape, 1, _dtype("ones_like", dtype, x.dtype))
+    return filled(x.shape, 1, dtype_of("ones_like", dtype, x.dtype))
 
 
 def full_like(
@@ -140,14 +147,17 @@ def full_like(
     >>> smelt.full_like(smelt.array([1, 2]), 7)
     array([7, 7], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
-    return full(x.shape, vals, _dtype("full_like", dtype, x.dtype))
+    return full(x.shape, vals, dtype_of("full_like", dtype, x.dtype))
 
 
 def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
     """start, start + step, …: `count` numbers."""
-    shape, kind = (count,), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
+    shape, kind = checked_shape("arange", (count,)), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
     found = iota(shape, 0, kind)
+    if dtype.is_integer:  # counts modulo its range, as sums of its elements do
+        start, step = (v if dtype.holds(v) else int(constant_array(v, dtype)) for v in (start, step))
     if step != 1:
         found = emit_elementwise(ops["mul"], found, filled(shape, step, kind))
     if start != 0:
@@ -156,7 +166,7 @@ def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
 
 
 def arange(
-    start: int | float,
+    start: int | float | None = None,
     stop: int | float | None = None,
     step: int | float | None = None,
     dtype: DType | None = None,
@@ -166,10 +176,12 @@ def arange(
     """Numbers from `start` (0 if only one number is given) to before `stop` in steps.
 
     Args:
-        dtype: by default int32 if all numbers are integers, else float32.
+        dtype: by default int32 if all numbers are integers (int64 where that is too narrow), else float32. In a
+            narrower one that is given integers wrap around.
 
     Raises:
-        AttributeValueError: a step of zero, or numbers that are not finite.
+        AttributeValueError: a step of zero, numbers that are not finite, integers beyond int64 without `dtype`.
+        ArgumentTypeError: no number is given.
 
     >>> import smelt
     >>> smelt.arange(3)
@@ -177,10 +189,16 @@ def arange(
     >>> smelt.arange(1, 2, 0.5)
     array([1, 1.5], dtype=float32)
     """
-    first, last, by = (0, start, step) if stop is None else (start, stop, step)
-    first, last, by = (_number("arange", v) for v in (first, last, 1 if by is None else by))
+    check_stream(stream)
+    first, last, by = (0, start, step) if stop is None else (0 if start is None else start, stop, step)
+    first, last, by = (
+        number("arange", what, v) for what, v in (("start", first), ("stop", last), ("step", 1 if by is None else by))
+    )
     integers = all(isinstance(v, int) for v in (first, last, by))
-    target = _dtype("arange", dtype, dtypes.int32 if integers else dtypes.float32)
+    target = dtype_of("arange", dtype, _integer_dtype(first, last, by) if integers else dtypes.float32)
+    if dtype is None and integers and not all(dtypes.int64.holds(v) for v in _ends(first, last, by)):
+        message = f"smelt.arange: start {shown(first)}, stop {shown(last)}, step {shown(by)} do not fit int64"
+        raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
     if target is dtypes.bool_:
         raise DTypeError(at_user_line("smelt.arange: bool has no range; use an integer dtype"))
     if not all(math.isfinite(v) for v in (first, last, by)):
@@ -193,17 +211,13 @@ def arange(
     return _lines(int(count), first, by, target)
 
 
-def _number(name: str, v: Any) -> int | float:
-    """A Python number of a number, a NumPy scalar or an array of one element."""
-    if type(v) in (int, float):
-        return v
-    if isinstance(v, (bool, np.bool_)):
-        return int(v)
-    if isinstance(v, (array, np.generic, np.ndarray)):
-        v = v.item()
-    if isinstance(v, (int, float)):
-        return v
-    raise TypeError(at_user_line(f"smelt.{name}: needs numbers, got {type(v).__name__}"))
+def _integer_dtype(first: int, last: int, step: int) -> DType:
+    """The narrower of int32 and int64 that holds the first and last number of a range."""
+    return dtypes.int32 if all(dtypes.int32.holds(v) for v in _ends(first, last, step)) else dtypes.int64
+
+
+def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
+    return first, last - 1 if step > 0 else last + 1, step
 
 
 def linspace(
@@ -220,11 +234,10 @@ def linspace(
     >>> smelt.linspace(0, 1, 5)
     array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
     """
-    target = _dtype("linspace", dtype, dtypes.float32)
-    first, last = _number("linspace", start), _number("linspace", stop)
-    count = 50 if num is None else int(num)
-    if count < 0:
-        raise AttributeValueError(at_user_line(f"smelt.linspace: num must not be negative, is {num}"))
+    check_stream(stream)
+    target = dtype_of("linspace", dtype, dtypes.float32)
+    first, last = number("linspace", "start", start), number("linspace", "stop", stop)
+    count = 50 if num is None else integer("linspace", "num", num, 0)
     work = target if target in (dtypes.float64, dtypes.complex64) else dtypes.float32
     parts = count - 1 if endpoint else count
     if parts < 1:
@@ -249,8 +262,10 @@ def tri(
     array([[1, 0, 0],
            [1, 1, 0]], dtype=float32)
     """
+    check_stream(stream)
     rows, columns = checked_shape("tri", (n, n if m is None else m))
-    return convert(triangle_mask(rows, columns, k), _dtype("tri", dtype, dtypes.float32))
+    mask = triangle_mask(rows, columns, diagonal_offset("tri", k, rows, columns))
+    return convert(mask, dtype_of("tri", dtype, dtypes.float32))
 
 
 def eye(
@@ -268,11 +283,12 @@ def eye(
     array([[0, 1],
            [0, 0]], dtype=float32)
     """
+    check_stream(stream)
     shape = checked_shape("eye", (n, n if m is None else m))
     i, j = iota(shape, 0), iota(shape, 1)
-    if k:
-        i = emit_elementwise(ops["add"], i, filled(shape, int(k), i.dtype))
-    return convert(emit_elementwise(ops["equal"], i, j), _dtype("eye", dtype, dtypes.float32))
+    if k := diagonal_offset("eye", k, *shape):
+        i = emit_elementwise(ops["add"], i, filled(shape, k, i.dtype))
+    return convert(emit_elementwise(ops["equal"], i, j), dtype_of("eye", dtype, dtypes.float32))
 
 
 def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
@@ -283,6 +299,7 @@ def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDe
     array([[1, 0],
            [0, 1]], dtype=float32)
     """
+    check_stream(stream)
     return eye(n, dtype=dtype)
 
 
@@ -290,15 +307,17 @@ def asarray(a: ArrayLike, dtype: DType | None = None, *, copy: bool | None = Non
     """`a` as an array: itself if it is one (unless `copy`), else a new one with its data.
 
     Raises:
-        ValueError: ``copy=False``, but the data must be copied.
+        AttributeValueError: ``copy=False``, but the data must be copied.
 
     >>> import smelt
     >>> smelt.asarray([1, 2], dtype=smelt.float32)
     array([1, 2], dtype=float32)
     """
-    target = None if dtype is None else _dtype("asarray", dtype, dtypes.float32)
+    target = None if dtype is None else dtype_of("asarray", dtype, dtypes.float32)
     if copy is False and (not isinstance(a, array) or target not in (None, a.dtype)):
-        raise ValueError(at_user_line(f"smelt.asarray: a {type(a).__name__} cannot become an array without a copy"))
+        raise AttributeValueError(
+            at_user_line(f"smelt.asarray: a {type(a).__name__} cannot become an array without a copy")
+        )
     if isinstance(a, array):
         return a if target in (None, a.dtype) and not copy else wrap((convert(a, target or a.dtype))._ref)
     return array(a, target)
@@ -314,15 +333,27 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     if isinstance(x, array):
         return wrap(x._ref)
     if copy is False:
-        raise ValueError(at_user_line("smelt.from_dlpack: data of other libraries is copied; copy=False cannot be"))
-    if not hasattr(x, "__dlpack__"):
-        raise TypeError(at_user_line(f"smelt.from_dlpack: {type(x).__name__} has no __dlpack__"))
-    return from_host(np.from_dlpack(x))
+        raise AttributeValueError(
+            at_user_line("smelt.from_dlpack: data of other libraries is copied; copy=False cannot be")
+        )
+    if not hasattr(x, "__dlpack__") or isinstance(x, type):
+        raise ArgumentTypeError(at_user_line(f"smelt.from_dlpack: {shown(x)} has no __dlpack__"))
+    try:
+        return from_host(np.from_dlpack(x))
+    except SmeltError:
+        raise
+    except Exception as error:  # whatever its library raises
+        raise BufferExportError(
+            at_user_line(f"smelt.from_dlpack: a {type(x).__name__} exports no data: {error}")
+        ) from None
 
 
 def _window(name: str, function: Callable, formula: str, example: str, points: int = 3) -> Callable:
     def window(M: int, *, stream: StreamOrDevice = None) -> array:
-        return from_host(np.asarray(function(int(M))), dtypes.float32)
+        check_stream(stream)
+        if integer(name, "M", M) > 1 << 28:
+            raise AttributeValueError(at_user_line(f"smelt.{name}: M may be 2**28 at most, is {shown(M)}"))
+        return from_host(np.asarray(function(M)), dtypes.float32)
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"""The {name.capitalize()} window of `M` points, as float32: {formula}.

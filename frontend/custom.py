@@ -21,7 +21,7 @@ from . import tree
 from .arrays import array
 from .custom_rules import Call, apply_call, backward_rule, batch_rule, forward_rule, tangent_rule, vjp_rule
 from .graph import state
-from .recording import article, check_function, name_of, settled, unchanged
+from .recording import article, check_function, name_of, positions_of, settled, unchanged
 
 
 class _Depth(threading.local):
@@ -54,7 +54,7 @@ class _Ruled:
         check_function(fun, what)
         functools.update_wrapper(self, fun)
         self._fun, self._what = fun, what
-        self._static = frozenset(static)
+        self._static = frozenset(positions_of(what, static))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

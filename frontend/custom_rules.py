@@ -16,7 +16,7 @@ from . import tree
 from .arrays import array, wrap
 from .creation import zeros
 from .graph import ALIAS, LEAF, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, snapshot, topological
-from .recording import apply_function, article, check_like, name_of, settled, tracing
+from .recording import apply_function, article, check_like, conjugated, name_of, settled, tracing
 from .vectorization import _broadcast_axes
 
 
@@ -154,7 +154,7 @@ class Call:
         """Placeholders for cotangents of the inexact results, and their tree; zeros for the others."""
         values = [placeholder(a) if a.dtype.is_inexact else zeros(a.shape, a.dtype) for a in self.out_avals]
         refs = [x._ref for x in values if x.dtype.is_inexact]
-        return refs, self.rebuild_result(values)
+        return refs, self.rebuild_result([conjugated(x) for x in values])
 
     def cotangents(self, given: Any) -> list[Ref]:
         """What a rule returned, as one cotangent for each inexact array in the arguments."""
@@ -174,7 +174,7 @@ class Call:
         found: list[Ref] = []
         for i, (x, ct) in enumerate(zip(self.variables, given)):
             name = f"argument {i}"
-            found += matching(who, "cotangent", x, ct, name)
+            found += [conjugated(wrap(r))._ref for r in matching(who, "cotangent", x, ct, name)]
         return found
 
 

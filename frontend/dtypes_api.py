@@ -9,8 +9,9 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
 
+from .arguments import dtype_of
 from .arrays import array
 
 __all__ = [
@@ -59,8 +60,12 @@ def issubdtype(arg1: DType | DtypeCategory, arg2: DType | DtypeCategory) -> bool
     (True, False)
     """
     if not isinstance(arg2, DtypeCategory):
-        return not isinstance(arg1, DtypeCategory) and dtypes.of(arg1) is dtypes.of(arg2)
-    category: DtypeCategory | None = arg1 if isinstance(arg1, DtypeCategory) else _KIND[dtypes.of(arg1).kind]
+        return not isinstance(arg1, DtypeCategory) and (
+            dtype_of("issubdtype", arg1) is dtype_of("issubdtype", arg2)
+        )
+    category: DtypeCategory | None = (
+        arg1 if isinstance(arg1, DtypeCategory) else _KIND[dtype_of("issubdtype", arg1).kind]
+    )
     while category is not None:
         if category is arg2:
             return True
@@ -92,12 +97,12 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    found = dtypes.of(dtype)
+    found = dtype_of("isdtype", dtype)
     if not isinstance(kind, str):
-        return found is dtypes.of(kind)
+        return found is dtype_of("isdtype", kind)
     if kind not in _NAMED_KINDS:
         listed = ", ".join(map(repr, _NAMED_KINDS))
-        raise ValueError(at_user_line(f"smelt.isdtype: kind {kind!r} must be a dtype or one of {listed}"))
+        raise AttributeValueError(at_user_line(f"smelt.isdtype: kind {shown(kind)} must be a dtype or one of {listed}"))
     return found.kind in _NAMED_KINDS[kind]
 
 
@@ -109,10 +114,10 @@ def result_type(*arrays_and_dtypes: array | DType | bool | int | float | complex
     smelt.float16
     """
     if not arrays_and_dtypes:
-        raise ValueError(at_user_line("smelt.result_type: at least one array or dtype is needed"))
+        raise AttributeValueError(at_user_line("smelt.result_type: at least one array or dtype is needed"))
     scalars = [x for x in arrays_and_dtypes if isinstance(x, (bool, int, float, complex))]
     strong = [x for x in arrays_and_dtypes if not isinstance(x, (bool, int, float, complex))]
-    found = [_dtype_of(x) for x in strong] or [dtypes.of_scalar(x) for x in scalars]
+    found = [_dtype_of("result_type", x) for x in strong] or [dtypes.of_scalar(x) for x in scalars]
     dtype = found[0]
     for other in found[1:]:
         dtype = dtypes.promote(dtype, other)
@@ -121,8 +126,8 @@ def result_type(*arrays_and_dtypes: array | DType | bool | int | float | complex
     return dtype
 
 
-def _dtype_of(x: Any) -> DType:
-    return x.dtype if isinstance(x, array) else dtypes.of(x)
+def _dtype_of(name: str, x: Any) -> DType:
+    return x.dtype if isinstance(x, array) else dtype_of(name, x)
 
 
 def can_cast(from_: array | DType, to: DType) -> bool:
@@ -132,8 +137,8 @@ def can_cast(from_: array | DType, to: DType) -> bool:
     >>> smelt.can_cast(smelt.int8, smelt.float16), smelt.can_cast(smelt.float32, smelt.float16)
     (True, False)
     """
-    target = dtypes.of(to)
-    return dtypes.promote(_dtype_of(from_), target) is target
+    target = dtype_of("can_cast", to)
+    return dtypes.promote(_dtype_of("can_cast", from_), target) is target
 
 
 class finfo:
@@ -153,7 +158,7 @@ class finfo:
     __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
 
     def __init__(self, arg: DType, /):
-        dtype = dtypes.of(arg)
+        dtype = dtype_of("finfo", arg)
         if not dtype.is_inexact:
             raise DTypeError(at_user_line(f"smelt.finfo: {dtype.name} is not floating; see smelt.iinfo"))
         self.dtype = dtypes.float32 if dtype.is_complex else dtype
@@ -185,7 +190,7 @@ class iinfo:
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, arg: DType, /):
-        self.dtype = dtypes.of(arg)
+        self.dtype = dtype_of("iinfo", arg)
         if not self.dtype.is_integer:
             raise DTypeError(at_user_line(f"smelt.iinfo: {self.dtype.name} is not an integer dtype; see smelt.finfo"))
         info = np.iinfo(self.dtype.numpy)

@@ -59,6 +59,9 @@ def async_eval(*args: Any) -> None:
 
 def synchronize(stream: Any = None) -> None:
     """Wait for running work. The devices there are now run synchronously: there is none."""
+    from .arguments import check_stream
+
+    check_stream(stream)
 
 
 def evaluate(refs: Sequence[Ref]) -> None:

@@ -1,4 +1,4 @@
-"""Kernels of one's own, under the names of `mlx.core.fast`."""
+"""Kernels of one's own, and functions of rows and attention, under the names of `mlx.core.fast`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,21 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceEr
 from smelt.ir.op import registry as _ops
 from smelt.runtime import Buffer, default_device
 
+from .arguments import check_stream, dtype_of
 from .arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, wrap
+from .attention import rope, scaled_dot_product_attention
 from .evaluate import evaluate
 from .graph import ALIAS, leaf, state, topological
+from .normalization import cross_entropy, layer_norm, rms_norm
 
-__all__ = ["metal_kernel"]
+__all__ = [
+    "cross_entropy",
+    "layer_norm",
+    "metal_kernel",
+    "rms_norm",
+    "rope",
+    "scaled_dot_product_attention",
+]
 
 #: What a kernel may ask about its place in the grid, with the type of the parameter.
 _ATTRIBUTES = {
@@ -82,6 +92,13 @@ inline long elem_to_loc(uint elem, constant const int* shape, constant const lon
 """,
 }
 
+#: Names that the emitter keeps away from, though a parameter may have them: it is local to the kernel.
+_HARMLESS = frozenset((
+    "array", "atomic", "buffer", "concept", "final", "import", "intersection", "linux", "main", "mesh", "module",
+    "override", "packed", "patch", "requires", "texture", "unix", "vec", "visible",
+))  # fmt: skip
+_DEFINED = frozenset(("bfloat16_t", "complex64_t", "float16_t", *_HELPERS))
+
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_BUFFERS, _MAX_THREADS = 31, 1024
 #: Texts of one kernel that stay compiled.
@@ -126,7 +143,8 @@ def metal_kernel(
         compile_options: accepted for MLX's sake and ignored: kernels are compiled in safe math mode.
 
     Raises:
-        AttributeValueError: a name that is no identifier or occurs twice, an empty source, no outputs.
+        AttributeValueError: a name that is no identifier, that Metal reserves or that occurs twice; a parameter
+            named like a function that `source` calls; an empty source, no outputs.
 
     >>> import smelt
     >>> body = "uint i = thread_position_in_grid.x; out[i] = x[i] * x[i];"
@@ -152,16 +170,46 @@ class MetalKernel:
             raise AttributeValueError(at_user_line(f"{self._who}: needs at least one output"))
         if not isinstance(source, str) or not source.strip():
             raise AttributeValueError(at_user_line(f"{self._who}: the source must be the body of a kernel"))
-        self._taken = [*self.input_names, *self.output_names]
-        for taken in self._taken:
-            if self._taken.count(taken) > 1 or taken in _ATTRIBUTES:
-                what = "an attribute of Metal" if taken in _ATTRIBUTES else "used twice"
-                raise AttributeValueError(at_user_line(f"{self._who}: the name {taken!r} is {what}"))
+        if not isinstance(header, str):
+            raise self._error(f"the header must be a text, is {header!r:.60}")
         self.source, self.header = source, header
         self.atomic_outputs = atomic_outputs
         self._words = set(_IDENTIFIER.findall(source))
+        self._taken: list[str] = []
+        for parameter in (*self.input_names, *self.output_names):
+            self._check_name(parameter, self._taken)
+            self._taken.append(parameter)
+        self._check_calls()
         self._libraries: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
+
+    def _check_name(self, name: str, taken: Iterable[str]) -> None:
+        """A name of a parameter or of the template is neither used nor reserved."""
+        from smelt.backends.metal.emit.names import HELPERS, RESERVED
+
+        stem, _, part = name.rpartition("_")
+        if name in taken:
+            raise self._error(f"the name {name!r} is used twice")
+        if part in ("shape", "strides", "ndim") and stem in self.input_names and name in self._words:
+            raise self._error(f"the name {name!r} stands for the {part} of the input {stem}; choose another one")
+        if name in _ATTRIBUTES:
+            raise self._error(f"the name {name!r} is an attribute of Metal; choose another one")
+        if name in _DEFINED:
+            raise self._error(f"the name {name!r} is defined in each kernel; choose another one")
+        if re.match("_[_A-Z]", name) or name in RESERVED.difference(_HARMLESS, HELPERS):
+            raise self._error(f"the name {name!r} is reserved in the Metal Shading Language; choose another one")
+
+    def _check_calls(self) -> None:
+        """No parameter hides a function of Metal's library that the source calls."""
+        from smelt.backends.metal.emit.names import GLOBAL_RESERVED, RESERVED
+
+        code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", self.source, flags=re.DOTALL)
+        for name in (GLOBAL_RESERVED - RESERVED).intersection(self._taken):
+            if re.search(rf"(?<![\w:.>]){name}\s*\(", code):
+                raise self._error(
+                    f"the source calls {name}(), which its parameter {name!r} hides; rename the parameter, or write "
+                    f"metal::{name}()"
+                )
 
     def __repr__(self) -> str:
         return f"<{self._who}: {', '.join(self.input_names)} -> {', '.join(self.output_names)}>"
@@ -194,7 +242,7 @@ class MetalKernel:
             template: names that the source may use: a dtype is a type, an int or bool a constant.
             init_value: what the outputs hold before; without, what was in their memory.
             verbose: print the text.
-            stream: accepted for MLX's sake and ignored.
+            stream: accepted for MLX's sake: a kernel runs where the class says.
 
         Returns:
             The outputs.
@@ -205,6 +253,7 @@ class MetalKernel:
             DTypeError: an element type that Metal does not have. ShapeError: an impossible output shape.
             SmeltError: the text does not compile; the message is the compiler's.
         """
+        check_stream(stream)
         operands = self._check_inputs(inputs)
         results = self._check_outputs(output_shapes, output_dtypes)
         sizes = self._size(grid, "grid", 0), self._size(threadgroup, "threadgroup", 1)
@@ -268,7 +317,7 @@ class MetalKernel:
                 extents = (-1,)
             if any(n < 0 for n in extents):
                 raise ShapeError(at_user_line(f"{self._who}: {shape!r} is no shape for output {name}"))
-            dtype = dtypes.of(type_)
+            dtype = dtype_of("fast.metal_kernel", type_)
             self._type(dtype, f"output {name}")
             if self.atomic_outputs and dtype not in _ATOMIC:
                 known = ", ".join(d.name for d in _ATOMIC)
@@ -296,24 +345,26 @@ class MetalKernel:
 
     def _template(self, template: Sequence[tuple[str, Any]]) -> list[str]:
         """Declarations of the template's names."""
-        lines, names = [], set(self._taken)
+        lines, names = [], list(self._taken)
         for item in template:
             if not isinstance(item, (tuple, list)) or len(item) != 2:
                 raise self._error(f"template holds pairs of a name and a dtype, int or bool; it has {item!r}")
             name, value = item
             _identifier(name, self._who, "a template parameter")
-            if name in names:
-                raise self._error(f"the name {name!r} is used twice")
-            names.add(name)
+            self._check_name(name, names)
+            names.append(name)
             if isinstance(value, (bool, np.bool_)):
                 lines.append(f"constexpr bool {name} = {str(bool(value)).lower()};")
             elif isinstance(value, (int, np.integer)):
+                if not -(2**63) <= value < 2**63:
+                    raise self._error(f"the template parameter {name} must fit int64, is {value}")
                 type_ = "int" if -(2**31) <= value < 2**31 else "long"
                 lines.append(f"constexpr {type_} {name} = {int(value)};")
             elif isinstance(value, (str, float)):
                 raise self._error(f"the template parameter {name} must be a dtype, an int or a bool, is {value!r}")
             else:
-                lines.append(f"typedef {self._type(dtypes.of(value), f'the template parameter {name}')} {name};")
+                type_ = self._type(dtype_of("fast.metal_kernel", value), f"the template parameter {name}")
+                lines.append(f"typedef {type_} {name};")
         return lines
 
     # The text

@@ -187,6 +187,7 @@ class GraphFunction:
             values from outside that the body uses.
         outputs: references into the body (or to parameters).
         key: equal for functions that compute the same.
+        names: what the user calls the arguments, as far as known.
         rules: attributes of the function in the IR that say how it is transformed; see `set_rules`.
     """
 
@@ -198,6 +199,7 @@ class GraphFunction:
         self.body = body
         self.outputs = list(outputs)
         self.key = structure_key(self.parameters, body, self.outputs)
+        self.names: Sequence[str | None] = ()
         self.rules: dict[str, Any] = {}
 
     def set_rules(self, rules: dict[str, Any]) -> None:

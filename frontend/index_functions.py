@@ -11,8 +11,9 @@ import numpy as np
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, emit, emit_elementwise, wrap
-from .indexing import check_not_empty, getitem, holds_array, in_range, of_one_dtype, wrapped_once
+from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
 from .movement import filled, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
 from .updating import fitted, value_for
 
@@ -30,7 +31,7 @@ def _index_array(name: str, indices: ArrayLike) -> Any:
     if isinstance(indices, (list, tuple, np.ndarray, range)) and not (
         isinstance(indices, (list, tuple)) and holds_array(indices)
     ):
-        found: Any = np.asarray(indices)
+        found: Any = host_array(indices)
         if not found.size and not isinstance(indices, np.ndarray):
             found = found.astype(np.int32)
         integers = found.dtype.kind in "iu"
@@ -52,6 +53,7 @@ def take(a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, 
     array([[2, 1],
            [4, 3]], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
@@ -94,6 +96,7 @@ def take_along_axis(
     array([[2],
            [3]], dtype=int32)
     """
+    check_stream(stream)
     x, index, axis = _along("take_along_axis", a, indices, axis)
     common = [max(d, n) if d and n else 0 for d, n in zip(x.shape, index.shape)]
     at, of = list(common), list(common)
@@ -124,6 +127,7 @@ def put_along_axis(
     array([[1, 9],
            [9, 4]], dtype=int32)
     """
+    check_stream(stream)
     whole = as_array(a)
     new = value_for(whole, values)
     x, index, along = _along("put_along_axis", whole, indices, axis)
@@ -140,7 +144,7 @@ def put_along_axis(
 
 
 def _starts(name: str, x: array, start_indices: ArrayLike, axes: Sequence[int]) -> tuple[tuple[int, ...], list[array]]:
-    along = many_axes(name, tuple(axes), x.ndim)
+    along = many_axes(name, shape_tuple(name, axes, "axes consist"), x.ndim)
     starts = as_array(start_indices)
     if not starts.dtype.is_integer or starts.ndim > 1 or starts.size != len(along):
         raise ShapeError(
@@ -168,9 +172,10 @@ def slice(
     >>> smelt.slice(smelt.arange(5), smelt.array([2]), (0,), (2,))
     array([2, 3], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     along, starts = _starts("slice", x, start_indices, axes)
-    sizes = shape_tuple("slice", slice_size)
+    sizes = shape_tuple("slice", slice_size, "sizes consist")
     if len(sizes) != x.ndim or any(not 0 <= s <= d for s, d in zip(sizes, x.shape)):
         raise ShapeError(at_user_line(f"smelt.slice: slice_size {sizes} does not fit into a {x.aval}"))
     if not along:
@@ -188,21 +193,24 @@ def slice_update(
 ) -> array:
     """A copy with a window overwritten that starts at indices known only at run time; see `slice`.
 
+    The window has the shape of `update`, and the whole extent of axes of `a` that `update` has not.
+
     >>> import smelt
     >>> smelt.slice_update(smelt.zeros(4), smelt.ones(2), smelt.array([1]), (0,))
     array([0, 1, 1, 0], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     new = value_for(x, update)
     along, starts = _starts("slice_update", x, start_indices, axes)
-    shape = (1,) * (x.ndim - new.ndim) + new.shape
+    shape = x.shape[: max(x.ndim - new.ndim, 0)] + new.shape
     if len(shape) != x.ndim or any(s > d for s, d in zip(shape, x.shape)):
         raise ShapeError(at_user_line(f"smelt.slice_update: update {new.aval} does not fit into a {x.aval}"))
     if not new.size:
         return wrap(x._ref)
     limits = [x.shape[a] - shape[a] for a in along]
     inside = [_at_most(s, high) for s, high in zip(starts, limits)]
-    return emit(ops["scatter"], (x, to_shape(new, shape), *inside), {"axes": along, "mode": "set"})
+    return emit(ops["scatter"], (x, broadcast_to_shape(new, shape), *inside), {"axes": along, "mode": "set"})
 
 
 def _at_most(index: array, high: int) -> array:

@@ -16,7 +16,16 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, TraceError, at_user_line
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    IndexOutOfRangeError,
+    ShapeError,
+    TraceError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
@@ -92,7 +101,7 @@ def plan_of(x: array, index: Any) -> Plan:
         used += not (e is None or e is Ellipsis or type(e) is _Count)
         ellipses += e is Ellipsis
     if ellipses > 1:
-        raise IndexError(at_user_line("smelt: an index has at most one ellipsis"))
+        raise IndexOutOfRangeError(at_user_line("smelt: an index has at most one ellipsis"))
     if used > len(shape):
         raise IndexOutOfRangeError(at_user_line(f"smelt: {used} indices for an array of {len(shape)} axes, {x.aval}"))
     if not ellipses:
@@ -152,9 +161,9 @@ def _set_slice(plan: Plan, axis: int, e: builtins.slice, extent: int) -> None:
     try:
         start, stop, step = e.indices(extent)
     except ValueError as error:
-        raise ValueError(at_user_line(f"smelt: {error}")) from None
+        raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
     except TypeError:
-        raise TypeError(at_user_line(f"smelt: slices consist of ints, got {e}")) from None
+        raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {e}")) from None
     count = len(range(start, stop, step))
     if step < 0:
         plan.flipped.append(axis)
@@ -240,7 +249,7 @@ def _entry(x: array, e: Any) -> Any:
     if isinstance(e, (list, tuple, np.ndarray, range)):
         if isinstance(e, (list, tuple)) and holds_array(e):
             return _entry(x, as_array(e))
-        host = np.asarray(e)
+        host = host_array(e)
         if host.size == 0 and not isinstance(e, np.ndarray):
             host = host.astype(np.int32)
         if host.dtype == np.bool_:
@@ -252,7 +261,7 @@ def _entry(x: array, e: Any) -> Any:
         return operator.index(e)
     if hasattr(e, "__array__"):
         return _entry(x, np.asarray(e))
-    raise TypeError(
+    raise ArgumentTypeError(
         at_user_line(
             "smelt: an index consists of ints, slices, None, ... and arrays or lists of ints or bools, "
             f"got {type(e).__name__}"
@@ -260,8 +269,18 @@ def _entry(x: array, e: Any) -> Any:
     )
 
 
-def holds_array(values: Any) -> bool:
-    return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_array(v)) for v in values)
+def host_array(values: Any) -> np.ndarray:
+    """Nested lists of an index as NumPy sees them."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ShapeError(at_user_line(f"smelt: an index of uneven or too deep lists, {shown(values)}")) from None
+
+
+def holds_array(values: Any, depth: int = 64) -> bool:
+    if depth == 0:  # deeper than any index; `host_array` says so
+        return False
+    return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_array(v, depth - 1)) for v in values)
 
 
 def _checked_mask(x: array, mask: Any) -> _Mask:

@@ -9,13 +9,23 @@ from __future__ import annotations
 import math
 import os
 from contextlib import nullcontext
+from types import ModuleType
 from typing import IO, Any
 
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    FileFormatError,
+    TreeError,
+    at_user_line,
+    shown,
+)
 
+from .arguments import check_stream, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array
 
 __all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
@@ -32,7 +42,7 @@ def _stored(x: ArrayLike) -> np.ndarray:
 
 def _restored(host: np.ndarray, where: str) -> array:
     if not isinstance(host, np.ndarray):
-        raise ValueError("it holds a file that is no array")
+        raise FileFormatError("it holds a file that is no array")
     if host.dtype == np.dtype("V2"):
         host = host.view(dtypes.bfloat16.numpy)
     try:
@@ -44,10 +54,19 @@ def _restored(host: np.ndarray, where: str) -> array:
 
 def _named(file: File, suffix: str) -> Any:
     """`file` as a path that ends in `suffix`, or the open file itself."""
-    if hasattr(file, "write"):
+    if hasattr(file, "write") and not isinstance(file, (type, ModuleType)):
         return file
-    path = os.fspath(file)  # type: ignore[arg-type]
+    path = _path("a file", file)
     return path if path.endswith(suffix) else path + suffix
+
+
+def _path(name: str, file: Any) -> str:
+    try:
+        return os.fsdecode(file)
+    except TypeError:
+        raise ArgumentTypeError(
+            at_user_line(f"smelt: {name} must be a path or an open binary file, is {shown(file)}")
+        ) from None
 
 
 def save(file: File, arr: ArrayLike) -> None:
@@ -73,7 +92,7 @@ def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
         file: a path, to which ``.npz`` is added where it is missing, or an open binary file.
 
     Raises:
-        ValueError: a keyword arr_0, arr_1, … that a positional array has already.
+        AttributeValueError: a keyword arr_0, arr_1, … that a positional array has already.
 
     >>> import smelt, io
     >>> file = io.BytesIO()
@@ -100,7 +119,7 @@ def _write_npz(name: str, file: File, args: Any, kwargs: Any, compressed: bool =
     arrays = dict(kwargs)
     for i, x in enumerate(args):
         if f"arr_{i}" in arrays:
-            raise ValueError(at_user_line(f"smelt.{name}: arr_{i} names a positional and a keyword array"))
+            raise AttributeValueError(at_user_line(f"smelt.{name}: arr_{i} names a positional and a keyword array"))
         arrays[f"arr_{i}"] = x
     stored = {k: _stored(x) for k, x in arrays.items()}
     compression = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
@@ -137,7 +156,17 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
     import json
 
     names = {d: name for name, d in _SAFE_NAMES.items()}
-    header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
+    if not isinstance(arrays, dict) or not all(isinstance(k, str) and k != "__metadata__" for k in arrays):
+        raise TreeError(
+            at_user_line(f"smelt.save_safetensors: needs a dict of arrays by name, got {shown(arrays)}")
+        )
+    header: dict[str, Any] = {}
+    if metadata is not None:
+        if not isinstance(metadata, dict) or not all(isinstance(t, str) for pair in metadata.items() for t in pair):
+            raise TreeError(
+                at_user_line(f"smelt.save_safetensors: metadata must be a dict of texts, is {shown(metadata)}")
+            )
+        header["__metadata__"] = metadata
     hosts, end = [], 0
     for name, x in arrays.items():
         found = as_array(x)
@@ -172,7 +201,7 @@ def load(
         An array (.npy) or a dict of arrays by name.
 
     Raises:
-        ValueError: a file that is damaged or of another format. DTypeError: elements that smelt has no
+        FileFormatError: a file that is damaged or of another format. DTypeError: elements that smelt has no
         dtype for. OSError: the file cannot be read.
 
     >>> import smelt, tempfile
@@ -181,17 +210,18 @@ def load(
     ...     smelt.load(f"{folder}/x.npy")
     array([1.5], dtype=float32)
     """
-    name = getattr(file, "name", "the open file") if hasattr(file, "read") else os.fspath(file)  # type: ignore[arg-type]
+    check_stream(stream)
+    name = getattr(file, "name", "the open file") if hasattr(file, "read") else _path("a file", file)
     where = f"smelt.load: {name}"
-    if format not in (None, "npy", "npz", "safetensors"):
-        raise ValueError(at_user_line(f"smelt.load: format must be npy, npz or safetensors, is {format!r}"))
+    if format is not None:
+        word("load", "format", format, "npy", "npz", "safetensors")
     with nullcontext(file) if hasattr(file, "read") else open(file, "rb") as opened:  # type: ignore[arg-type]
         source: Any = opened
         found = format or _format_of(source, str(name))
         if found is None:
-            raise ValueError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
+            raise FileFormatError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
         if return_metadata and found != "safetensors":
-            raise ValueError(at_user_line(f"{where}: only .safetensors has metadata"))
+            raise AttributeValueError(at_user_line(f"{where}: only .safetensors has metadata"))
         from zipfile import BadZipFile
 
         try:
@@ -205,7 +235,7 @@ def load(
         except (DTypeError, OSError):
             raise
         except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
-            raise ValueError(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
+            raise FileFormatError(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
 
 
 def _format_of(source: Any, name: str) -> str | None:
@@ -225,7 +255,7 @@ def _read_safetensors(source: Any, where: str) -> tuple[dict[str, array], dict[s
 
     length = int.from_bytes(source.read(8), "little")
     if length > _MAX_HEADER:
-        raise ValueError(f"its header would be {length} bytes long")
+        raise FileFormatError(f"its header would be {length} bytes long")
     header = json.loads(source.read(length))
     data = source.read()
     metadata = header.pop("__metadata__", {})
@@ -236,7 +266,7 @@ def _read_safetensors(source: Any, where: str) -> tuple[dict[str, array], dict[s
             raise DTypeError(at_user_line(f"{where}, {name}: smelt has no dtype {entry['dtype']}"))
         start, end = entry["data_offsets"]
         if not 0 <= start <= end <= len(data) or end - start != math.prod(shape) * dtype.size:
-            raise ValueError(f"{name} lies at bytes {start} to {end} of {len(data)}, shape {shape}")
+            raise FileFormatError(f"{name} lies at bytes {start} to {end} of {len(data)}, shape {shape}")
         host = np.frombuffer(data, dtype.numpy, math.prod(shape), start).reshape(shape)
         arrays[name] = array(host, dtype)
     return arrays, metadata

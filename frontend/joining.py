@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import builtins
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
 
+from .arguments import check_stream, integer
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from .movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
 
@@ -52,6 +50,7 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: St
     >>> smelt.concatenate([smelt.array([1, 2]), smelt.array([3])])
     array([1, 2, 3], dtype=int32)
     """
+    check_stream(stream)
     xs = _arrays("concatenate", arrays)
     if axis is None:
         return joined([to_shape(x, (x.size,)) for x in xs], 0)
@@ -74,6 +73,7 @@ def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOr
     array([[1, 3],
            [2, 4]], dtype=int32)
     """
+    check_stream(stream)
     xs = _arrays("stack", arrays)
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
@@ -95,14 +95,15 @@ def split(
     >>> smelt.split(smelt.array([1, 2, 3, 4]), [1, 3])
     [array([1], dtype=int32), array([2, 3], dtype=int32), array([4], dtype=int32)]
     """
+    check_stream(stream)
     x = as_array(a)
     axis = one_axis("split", axis, x.ndim)
     d = x.shape[axis]
-    if isinstance(indices_or_sections, (list, tuple, np.ndarray)) or getattr(indices_or_sections, "ndim", False):
-        cuts = [operator.index(i) for i in indices_or_sections]  # type: ignore[union-attr]
+    if isinstance(indices_or_sections, (list, tuple)) or getattr(indices_or_sections, "ndim", False):
+        cuts = [integer("split", "an index", i) for i in indices_or_sections]  # type: ignore[union-attr]
         points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
         return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]
-    count = operator.index(indices_or_sections)  # type: ignore[arg-type]
+    count = integer("split", "the number of pieces", indices_or_sections)
     if count < 1 or d % count:
         raise ShapeError(at_user_line(f"smelt.split: {d} elements do not divide into {count} equal pieces; a {x.aval}"))
     step = d // count
@@ -116,6 +117,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) ->
     >>> smelt.unstack(smelt.array([[1, 2], [3, 4]]))
     (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
     """
+    check_stream(stream)
     x = as_array(x)
     axis = one_axis("unstack", axis, x.ndim)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
@@ -129,6 +131,7 @@ def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array
     >>> smelt.tile(smelt.array([1, 2]), 2)
     array([1, 2, 1, 2], dtype=int32)
     """
+    check_stream(stream)
     x, times = as_array(a), checked_shape("tile", reps)
     ndim = max(x.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
@@ -145,8 +148,9 @@ def repeat(array: ArrayLike, repeats: int, axis: int | None = None, *, stream: S
     >>> smelt.repeat(smelt.array([1, 2]), 2)
     array([1, 1, 2, 2], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(array)
-    (count,) = checked_shape("repeat", operator.index(repeats))
+    (count,) = checked_shape("repeat", integer("repeat", "repeats", repeats))
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
     axis = one_axis("repeat", axis, x.ndim)
@@ -156,7 +160,7 @@ def repeat(array: ArrayLike, repeats: int, axis: int | None = None, *, stream: S
 
 
 def roll(
-    a: ArrayLike, shift: Axes, axis: Axes | None = None, /, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: StreamOrDevice = None
 ) -> array:
     """Elements moved by `shift` along an axis; those that leave enter at the other end.
 
@@ -166,14 +170,15 @@ def roll(
     >>> smelt.roll(smelt.array([1, 2, 3]), 1)
     array([3, 1, 2], dtype=int32)
     """
-    x, shifts = as_array(a), shape_tuple("roll", shift)
+    check_stream(stream)
+    x, shifts = as_array(a), shape_tuple("roll", shift, "shifts consist")
     if axis is None:
         flat = to_shape(x, (x.size,))
         return to_shape(_rolled(flat, builtins.sum(shifts), 0), x.shape)
     axes = [one_axis("roll", i, x.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    if len(shifts) not in (1, len(axes)) and len(axes) != 1:
+    if not shifts or (len(shifts) not in (1, len(axes)) and len(axes) != 1):
         raise ShapeError(at_user_line(f"smelt.roll: {len(shifts)} shifts for {len(axes)} axes"))
-    count = max(len(axes), len(shifts))
+    count = max(len(axes), len(shifts)) if axes else 0
     for i in range(count):
         x = _rolled(x, shifts[i % len(shifts)], axes[i % len(axes)])
     return x

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream, integer
 from .arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -23,6 +23,7 @@ from .arrays import (
     promote_operands,
 )
 from .movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
+from .operands import is_scalar
 
 __all__ = [
     "addmm",
@@ -74,6 +75,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     >>> smelt.matmul(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 1]))
     array([3, 7], dtype=int32)
     """
+    check_stream(stream)
     x, y = _operands("matmul", a, b)
     p, q = x.shape, y.shape
     if not p or not q:
@@ -140,11 +142,12 @@ def addmm(
     >>> smelt.addmm(smelt.array([1.0]), smelt.array([[2.0]]), smelt.array([[3.0]]), alpha=0.5)
     array([[4]], dtype=float32)
     """
+    check_stream(stream)
     found = matmul(a, b)
-    if alpha != 1:
+    if not (is_scalar(alpha) and alpha == 1):
         found = emit_elementwise(ops["mul"], *promote_operands("addmm", found, alpha))
     c = as_array(c)
-    if beta != 1:
+    if not (is_scalar(beta) and beta == 1):
         c = emit_elementwise(ops["mul"], *promote_operands("addmm", c, beta))
     return emit_elementwise(ops["add"], *promote_operands("addmm", found, c))
 
@@ -156,6 +159,7 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     >>> smelt.inner(smelt.array([1, 2]), smelt.array([3, 4]))
     array(11, dtype=int32)
     """
+    check_stream(stream)
     x, y = _operands("inner", a, b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
@@ -176,6 +180,7 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array([[3, 4],
            [6, 8]], dtype=int32)
     """
+    check_stream(stream)
     x, y = _operands("outer", a, b)
     x, y = broadcast_together("outer", [to_shape(x, (x.size, 1)), to_shape(y, (y.size,))])
     return emit_elementwise(ops["mul"], x, y)
@@ -188,6 +193,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     >>> smelt.vecdot(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 1]))
     array([3, 7], dtype=int32)
     """
+    check_stream(stream)
     x, y = _operands("vecdot", a, b)
     i, j = one_axis("vecdot", axis, x.ndim), one_axis("vecdot", axis, y.ndim)
     if x.shape[i] != y.shape[j]:
@@ -217,13 +223,14 @@ def tensordot(
     >>> smelt.tensordot(smelt.ones((2, 3)), smelt.ones((3, 4)), axes=1).shape
     (2, 4)
     """
+    check_stream(stream)
     x, y = _operands("tensordot", a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {axes!r}"))
+            raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {shown(axes)}"))
         left, right = many_axes("tensordot", axes[0], x.ndim), many_axes("tensordot", axes[1], y.ndim)
     else:
-        n = operator.index(axes)  # type: ignore[arg-type]
+        n = integer("tensordot", "axes", axes)
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise ShapeError(at_user_line(f"smelt.tensordot: {n} axes are asked for; a {x.aval}, b {y.aval}"))
         left, right = tuple(range(x.ndim - n, x.ndim)), tuple(range(n))
@@ -245,6 +252,7 @@ def kron(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.kron(smelt.array([1, 2]), smelt.array([1, 10]))
     array([ 1, 10,  2, 20], dtype=int32)
     """
+    check_stream(stream)
     x, y = _operands("kron", a, b)
     n = max(x.ndim, y.ndim)
     p, q = (1,) * (n - x.ndim) + x.shape, (1,) * (n - y.ndim) + y.shape
@@ -278,6 +286,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     >>> smelt.einsum("ii", smelt.array([[1, 2], [3, 4]]))
     array(5, dtype=int32)
     """
+    check_stream(stream)
     xs = _operands("einsum", *operands) if operands else []
     inputs, output, extents = _parse("einsum", subscripts, xs)
     terms = []
@@ -324,8 +333,10 @@ def _parse(name: str, subscripts: str, xs: Sequence[array]) -> tuple[list[str], 
 
     def fail(message: str) -> ShapeError:
         listed = ", ".join(str(x.aval) for x in xs)
-        return ShapeError(at_user_line(f'smelt.{name}: {message}; "{subscripts}", operands {listed or "none"}'))
+        return ShapeError(at_user_line(f'smelt.{name}: {message}; {shown(subscripts)}, operands {listed or "none"}'))
 
+    if not isinstance(subscripts, str):
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: subscripts must be a text, is {shown(subscripts)}"))
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     inputs = left.split(",")
     if not xs or len(inputs) != len(xs):

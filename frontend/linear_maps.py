@@ -29,6 +29,7 @@ from .recording import (
     check_function,
     check_like,
     check_no_escape,
+    conjugated,
     name_of,
     record_primals,
     recording,
@@ -228,8 +229,9 @@ def pullback(fun: Callable, primals: Any, has_aux: bool) -> tuple:
     values = halves.first([*variables.refs, *f.captured])
 
     def pull(cotangents: Any) -> list[Any]:
-        given = recorded.cotangents(cotangents)
-        return variables.rebuild([wrap(r) for r in halves.second([*values[n:], *(given[i]._ref for i in seeds)])])
+        given = [conjugated(ct) for ct in recorded.cotangents(cotangents)]
+        found = halves.second([*values[n:], *(given[i]._ref for i in seeds)])
+        return variables.rebuild([conjugated(wrap(r)) for r in found])
 
     found = (as_listed(recorded, [wrap(r) for r in values[:n]]), pull)
     return (*found, recorded.aux) if has_aux else found

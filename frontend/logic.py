@@ -8,6 +8,7 @@ from smelt.ir import dtypes
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream, number
 from .arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -50,6 +51,7 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.equal(smelt.array([1, 2]), 2)
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     return _binary("equal", _EQUAL, a, b)
 
 
@@ -60,6 +62,7 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     >>> smelt.not_equal(smelt.array([1, 2]), 2)
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     return _binary("not_equal", _NOT_EQUAL, a, b)
 
 
@@ -70,6 +73,7 @@ def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.less(smelt.array([1, 2]), 2)
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     return _binary("less", _LESS, a, b)
 
 
@@ -80,6 +84,7 @@ def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     >>> smelt.less_equal(smelt.array([2, 3]), 2)
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     return _binary("less_equal", _LESS_EQUAL, a, b)
 
 
@@ -90,6 +95,7 @@ def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.greater(smelt.array([2, 3]), 2)
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     return _binary("greater", _GREATER, a, b)
 
 
@@ -100,6 +106,7 @@ def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> 
     >>> smelt.greater_equal(smelt.array([1, 2]), 2)
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     return _binary("greater_equal", _GREATER_EQUAL, a, b)
 
 
@@ -119,6 +126,7 @@ def logical_and(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
     >>> smelt.logical_and(smelt.array([0, 1]), smelt.array([2.0, 3.0]))
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     return _logical("logical_and", _AND, a, b)
 
 
@@ -129,6 +137,7 @@ def logical_or(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) 
     >>> smelt.logical_or(smelt.array([0, 1]), False)
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     return _logical("logical_or", _OR, a, b)
 
 
@@ -139,6 +148,7 @@ def logical_xor(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
     >>> smelt.logical_xor(smelt.array([0, 1]), True)
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     return _logical("logical_xor", _NOT_EQUAL, a, b)
 
 
@@ -149,6 +159,7 @@ def logical_not(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.logical_not(smelt.array([0.0, 1.5]))
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     return emit_elementwise(_NOT, convert(as_array(a), dtypes.bool_))
 
 
@@ -162,6 +173,7 @@ def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
     >>> smelt.bitwise_and(smelt.array([6, 5]), 3)
     array([2, 1], dtype=int32)
     """
+    check_stream(stream)
     return _binary("bitwise_and", ops["bitwise_and"], a, b)
 
 
@@ -172,6 +184,7 @@ def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     >>> smelt.bitwise_or(smelt.array([6, 5]), 3)
     array([7, 7], dtype=int32)
     """
+    check_stream(stream)
     return _binary("bitwise_or", ops["bitwise_or"], a, b)
 
 
@@ -182,6 +195,7 @@ def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
     >>> smelt.bitwise_xor(smelt.array([6, 5]), 3)
     array([5, 6], dtype=int32)
     """
+    check_stream(stream)
     return _binary("bitwise_xor", ops["bitwise_xor"], a, b)
 
 
@@ -192,6 +206,7 @@ def bitwise_invert(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.bitwise_invert(smelt.array([0, 5]))
     array([-1, -6], dtype=int32)
     """
+    check_stream(stream)
     return emit_elementwise(ops["bitwise_invert"], as_array(a))
 
 
@@ -202,6 +217,7 @@ def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     >>> smelt.left_shift(smelt.array([1, 3]), 2)
     array([ 4, 12], dtype=int32)
     """
+    check_stream(stream)
     return _shift("left_shift", a, b)
 
 
@@ -212,6 +228,7 @@ def right_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
     >>> smelt.right_shift(smelt.array([5, -5]), 1)
     array([ 2, -3], dtype=int32)
     """
+    check_stream(stream)
     return _shift("right_shift", a, b)
 
 
@@ -235,6 +252,7 @@ def isnan(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.isnan(smelt.array([float("nan"), 1.0]))
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     x = as_array(a)
     if not x.dtype.is_inexact:
         return constant(False, dtypes.bool_, x.shape)
@@ -248,6 +266,7 @@ def isinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.isinf(smelt.array([float("-inf"), 1.0]))
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     x = as_array(a)
     if x.dtype.is_complex:
         return _either_part(isinf, _OR, x)
@@ -263,6 +282,7 @@ def isfinite(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.isfinite(smelt.array([float("inf"), float("nan"), 1.0]))
     array([False, False,  True], dtype=bool)
     """
+    check_stream(stream)
     x = as_array(a)
     if x.dtype.is_complex:
         return _either_part(isfinite, _AND, x)
@@ -278,6 +298,7 @@ def isposinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.isposinf(smelt.array([float("inf"), float("-inf")]))
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     return _is_value(a, math.inf)
 
 
@@ -288,6 +309,7 @@ def isneginf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     >>> smelt.isneginf(smelt.array([float("inf"), float("-inf")]))
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     return _is_value(a, -math.inf)
 
 
@@ -323,13 +345,17 @@ def isclose(
     >>> smelt.isclose(smelt.array([1.0, 2.0]), smelt.array([1.000001, 2.1]))
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     x, y = promote_operands("isclose", a, b, floating=True)
     if x.dtype.size == 2:
         x, y = convert(x, dtypes.float32), convert(y, dtypes.float32)
     size = emit_elementwise(ops["abs"], y)
     gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], x, y))
     dtype, shape = size.dtype, size.shape
-    relative, absolute = (broadcast_to_shape(scalar_array(v, dtype), shape) for v in (rtol, atol))
+    relative, absolute = (
+        broadcast_to_shape(scalar_array(number("isclose", what, v), dtype), shape)
+        for what, v in (("rtol", rtol), ("atol", atol))
+    )
     bound = emit_elementwise(ops["add"], absolute, emit_elementwise(ops["mul"], relative, size))
     near = emit_elementwise(_AND, emit_elementwise(_LESS_EQUAL, gap, bound), isfinite(bound))
     found = emit_elementwise(_OR, near, emit_elementwise(_EQUAL, x, y))
@@ -354,6 +380,7 @@ def allclose(
     >>> smelt.allclose(smelt.array([1.0, 2.0]), smelt.array([1.000001, 2.1]))
     array(False, dtype=bool)
     """
+    check_stream(stream)
     from .reductions import all
 
     return all(isclose(a, b, rtol, atol, equal_nan=equal_nan))
@@ -366,6 +393,7 @@ def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: Str
     >>> smelt.array_equal(smelt.array([1, 2]), smelt.array([1.0, 2.0]))
     array(True, dtype=bool)
     """
+    check_stream(stream)
     from .reductions import all
 
     x, y = as_array(a), as_array(b)
@@ -390,6 +418,7 @@ def where(
     >>> smelt.where(smelt.array([True, False]), smelt.array([1, 2]), 0.5)
     array([1, 0.5], dtype=float32)
     """
+    check_stream(stream)
     test = convert(as_array(condition), dtypes.bool_)
     a, b = promote_operands("where", x, y)
     if test.shape != a.shape:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from smelt.ir.settings import settings
 from smelt.runtime import pools
 
+from .arguments import integer
+
 __all__ = [
     "clear_cache",
     "get_active_memory",
@@ -14,6 +16,7 @@ __all__ = [
     "reset_peak_memory",
     "set_cache_limit",
     "set_memory_limit",
+    "set_wired_limit",
 ]
 
 
@@ -46,6 +49,7 @@ def set_cache_limit(limit: int) -> int:
     >>> smelt.set_cache_limit(previous) == 1 << 30
     True
     """
+    limit = integer("set_cache_limit", "limit", limit, 0)
     previous, settings.pool_bytes = settings.pool_bytes, limit
     for pool in pools:
         if pool.cached_bytes > limit:
@@ -61,17 +65,28 @@ def get_memory_limit() -> int:
 def set_memory_limit(limit: int) -> int:
     """Let arrays use at most `limit` bytes on each device (0: no limit); the previous limit.
 
-    What would go beyond raises MemoryError, and everything stays usable.
+    What would go beyond raises OutOfMemoryError, a MemoryError, and everything stays usable.
 
     >>> import smelt
     >>> previous = smelt.set_memory_limit(1 << 34)
     >>> smelt.set_memory_limit(previous) == 1 << 34
     True
     """
+    limit = integer("set_memory_limit", "limit", limit, 0)
     previous = pools[0].limit
     for pool in pools:
         pool.limit = limit
     return previous
+
+
+def set_wired_limit(limit: int) -> int:
+    """Accepted for MLX's sake and ignored: no memory is kept resident. Returns 0, the limit that there always is.
+
+    Raises:
+        AttributeValueError: a negative limit.
+    """
+    integer("set_wired_limit", "limit", limit, 0)
+    return 0
 
 
 def clear_cache() -> None:

@@ -129,7 +129,7 @@ def _reshape(self: array, *shape: Any, stream: Any = None) -> array:
     >>> smelt.ones(6).reshape(2, -1).shape
     (2, 3)
     """
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, stream=stream)
 
 
 def _transpose(self: array, *axes: Any, stream: Any = None) -> array:
@@ -140,8 +140,8 @@ def _transpose(self: array, *axes: Any, stream: Any = None) -> array:
     (3, 2)
     """
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-        return shaping.transpose(self, axes[0])
-    return shaping.transpose(self, axes or None)
+        return shaping.transpose(self, axes[0], stream=stream)
+    return shaping.transpose(self, axes or None, stream=stream)
 
 
 def _with_correction(function: Callable) -> Callable:
@@ -149,7 +149,7 @@ def _with_correction(function: Callable) -> Callable:
         self: array, axis: Any = None, keepdims: bool = False, ddof: int = 0, *,
         correction: int | None = None, stream: Any = None,
     ) -> array:  # fmt: skip
-        return function(self, axis, keepdims, ddof if correction is None else correction)
+        return function(self, axis, keepdims, ddof if correction is None else correction, stream=stream)
 
     return _named(method, function.__name__, function)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, OutOfMemoryError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from . import arrays
+from .arguments import MOST
 from .arrays import array, broadcast_to_shape, emit, emit_elementwise, wrap
 
 Axes = int | Sequence[int]
@@ -25,9 +27,9 @@ def one_axis(name: str, axis: int, ndim: int) -> int:
     try:
         found = operator.index(axis)
     except TypeError:
-        raise TypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
     if not -ndim <= found < ndim:
-        raise ShapeError(at_user_line(f"smelt.{name}: axis {found} out of range for {ndim} dimensions"))
+        raise ShapeError(at_user_line(f"smelt.{name}: axis {shown(found)} out of range for {ndim} dimensions"))
     return found % ndim
 
 
@@ -42,23 +44,28 @@ def many_axes(name: str, axes: Axes | None, ndim: int) -> tuple[int, ...]:
     return found
 
 
-def shape_tuple(name: str, shape: Axes) -> tuple[int, ...]:
-    """A shape given as an int or a sequence of ints."""
+def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
+    """A shape, or `what` else is given as an int or a sequence of ints."""
     try:
         listed = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else shape  # type: ignore[arg-type]
     except TypeError:
-        listed = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+        listed = (shape,)
+        if isinstance(shape, Iterable) and getattr(shape, "ndim", None) != 0:
+            listed = tuple(shape)
     try:
         return tuple([operator.index(d) for d in listed])
     except TypeError:
-        raise TypeError(at_user_line(f"smelt.{name}: a shape consists of ints, got {shape!r}")) from None
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None
 
 
 def checked_shape(name: str, shape: Axes) -> tuple[int, ...]:
-    """`shape_tuple` for a shape to be made: no extent is negative."""
+    """`shape_tuple` for a shape to be made: no extent is negative, and the elements can be counted."""
     found = shape_tuple(name, shape)
     if any(d < 0 for d in found):
-        raise ShapeError(at_user_line(f"smelt.{name}: shape {found} has a negative extent"))
+        raise ShapeError(at_user_line(f"smelt.{name}: shape {shown(found)} has a negative extent"))
+    if math.prod([max(d, 1) for d in found]) > MOST:
+        message = f"smelt.{name}: shape {shown(found)} has more elements than can be addressed"
+        raise OutOfMemoryError(at_user_line(message))
     return found
 
 

@@ -4,7 +4,7 @@ Operands are arrays or what `smelt.array` takes. Two operands meet in their comm
 are weak: they take the array's dtype unless their kind is higher) and broadcast to a common shape.
 Floating-point functions of integers and bools are computed in float32. Every function raises
 ShapeError for shapes that do not broadcast and DTypeError for dtypes that it does not take, when it is
-called; `stream` is accepted for MLX's sake and ignored.
+called; `stream` is accepted for MLX's sake: it is checked, and then ignored.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line, shown
 
+from .arguments import check_stream, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
-from .movement import joined, padded, piece, reversed_along, to_shape
+from .movement import checked_shape, joined, padded, piece, reversed_along, to_shape
 
 __all__ = ["pad"]
 
@@ -36,17 +37,15 @@ def pad(
     >>> smelt.pad(smelt.array([1, 2]), (1, 2))
     array([0, 1, 2, 0, 0], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     widths = _pad_widths(x, pad_width)
+    word("pad", "mode", mode, "constant", "edge", "reflect", "symmetric")
     if mode == "constant":
         value = constant_values if isinstance(constant_values, array) else as_array(constant_values, x.dtype)
         if value.size != 1:
             raise ShapeError(at_user_line(f"smelt.pad: constant_values must be a scalar, is {value.aval}"))
         return padded(x, to_shape(convert(value, x.dtype), ()), [w[0] for w in widths], [w[1] for w in widths])
-    if mode not in ("edge", "reflect", "symmetric"):
-        raise AttributeValueError(
-            at_user_line(f'smelt.pad: mode must be "constant", "edge", "reflect" or "symmetric", is {mode!r}')
-        )
     for axis, (low, high) in enumerate(widths):
         if low or high:
             if not x.shape[axis]:
@@ -75,6 +74,10 @@ def _pad_axis(x: array, axis: int, low: int, high: int, mode: str) -> array:
     return x
 
 
+class _PaddingError(Exception):
+    """Widths in another form than one of those that `pad` takes."""
+
+
 def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
     """A pair of widths for each axis."""
     message = "pad_width must be an int, a pair, or a pair for each axis"
@@ -86,15 +89,16 @@ def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
         elif all(not isinstance(w, (tuple, list)) for w in given):
             pair = [operator.index(w) for w in given]
             if len(pair) not in (1, 2):
-                raise TypeError
+                raise _PaddingError
             found = [(pair[0], pair[-1])] * x.ndim
         else:
             pairs = [[operator.index(w) for w in (p if isinstance(p, (tuple, list)) else (p,))] for p in given]
             if any(len(p) not in (1, 2) for p in pairs) or len(pairs) not in (1, x.ndim):
-                raise TypeError
+                raise _PaddingError
             found = [(p[0], p[-1]) for p in (pairs if len(pairs) == x.ndim else pairs * x.ndim)]
-    except TypeError:
-        raise ShapeError(at_user_line(f"smelt.pad: {message}; got {given!r} for a {x.aval}")) from None
+    except (TypeError, _PaddingError):
+        raise ShapeError(at_user_line(f"smelt.pad: {message}; got {shown(given)} for a {x.aval}")) from None
     if any(w < 0 for pair in found for w in pair):
-        raise ShapeError(at_user_line(f"smelt.pad: pad_width must not be negative, is {given!r}"))
+        raise ShapeError(at_user_line(f"smelt.pad: pad_width must not be negative, is {shown(given)}"))
+    checked_shape("pad", tuple([d + low + high for d, (low, high) in zip(x.shape, found)]))
     return found

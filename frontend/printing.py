@@ -2,11 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.errors import AttributeValueError, at_user_line
+
+from .arguments import integer
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """How floating-point numbers print. Attributes: precision (digits after the point; -1: six significant ones)."""
+
+    precision: int = -1
+
+
+_options = PrintOptions()
+#: Digits after the point of the smallest float64: no number has more.
+_MOST = 1074
+
+
+def get_printoptions() -> PrintOptions:
+    """How floating-point numbers print now.
+
+    >>> import smelt
+    >>> smelt.get_printoptions()
+    PrintOptions(precision=-1)
+    """
+    return _options
+
+
+def set_printoptions(precision: int = -1) -> None:
+    """Print floating-point numbers with so many digits after the point; -1 gives six significant digits.
+
+    Raises:
+        AttributeValueError: less than -1, or more than 1074, which no number needs. ArgumentTypeError: not an int.
+    """
+    global _options
+    digits = integer("set_printoptions", "precision", precision, -1)
+    if digits > _MOST:
+        raise AttributeValueError(at_user_line(f"smelt.set_printoptions: precision is {_MOST} at most, not {digits}"))
+    _options = PrintOptions(digits)
+
+
+@contextmanager
+def printoptions(precision: int = -1) -> Iterator[PrintOptions]:
+    """`set_printoptions` inside a with block.
+
+    >>> import smelt
+    >>> with smelt.printoptions(precision=2):
+    ...     print(smelt.array([1 / 3, 1.0]))
+    array([0.33, 1.00], dtype=float32)
+    """
+    saved = _options
+    set_printoptions(precision)
+    try:
+        yield _options
+    finally:
+        set_printoptions(saved.precision)
 
 
 def format_array(x: Any) -> str:
@@ -29,10 +87,10 @@ def format_array(x: Any) -> str:
 
 
 def _formatter(host: np.ndarray) -> Any:
-    """Floats print with six significant digits, like ``%g``."""
+    """Floats print with six significant digits, like ``%g``, unless a precision is set."""
+    spec = "g" if _options.precision < 0 else f".{_options.precision}f"
     if host.dtype.kind == "f":
-        texts = {"float_kind": lambda v: f"{v:g}"}
-        return texts
+        return {"float_kind": lambda v: f"{v:{spec}}"}
     if host.dtype.kind == "c":
-        return {"complex_kind": lambda v: f"{v.real:g}{v.imag:+g}j"}
+        return {"complex_kind": lambda v: f"{v.real:{spec}}{v.imag:+{spec}}j"}
     return None

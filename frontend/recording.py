@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, TreeError, at_user_line, shown
 
 from . import tree
 from .arrays import array, as_array, scalar_array, wrap
+from .complex_numbers import conjugate
 from .graph import (
     ALIAS,
     APPLY,
@@ -300,12 +301,15 @@ class Recorded:
     def vjp(self, cotangents: Sequence[array]) -> list[array]:
         """The results, then the cotangents of the variables."""
         seeds = tuple(i for i, y in enumerate(self.outs) if y.dtype.is_inexact)
-        return apply_function(
+        cotangents = [conjugated(ct) for ct in cotangents]
+        found = apply_function(
             self.function,
             [("vjp", {"wrt": tuple(range(len(self.variables.arrays))), "seeds": seeds})],
             [*self.variables.refs, *self.function.captured, *(cotangents[i]._ref for i in seeds)],
             [*self.avals, *self.variables.avals],
         )
+        n = len(self.outs)
+        return [*found[:n], *map(conjugated, found[n:])]
 
     def jvp(self, tangents: Sequence[array]) -> list[array]:
         """The results, then their tangents."""
@@ -317,6 +321,16 @@ class Recorded:
         )
 
 
+def conjugated(x: array) -> array:
+    """A complex cotangent as users see it from how the IR works with it, and the other way round.
+
+    The IR transposes without conjugation. Users get adjoints, as in MLX: with the real inner product
+    Re(conj(a) · b), so that the gradient of a real function of complex z = x + iy is ∂f/∂x + i ∂f/∂y, the
+    direction in which f grows.
+    """
+    return conjugate(x) if x.dtype.is_complex else x
+
+
 def settled(value: Any) -> Any:
     """A tree with handles of its own on the arrays: later updates of the given ones do not reach it."""
     leaves, treedef = tree.flatten(value)
@@ -326,12 +340,12 @@ def settled(value: Any) -> Any:
 def positions_of(what: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
     """Positional arguments as a tuple of distinct indices."""
     try:
-        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        wrong = any(not isinstance(p, int) for p in positions)
+        positions = (argnums,) if isinstance(argnums, int) else () if isinstance(argnums, str) else tuple(argnums)
+        wrong = isinstance(argnums, str) or any(not isinstance(p, int) for p in positions)
     except TypeError:
         wrong, positions = True, ()
     if wrong:
-        raise TreeError(at_user_line(f"{what}: argnums must be an int or a sequence of ints, found {argnums!r}"))
+        raise TreeError(at_user_line(f"{what}: argnums must be an int or a sequence of ints, found {shown(argnums)}"))
     if len(set(positions)) != len(positions):
         raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not repeat"))
     if any(p < 0 for p in positions):

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream, integer
 from .arithmetic import sqrt
 from .arrays import (
     ArrayLike,
@@ -49,11 +50,11 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
         try:
             i = operator.index(a)  # type: ignore[arg-type]
         except TypeError:
-            raise TypeError(
-                at_user_line(f"smelt.{name}: axis must be an int, a sequence of ints or None, is {axis!r}")
+            raise ArgumentTypeError(
+                at_user_line(f"smelt.{name}: axis must be an int, a sequence of ints or None, is {shown(axis)}")
             ) from None
         if not -ndim <= i < ndim:
-            raise ShapeError(at_user_line(f"smelt.{name}: axis {i} out of range for shape {x.shape}"))
+            raise ShapeError(at_user_line(f"smelt.{name}: axis {shown(i)} out of range for shape {x.shape}"))
         found.add(i % ndim)
     if len(found) != len(given):
         raise ShapeError(at_user_line(f"smelt.{name}: axis {axis} names an axis of shape {x.shape} twice"))
@@ -75,7 +76,7 @@ def reduce_axes(op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -
     return reshape_to(found, kept_shape(x.shape, axes)) if keepdims else found
 
 
-def _accumulated(dtype: DType) -> DType:
+def accumulated(dtype: DType) -> DType:
     """The dtype of sums and products: small integers and bools widen to 32 bits."""
     if dtype.kind in "bi":
         return dtypes.int32 if dtype.size <= 4 else dtype
@@ -93,9 +94,10 @@ def sum(
     >>> smelt.sum(smelt.array([[1, 2], [3, 4]]), axis=0)
     array([4, 6], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     axes = normalize_axes("sum", x, axis)
-    return reduce_axes("reduce_sum", convert(x, _accumulated(x.dtype)), axes, keepdims)
+    return reduce_axes("reduce_sum", convert(x, accumulated(x.dtype)), axes, keepdims)
 
 
 def prod(
@@ -107,9 +109,10 @@ def prod(
     >>> smelt.prod(smelt.array([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     axes = normalize_axes("prod", x, axis)
-    return reduce_axes("reduce_prod", convert(x, _accumulated(x.dtype)), axes, keepdims)
+    return reduce_axes("reduce_prod", convert(x, accumulated(x.dtype)), axes, keepdims)
 
 
 def max(
@@ -124,6 +127,7 @@ def max(
     >>> smelt.max(smelt.array([[1, 5], [3, 4]]), axis=1)
     array([5, 4], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     return _extremum("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
 
@@ -140,6 +144,7 @@ def min(
     >>> smelt.min(smelt.array([[1, 5], [3, 4]]), axis=1)
     array([1, 3], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     return _extremum("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
 
@@ -153,6 +158,7 @@ def minmax(
     >>> smelt.minmax(smelt.array([3, 1, 2]))
     (array(1, dtype=int32), array(3, dtype=int32))
     """
+    check_stream(stream)
     x = as_array(a)
     axes = normalize_axes("minmax", x, axis)
     return (
@@ -178,6 +184,7 @@ def all(
     >>> smelt.all(smelt.array([[1, 0], [3, 4]]), axis=1)
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     x = as_array(a)
     return reduce_axes("reduce_all", convert(x, dtypes.bool_), normalize_axes("all", x, axis), keepdims)
 
@@ -191,6 +198,7 @@ def any(
     >>> smelt.any(smelt.array([[1, 0], [0, 0]]), axis=1)
     array([ True, False], dtype=bool)
     """
+    check_stream(stream)
     x = as_array(a)
     return reduce_axes("reduce_any", convert(x, dtypes.bool_), normalize_axes("any", x, axis), keepdims)
 
@@ -204,6 +212,7 @@ def count_nonzero(
     >>> smelt.count_nonzero(smelt.array([[1, 0], [3, 4]]), axis=1)
     array([1, 2], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     axes = normalize_axes("count_nonzero", x, axis)
     return reduce_axes("reduce_sum", convert(convert(x, dtypes.bool_), dtypes.int32), axes, keepdims)
@@ -224,6 +233,7 @@ def argmax(
     >>> smelt.argmax(smelt.array([[1, 5], [3, 3]]), axis=1)
     array([1, 0], dtype=uint32)
     """
+    check_stream(stream)
     return _arg_extremum("argmax", a, axis, keepdims)
 
 
@@ -242,13 +252,14 @@ def argmin(
     >>> smelt.argmin(smelt.array([[1, 5], [3, 3]]), axis=1)
     array([0, 0], dtype=uint32)
     """
+    check_stream(stream)
     return _arg_extremum("argmin", a, axis, keepdims)
 
 
 def _arg_extremum(name: str, a: ArrayLike, axis: int | None, keepdims: bool) -> array:
     x = as_array(a)
     if isinstance(axis, (tuple, list)):
-        raise TypeError(at_user_line(f"smelt.{name}: axis must be an int or None, is {axis!r}"))
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: axis must be an int or None, is {shown(axis)}"))
     axes = normalize_axes(name, x, axis)
     if 0 in [x.shape[i] for i in axes]:
         raise ShapeError(at_user_line(f"smelt.{name}: no elements along axis {axes} of shape {x.shape}"))
@@ -286,6 +297,7 @@ def mean(
     >>> smelt.mean(smelt.array([[1, 2], [3, 4]]), axis=1)
     array([1.5, 3.5], dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     axes = normalize_axes("mean", x, axis)
     return convert(_mean(widened(x), axes, keepdims), x.dtype)
@@ -309,6 +321,7 @@ def var(
     >>> smelt.var(smelt.array([1.0, 2.0, 3.0, 4.0]))
     array(1.25, dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     found = _variance(x, normalize_axes("var", x, axis), keepdims, ddof)
     return found if x.dtype.is_complex else convert(found, x.dtype)
@@ -329,6 +342,7 @@ def std(
     >>> smelt.std(smelt.array([1.0, 3.0]))
     array(1, dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     found = root_of_squares(_variance(x, normalize_axes("std", x, axis), keepdims, ddof))
     return found if x.dtype.is_complex else convert(found, x.dtype)
@@ -350,7 +364,7 @@ def _variance(x: array, axes: tuple[int, ...], keepdims: bool, ddof: int) -> arr
     parts = (real(deviation), imag(deviation)) if x.dtype.is_complex else (deviation,)
     squares = [emit_elementwise(ops["mul"], part, part) for part in parts]
     square = emit_elementwise(ops["add"], *squares) if len(squares) == 2 else squares[0]
-    return _mean(square, axes, keepdims, less=ddof)
+    return _mean(square, axes, keepdims, less=integer("var", "ddof", ddof))
 
 
 def median(
@@ -367,6 +381,7 @@ def median(
     >>> smelt.median(smelt.array([[3, 1, 2], [9, 8, 4]]), axis=1)
     array([2, 8], dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     axes = normalize_axes("median", x, axis)
     n = math.prod(x.shape[i] for i in axes)

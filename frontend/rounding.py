@@ -9,9 +9,11 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
+from smelt.ir.errors import AttributeValueError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream, integer, number
 from .arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -45,6 +47,7 @@ def floor(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.floor(smelt.array([1.5, -1.5]))
     array([1, -2], dtype=float32)
     """
+    check_stream(stream)
     return _rounding(_FLOOR, a)
 
 
@@ -55,6 +58,7 @@ def ceil(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.ceil(smelt.array([1.5, -1.5]))
     array([2, -1], dtype=float32)
     """
+    check_stream(stream)
     return _rounding(_CEIL, a)
 
 
@@ -65,6 +69,7 @@ def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.trunc(smelt.array([1.5, -1.5]))
     array([1, -1], dtype=float32)
     """
+    check_stream(stream)
     return _rounding(_TRUNC, a)
 
 
@@ -77,7 +82,10 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> 
     >>> smelt.round(smelt.array([1.25, 2.5]), 1)
     array([1.2, 2.5], dtype=float32)
     """
-    x = as_array(a)
+    check_stream(stream)
+    x, decimals = as_array(a), integer("round", "decimals", decimals)
+    if builtins.abs(decimals) > 308:
+        raise AttributeValueError(at_user_line(f"smelt.round: decimals must lie within ±308, is {decimals}"))
     dtype = x.dtype
     if dtype.is_complex:
         parts = (round(part, decimals) for part in (real(x), imag(x)))
@@ -112,6 +120,7 @@ def nan_to_num(
     >>> smelt.nan_to_num(smelt.array([float("nan"), float("-inf"), 1.0]), neginf=-5)
     array([0, -5, 1], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     if x.dtype.is_complex:
         parts = (nan_to_num(part, nan, posinf, neginf) for part in (real(x), imag(x)))
@@ -128,7 +137,7 @@ def nan_to_num(
         (emit_elementwise(equal, x, infinity), largest if posinf is None else posinf),
         (emit_elementwise(equal, x, emit_elementwise(_NEG, infinity)), -largest if neginf is None else neginf),
     ):
-        replacement = broadcast_to_shape(scalar_array(value, dtype), shape)
+        replacement = broadcast_to_shape(scalar_array(number("nan_to_num", "a replacement", value), dtype), shape)
         found = emit_elementwise(select, test, replacement, found)
     return found
 

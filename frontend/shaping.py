@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line, shown
 
 from . import arrays
+from .arguments import check_stream, integer, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape
 from .movement import (
     Axes,
@@ -57,6 +58,7 @@ def reshape(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None) -> a
     array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     return to_shape(x, _resolved("reshape", x.size, x.shape, shape_tuple("reshape", shape)))
 
@@ -79,15 +81,21 @@ def _resolved(name: str, size: int, old: tuple[int, ...], shape: tuple[int, ...]
 def flatten(a: ArrayLike, /, start_axis: int = 0, end_axis: int = -1, *, stream: StreamOrDevice = None) -> array:
     """Axes start_axis … end_axis joined into one; a scalar becomes a vector of one element.
 
+    Axes before the first and behind the last stand for these.
+
     >>> import smelt
     >>> smelt.flatten(smelt.ones((2, 3, 4)), 1).shape
     (2, 12)
     """
+    check_stream(stream)
     x = as_array(a)
     if not x.ndim:
-        one_axis("flatten", start_axis, 1), one_axis("flatten", end_axis, 1)
         return to_shape(x, (1,))
-    first, last = one_axis("flatten", start_axis, x.ndim), one_axis("flatten", end_axis, x.ndim)
+    first, last = (
+        i + x.ndim * (i < 0)
+        for i in (integer("flatten", "start_axis", start_axis), integer("flatten", "end_axis", end_axis))
+    )
+    first, last = max(first, 0), min(last, x.ndim - 1)
     if first > last:
         raise ShapeError(at_user_line(f"smelt.flatten: start_axis {start_axis} lies behind end_axis {end_axis}"))
     shape = x.shape
@@ -101,6 +109,7 @@ def unflatten(a: ArrayLike, /, axis: int, shape: Sequence[int], *, stream: Strea
     >>> smelt.unflatten(smelt.ones((2, 12)), 1, (3, -1)).shape
     (2, 3, 4)
     """
+    check_stream(stream)
     x = as_array(a)
     axis = one_axis("unflatten", axis, x.ndim)
     d = x.shape[axis]
@@ -115,6 +124,7 @@ def squeeze(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice
     >>> smelt.squeeze(smelt.ones((1, 3, 1))).shape
     (3,)
     """
+    check_stream(stream)
     x = as_array(a)
     if axis is None:
         return to_shape(x, tuple(d for d in x.shape if d != 1))
@@ -132,6 +142,7 @@ def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -
     >>> smelt.expand_dims(smelt.ones((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
     """
+    check_stream(stream)
     x = as_array(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = many_axes("expand_dims", axis, x.ndim + count)
@@ -151,6 +162,7 @@ def atleast_1d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     >>> smelt.atleast_1d(smelt.array(2.0)).shape
     (1,)
     """
+    check_stream(stream)
     return _at_least("atleast_1d", arys, lambda s: s or (1,))
 
 
@@ -161,6 +173,7 @@ def atleast_2d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     >>> smelt.atleast_2d(smelt.ones(3)).shape
     (1, 3)
     """
+    check_stream(stream)
     return _at_least("atleast_2d", arys, lambda s: (1,) * (2 - len(s)) + s)
 
 
@@ -171,6 +184,7 @@ def atleast_3d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     >>> smelt.atleast_3d(smelt.ones(3)).shape
     (1, 3, 1)
     """
+    check_stream(stream)
     grown = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
     return _at_least("atleast_3d", arys, lambda s: grown.get(len(s), lambda s: s)(s))
 
@@ -185,12 +199,13 @@ def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: Str
     >>> smelt.transpose(smelt.ones((2, 3, 4)), (0, 2, 1)).shape
     (2, 4, 3)
     """
+    check_stream(stream)
     x = as_array(a)
     if axes is None:
         return permuted(x, tuple(range(x.ndim))[::-1])
     order = many_axes("transpose", axes, x.ndim)
     if len(order) != x.ndim:
-        raise ShapeError(at_user_line(f"smelt.transpose: axes {tuple(axes)} must name all {x.ndim} axes; a {x.aval}"))
+        raise ShapeError(at_user_line(f"smelt.transpose: axes {shown(axes)} must name all {x.ndim} axes; a {x.aval}"))
     return permuted(x, order)
 
 
@@ -204,6 +219,7 @@ def matrix_transpose(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array
     >>> smelt.matrix_transpose(smelt.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
+    check_stream(stream)
     x = as_array(a)
     if x.ndim < 2:
         raise ShapeError(at_user_line(f"smelt.matrix_transpose: needs at least two axes; a {x.aval}"))
@@ -217,6 +233,7 @@ def swapaxes(a: ArrayLike, /, axis1: int, axis2: int, *, stream: StreamOrDevice 
     >>> smelt.swapaxes(smelt.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
+    check_stream(stream)
     x = as_array(a)
     i, j = one_axis("swapaxes", axis1, x.ndim), one_axis("swapaxes", axis2, x.ndim)
     order = list(range(x.ndim))
@@ -231,6 +248,7 @@ def moveaxis(a: ArrayLike, /, source: Axes, destination: Axes, *, stream: Stream
     >>> smelt.moveaxis(smelt.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
+    check_stream(stream)
     x = as_array(a)
     old, new = many_axes("moveaxis", source, x.ndim), many_axes("moveaxis", destination, x.ndim)
     if len(old) != len(new):
@@ -248,6 +266,7 @@ def flip(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = 
     >>> smelt.flip(smelt.array([1, 2, 3]))
     array([3, 2, 1], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     return reversed_along(x, many_axes("flip", axis, x.ndim))
 
@@ -263,6 +282,7 @@ def broadcast_to(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None)
     array([[1, 2],
            [1, 2]], dtype=int32)
     """
+    check_stream(stream)
     x, shape = as_array(a), checked_shape("broadcast_to", shape)
     lead = len(shape) - x.ndim
     if lead < 0 or any(d not in (1, s) for d, s in zip(x.shape, shape[lead:])):
@@ -287,6 +307,7 @@ def broadcast_arrays(*arrays: ArrayLike, stream: StreamOrDevice = None) -> tuple
     >>> [x.shape for x in smelt.broadcast_arrays(smelt.ones((3, 1)), smelt.ones(4))]
     [(3, 4), (3, 4)]
     """
+    check_stream(stream)
     return broadcast_together("broadcast_arrays", [as_array(x) for x in arrays])
 
 
@@ -303,8 +324,8 @@ def meshgrid(
     >>> [g.shape for g in smelt.meshgrid(smelt.ones(2), smelt.ones(3), indexing="ij")]
     [(2, 3), (2, 3)]
     """
-    if indexing not in ("xy", "ij"):
-        raise AttributeValueError(at_user_line(f'smelt.meshgrid: indexing must be "xy" or "ij", is {indexing!r}'))
+    check_stream(stream)
+    word("meshgrid", "indexing", indexing, "xy", "ij")
     given = [as_array(x) for x in arrays]
     for x in given:
         if x.ndim > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from smelt.ir import dtypes
@@ -10,6 +9,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream, dtype_of, integer, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
 from .movement import filled, one_axis, piece, select, to_shape
 
@@ -60,6 +60,7 @@ def sort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = Non
     >>> smelt.sort(smelt.array([3, 1, 2]))
     array([1, 2, 3], dtype=int32)
     """
+    check_stream(stream)
     return _sorted("sort", "sort", a, axis)
 
 
@@ -70,13 +71,14 @@ def argsort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = 
     >>> smelt.argsort(smelt.array([3, 1, 2]))
     array([1, 2, 0], dtype=uint32)
     """
+    check_stream(stream)
     return _sorted("argsort", "argsort", a, axis)
 
 
 def _check_kth(name: str, a: ArrayLike, kth: int, axis: int | None) -> None:
     x, along = _along(name, a, axis)
     size = x.shape[along]
-    if not -size <= operator.index(kth) < size:
+    if not -size <= integer(name, "kth", kth) < size:
         raise AttributeValueError(at_user_line(f"smelt.{name}: kth {kth} out of range for {size} elements; a {x.aval}"))
 
 
@@ -87,6 +89,7 @@ def partition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: Strea
     >>> smelt.partition(smelt.array([3, 1, 2]), 1)[1]
     array(2, dtype=int32)
     """
+    check_stream(stream)
     _check_kth("partition", a, kth, axis)
     return _sorted("partition", "sort", a, axis)
 
@@ -98,6 +101,7 @@ def argpartition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: St
     >>> smelt.argpartition(smelt.array([3, 1, 2]), 0)[0]
     array(1, dtype=uint32)
     """
+    check_stream(stream)
     _check_kth("argpartition", a, kth, axis)
     return _sorted("argpartition", "argsort", a, axis)
 
@@ -109,8 +113,9 @@ def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevi
     >>> smelt.topk(smelt.array([5, 1, 3, 4]), 2)
     array([4, 5], dtype=int32)
     """
+    check_stream(stream)
     x, along = _along("topk", a, axis)
-    size, k = x.shape[along], operator.index(k)
+    size, k = x.shape[along], integer("topk", "k", k)
     if not 0 <= k <= size:
         raise AttributeValueError(at_user_line(f"smelt.topk: k {k} out of range for {size} elements; a {x.aval}"))
     return piece(_sorted("topk", "sort", x, along), along, size - k, size)
@@ -128,8 +133,8 @@ def searchsorted(
     >>> smelt.searchsorted(smelt.array([1, 2, 2, 3]), smelt.array([2, 5]))
     array([1, 4], dtype=uint32)
     """
-    if side not in ("left", "right"):
-        raise AttributeValueError(at_user_line(f'smelt.searchsorted: side must be "left" or "right", is {side!r}'))
+    check_stream(stream)
+    word("searchsorted", "side", side, "left", "right")
     x, v = as_array(sorted_sequence), as_array(values)
     if x.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
@@ -174,10 +179,7 @@ def _sum_dtype(name: str, a: ArrayLike, dtype: Any) -> array:
     """The array in the dtype in which it is summed: bool counts as int32."""
     x = as_array(a)
     if dtype is not None:
-        try:
-            return convert(x, dtypes.of(dtype))
-        except DTypeError as error:
-            raise DTypeError(at_user_line(f"smelt.{name}: {error}")) from None
+        return convert(x, dtype_of(name, dtype))
     return convert(x, dtypes.int32) if x.dtype is dtypes.bool_ else x
 
 
@@ -202,6 +204,7 @@ def cumsum(
     >>> smelt.cumsum(smelt.array([1, 2, 3]))
     array([1, 3, 6], dtype=int32)
     """
+    check_stream(stream)
     return _scan("cumsum", _sum_dtype("cumsum", a, dtype), axis, reverse, inclusive)
 
 
@@ -221,6 +224,7 @@ def cumprod(
     >>> smelt.cumprod(smelt.array([1, 2, 3]), reverse=True)
     array([6, 6, 3], dtype=int32)
     """
+    check_stream(stream)
     return _scan("cumprod", _sum_dtype("cumprod", a, dtype), axis, reverse, inclusive)
 
 
@@ -242,6 +246,7 @@ def cummax(
     >>> smelt.cummax(smelt.array([1, 3, 2]))
     array([1, 3, 3], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     _real("cummax", x)
     return _scan("cummax", x, axis, reverse, inclusive)
@@ -262,6 +267,7 @@ def cummin(
     >>> smelt.cummin(smelt.array([3, 1, 2]))
     array([3, 1, 1], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     _real("cummin", x)
     return _scan("cummin", x, axis, reverse, inclusive)
@@ -284,6 +290,7 @@ def logcumsumexp(
     >>> smelt.logcumsumexp(smelt.array([0.0, 0.0]))
     array([0, 0.693147], dtype=float32)
     """
+    check_stream(stream)
     x = as_array(a)
     _real("logcumsumexp", x)
     return _scan("logcumsumexp", convert(x, dtypes.to_float(x.dtype)), axis, reverse, inclusive)
@@ -296,10 +303,10 @@ def diff(a: ArrayLike, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice 
     >>> smelt.diff(smelt.array([1, 4, 9]))
     array([3, 5], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     axis = one_axis("diff", axis, x.ndim)
-    if operator.index(n) < 0:
-        raise AttributeValueError(at_user_line(f"smelt.diff: n must not be negative, is {n}"))
+    n = integer("diff", "n", n, 0)
     op = ops["not_equal"] if x.dtype is dtypes.bool_ else ops["sub"]
     for _ in range(min(n, x.shape[axis])):
         d = x.shape[axis]

@@ -9,8 +9,11 @@ import platform
 from dataclasses import dataclass
 from types import TracebackType
 
+from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
 from smelt.ir.settings import settings
 from smelt.runtime.device import Device, default_device, device_named, devices, set_default_device
+
+from .arguments import integer
 
 __all__ = [
     "Stream",
@@ -34,6 +37,11 @@ class Stream:
 
     device: Device
     index: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.device, Device):
+            raise ArgumentTypeError(at_user_line(f"smelt.Stream: needs a smelt.Device, got {shown(self.device)}"))
+        integer("Stream", "index", self.index)
 
 
 class StreamContext:
@@ -76,6 +84,8 @@ def new_stream(device: Device | str) -> Stream:
 
 def set_default_stream(stream: Stream) -> None:
     """Evaluate on the device of `stream` from now on."""
+    if not isinstance(stream, Stream):
+        raise ArgumentTypeError(at_user_line(f"smelt.set_default_stream: needs a smelt.Stream, got {shown(stream)}"))
     set_default_device(stream.device)
 
 
@@ -90,7 +100,8 @@ def is_available(device: Device | str) -> bool:
     >>> smelt.is_available("cpu"), smelt.is_available("metal")
     (True, False)
     """
-    return (device.name if isinstance(device, Device) else device) in devices
+    name = device.name if isinstance(device, Device) else device
+    return isinstance(name, str) and name in devices
 
 
 def device_count(device_type: Device | str) -> int:

@@ -6,6 +6,7 @@ import math
 
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream
 from .arrays import ArrayLike, StreamOrDevice, array, emit_elementwise
 from .operands import apply_binary, apply_floating, as_floating, constant
 
@@ -32,6 +33,7 @@ def exp(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.exp(smelt.array([0, 1]))
     array([1, 2.71828], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_EXP, a)
 
 
@@ -42,6 +44,7 @@ def expm1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.expm1(smelt.array([0, 1e-8]))
     array([0, 1e-08], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_EXPM1, a)
 
 
@@ -52,6 +55,7 @@ def log(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.log(smelt.array([1, 0]))
     array([0, -inf], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_LOG, a)
 
 
@@ -62,6 +66,7 @@ def log2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.log2(smelt.array([8, 0.5]))
     array([3, -1], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_LOG2, a)
 
 
@@ -72,6 +77,7 @@ def log10(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.log10(smelt.array([1000, 0.1]))
     array([3, -1], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_LOG10, a)
 
 
@@ -82,6 +88,7 @@ def log1p(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.log1p(smelt.array([0, 1e-8]))
     array([0, 1e-08], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_LOG1P, a)
 
 
@@ -92,6 +99,7 @@ def sigmoid(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.sigmoid(smelt.array([0, -1000]))
     array([0.5, 0], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_SIGMOID, a)
 
 
@@ -102,6 +110,7 @@ def sin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.sin(smelt.array([0, 1]))
     array([0, 0.841471], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_SIN, a)
 
 
@@ -112,6 +121,7 @@ def cos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.cos(smelt.array([0, 1]))
     array([1, 0.540302], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_COS, a)
 
 
@@ -122,6 +132,7 @@ def tan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.tan(smelt.array([0, 1]))
     array([0, 1.55741], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_TAN, a)
 
 
@@ -132,6 +143,7 @@ def arcsin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.arcsin(smelt.array([0, 1]))
     array([0, 1.5708], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ARCSIN, a)
 
 
@@ -142,6 +154,7 @@ def arccos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.arccos(smelt.array([1, 0]))
     array([0, 1.5708], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ARCCOS, a)
 
 
@@ -152,6 +165,7 @@ def arctan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.arctan(smelt.array([0, 1]))
     array([0, 0.785398], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ARCTAN, a)
 
 
@@ -162,6 +176,7 @@ def arctan2(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     >>> smelt.arctan2(smelt.array([1.0, -1.0]), -1)
     array([2.35619, -2.35619], dtype=float32)
     """
+    check_stream(stream)
     return apply_binary("arctan2", _ARCTAN2, a, b, floating=True)
 
 
@@ -172,6 +187,7 @@ def sinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.sinh(smelt.array([0, 1]))
     array([0, 1.1752], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_SINH, a)
 
 
@@ -182,6 +198,7 @@ def cosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.cosh(smelt.array([0, 1]))
     array([1, 1.54308], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_COSH, a)
 
 
@@ -192,6 +209,7 @@ def tanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.tanh(smelt.array([0, 1]))
     array([0, 0.761594], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_TANH, a)
 
 
@@ -202,6 +220,7 @@ def arcsinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.arcsinh(smelt.array([0, 1]))
     array([0, 0.881374], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ARCSINH, a)
 
 
@@ -212,6 +231,7 @@ def arccosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.arccosh(smelt.array([1, 2]))
     array([0, 1.31696], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ARCCOSH, a)
 
 
@@ -222,6 +242,7 @@ def arctanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.arctanh(smelt.array([0, 0.5]))
     array([0, 0.549306], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ARCTANH, a)
 
 
@@ -232,6 +253,7 @@ def erf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.erf(smelt.array([0, 1]))
     array([0, 0.842701], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ERF, a)
 
 
@@ -242,6 +264,7 @@ def erfinv(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.erfinv(smelt.array([0, 0.5]))
     array([0, 0.476936], dtype=float32)
     """
+    check_stream(stream)
     return apply_floating(_ERFINV, a)
 
 
@@ -256,6 +279,7 @@ def degrees(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.degrees(smelt.array([0, 3.1415927]))
     array([0, 180], dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     return emit_elementwise(_MUL, x, constant(180 / math.pi, x.dtype, x.shape))
 
@@ -267,5 +291,6 @@ def radians(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     >>> smelt.radians(smelt.array([0, 180]))
     array([0, 3.14159], dtype=float32)
     """
+    check_stream(stream)
     x = as_floating(a)
     return emit_elementwise(_MUL, x, constant(math.pi / 180, x.dtype, x.shape))

@@ -11,10 +11,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from . import tree
+from .arguments import check_stream
 from .arrays import StreamOrDevice, array, scalar_array
 from .graph import record_function
 from .linear_maps import pullback
@@ -26,6 +27,7 @@ from .recording import (
     as_listed,
     check_function,
     check_no_escape,
+    conjugated,
     positional,
     positions_of,
     record_primals,
@@ -53,9 +55,11 @@ def value_and_grad(
 
     Returns:
         A function with the arguments of `fun`. It returns ``(value, gradient)``: the gradient has
-        the tree of the differentiated argument; for several `argnums` it is a tuple, and with
-        `argnames` a pair ``(positional gradients, dict by name)``. Arrays that `fun` updates in
-        place are its own: those of the caller stay as they were.
+        the tree of the differentiated argument; for several `argnums` it is a tuple in the order of the
+        arguments, and with `argnames` a pair ``(positional gradients, dict by name)``. The gradient of
+        complex z = x + iy is ∂f/∂x + i ∂f/∂y. Arrays that `fun` updates in place are its own: those of
+        the caller stay as they were. What it assigns to the entries of lists and dicts it got is found
+        there afterwards.
 
     Raises:
         ShapeError: the value is not a scalar. DTypeError: it, or an argument, is not floating point.
@@ -72,12 +76,17 @@ def _value_and_grad(
     fun: Callable, argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
 ) -> Callable:
     check_function(fun, what)
-    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if isinstance(argnames, str):
+        names: tuple[str, ...] = (argnames,)
+    elif isinstance(argnames, (list, tuple)) and all(isinstance(n, str) for n in argnames):
+        names = tuple(argnames)
+    else:
+        raise TreeError(at_user_line(f"{what}: argnames must be a name or a list of names, is {shown(argnames)}"))
     if argnums is None:
         positions: tuple[int, ...] = () if names else (0,)
     else:
-        positions = positions_of(what, argnums)
-    single = isinstance(argnums, int) or (argnums is None and not names)
+        positions = tuple(sorted(positions_of(what, argnums)))  # as MLX does
+    single = len(positions) == 1  # MLX's rule: also for a sequence of one
     who = name_of(fun)
     if len(set(names)) != len(names):
         raise AttributeValueError(at_user_line(f"{what}: argnames {names} must not repeat"))
@@ -89,8 +98,9 @@ def _value_and_grad(
         selected = positional(what, who, positions, args)
         missing = [n for n in names if n not in kwargs]
         if missing:
-            raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {missing[0]!r}"))
-        variables = Variables(what, who, selected + [(n, kwargs[n]) for n in names])
+            raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {shown(missing[0])}"))
+        selected += [(n, kwargs[n]) for n in names]
+        variables = Variables(what, who, selected)
 
         def call(values: list[Any]) -> Any:
             inner = list(args)
@@ -101,7 +111,10 @@ def _value_and_grad(
         with recording(), unchanged(args, kwargs):
             markers = variables.markers()
             refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
-            result = settled(call(variables.rebuild(markers)))
+            values = variables.rebuild(markers)
+            mirrored = tree.Mirrored([value for _, value in selected], values)
+            result = settled(call(values))
+            mirrored.write_back()
             loss = _loss_of(result, who, what)
             # What depends on the arguments comes from the same node, so that it is computed once.
             leaves, treedef = tree.flatten(result)
@@ -119,7 +132,7 @@ def _value_and_grad(
             x = leaves[i]
             if x is loss or (x._ref not in outside and x._ref[0].values is None):
                 leaves[i] = out
-        gradients = variables.rebuild(outs[len(places) :])
+        gradients = variables.rebuild([conjugated(x) for x in outs[len(places) :]])
         gradient: Any = gradients[0] if single else tuple(gradients[: len(positions)])
         if names:
             gradient = (gradient if positions else None, dict(zip(names, gradients[len(positions) :])))
@@ -199,6 +212,8 @@ def vjp(fun: Callable, primals: Any, cotangents: Any = None, *, has_aux: bool = 
         TreeError: numbers or trees that do not match. ShapeError, DTypeError: a cotangent that
         does not fit its result, or a primal that is not floating point.
 
+    Complex cotangents are adjoint to tangents: Re Σ conj(cotangent) · tangent is the same for results and primals.
+
     >>> import smelt
     >>> smelt.vjp(lambda x: 2 * x, [smelt.array([1.0, 2.0])], [smelt.array([1.0, 10.0])])
     ([array([2, 4], dtype=float32)], [array([2, 20], dtype=float32)])
@@ -252,6 +267,7 @@ def stop_gradient(a: Any, /, *, stream: StreamOrDevice = None) -> Any:
     >>> smelt.grad(lambda x: x * smelt.stop_gradient(x))(smelt.array(3.0))
     array(3, dtype=float32)
     """
+    check_stream(stream)
     if isinstance(a, array):
         return apply_unary(ops["stop_gradient"], a)
     leaves, treedef = tree.flatten(a)

@@ -6,12 +6,13 @@ Built on optree. Leaves are arrays and everything that is not a container.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import optree
 
-from smelt.ir.errors import TreeError, at_user_line
+from smelt.ir.errors import TreeError, at_user_line, shown
 
 NAMESPACE = "smelt"
 
@@ -22,9 +23,22 @@ TreeDef = optree.PyTreeSpec
 _plain: set[type] = {int, float, bool, str, type(None)}
 
 
+def _walk(walk: Callable, *trees: Any, **options: Any) -> Any:
+    """A walk of optree over trees; those that nest too deeply are an error of their own."""
+    is_leaf = options.get("is_leaf")
+    if is_leaf is not None and not callable(is_leaf):
+        raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
+    if is_leaf is not None:
+        options["is_leaf"] = lambda x: bool(is_leaf(x))
+    try:
+        return walk(*trees, **options, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself")) from None
+
+
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure. None is a leaf; a dataclass that holds arrays is not."""
-    leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    leaves, treedef = _walk(optree.tree_flatten, tree)
     for x in leaves:
         if type(x) not in _plain and _adopt(x):
             return flatten(tree)
@@ -53,21 +67,19 @@ def paths(tree: Any, root: str) -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [a.codify(root) for a in optree.tree_accessors(tree, none_is_leaf=True, namespace=NAMESPACE)]
+    return [a.codify(root) for a in _walk(optree.tree_accessors, tree)]
 
 
 def children(tree: Any) -> list[tuple[str, Any]] | None:
     """Expression and value of each child of a tree node; None for a leaf. Dicts in the order of their keys."""
-    if optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE):
+    if _walk(optree.tree_is_leaf, tree):
         return None
     found: list[tuple[str, Any]] = []
 
     def note(accessor: Any, child: Any) -> None:
         found.append((accessor.codify(""), child))
 
-    optree.tree_map_with_accessor(
-        note, tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=NAMESPACE
-    )
+    _walk(functools.partial(optree.tree_map_with_accessor, note), tree, is_leaf=lambda x: x is not tree)
     return found
 
 
@@ -110,13 +122,64 @@ def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     return optree.tree_unflatten(treedef, leaves)
 
 
+class Mirrored:
+    """Pairs of lists and dicts: those of a caller, and copies that a function gets in their place."""
+
+    def __init__(self, original: Any, copy: Any):
+        self._pairs: list[tuple[Any, Any, Any]] = []  # original, copy, and the entries of the copy at first
+        self._visit(original, copy)
+
+    def _visit(self, original: Any, copy: Any) -> None:
+        if isinstance(original, dict):
+            self._pairs.append((original, copy, dict(copy)))
+            below = [(original[k], copy[k]) for k in copy]
+        elif isinstance(original, (list, tuple)):
+            if isinstance(original, list):
+                self._pairs.append((original, copy, list(copy)))
+            below = list(zip(original, copy))
+        else:
+            return
+        for a, b in below:
+            self._visit(a, b)
+
+    def write_back(self) -> None:
+        """Make every change of an entry of a copy also in the original."""
+        for original, copy, before in self._pairs:
+            if isinstance(original, list):
+                if len(copy) != len(before) or any(a is not b for a, b in zip(copy, before)):
+                    known = {id(b): o for b, o in zip(before, original)}
+                    original[:] = [known.get(id(x), x) for x in copy]
+                continue
+            for key in before.keys() - copy.keys():
+                del original[key]
+            for key, x in copy.items():
+                if key not in before or before[key] is not x:
+                    original[key] = x
+
+
+def _check_function(function: Any) -> None:
+    if not callable(function):
+        raise TreeError(at_user_line(f"smelt: a tree is mapped by a function, got {shown(function)}"))
+
+
+def _mapped(walk: Callable, function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callable | None) -> Any:
+    """A function applied to leaves of trees, which have the structure of the first one."""
+    _check_function(function)
+    trees = [_walk(optree.tree_structure, t, is_leaf=is_leaf) for t in (tree, *rest)] if rest else []
+    for i, (other, structure) in enumerate(zip(rest, trees[1:])):
+        if not trees[0].is_prefix(structure):
+            where = difference(tree, other, "the first tree") or "their structures differ"
+            raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {where}"))
+    return _walk(functools.partial(walk, function), tree, *rest, is_leaf=is_leaf)
+
+
 def tree_map(function: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None) -> Any:
     """Apply `function` to corresponding leaves of trees of one structure.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
-    return optree.tree_map(function, tree, *rest, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+    return _mapped(optree.tree_map, function, tree, rest, is_leaf)
 
 
 def tree_map_with_path(
@@ -132,9 +195,10 @@ def tree_map_with_path(
         dotted = ".".join([path] * bool(path) + [str(p) for p in accessor])
         return function(dotted, *leaves)
 
-    return optree.tree_map_with_path(
-        call, tree, *rest, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE
-    )
+    _check_function(function)
+    if not isinstance(path, str):
+        raise TreeError(at_user_line(f"smelt.utils.tree_map_with_path: path must be a text, is {shown(path)}"))
+    return _mapped(optree.tree_map_with_path, call, tree, rest, is_leaf)
 
 
 def tree_flatten(
@@ -145,7 +209,13 @@ def tree_flatten(
     >>> tree_flatten({"a": 1, "b": [2, 3]})
     [('a', 1), ('b.0', 2), ('b.1', 3)]
     """
-    pairs = []
+    if not isinstance(prefix, str):
+        raise TreeError(at_user_line(f"smelt.utils.tree_flatten: prefix must be a text, is {shown(prefix)}"))
+    if destination is not None and not isinstance(destination, (dict, list)):
+        raise TreeError(
+            at_user_line(f"smelt.utils.tree_flatten: destination must be a list or a dict, is {shown(destination)}")
+        )
+    pairs: list[tuple[str, Any]] = []
     tree_map_with_path(lambda p, x: pairs.append((p, x)), tree, is_leaf=is_leaf, path=prefix.strip("."))
     if destination is None:
         return pairs
@@ -162,7 +232,13 @@ def tree_unflatten(tree: Any) -> Any:
     >>> tree_unflatten([("a", 1), ("b.0", 2), ("b.1", 3)])
     {'a': 1, 'b': [2, 3]}
     """
+    if not isinstance(tree, (dict, list, tuple)):
+        raise TreeError(at_user_line(f"smelt.utils.tree_unflatten: needs a list or dict, got {shown(tree)}"))
     pairs = list(tree.items()) if isinstance(tree, dict) else list(tree)
+    if not all(isinstance(p, (tuple, list)) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
+        raise TreeError(
+            at_user_line(f"smelt.utils.tree_unflatten: needs pairs of a dotted path and a leaf, got {shown(tree)}")
+        )
     if len(pairs) == 1 and pairs[0][0] == "":
         return pairs[0][1]
     groups: dict[str, list] = {}
@@ -181,7 +257,10 @@ def tree_reduce(function: Callable, tree: Any, initializer: Any = None, is_leaf:
     >>> tree_reduce(lambda s, x: s + x, {"a": 1, "b": [2, 3]}, 0)
     6
     """
-    leaves = optree.tree_leaves(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+    _check_function(function)
+    leaves = _walk(optree.tree_leaves, tree, is_leaf=is_leaf)
+    if not leaves and initializer is None:
+        raise TreeError(at_user_line("smelt: tree_reduce of a tree without leaves needs an initializer"))
     total, rest = (leaves[0], leaves[1:]) if initializer is None else (initializer, leaves)
     for leaf in rest:
         total = function(total, leaf)

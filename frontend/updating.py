@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from .arrays import (
@@ -238,7 +238,7 @@ class ArrayAt:
 
     def _update(self, value: ArrayLike, mode: str) -> array:
         if self._index is None:
-            raise IndexError(at_user_line("smelt: x.at needs an index: x.at[index].add(value)"))
+            raise IndexOutOfRangeError(at_user_line("smelt: x.at needs an index: x.at[index].add(value)"))
         return updated(self._array, self._index[0], value, mode)
 
     def add(self, value: ArrayLike) -> array:

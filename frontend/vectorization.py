@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ShapeError, TreeError, at_user_line
+from smelt.ir.errors import ShapeError, TreeError, at_user_line, shown
 
 from . import tree
 from .arrays import array, as_array, wrap
@@ -73,7 +73,10 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable:
             out_leaves, out_tree = tree.flatten(result)
             positions = [i for i, x in enumerate(out_leaves) if x is not None]
             outs = [_result(out_leaves[i], i, result, who) for i in positions]
-        every = _broadcast_axes(out_axes, result, "out_axes", "result")
+        prefix = out_axes
+        if isinstance(prefix, (tuple, list)) and len(prefix) == 1 and tree.children(result) is None:
+            prefix = prefix[0]
+        every = _broadcast_axes(prefix, result, "out_axes", "result")
         f = record_function(who, parameters, [x._ref for x in outs], keep_outside=True)
         inputs = [x._ref for _, x, _ in mapped] + f.captured
         check_no_escape("smelt.vmap", inputs)
@@ -192,7 +195,7 @@ def _check_axes(axes: Any, what: str) -> None:
     for x in tree.flatten(axes)[0]:
         if x is not None and (not isinstance(x, int) or isinstance(x, bool)):
             raise TreeError(
-                at_user_line(f"smelt.vmap: {what} is made of ints and None, found {article(x)} in {axes!r:.80}")
+                at_user_line(f"smelt.vmap: {what} is made of ints and None, found {article(x)} in {shown(axes)}")
             )
 
 
@@ -204,7 +207,7 @@ def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     if each and len(in_axes) != len(args):
         raise TreeError(
             at_user_line(
-                f"smelt.vmap: in_axes {in_axes!r} has {len(in_axes)} entries for {len(args)} positional arguments"
+                f"smelt.vmap: in_axes {shown(in_axes)} has {len(in_axes)} entries for {len(args)} positional arguments"
             )
         )
     found: list[int | None] = []
@@ -231,8 +234,8 @@ def _broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | N
     if below is None or entries is None or not tree.same_kind(axes, value):
         raise TreeError(
             at_user_line(
-                f"smelt.vmap: {what} {axes!r} does not match {path}, which is {article(value)}; a prefix of its tree "
-                "is needed"
+                f"smelt.vmap: {what} {shown(axes)} does not match {path}, which is {article(value)}; a prefix of its "
+                "tree is needed"
             )
         )
     if isinstance(value, dict) and axes.keys() != value.keys():
@@ -244,7 +247,9 @@ def _broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | N
         )
     if len(below) != len(entries):
         raise TreeError(
-            at_user_line(f"smelt.vmap: {what} {axes!r} has {len(entries)} entries for {path}, which has {len(below)}")
+            at_user_line(
+                f"smelt.vmap: {what} {shown(axes)} has {len(entries)} entries for {path}, which has {len(below)}"
+            )
         )
     found: list[int | None] = []
     for (step, child), (_, entry) in zip(below, entries):

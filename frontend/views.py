@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Sequence
-from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
+from smelt.ir.errors import IndexOutOfRangeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
+from .arguments import check_stream, dtype_of, integer
 from .arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -36,14 +35,8 @@ def astype(a: ArrayLike, dtype: DType, /, *, stream: StreamOrDevice = None) -> a
     >>> smelt.astype(smelt.array([1.7, -1.7]), smelt.int32)
     array([ 1, -1], dtype=int32)
     """
-    return convert(as_array(a), _dtype("astype", dtype))
-
-
-def _dtype(name: str, dtype: Any) -> DType:
-    try:
-        return dtypes.of(dtype)
-    except DTypeError as error:
-        raise DTypeError(at_user_line(f"smelt.{name}: {error}")) from None
+    check_stream(stream)
+    return convert(as_array(a), dtype_of("astype", dtype))
 
 
 def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: StreamOrDevice = None) -> array:
@@ -53,6 +46,7 @@ def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: Stream
     >>> smelt.contiguous(smelt.array([1]).T)
     array([1], dtype=int32)
     """
+    check_stream(stream)
     return wrap(as_array(a)._ref)
 
 
@@ -66,7 +60,8 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
     >>> smelt.view(smelt.array([1.0, 2.0]), smelt.int32)
     array([1065353216, 1073741824], dtype=int32)
     """
-    x, target = as_array(a), _dtype("view", dtype)
+    check_stream(stream)
+    x, target = as_array(a), dtype_of("view", dtype)
     if x.dtype is target:
         return wrap(x._ref)
     if x.dtype.size != target.size and not x.ndim:
@@ -152,17 +147,19 @@ def as_strided(
            [1, 2],
            [2, 3]], dtype=int32)
     """
+    check_stream(stream)
     x = as_array(a)
     out = x.shape if shape is None else checked_shape("as_strided", shape)
     if strides is None:
         steps = tuple(math.prod(out[i + 1 :]) for i in range(len(out)))
     else:
-        steps = shape_tuple("as_strided", strides)
+        steps = shape_tuple("as_strided", strides, "strides consist")
     if len(steps) != len(out):
         raise ShapeError(at_user_line(f"smelt.as_strided: {len(steps)} strides for {len(out)} axes"))
     if 0 in out:
         return broadcast_to_shape(filled((), 0, x.dtype), out)
     reach = [s * (d - 1) for s, d in zip(steps, out)]
+    offset = integer("as_strided", "offset", offset)
     low = offset + builtins.sum(r for r in reach if r < 0)
     high = offset + builtins.sum(r for r in reach if r > 0)
     if low < 0 or high >= x.size:
@@ -170,7 +167,7 @@ def as_strided(
             at_user_line(f"smelt.as_strided: elements {low} to {high} of {x.size} are asked for; a {x.aval}")
         )
     kind = dtypes.int32 if x.size < 2**31 else dtypes.int64
-    index = filled(out, operator.index(offset), kind)
+    index = filled(out, offset, kind)
     for axis, step in enumerate(steps):
         if step and out[axis] > 1:
             term = emit_elementwise(ops["mul"], iota(out, axis, kind), filled(out, step, kind))

@@ -34,7 +34,7 @@ def _encode_number(value: Any) -> Any:
         if not -(2**63) <= value < 2**64:
             raise AttributeValueError(f"the integer {value} does not fit into 64 bits")
         if value >= 2**63:
-            return ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64, _ctx()), value)
+            return ir.Attribute.parse(f"{value} : ui64", _ctx())  # the constructor takes an int64
         return ir.IntegerAttr.get(_i64(), value)
     if isinstance(value, (complex, np.complexfloating)):
         return ir.DenseF64ArrayAttr.get([value.real, value.imag], _ctx())

@@ -19,7 +19,7 @@ from . import op as _op
 from .aval import Aval
 from .dialect import context, parse_aval, tensor_type
 from .dtypes import DType
-from .errors import IRError
+from .errors import ArgumentTypeError, IRError
 from .op import Op
 
 
@@ -204,7 +204,7 @@ class Builder:
             for key, spec in op.attrs.items():
                 if key not in attrs:
                     if spec.required:
-                        raise TypeError(f"smelt.{name} needs the attribute {key}")
+                        raise ArgumentTypeError(f"smelt.{name} needs the attribute {key}")
                     attrs[key] = spec.default
             results = self.emit(op, operands, attrs)
             return results[0] if len(results) == 1 else results

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError
+from .errors import DTypeError, shown
 
 
 class DType:
@@ -63,6 +63,12 @@ class DType:
         """Width of one element; 1 for bool."""
         return 1 if self.kind == "b" else 8 * self.size
 
+    def holds(self, value: int) -> bool:
+        """Whether a Python integer lies in the range of an integer dtype; true for all others."""
+        if self.kind == "i":
+            return -(1 << self.bits - 1) <= value < 1 << self.bits - 1
+        return self.kind != "u" or 0 <= value < 1 << self.bits
+
     def __repr__(self) -> str:
         return f"smelt.{self.name}" if self.name != "bool" else "smelt.bool_"
 
@@ -105,7 +111,7 @@ def by_name(name: str) -> DType:
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise DTypeError(f"unknown dtype {name!r}; smelt has {', '.join(d.name for d in ALL)}") from None
+        raise DTypeError(f"unknown dtype {shown(name)}; smelt has {', '.join(d.name for d in ALL)}") from None
 
 
 def by_mlir(spelling: str) -> DType:
@@ -134,10 +140,14 @@ def of(x: Any) -> DType:
         return python[x]
     if isinstance(x, str):
         return by_name(x)
+    if x is None:  # NumPy reads it as float64
+        raise DTypeError(f"None is not a dtype; smelt has {', '.join(d.name for d in ALL)}")
     try:
         return _from_numpy(np.dtype(x))
-    except TypeError:
-        raise DTypeError(f"{x!r} is not a dtype; smelt has {', '.join(d.name for d in ALL)}") from None
+    except DTypeError:
+        raise
+    except Exception:  # whatever an object does when NumPy asks it
+        raise DTypeError(f"{shown(x)} is not a dtype; smelt has {', '.join(d.name for d in ALL)}") from None
 
 
 _KIND_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}

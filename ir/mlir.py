@@ -41,7 +41,7 @@ def host() -> str:
             for part in _NEEDED:
                 importlib.import_module(f"{name}.{part}")
             if not hasattr(importlib.import_module(f"{name}.ir"), "DynamicOpTrait"):
-                raise ImportError(f"{name}.ir has no DynamicOpTrait")
+                raise BindingsError(f"{name}.ir has no DynamicOpTrait")
         except ImportError as error:
             problems.append(f"{name}: {error}")
         else:

@@ -104,7 +104,7 @@ class Op:
         if name is not None:
             cls.name = name
             if name in _registry:
-                raise ValueError(f"op {name!r} is already defined")
+                raise AttributeValueError(f"op {name!r} is already defined")
             _registry[name] = cls()
 
     # Rules. The kinds in kinds.py give most of them a default.

@@ -9,7 +9,7 @@ SMELT_DEVICE         auto      default device: ``cpu``, ``reference`` (the NumPy
 SMELT_DEBUG          0         1: verify after each pass; 2: also log compiles; 3: pass timings;
                                4: IR after each pass
 SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile
-SMELT_NUM_THREADS    all       threads of the cpu backend
+SMELT_NUM_THREADS    all       threads of the cpu backend; 0: all
 SMELT_CACHE_SIZE     512       executables kept; the least recently used goes first
 SMELT_POOL_BYTES     2 GiB     memory kept for reuse by the buffer pool; 0 means off
 SMELT_DISABLE_COMPILE  0       1: ``smelt.compile`` returns functions unchanged
@@ -18,74 +18,219 @@ SMELT_SMALL_WORK     1048576   a lazy graph with less work than this many elemen
 SMELT_CXX            (none)    C++17 compiler of the Metal simulator; else c++, g++ or clang++, else the
                                ``ziglang`` package
 SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward``, ``reverse`` or ``shuffled``, with
-                               poisoned threadgroup memory and guard pages around buffers
+                               poisoned threadgroup memory and guard pages around buffers; 0 means off
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 ===================  ========  =======================================================================
+
+An empty variable is one that is not set. A value that a variable cannot have is a SettingError that names the
+variable, raised where the setting is first used: importing smelt never fails for it.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .errors import SettingError, at_user_line, shown
 
 
-@dataclasses.dataclass
+class _Refused(Exception):
+    """A value that a setting cannot have."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A setting that is on or off."""
+
+    default: bool = False
+
+    allowed = "0, 1, true, false, on, off, yes or no"
+
+    def parse(self, text: str) -> bool:
+        word = text.strip().lower()
+        if word not in ("0", "1", "true", "false", "on", "off", "yes", "no"):
+            raise _Refused
+        return word in ("1", "true", "on", "yes")
+
+    def check(self, value: Any) -> bool:
+        if not isinstance(value, (bool, int)) or value not in (0, 1):
+            raise _Refused
+        return bool(value)
+
+
+@dataclass(frozen=True)
+class Number:
+    """An integer within limits."""
+
+    default: int
+    least: int = 0
+    most: int = 2**63 - 1
+
+    @property
+    def allowed(self) -> str:
+        return f"an integer from {self.least} to {self.most if self.most < 2**63 - 1 else '2**63 - 1'}"
+
+    def parse(self, text: str) -> int:
+        try:
+            return self.check(int(text))
+        except ValueError:
+            raise _Refused from None
+
+    def check(self, value: Any) -> int:
+        try:
+            found = operator.index(value)
+        except TypeError:
+            raise _Refused from None
+        if not self.least <= found <= self.most:
+            raise _Refused
+        return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several words; 0 and off stand for the empty one, where that is a choice."""
+
+    default: str
+    words: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        listed = [w or "0 (off)" for w in self.words]
+        return f"{', '.join(listed[:-1])} or {listed[-1]}"
+
+    def parse(self, text: str) -> str:
+        return self.check(text)
+
+    def check(self, value: Any) -> str:
+        word = value.strip().lower() if isinstance(value, str) else None
+        if word in ("0", "off") and "" in self.words:
+            word = ""
+        if word not in self.words:
+            raise _Refused
+        return word
+
+
+@dataclass(frozen=True)
+class Text:
+    """Any text, such as a path."""
+
+    default: str = ""
+
+    allowed = "a text"
+
+    def parse(self, text: str) -> str:
+        return text
+
+    def check(self, value: Any) -> str:
+        if not isinstance(value, (str, os.PathLike)):
+            raise _Refused
+        return str(os.fspath(value))
+
+
+#: What each setting may be, in the order of the table above.
+RULES: dict[str, Flag | Number | Choice | Text] = {
+    "device": Choice("auto", ("auto", "cpu", "reference", "metal:sim", "metal")),
+    "debug": Number(0, most=4),
+    "dump_ir": Text(),
+    "num_threads": Number(0, most=1024),
+    "cache_size": Number(512),
+    "pool_bytes": Number(2 << 30),
+    "disable_compile": Flag(),
+    "small_work": Number(1 << 20),
+    "cxx": Text(),
+    "race": Choice("", ("forward", "reverse", "shuffled", "")),
+    "cache_dir": Text(),
+}
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting.
+
+    >>> variable("debug")
+    'SMELT_DEBUG'
+    """
+    return f"SMELT_{name.upper()}"
+
+
+@dataclass(init=False, repr=False, eq=False)
 class Settings:
-    """Typed settings; see the module docstring."""
+    """Typed settings; see the module docstring.
 
-    device: str = "auto"
-    debug: int = 0
-    dump_ir: str = ""
-    num_threads: int = 0
-    cache_size: int = 512
-    pool_bytes: int = 2 << 30
-    disable_compile: bool = False
-    small_work: int = 1 << 20
-    cxx: str = ""
-    race: str = ""
-    cache_dir: str = ""
+    Args:
+        environment: variables that are read now.
 
+    >>> Settings({"SMELT_DISABLE_COMPILE": "Off", "SMELT_DEBUG": "2"}).debug
+    2
+    """
 
-def _read() -> Settings:
-    found = Settings()
-    for field in dataclasses.fields(Settings):
-        variable = f"SMELT_{field.name.upper()}"
-        value = os.environ.get(variable)
-        if value is None or value == "":
-            continue
-        default = field.default
-        if isinstance(default, bool):
-            setattr(found, field.name, value not in ("0", "false", "False"))
-        elif isinstance(default, int):
+    device: str
+    debug: int
+    dump_ir: str
+    num_threads: int
+    cache_size: int
+    pool_bytes: int
+    disable_compile: bool
+    small_work: int
+    cxx: str
+    race: str
+    cache_dir: str
+
+    def __init__(self, environment: Mapping[str, str]):
+        for name, rule in RULES.items():
+            value = environment.get(variable(name), "")
             try:
-                setattr(found, field.name, int(value))
-            except ValueError:
-                raise ValueError(f"{variable} must be an integer, is {value!r}") from None
-        else:
-            setattr(found, field.name, value)
-    return found
+                self.__dict__[name] = rule.parse(value) if value.strip() else rule.default
+            except _Refused:
+                self.__dict__[f"wrong {name}"] = value  # `__getattr__` says so when it is asked for
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in RULES:
+            raise SettingError(at_user_line(f"smelt has no setting {shown(name)}; it has {', '.join(RULES)}"))
+        try:
+            self.__dict__[name] = RULES[name].check(value)
+        except _Refused:
+            message = f"the setting {name} must be {RULES[name].allowed}, is {shown(value)}"
+            raise SettingError(at_user_line(message)) from None
+
+    if not TYPE_CHECKING:  # a type checker knows the names
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in RULES:
+                raise AttributeError(f"smelt has no setting {shown(name)}; it has {', '.join(RULES)}")
+            value = self.__dict__[f"wrong {name}"]
+            message = f"the environment variable {variable(name)} must be {RULES[name].allowed}, is {shown(value)}"
+            raise SettingError(at_user_line(message))
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
 
 
 #: The settings in force.
-settings = _read()
+settings = Settings(os.environ)
 
 
 @contextmanager
 def override(**changes: Any) -> Iterator[Settings]:
     """Change settings inside a with block.
 
+    Raises:
+        SettingError: there is no such setting, or it cannot have that value.
+
     >>> with override(debug=1) as s:
     ...     s.debug
     1
     """
-    saved = {name: getattr(settings, name) for name in changes}
+    saved = dict(settings.__dict__)
     try:
         for name, value in changes.items():
             setattr(settings, name, value)
         yield settings
     finally:
-        for name, value in saved.items():
-            setattr(settings, name, value)
+        for name in changes:
+            settings.__dict__.pop(name, None)
+            if name in saved:
+                settings.__dict__[name] = saved[name]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
+from smelt.ir.errors import OutOfMemoryError, at_user_line
 from smelt.ir.settings import settings
 
 #: Blocks below this size come from malloc, which keeps them itself.
@@ -32,13 +33,15 @@ class Pool:
         self.limit = 0  #: bytes in use that `take` refuses to exceed; 0: none
 
     def take(self, nbytes: int) -> np.ndarray:
-        """A block of at least `nbytes`. Raises MemoryError when there is none."""
+        """A block of at least `nbytes`. Raises OutOfMemoryError when there is none."""
         size = size_class(nbytes)
         with self._lock:
             if self.limit and self.active_bytes + size > self.limit:
-                raise MemoryError(
-                    f"smelt was asked for {nbytes:,} bytes; {self.active_bytes:,} are in use and the limit, set by "
-                    f"smelt.set_memory_limit, is {self.limit:,}"
+                raise OutOfMemoryError(
+                    at_user_line(
+                        f"smelt was asked for {nbytes:,} bytes; {self.active_bytes:,} are in use and the limit, set by "
+                        f"smelt.set_memory_limit, is {self.limit:,}"
+                    )
                 )
             blocks = self._free.get(size)
             block = blocks.pop() if blocks else None
@@ -56,8 +59,8 @@ class Pool:
                 except MemoryError:
                     with self._lock:
                         self.active_bytes -= size
-                    raise MemoryError(
-                        f"smelt could not allocate {nbytes:,} bytes; {self.active_bytes:,} are in use"
+                    raise OutOfMemoryError(
+                        at_user_line(f"smelt could not allocate {nbytes:,} bytes; {self.active_bytes:,} are in use")
                     ) from None
         return block
 

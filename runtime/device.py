@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 
-from smelt.ir.errors import DeviceError
+from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
 from smelt.ir.settings import settings
 
 
@@ -21,6 +21,10 @@ class Device:
 
     name: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ArgumentTypeError(at_user_line(f"smelt.Device: name must be a text, is {shown(self.name)}"))
+
     def __repr__(self) -> str:
         return f"Device({self.name})"
 
@@ -34,17 +38,25 @@ devices = {d.name: d for d in (cpu, reference, metal_sim, *([metal] if has_metal
 
 
 def device_named(name: str | Device) -> Device:
-    """The device called `name`. Raises DeviceError when there is none."""
-    name = name.name if isinstance(name, Device) else name
-    found = devices.get(name)
+    """The device called `name`; ``"auto"`` is ``metal`` where there is one, else ``cpu``.
+
+    Raises:
+        DeviceError: there is no such device here.
+    """
+    wanted = name.name if isinstance(name, Device) else name
+    if isinstance(wanted, str) and wanted == "auto":
+        wanted = "metal" if "metal" in devices else "cpu"
+    found = devices.get(wanted) if isinstance(wanted, str) else None
     if found is None:
         from difflib import get_close_matches
 
-        near = get_close_matches(str(name), devices, n=1)
+        near = get_close_matches(wanted, devices, n=1) if isinstance(wanted, str) else []
         hint = f"; did you mean {near[0]}?" if near else ""
-        if str(name) == "metal":
+        if isinstance(wanted, str) and wanted == "metal":
             hint = "; it needs macOS and the package pyobjc-framework-Metal"
-        raise DeviceError(f"there is no device {name!r}{hint} (devices: {', '.join(devices)})")
+        raise DeviceError(
+            at_user_line(f"smelt: there is no device {shown(wanted)}{hint} (devices: {', '.join(devices)})")
+        )
     return found
 
 
@@ -64,6 +76,3 @@ def set_default_device(device: str | Device) -> None:
     """
     settings.device = device_named(device).name
 
-
-if settings.device == "auto":
-    settings.device = "metal" if "metal" in devices else "cpu"

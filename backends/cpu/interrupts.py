@@ -1,7 +1,7 @@
-"""Ctrl-C while machine code runs: a loop of unknown length asks Python now and then whether to go on.
+"""Ctrl-C while machine code runs: a long loop asks Python now and then whether to go on.
 
-Python runs the handlers of signals between the steps of its own code, which machine code has none of. So a
-``while`` takes the interpreter's lock, lets the handlers run, and ends if one of them raised; the exception
+Python runs the handlers of signals between the steps of its own code, which machine code has none of. So the
+loop takes the interpreter's lock, lets the handlers run, and ends if one of them raised; the exception
 is raised again when the program has returned.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from smelt.ir import dtypes, mlir
 from smelt.ir.dialect import context
+from smelt.ir.dtypes import DType
 from smelt.ir.scalar import INDEX, Scalar
 
 from .kernel import CpuKernel, KernelModule
@@ -94,15 +95,28 @@ def _function(module: KernelModule, name: str) -> str:
     return name
 
 
+class Cell:
+    """One number of the thread's own."""
+
+    def __init__(self, k: CpuKernel, dtype: DType):
+        self._k, self._memory = k, k.scratch(1, dtype)
+
+    def read(self) -> Scalar:
+        return self._k.read(self._memory, self._k.const(0, INDEX))
+
+    def write(self, x: Scalar) -> None:
+        self._k.write(x, self._memory, self._k.const(0, INDEX))
+
+
 class Polling:
     """When a loop asks: made before it, used once in each iteration."""
 
     def __init__(self, k: CpuKernel, work: float):
-        self._counter, self._period = k.scratch(1, dtypes.int64), period(work)
-        k.write(k.const(0, dtypes.int64), self._counter, k.const(0, INDEX))
+        self._counter, self._period = Cell(k, dtypes.int64), period(work)
+        self._counter.write(k.const(0, dtypes.int64))
 
     def due(self, k: CpuKernel) -> Scalar:
         """Whether this is an iteration that asks."""
-        now = k.read(self._counter, k.const(0, INDEX)) + 1
-        k.write(now, self._counter, k.const(0, INDEX))
+        now = self._counter.read() + 1
+        self._counter.write(now)
         return (now & (self._period - 1)).eq(k.const(0, dtypes.int64))

@@ -8,28 +8,25 @@ same way. A loop or branch of small kernels is left to the first member alone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from smelt.backends.control import ControlEmitter, Place, Places, bytes_type
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
-from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dialect import context
-from smelt.ir.dtypes import bool_
+from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Kernel, Scalar
 from smelt.passes.plan_buffers import scratch_of
 
-from .interrupts import Polling, poll
+from .interrupts import Cell, Polling, poll
 from .kernel import CpuKernel, KernelModule
-from .parts import WHILE_TRIPS, Piece
+from .parts import Piece, trips
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096
-#: Whether a loop is to stop.
-STOP = Aval((), bool_)
 
 
 class Emitter(ControlEmitter):
@@ -38,21 +35,23 @@ class Emitter(ControlEmitter):
     Args:
         members, me: how many members run, and which of them this one is.
         barrier: the function in which members wait for each other; None where there is one.
-        endless: whether there are loops of unknown length. All of them end when Python says so to one.
+        told: memory for one int64 that all members see, if there are long loops. All of them end when Python
+            says so to one.
     """
 
     k: CpuKernel
 
     def __init__(
         self, module: KernelModule, k: CpuKernel, found: dict[str, Any], members: Scalar, me: Scalar,
-        barrier: str | None, endless: bool = False,
+        barrier: str | None, told: Memory | None = None,
     ):  # fmt: skip
         super().__init__(k, found)
         self.module = module
         self.members, self.me, self.barrier = members, me, barrier
-        if endless:
-            self.stopped = k.scratch(1, bool_)
-            k.write(k.const(False, bool_), self.stopped, k.const(0, INDEX))
+        if told is not None:
+            self.told = told
+            self.stopped = Cell(k, bool_)
+            self.stopped.write(k.const(False, bool_))
 
     def pieces(self, pieces: Sequence[Piece], places: Places, arena: Place, final: bool = False) -> None:
         """Run pieces in order. `final`: nothing comes after them, so nobody need wait for the last."""
@@ -113,23 +112,43 @@ class Emitter(ControlEmitter):
         elsewhere = self._address(source.memref).ne(self._address(memref))
         self.k.when(elsewhere, functools.partial(self.copy, source, Place(memref, 0), nbytes))
 
-    def enter_while(self, piece: Piece) -> Polling:
-        return Polling(self.k, piece.work / WHILE_TRIPS)
+    def enter_loop(self, piece: Piece) -> Polling | None:
+        return Polling(self.k, piece.work / trips(piece.op)) if piece.long else None
 
-    def goes_on(self, again: Scalar, entered: Polling, flag: Place) -> Scalar:
-        """Where Python is asked, the first member asks and tells the others."""
+    def goes_on(self, again: Scalar, entered: Polling) -> Scalar:
+        self._ask(entered)
+        return again & ~self.stopped.read()
+
+    def count(
+        self, length: int, state: Sequence[Any], body: Callable[..., list[Any]], entered: Polling | None
+    ) -> None:  # fmt: skip
+        if entered is None:
+            super().count(length, state, body, entered)
+            return
         k = self.k
-        told = Memory(self.typed(flag.shifted(8), STOP), STOP)
-        zero = k.const(0, INDEX)
+        types = [k.type(INDEX), *(v.type for v in state)]
+        operation = k.emit("scf.while", [k.const(0, INDEX), *state], types, regions=2)
+        for region, end in zip(operation.regions, ("scf.condition", "scf.yield")):
+            block = mlir.ir.Block.create_at_start(region, types, [k.location] * len(types))
+            i, *inner = block.arguments
+            at = Scalar(k, i, INDEX)
+            with k.inside(block):
+                if end == "scf.condition":
+                    k.emit(end, [self.goes_on(at < length, entered), at, *inner], [])
+                else:
+                    k.emit(end, [at + 1, *body(at, *inner)], [])
+
+    def _ask(self, entered: Polling) -> None:
+        """Now and then the first member asks Python whether to go on, and tells the others."""
+        k, zero = self.k, self.k.const(0, INDEX)
 
         def ask() -> None:
-            k.when(self.me.eq(zero), lambda: k.write(poll(self.module, k), told, zero))
+            k.when(self.me.eq(zero), lambda: k.write(k.convert(poll(self.module, k), int64), self.told, zero))
             self.wait()
-            k.write(k.read(told, zero), self.stopped, zero)
+            self.stopped.write(k.read(self.told, zero).ne(k.const(0, int64)))
             self.wait()
 
         k.when(entered.due(k), ask)
-        return again & ~k.read(self.stopped, zero)
 
     def _address(self, memref: Any) -> Scalar:
         k = self.k

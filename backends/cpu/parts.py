@@ -19,6 +19,8 @@ from .kernel import KernelModule
 #: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
 #: moved: to divide it costs more than it saves.
 SOLO_WORK = 256 * 1024
+#: Loops that move more bytes, or launch more kernels, than this are long.
+LONG_WORK, LONG_LAUNCHES = 4e9, 2e7
 #: How often a while loop is taken to run.
 WHILE_TRIPS = 16
 
@@ -47,11 +49,13 @@ class Piece(bodies.Piece):
         work: in bytes moved, all runs of a loop together.
         launches: how many kernels that is.
         hosted: whether it needs steps on the host.
+        long: whether it is a loop that runs for an unknown or a long time.
     """
 
     work: float = 0.0
     launches: float = 1.0
     hosted: bool = False
+    long: bool = False
 
     @property
     def solo(self) -> bool:
@@ -79,13 +83,13 @@ class Parts:
 
     Attributes:
         kernels: what was built, in the order of the program.
-        endless: whether some loop runs for an unknown time.
+        has_long: whether some loop runs for an unknown or a long time.
     """
 
     def __init__(self, module: KernelModule, found: dict[str, Any]):
         self.module, self.found = module, found
         self.kernels: list[KernelInfo] = []
-        self.has_complex = self.endless = False
+        self.has_complex = self.has_long = False
         self._bodies: dict[str, Body] = {}
         self._built: dict[str, Any] = {}
 
@@ -127,11 +131,13 @@ class Parts:
         return Piece(op, "kernel", steps, work=work)
 
     def _control(self, op: OpView) -> Piece:
-        self.endless |= op.op is WHILE
         found = tuple(self.body(name) for name in callees(op))
         works = [sum(p.work for p in body.pieces) for body in found]
         launches = [sum(p.launches for p in body.pieces) for body in found]
         combine = sum if op.op is WHILE else max
         hosted = any(p.hosted for body in found for p in body.pieces)
         n = trips(op)
-        return Piece(op, "control", [], found, n * combine(works), n * combine(launches), hosted)
+        piece = Piece(op, "control", [], found, n * combine(works), n * combine(launches), hosted)
+        piece.long = op.op is WHILE or (op.op is SCAN and (piece.work >= LONG_WORK or piece.launches >= LONG_LAUNCHES))
+        self.has_long |= piece.long
+        return piece

@@ -6,10 +6,12 @@ from collections.abc import Sequence as Buffers
 from typing import Any
 
 from smelt.backends.control import Place, bytes_type, places_of
+from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions
 from smelt.ir.dialect import context
+from smelt.ir.errors import AttributeValueError
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.plan_buffers import arena_bytes, origin, workspace
 
@@ -37,7 +39,7 @@ class Program:
         arguments, results: avals.
         aliases: results that are an argument's memory (its number), or another result's ("result", number).
         kernels: what is launched, in order; what a loop or branch runs is named once.
-        endless: whether it has a loop of unknown length, which Ctrl-C ends.
+        has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
         arena_bytes: temporary memory.
     """
 
@@ -55,8 +57,8 @@ class Program:
         self._text: dict[str, str] = {}
         self._engine: Any = None
         self._parallel = sum(p.parallel_work for p in main.pieces) >= PARALLEL_WORK
-        self.endless = parts.endless
-        self._keep_lock = not self.endless and sum(p.work for p in main.pieces) < KEEP_LOCK_WORK
+        self.has_long = parts.has_long
+        self._keep_lock = not self.has_long and sum(p.work for p in main.pieces) < KEEP_LOCK_WORK
         self._entries = 0
         self._sequences: dict[str, tuple[Sequence, list[Any]]] = {}
         self._main = self._sequence(main)
@@ -126,9 +128,10 @@ class Program:
         returned = {origin(v): places[n + i] for i, v in enumerate(function.returns) if i not in aliases}
         temporary = Place(arena, 0)
         barrier = BARRIER if self._parallel and self.team.together else None
-        emitter = Emitter(self._module, k, self._found, members, me, barrier, self.endless)
+        told = Memory(counter, COUNTER) if self.has_long else None
+        emitter = Emitter(self._module, k, self._found, members, me, barrier, told)
         emitter.pieces(pieces, places_of(body, places[:n], returned, temporary), temporary, final=True)
-        if self.endless:
+        if self.has_long:
             k.when(me.eq(k.const(0, INDEX)), lambda: interrupts.settle(self._module, k))
         k.emit("func.return", [], [])
         return name
@@ -196,13 +199,13 @@ class Program:
         if count > 1:
             count *= self.team.shares
         self._main.execute(frame, arena_address, count)
-        if self.endless:
+        if self.has_long:
             interrupts.raise_pending()
 
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect)."""
         if stage not in ("kernel", "llvm"):
-            raise ValueError(f'stage must be "kernel" or "llvm", is {stage!r}')
+            raise AttributeValueError(f'stage must be "kernel" or "llvm", is {stage!r}')
         if stage not in self._text:
             with mlir.lock:
                 operation = self._kernel_ir if stage == "kernel" else self._llvm_ir.operation

@@ -20,7 +20,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value, functions, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import AttributeValueError, SmeltError
 from smelt.passes import Pipeline
 from smelt.passes.plan_buffers import arena_bytes, is_view, offsets_of, origin
 
@@ -105,7 +105,7 @@ class Program:
     def as_text(self, stage: str) -> str:
         """The program as text: "gpu" (kernel IR), "msl" or "manifest" (JSON); segments one after the other."""
         if stage not in ("gpu", "msl", "manifest"):
-            raise ValueError(f'stage must be "gpu", "msl" or "manifest", is {stage!r}')
+            raise AttributeValueError(f'stage must be "gpu", "msl" or "manifest", is {stage!r}')
         parts = []
         for segment in self.segments:
             if isinstance(segment, HostSegment):

@@ -12,6 +12,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
 from smelt.ir.op import registry as ops
 
+from ..arguments import check_stream
 from ..arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -62,6 +63,7 @@ def uniform(
     >>> smelt.all((x >= 2) & (x < 3))
     array(True, dtype=bool)
     """
+    check_stream(stream)
     target, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
     work = computed_in(target)
     if _is_unit(low, high) and target is work:
@@ -116,6 +118,7 @@ def normal(
     >>> smelt.round(smelt.mean(x), 1)
     array(5, dtype=float32)
     """
+    check_stream(stream)
     target, shape = float_dtype("normal", dtype, dtypes.INEXACT), shape_of("normal", shape)
     key = checked_key("normal", key)
     if target.is_complex:
@@ -165,6 +168,7 @@ def multivariate_normal(
     >>> smelt.random.multivariate_normal(smelt.array([0.0, 1.0]), cov, (5,)).shape
     (5, 2)
     """
+    check_stream(stream)
     target, shape = float_dtype("multivariate_normal", dtype), shape_of("multivariate_normal", shape)
     if target is not dtypes.float32:
         raise DTypeError(at_user_line(f"smelt.random.multivariate_normal: dtype must be float32, is {target.name}"))
@@ -212,6 +216,7 @@ def truncated_normal(
     >>> smelt.all(smelt.abs(x) <= 1)
     array(True, dtype=bool)
     """
+    check_stream(stream)
     target = float_dtype("truncated_normal", dtype)
     lo = parameter("truncated_normal", "lower", lower, target)
     hi = parameter("truncated_normal", "upper", upper, target)
@@ -240,6 +245,7 @@ def gumbel(
     >>> smelt.random.gumbel((2, 3)).shape
     (2, 3)
     """
+    check_stream(stream)
     target, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
     waiting = exponential(checked_key("gumbel", key), shape, computed_in(target))
     return convert(apply("neg", apply("log", waiting)), target)
@@ -259,6 +265,7 @@ def laplace(
     >>> smelt.random.laplace((2, 3)).shape
     (2, 3)
     """
+    check_stream(stream)
     target, shape = float_dtype("laplace", dtype), shape_of("laplace", shape)
     u = uniform_symmetric(checked_key("laplace", key), shape, computed_in(target))
     size = apply("neg", apply("log1p", apply("neg", apply("abs", u))))

@@ -8,9 +8,10 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
+from ..arguments import check_stream, dtype_of
 from ..arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -22,6 +23,7 @@ from ..arrays import (
     emit,
     scalar_array,
 )
+from ..movement import one_axis
 from ..reductions import reshape_to
 from .continuous import gumbel
 from .keys import WORD, checked_key
@@ -37,9 +39,12 @@ def bits(
     >>> smelt.random.bits((2, 3), width=1, key=smelt.random.key(0)).dtype
     smelt.uint8
     """
+    check_stream(stream)
     found = shape_of("bits", shape)
-    if width not in (1, 2, 4, 8):
-        raise ValueError(at_user_line(f"smelt.random.bits: width must be 1, 2, 4 or 8 bytes, is {width!r}"))
+    if not isinstance(width, int) or width not in (1, 2, 4, 8):
+        raise AttributeValueError(
+            at_user_line(f"smelt.random.bits: width must be 1, 2, 4 or 8 bytes, is {shown(width)}")
+        )
     return random_bits(checked_key("bits", key), found, 8 * width)
 
 
@@ -60,14 +65,15 @@ def randint(
         dtype: an integer dtype or bool; int32 by default. key: None draws one from the global state.
 
     Raises:
-        ValueError: Python integers that the dtype cannot hold. DTypeError: a floating dtype.
+        AttributeValueError: Python integers that the dtype cannot hold. DTypeError: a floating dtype.
 
     >>> import smelt
     >>> x = smelt.random.randint(0, 6, (1000,), key=smelt.random.key(0))
     >>> smelt.minmax(x)
     (array(0, dtype=int32), array(5, dtype=int32))
     """
-    target = dtypes.int32 if dtype is None else dtypes.of(dtype)
+    check_stream(stream)
+    target = dtype_of("random.randint", dtype, dtypes.int32)
     if target.is_inexact:
         raise DTypeError(
             at_user_line(f"smelt.random.randint: dtype must be an integer dtype or bool, is {target.name}")
@@ -79,7 +85,7 @@ def randint(
     wide_extent = True
     if isinstance(low, int) and isinstance(high, int):
         wide_extent = target.size == 8
-        lo, extent = scalar_array(low, dtypes.uint64), scalar_array(high - low if high > low else 1, dtypes.uint64)
+        lo, extent = _modulo(low), _modulo(high - low if high > low else 1)
         full = high - low == 2**64
     else:
         start, stop = _bound(low, wide), _bound(high, wide)
@@ -100,7 +106,9 @@ def _check_bound(what: str, value: ArrayLike, slack: int, dtype: DType) -> None:
         return
     least, most = (0, 1) if dtype is dtypes.bool_ else (int(v) for v in _limits(dtype))
     if not least <= value <= most + slack:
-        raise ValueError(at_user_line(f"smelt.random.randint: {what} {value} is out of bounds for {dtype.name}"))
+        raise AttributeValueError(
+            at_user_line(f"smelt.random.randint: {what} {shown(value)} is out of bounds for {dtype.name}")
+        )
 
 
 def _limits(dtype: DType) -> tuple[int, int]:
@@ -109,7 +117,12 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _bound(value: ArrayLike, wide: DType) -> array:
-    return convert(as_array(value, wide if isinstance(value, int) else None), wide)
+    return convert(_modulo(value) if isinstance(value, int) else as_array(value), wide)
+
+
+def _modulo(value: int) -> array:
+    """Modulo 2⁶⁴, in which bounds and extents are computed."""
+    return scalar_array(value % 2**64, dtypes.uint64)
 
 
 def _scaled(word: array, extent: array, wide: bool) -> array:
@@ -147,6 +160,7 @@ def bernoulli(
     >>> smelt.random.bernoulli(smelt.array([0.0, 1.0]))
     array([False,  True], dtype=bool)
     """
+    check_stream(stream)
     x = scalar_array(float(p), dtypes.float32) if isinstance(p, (int, float)) else as_array(p)
     if not x.dtype.is_float:
         raise DTypeError(at_user_line(f"smelt.random.bernoulli: p is {x.aval}, must be floating"))
@@ -173,21 +187,20 @@ def categorical(
         num_samples: draws for each distribution, along a new last axis. Excludes `shape`.
 
     Raises:
-        ValueError: both `shape` and `num_samples`. ShapeError: an axis or shape that does not fit.
+        AttributeValueError: both `shape` and `num_samples`. ShapeError: an axis or shape that does not fit.
 
     >>> import smelt
     >>> smelt.random.categorical(smelt.array([[0.0, -float("inf")], [-float("inf"), 0.0]]))
     array([0, 1], dtype=uint32)
     """
+    check_stream(stream)
     x = as_array(logits)
     if x.dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt.random.categorical: logits are {x.aval}, must be real"))
     x = convert(x, x.dtype if x.dtype is dtypes.float64 else dtypes.float32)
     if shape is not None and num_samples is not None:
-        raise ValueError(at_user_line("smelt.random.categorical: shape and num_samples exclude each other"))
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(at_user_line(f"smelt.random.categorical: axis {axis} out of range for shape {x.shape}"))
-    axis %= x.ndim
+        raise AttributeValueError(at_user_line("smelt.random.categorical: shape and num_samples exclude each other"))
+    axis = one_axis("random.categorical", axis, x.ndim)
     rest = x.shape[:axis] + x.shape[axis + 1 :]
     if not x.shape[axis]:
         raise ShapeError(at_user_line(f"smelt.random.categorical: no categories along axis {axis} of {x.shape}"))
@@ -215,13 +228,12 @@ def permutation(
     >>> smelt.sum(smelt.random.permutation(5))
     array(10, dtype=uint32)
     """
+    check_stream(stream)
     if isinstance(x, int):
         (n,) = shape_of("permutation", x)
         return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 64),), {"axis": 0})
     source = as_array(x)
-    if not -source.ndim <= axis < source.ndim:
-        raise ShapeError(at_user_line(f"smelt.random.permutation: axis {axis} out of range for {source.aval}"))
-    axis %= source.ndim
+    axis = one_axis("random.permutation", axis, source.ndim)
     n = source.shape[axis]
     if not source.size:
         return source

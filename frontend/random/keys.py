@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from typing import Any
 
@@ -10,10 +9,11 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
+from ..arguments import check_stream, integer
 from ..arrays import StreamOrDevice, array, emit, wrap
 from ..graph import PARAMETER, leaf
 from ..reductions import reshape_to
@@ -26,15 +26,15 @@ def key(seed: int) -> array:
     """The key of a seed: its upper and lower 32 bits.
 
     Raises:
-        ValueError: the seed is not within 0 and 2**64.
+        AttributeValueError: the seed is not within 0 and 2**64.
 
     >>> import smelt
     >>> smelt.random.key(7)
     array([0, 7], dtype=uint32)
     """
-    value = operator.index(seed)
+    value = seed if type(seed) is int else integer("random.key", "the seed", seed)
     if not 0 <= value < 2**64:
-        raise ValueError(at_user_line(f"smelt.random.key: the seed {value} must lie within 0 and 2**64"))
+        raise AttributeValueError(at_user_line(f"smelt.random.key: the seed {value} must lie within 0 and 2**64"))
     return _key_array(value >> 32, value & WORD)
 
 
@@ -65,7 +65,8 @@ def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> array:
     >>> a.shape
     (2,)
     """
-    return emit(ops["random_split"], (checked_key("split", key),), {"num": operator.index(num)})
+    check_stream(stream)
+    return emit(ops["random_split"], (checked_key("split", key),), {"num": integer("random.split", "num", num, 0)})
 
 
 _lock = threading.RLock()

@@ -8,9 +8,10 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
+from ..arguments import dtype_of
 from ..arrays import (
     ArrayLike,
     Scalar,
@@ -23,6 +24,7 @@ from ..arrays import (
     emit_elementwise,
     scalar_array,
 )
+from ..movement import checked_shape
 from ..operands import constant
 
 # Arguments
@@ -33,16 +35,14 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
         given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         found = tuple([operator.index(d) for d in given])
     except TypeError:
-        raise TypeError(
-            at_user_line(f"smelt.random.{name}: shape must be an int or a sequence of ints, is {shape!r}")
+        raise ArgumentTypeError(
+            at_user_line(f"smelt.random.{name}: shape must be an int or a sequence of ints, is {shown(shape)}")
         ) from None
-    if any(d < 0 for d in found):
-        raise ShapeError(at_user_line(f"smelt.random.{name}: shape {found} has a negative extent"))
-    return found
+    return checked_shape(f"random.{name}", found)
 
 
 def float_dtype(name: str, dtype: Any, allowed: Sequence[DType] = dtypes.FLOATS) -> DType:
-    found = dtypes.float32 if dtype is None else dtypes.of(dtype)
+    found = dtype_of(f"random.{name}", dtype, dtypes.float32)
     if found not in allowed:
         listed = ", ".join(d.name for d in allowed)
         raise DTypeError(at_user_line(f"smelt.random.{name}: dtype must be one of {listed}, is {found.name}"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import NotDifferentiableError
+from smelt.ir.errors import AttributeValueError, DTypeError, NotDifferentiableError
 from smelt.ir.settings import override
 
 from .checks import same
@@ -491,3 +491,15 @@ def test_an_escaped_array_names_scan() -> None:
     assert smelt.scan(f, 0.0, V)[0].item() == 3.0
     with pytest.raises(RuntimeError, match=r"smelt\.scan"):
         kept[0].item()
+
+
+def test_bounds_at_the_limits_of_integers():
+    assert smelt.fori_loop(2**63 - 1, 2**63 + 1, lambda i, x: i, smelt.array(0, smelt.uint64)).item() == 2**63
+    assert smelt.fori_loop(-(2**63), 2 - 2**63, lambda i, x: i, smelt.array(0, smelt.int64)).item() == 1 - 2**63
+    with pytest.raises(AttributeValueError, match=r"smelt\.fori_loop: 0 to 9223372036854775808 are more steps"):
+        smelt.fori_loop(0, 2**63, lambda i, x: x, 0)
+    for bounds in ((-1, 2**63), (smelt.array(0, smelt.int64), smelt.array(5, smelt.uint64))):
+        with pytest.raises(DTypeError, match=r"smelt\.fori_loop: no integer dtype holds lower"):
+            smelt.fori_loop(*bounds, lambda i, x: x, 0)
+    with pytest.raises(TypeError, match=r"smelt\.associative_scan: axis must be an int"):
+        smelt.associative_scan(smelt.add, smelt.array([1, 2]), axis=1.5)

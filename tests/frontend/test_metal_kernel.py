@@ -262,6 +262,7 @@ def test_what_a_kernel_is_made_of() -> None:
         ({"output_names": []}, "needs at least one output"),
         ({"output_names": ["x"]}, "the name 'x' is used twice"),
         ({"input_names": ["grid_size"]}, "the name 'grid_size' is an attribute of Metal"),
+        ({"header": None}, "the header must be a text, is None"),
         ({"source": " "}, "the source must be the body of a kernel"),
     ]:
         with pytest.raises(AttributeValueError, match=message + r".*test_metal_kernel\.py"):
@@ -287,6 +288,8 @@ def test_what_a_kernel_is_made_of() -> None:
         ({"template": [("T", smelt.float64)]}, DTypeError, "the template parameter T is float64"),
         ({"template": [("T", 1.5)]}, AttributeValueError, "T must be a dtype, an int or a bool, is 1.5"),
         ({"template": [("x", 1)]}, AttributeValueError, "the name 'x' is used twice"),
+        ({"template": [("N", 2**63)]}, AttributeValueError, "N must fit int64"),
+        ({"stream": 3}, TypeError, "stream must be None, a smelt.Stream or a device, is 3"),
         ({"template": ["T"]}, AttributeValueError, "pairs of a name and a dtype, int or bool; it has 'T'"),
         ({"template": [("T T", 1)]}, AttributeValueError, "a template parameter must be an identifier"),
     ],
@@ -294,6 +297,33 @@ def test_what_a_kernel_is_made_of() -> None:
 def test_calls(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(square(), [1.0, 2.0], **changes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["float", "half4", "uint32_t", "kernel", "device", "threadgroup", "true", "xor", "co_await", "metal", "INFINITY",
+     "M_PI_F", "CHAR_BIT", "assert", "NULL", "__x", "_X", "as_type", "simd_sum", "ceildiv", "float16_t"],
+)  # fmt: skip
+def test_reserved_names(name: str) -> None:
+    for changes in ({"input_names": [name]}, {"output_names": [name]}):
+        with pytest.raises(AttributeValueError, match=f"the name '{name}' is (reserved|defined).*choose another one"):
+            square(**changes)
+    with pytest.raises(AttributeValueError, match=f"the name '{name}' is (reserved|defined)"):
+        call(square(), [1.0, 2.0], template=[(name, 1)])
+
+
+def test_a_parameter_named_like_a_function() -> None:
+    source = "uint i = thread_position_in_grid.x;\nout[i] = {}(exp[i]);  // not exp()"
+    kernel = metal_kernel("hiding", ["exp"], ["out"], source.format(""))
+    assert "exp[i]" in text_of(kernel, [1.0])
+    assert metal_kernel("hiding", ["exp"], ["out"], source.format("metal::exp"))
+    with pytest.raises(AttributeValueError, match=r"the source calls exp\(\), which its parameter 'exp' hides"):
+        metal_kernel("hiding", ["exp"], ["out"], source.format("exp"))
+
+
+def test_a_parameter_named_like_an_inputs_shape() -> None:
+    with pytest.raises(AttributeValueError, match="the name 'x_shape' stands for the shape of the input x"):
+        metal_kernel("clash", ["x"], ["x_shape"], "x_shape[0] = x[0];")
 
 
 def test_too_many_buffers() -> None:

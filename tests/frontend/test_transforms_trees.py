@@ -74,7 +74,7 @@ class TestGrad:
         positions, names = smelt.grad(f, argnames="z")(X, Y, z=X)
         assert positions is None
         same(names["z"], [3, 8])
-        (gy,), names = smelt.grad(f, argnums=(1,), argnames=["z"])(X, Y, z=X)
+        gy, names = smelt.grad(f, argnums=(1,), argnames=["z"])(X, Y, z=X)
         same(gy, [1, 4])
         same(names["z"], [3, 8])
 

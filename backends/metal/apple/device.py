@@ -177,9 +177,9 @@ class AppleDevice:
         recording = self.record(entries, serial)
         try:
             encode(recording.encoder)
+            return recording.wait()
         finally:
-            recording.end()
-        return recording.wait()
+            recording.close()
 
     def record(self, entries: Sequence[str], serial: bool) -> Recording:
         """Begin to record launches; see `submit` for the arguments."""

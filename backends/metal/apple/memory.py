@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.settings import settings
 
 #: Blocks are no smaller: Metal makes no buffers of no bytes, and a pool needs few sizes.
@@ -111,7 +112,7 @@ class Pool:
         size = size_class(nbytes)
         with self._lock:
             if self.limit and self.active_bytes + size > self.limit:
-                raise MemoryError(
+                raise OutOfMemoryError(
                     f"smelt was asked for {nbytes:,} bytes on the GPU; {self.active_bytes:,} are in use and the limit "
                     f"is {self.limit:,}"
                 )
@@ -133,7 +134,7 @@ class Pool:
             self.clear()
             handle = self._device.newBufferWithLength_options_(size, self._storage)
         if handle is None:
-            raise MemoryError(
+            raise OutOfMemoryError(
                 f"Metal could not allocate {size:,} bytes; {self.active_bytes:,} are in use, and one buffer may have "
                 f"{self._device.maxBufferLength():,}"
             )

@@ -86,7 +86,7 @@ class AppleProgram:
                 else:
                     self.last_gpu_seconds = self._run_steps(recording, tables, serial)
             finally:
-                recording.end()
+                recording.close()
 
     def _run_steps(self, recording: Recording, tables: Mapping[str, Sequence[Any]], serial: bool) -> float:
         seconds = 0.0

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from smelt.ir.errors import OutOfMemoryError
+
 from .errors import MetalRunError, described, listed
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 class Recording:
     """Launches on their way to the GPU: command buffers with one encoder each, one of them open at a time.
 
-    Made by `AppleDevice.record`. An error leaves it ended.
+    Made by `AppleDevice.record`; who made it closes it, also after an error.
     """
 
     def __init__(self, device: AppleDevice, queue: Any, entries: Sequence[str], serial: bool):
@@ -25,11 +27,14 @@ class Recording:
         self._buffer: Any = None
         self._encoder: Any = None
         self._committed: list[Any] = []
+        self._pool = contextlib.ExitStack()
 
     @property
     def encoder(self) -> Any:
         """What launches are encoded in. Raises MetalRunError."""
         if self._encoder is None:
+            # A pool of its own: a loop may take any number of command buffers.
+            self._pool.enter_context(autorelease_pool())
             self._buffer = self._queue.commandBuffer()
             if self._buffer is None:
                 raise MetalRunError(f"Metal gave no command buffer for {listed(self._entries)}")
@@ -51,6 +56,7 @@ class Recording:
             self._buffer.commit()
             self._committed.append(self._buffer)
             self._buffer = None
+            self._pool.close()
 
     def wait(self) -> float:
         """Commit, and wait for all that was committed; the seconds that it took on the GPU.
@@ -59,18 +65,26 @@ class Recording:
             MetalRunError: the GPU reported an error. MemoryError: it ran out of memory.
         """
         self.commit()
-        committed, self._committed = self._committed, []
         seconds = 0.0
-        for buffer in committed:
+        while self._committed:
+            buffer = self._committed[0]
             buffer.waitUntilCompleted()
+            del self._committed[0]
             if buffer.status() != self._metal.MTLCommandBufferStatusCompleted:
                 error = buffer.error()
                 message = f"{listed(self._entries)} failed on {self._device.name}: {described(error)}"
                 if error is not None and error.code() == self._metal.MTLCommandBufferErrorOutOfMemory:
-                    raise MemoryError(message)
+                    raise OutOfMemoryError(message)
                 raise MetalRunError(message)
             seconds += float(buffer.GPUEndTime() - buffer.GPUStartTime())
         return seconds
+
+    def close(self) -> None:
+        """End the encoder, and wait for what is still on the GPU: its memory goes to others afterwards."""
+        self.end()
+        self._pool.close()
+        while self._committed:
+            self._committed.pop(0).waitUntilCompleted()
 
 
 def autorelease_pool() -> Any:

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from smelt.backends.metal.manifest import Size
 from smelt.backends.metal.simulator import compiler
 from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
+from smelt.ir.errors import AttributeValueError
 
 __all__ = ["Entry", "Library", "Options", "Parameter", "SimulatorError"]
 
@@ -49,7 +50,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.order not in _ORDERS:
-            raise ValueError(f"order is one of {', '.join(_ORDERS)}, not {self.order!r}")
+            raise AttributeValueError(f"order is one of {', '.join(_ORDERS)}, not {self.order!r}")
 
 
 class _Launch(ctypes.Structure):

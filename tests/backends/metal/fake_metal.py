@@ -264,6 +264,7 @@ class CommandBuffer:
         self.state = FakeMetal.MTLCommandBufferStatusCommitted
 
     def waitUntilCompleted(self) -> None:
+        self.metal.counts["waitUntilCompleted"] += 1
         if self.state != FakeMetal.MTLCommandBufferStatusCommitted:
             raise MetalRuleError("waiting for what was not committed")
         if self.metal.failure is not None:

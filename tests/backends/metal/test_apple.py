@@ -314,7 +314,7 @@ def test_what_metal_hands_out_is_released(metal: FakeMetal, monkeypatch: pytest.
     with pytest.raises(MetalRunError):
         program.run(*blocks)
     program.run(*blocks)
-    assert pools == ["open", "closed"] * 2
+    assert pools == ["open", "open", "closed", "closed"] * 2  # of the run, and of its command buffer
 
 
 def test_element_bytes() -> None:

@@ -12,8 +12,8 @@ import optree
 import pytest
 
 import smelt
-from smelt.backends.metal.apple import AppleDevice
-from smelt.backends.metal.apple.program import LAUNCHES
+from smelt.backends.metal.apple import AppleDevice, MetalRunError
+from smelt.backends.metal.apple.program import LAUNCHES, AppleProgram
 from smelt.backends.metal.manifest import Branch, Launch, Loop, Manifest
 from smelt.backends.metal.program import DeviceSegment, HostSegment, Program
 from smelt.backends.metal.simulator import Library, Options
@@ -354,3 +354,28 @@ def test_a_host_can_run_a_saved_loop(tmp_path: Path) -> None:
     assert any(place.get("strides") == [[loop["loop"], 4]] for place in loop["steps"][0]["buffers"])
     assert any(place["kind"] == "local" for place in loop["steps"][0]["buffers"])
     assert isinstance(program.segments[0].manifest.steps[-1], (Loop, Launch))
+
+
+@pytest.mark.parametrize("fails", ["the GPU", "encoding"])
+def test_an_error_in_a_loop_leaves_nothing_on_the_gpu(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of command buffers that still run would go to other programs."""
+    function = smelt.compile(lambda x: smelt.fori_loop(0, 1000, lambda i, x: x + 0.5 * i, x))
+    graph = text.to_text(function.trace(smelt.ShapeDtype((4,), smelt.float32)).lower().module)
+    fake = FakeMetal(Library)
+    if fails == "the GPU":
+        fake.failure = (2, "timeout")
+        error: type[BaseException] = MetalRunError
+    else:
+        encode = AppleProgram._encode
+
+        def interrupted(*arguments: Any) -> None:
+            if fake.counts["commit"] == 2:
+                raise KeyboardInterrupt
+            encode(*arguments)
+
+        monkeypatch.setattr(AppleProgram, "_encode", interrupted)
+        error = KeyboardInterrupt
+    with pytest.raises(error):
+        run_on_apple(program_of(graph), [np.zeros(4, np.float32)], fake)
+    assert fake.counts["commit"] == fake.counts["waitUntilCompleted"] > 1
+    assert fake.counts["endEncoding"] == fake.counts["computeCommandEncoderWithDispatchType_"]

@@ -1,0 +1,117 @@
+"""Checks of arguments that are no arrays: integers, numbers, dtypes, streams. Errors name function and argument."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, at_user_line, shown
+from smelt.runtime.device import Device, device_named
+
+__all__: list[str] = []
+
+#: No extent or count lies beyond.
+MOST = 2**63 - 1
+
+
+def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
+    """`value` as an int, which is at least `least`.
+
+    Raises:
+        ArgumentTypeError: it is no integer. AttributeValueError: it is too small, or does not fit int64.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be an int, is {shown(value)}")) from None
+    if least is not None and found < least:
+        rule = "must not be negative" if least == 0 else f"must be at least {least}"
+        raise AttributeValueError(at_user_line(f"smelt.{name}: {what} {rule}, is {shown(found)}"))
+    if not -MOST <= found <= MOST:
+        raise AttributeValueError(at_user_line(f"smelt.{name}: {what} {shown(found)} does not fit int64"))
+    return found
+
+
+def number(name: str, what: str, value: Any) -> int | float:
+    """`value`, a number, a NumPy scalar or an array of one element, as a Python number.
+
+    Raises:
+        ArgumentTypeError: it is no real number. AttributeValueError: an int beyond all floats.
+    """
+    from .arrays import array
+
+    if isinstance(value, (array, np.generic, np.ndarray)) and value.size == 1:
+        value = value.item()
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (int, float)):
+        try:
+            float(value)
+        except OverflowError:
+            message = f"smelt.{name}: {what} {shown(value)} is too large for a float"
+            raise AttributeValueError(at_user_line(message)) from None
+        return value
+    raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a number, is {shown(value)}"))
+
+
+def dtype_of(name: str, dtype: Any, default: DType | None = None) -> DType:
+    """`dtype` as a DType; None stands for `default`, if there is one.
+
+    Raises:
+        DTypeError: smelt has no such dtype.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    if dtype is None and default is not None:
+        return default
+    try:
+        return dtypes.of(dtype)
+    except DTypeError as error:
+        raise DTypeError(at_user_line(f"smelt.{name}: {error}")) from None
+
+
+def word(name: str, what: str, value: Any, *allowed: str) -> str:
+    """`value`, one of several words.
+
+    Raises:
+        AttributeValueError: it is another one, or no text.
+    """
+    if not isinstance(value, str) or value not in allowed:
+        listed = ", ".join(f'"{w}"' for w in allowed[:-1])
+        raise AttributeValueError(
+            at_user_line(f'smelt.{name}: {what} must be {listed} or "{allowed[-1]}", is {shown(value)}')
+        )
+    return value
+
+
+def function_of(name: str, what: str, value: Any) -> None:
+    """Check that `value` can be called.
+
+    Raises:
+        ArgumentTypeError: it cannot.
+    """
+    if not callable(value):
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a function, is {shown(value)}"))
+
+
+def check_stream(stream: Any) -> None:
+    """Check what was given as a stream: a stream, a device or its name. Arrays run on the default device.
+
+    Raises:
+        ArgumentTypeError: it is something else. DeviceError: there is no such device.
+    """
+    if stream is None:
+        return
+    from .streams import Stream
+
+    if isinstance(stream, (Stream, Device)):
+        return
+    if not isinstance(stream, str):
+        raise ArgumentTypeError(
+            at_user_line(f"smelt: stream must be None, a smelt.Stream or a device, is {shown(stream)}")
+        )
+    device_named(stream)

@@ -1,0 +1,272 @@
+"""Hostile arguments: each parameter of each public function gets what it does not take.
+
+What comes back is a SmeltError that names the user's line, or a result, never another exception, a hang or a
+crash. The calls are made from the signatures of the functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import io
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+import smelt.utils
+from smelt.ir.errors import SmeltError
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
+SECONDS = 20
+
+
+class Thing:
+    """Of no use to smelt."""
+
+
+def nested(depth: int) -> list:
+    found: list = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def endless(kind: type) -> Any:
+    """A container that contains itself."""
+    found = kind()
+    found.append(found) if kind is list else found.update(again=found)
+    return found
+
+
+#: Made anew for each call.
+HOSTILE: dict[str, Callable[[], Any]] = {
+    "None": lambda: None, "text": lambda: "abc", "empty text": str, "bytes": lambda: b"abc", "object": Thing,
+    "class": lambda: Thing, "module": lambda: inspect, "function": lambda: lambda *a: a, "slice": lambda: slice(1),
+    "ellipsis": lambda: ..., "long text": lambda: "x" * 5000, "iterator": lambda: iter([1, 2]),
+    "objects": lambda: np.array([None, 1], object), "texts": lambda: np.array(["a"]), "list of None": lambda: [None],
+    "list of texts": lambda: ["a"], "ragged": lambda: [[1.0], [2.0, 3.0]], "deep": lambda: nested(3000),
+    "endless": lambda: endless(list), "endless dict": lambda: endless(dict), "dict": lambda: {"a": 1},
+    "set": lambda: {1},
+    "no list": list, "no tuple": tuple, "huge": lambda: 10**30, "-huge": lambda: -(10**30), "2**63": lambda: 2**63,
+    "-7": lambda: -7, "99": lambda: 99, "1.5": lambda: 1.5, "nan": lambda: float("nan"), "inf": lambda: float("inf"),
+    "complex": lambda: 1 + 2j, "True": lambda: True, "negative shape": lambda: (-2, 3), "list of nan": lambda: [np.nan],
+    "huge shape": lambda: (2**40, 2**40), "fractions": lambda: (1.5, 2), "twice": lambda: (0, 0),
+    "no dtype": lambda: "float33", "structure": lambda: np.dtype([("a", int)]), "date": lambda: np.datetime64("2020"),
+    "empty array": lambda: np.zeros(0), "0-d": lambda: np.array(1.5), "array": lambda: smelt.array([1.0, 2.0]),
+    "integers": lambda: smelt.array([1, 2]), "NumPy float": lambda: np.float64(1.5), "half": lambda: np.float16(2),
+}  # fmt: skip
+NO_ARRAYS = ("text", "object", "class", "module", "function", "slice", "ellipsis", "objects", "texts", "ragged", "deep",
+             "endless", "dict", "set", "date", "structure", "list of None")  # fmt: skip
+NO_INTS = ("text", "object", "class", "function", "1.5", "nan", "complex", "ellipsis", "dict", "texts")
+NO_DTYPES = ("text", "object", "no dtype", "structure", "1.5", "no list", "dict", "function", "objects")
+NO_STREAMS = ("text", "object", "class", "99", "no list", "True", "array", "function", "dict")
+
+#: Modules with functions that take functions with arguments of their own; they have tests of errors themselves.
+ELSEWHERE = ("smelt.control", "smelt.custom", "smelt.fast", "smelt.metal")
+#: What is not called with hostile arguments: (function, parameter), or (function, None), and why.
+LEFT_OUT = {
+    ("compile", "inputs"): "a tree of arrays, or anything that holds them",
+    ("compile", "outputs"): "a tree of arrays, or anything that holds them",
+    ("jvp", "primals"): "as many arguments as the function takes: its own error",
+    ("vjp", "primals"): "as many arguments as the function takes: its own error",
+    ("linearize", "primals"): "as many arguments as the function takes: its own error",
+    ("linear_transpose", "primals"): "as many arguments as the function takes: its own error",
+    ("utils.tree_reduce", "initializer"): "anything that the function takes",
+    ("utils.register_class", None): "a class: tests/frontend/test_transforms_trees.py",
+    ("printoptions", None): "looked at when the block is entered",
+    ("Dtype", None): "made by smelt only",
+    ("DtypeCategory", None): "an enumeration",
+    ("SmeltError", None): "an exception",
+    ("array", "val"): "also texts of bytes: tests/frontend/test_creation.py",
+}
+
+#: Arguments of a valid call, where the name of a parameter does not tell: by function and parameter.
+VALID: dict[tuple[str, str], Any] = {
+    ("addmm", "c"): np.ones((2, 2), np.float32), ("addmm", "b"): X.T, ("matmul", "b"): X.T, ("gather_mm", "b"): X.T,
+    ("searchsorted", "sorted_sequence"): [1.0, 2.0], ("take", "indices"): [0],
+    ("take_along_axis", "indices"): [[0], [1]],
+    ("put_along_axis", "indices"): [0], ("put_along_axis", "values"): [9.0], ("where", "condition"): X > 2,
+    ("slice", "start_indices"): [0], ("slice", "axes"): (0,), ("slice", "slice_size"): (1, 3),
+    ("slice_update", "update"): [[1.0, 1.0, 1.0]], ("slice_update", "start_indices"): [0],
+    ("slice_update", "axes"): (0,),
+    ("random.multivariate_normal", "mean"): [0.0, 1.0], ("random.multivariate_normal", "cov"): [[1.0, 0.0], [0.0, 1.0]],
+    ("unflatten", "shape"): (1, 2), ("reshape", "shape"): (3, 2), ("broadcast_to", "shape"): (2, 2, 3),
+    ("split", "indices_or_sections"): 2, ("full", "vals"): 1.0, ("full_like", "vals"): 1.0,
+    ("moveaxis", "destination"): 1,
+    ("swapaxes", "axis2"): 1, ("linspace", "stop"): 1, ("random.randint", "low"): 0, ("random.randint", "high"): 9,
+    ("random.truncated_normal", "lower"): -1, ("random.truncated_normal", "upper"): 1, ("isdtype", "kind"): "numeric",
+    ("Stream", "device"): smelt.cpu, ("set_default_stream", "stream"): smelt.Stream(smelt.cpu),
+    ("iinfo", "arg"): smelt.int8,
+    ("save_safetensors", "arrays"): {"x": X}, ("utils.tree_unflatten", "tree"): [("a", 1)], ("jvp", "primals"): [X],
+    ("jvp", "tangents"): [X], ("vjp", "primals"): [X], ("vjp", "cotangents"): [1.0], ("meshgrid", "arrays"): [1.0, 2.0],
+    ("arange", "stop"): 3, ("compile", "fun"): lambda x: x + 1, ("linear_transpose", "fun"): lambda x: x + x,
+    ("utils.tree_map", "function"): lambda x, y: x, ("utils.tree_map_with_path", "function"): lambda p, x, y: x,
+    ("utils.tree_reduce", "function"): lambda x, y: x, ("stack", "arrays"): [X, X], ("concatenate", "arrays"): [X, X],
+    ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
+}  # fmt: skip
+#: By the name of the parameter.
+NAMED: dict[str, Any] = {
+    "shape": (2, 3), "shapes": (2, 3), "dtype": smelt.float32, "to": smelt.float32, "from_": smelt.float32,
+    "arg": smelt.float32, "arg1": smelt.float32, "arg2": smelt.float32, "axis": 0, "source": 0, "axis1": 0, "reps": 2,
+    "shift": 1, "k": 1, "kth": 1, "repeats": 2, "pad_width": 1, "start": 0, "n": 3, "M": 3, "num": 3, "seed": 3,
+    "limit": 1 << 28, "size": 3, "device": "cpu", "device_type": "cpu", "d": "cpu", "s": "cpu", "name": "cpu",
+    "indices_or_sections": 1,
+    "subscripts": "ij->ji", "fun": lambda x: (x * x).sum(),
+}  # fmt: skip
+INTEGERS_ONLY = ("bitwise_", "left_shift", "right_shift")
+
+
+def public() -> Iterator[tuple[str, Callable]]:
+    for prefix, module in (("", smelt), ("random.", smelt.random), ("utils.", smelt.utils)):
+        names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+        for name in sorted(names):
+            found = getattr(module, name)
+            if callable(found) and not inspect.ismodule(found) and found.__module__ not in ELSEWHERE:
+                if (prefix + name, None) not in LEFT_OUT:
+                    yield prefix + name, found
+
+
+FUNCTIONS = dict(public())
+
+
+def valid(name: str, parameter: inspect.Parameter) -> Any:
+    """An argument that a function takes."""
+    if (name, parameter.name) in VALID:
+        found = VALID[name, parameter.name]
+    elif parameter.name == "file":
+        return io.BytesIO()
+    elif name.startswith(INTEGERS_ONLY):
+        found = [1, 2]
+    else:
+        found = NAMED.get(parameter.name, X)
+    if isinstance(found, np.ndarray) or (name == "random.split" and parameter.name == "key"):
+        return smelt.array(found, smelt.uint32 if name == "random.split" else None)
+    return [smelt.array(v) if isinstance(v, np.ndarray) else v for v in found] if isinstance(found, list) else found
+
+
+def call(name: str, wrong: str | None = None, value: Any = None) -> Any:
+    """A call that is valid but for one argument."""
+    positional, keywords = [], {}
+    for parameter in inspect.signature(FUNCTIONS[name]).parameters.values():
+        given = parameter.name == wrong
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            if given:
+                keywords[parameter.name] = value
+        elif parameter.default is parameter.empty or parameter.kind is parameter.VAR_POSITIONAL:
+            positional.append(value if given else valid(name, parameter))
+        elif given and parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        elif given or (name, parameter.name) in VALID:
+            keywords[parameter.name] = value if given else valid(name, parameter)
+    found = FUNCTIONS[name](*positional, **keywords)
+    force(found, callable(found) and "fun" in inspect.signature(FUNCTIONS[name]).parameters)
+    return found
+
+
+def force(found: Any, apply: bool = False, depth: int = 3) -> None:
+    """Evaluate arrays in what was returned, and call the function that was made."""
+    if isinstance(found, smelt.array):
+        smelt.eval(found)
+    elif isinstance(found, (list, tuple)) and depth:
+        for part in found:
+            force(part, depth=depth - 1)
+    elif apply:
+        force(found(smelt.array(X)))
+
+
+class TooLong(BaseException):
+    pass
+
+
+def ring(*_: Any) -> None:
+    raise TooLong
+
+
+@pytest.fixture(autouse=True)
+def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Little memory, a folder for files, and all settings as they were."""
+    monkeypatch.chdir(tmp_path)
+    memory, cache = smelt.set_memory_limit(1 << 28), smelt.set_cache_limit(1 << 20)
+    digits = smelt.get_printoptions().precision
+    handler = signal.signal(signal.SIGALRM, ring)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, handler)
+    smelt.set_memory_limit(memory), smelt.set_cache_limit(cache), smelt.set_printoptions(digits)
+
+
+def outcome(name: str, parameter: str, value: Any) -> str:
+    """`result`, `error`, or what is wrong with the error."""
+    signal.alarm(SECONDS)
+    try:
+        call(name, parameter, value)
+    except SmeltError as error:
+        message = str(error)
+        if __file__ not in message:
+            return f"the message has no line of the user: {message[:200]}"
+        return "error" if len(message) < 1500 else f"a message of {len(message)} characters"
+    except OSError as error:
+        return "error" if parameter == "file" else f"{error!r}"
+    except TooLong:
+        return "it takes too long"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    finally:
+        signal.alarm(0)
+        smelt.set_memory_limit(1 << 28), smelt.set_cache_limit(1 << 20), smelt.set_default_device("cpu")
+    return "result"
+
+
+def must_fail(parameter: inspect.Parameter, what: str, value: Any) -> bool:
+    """Whether a parameter's annotation says that it does not take a value."""
+    annotation = str(parameter.annotation)
+    if parameter.name == "stream" and annotation == "StreamOrDevice":
+        return what in NO_STREAMS
+    if annotation == "ArrayLike":
+        return what in NO_ARRAYS
+    if annotation in ("int", "int | None"):
+        return what in NO_INTS
+    return annotation in ("DType", "DType | None") and what in NO_DTYPES
+
+
+def has_errors_of_its_own(parameter: inspect.Parameter, value: Any) -> bool:
+    """A function raises what it likes, and flags are what they are in an `if`, where NumPy's arrays refuse."""
+    annotation = str(parameter.annotation)
+    return ("bool" in annotation and isinstance(value, np.ndarray)) or ("Callable" in annotation and callable(value))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_hostile_arguments(name: str) -> None:
+    try:
+        call(name)
+    except SmeltError as error:
+        if FUNCTIONS[name] is not smelt.load:  # of an empty file
+            raise AssertionError(f"the valid call of {name} fails: {error}") from error
+    wrong = []
+    for parameter in inspect.signature(FUNCTIONS[name]).parameters.values():
+        if (name, parameter.name) in LEFT_OUT or parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        for what, make in HOSTILE.items():
+            value = make()
+            if has_errors_of_its_own(parameter, value):
+                continue
+            found = outcome(name, parameter.name, value)
+            if found == "result" and must_fail(parameter, what, value):
+                wrong.append(f"{parameter.name}={what}: accepted")
+            elif found not in ("result", "error"):
+                wrong.append(f"{parameter.name}={what}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_left_out_are_there() -> None:
+    named = {prefix + n for prefix, m in (("", smelt), ("random.", smelt.random),
+    ("utils.", smelt.utils)) for n in dir(m)}
+    assert {name for name, _ in LEFT_OUT} <= named
+    assert all(importlib.import_module(module) for module in ELSEWHERE)
