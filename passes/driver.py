@@ -221,8 +221,9 @@ class _Parser:
         if self.peek() == "(":  # an upstream nest such as func.func(...)
             return [self.upstream(start, self.balanced("(", ")"))]
         braces = self.balanced("{", "}") if self.peek() == "{" else ""
-        if name in registry.registry():
-            return [registry.make(name, self.options(name, braces))]
+        short = registry.short_name(name)
+        if short in registry.registry():
+            return [registry.make(short, self.options(short, braces))]
         return [self.upstream(start, braces)]
 
     def upstream(self, start: int, rest: str) -> UpstreamPass:

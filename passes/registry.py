@@ -69,7 +69,6 @@ def registry() -> dict[str, type[Pass]]:
     """All passes by name: those of this room, then those of installed packages."""
     global _loaded
     if not _loaded:
-        _loaded = True
         import smelt.passes as room
 
         for module in pkgutil.iter_modules(room.__path__):
@@ -81,7 +80,14 @@ def registry() -> dict[str, type[Pass]]:
                 entry.load()
             except Exception as error:
                 raise PipelineError(f"the pass {entry.name!r} of {entry.value} does not load: {error}") from error
+        _loaded = True
     return _passes
+
+
+def short_name(name: str) -> str:
+    """The name of a pass of ours without ``smelt-``, as ``mlir-opt`` users write it; other names as they are."""
+    short = name.removeprefix("smelt-")
+    return short if short in registry() else name
 
 
 def make(name: str, options: dict[str, str]) -> Pass:

@@ -533,3 +533,11 @@ y // expected-error-re {{t{{h.}}ee}}
         (5, "expected error 'nowhere' was not produced")
     ]
     assert mismatches([], parse_diagnostics("f:1:2: error: surprise")) == [(1, "unexpected error: surprise")]
+
+
+def test_pass_names_may_begin_with_smelt(good, run):
+    lists = (["--cse", "--dce"], ["--smelt-cse", "--smelt-dce"], ["--pass-pipeline=smelt-cse,dce"])
+    texts = [run(good, *arguments)[1] for arguments in lists]
+    assert texts[0] == texts[1] == texts[2] and texts[0].count("smelt.sqrt") == 1
+    code, _, err = run(good, "--smelt-fuse-all")
+    assert code == 1 and "unknown pass 'smelt-fuse-all'" in err
