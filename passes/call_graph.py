@@ -17,7 +17,8 @@ from smelt.ir.errors import IRError, PipelineError
 from .rewrite import has_rules, rules_of
 
 #: The passes that expand every transformation, as a pipeline.
-EXPAND = "fixpoint(inline,batch,jvp,linearize,transpose)"
+EXPANDING = ("inline", "batch", "jvp", "linearize", "transpose")
+EXPAND = f"fixpoint({','.join(EXPANDING)})"
 
 
 def callees_first(module: Any) -> list[Function]:

@@ -12,7 +12,8 @@ After::
 The residuals of a scan are stacked, so memory grows linearly with its length. Not stacked is what is the
 same in each step (it is computed once, ahead of the loop), what is an element of ``%xs`` or of the stacked
 results, and what costs little to compute again from nothing. A scan marked `checkpoint` keeps only the
-carry and the elements of ``%xs``; the linear loop computes the rest again. A branch passes its residuals as
+carry and the elements of ``%xs``; the linear loop computes the rest again. So does the linear part of a call
+with a checkpoint. A branch passes its residuals as
 more results, zeros in the place of those that another branch makes.
 """
 
@@ -28,6 +29,7 @@ from smelt.ir.control import COND, SCAN, WHILE, ControlOp, control_op
 from smelt.ir.errors import NotDifferentiableError
 
 from .control_parts import (
+    checkpointed,
     cone,
     cut,
     dependent,
@@ -39,7 +41,7 @@ from .control_parts import (
     pick,
     residuals_of,
 )  # fmt: skip
-from .rewrite import replay
+from .rewrite import CHECKPOINT, replay
 
 Attrs = dict[str, Any]
 
@@ -48,14 +50,14 @@ BOTH = "both"
 
 
 def separate(module: Any, function: Function, flags: Sequence[bool]) -> Function:
-    """`function`, or a new one where it has branches or loops only part of which is linear in the arguments
-    marked in `flags`: they are partitioned."""
+    """`function`, or a new one where it has branches, loops or calls with a checkpoint only part of which is
+    linear in the arguments marked in `flags`: they are partitioned."""
     linear = linear_values(module, function, flags)
     used = {v for op in function.ops for v in op.operands} | set(function.returns)
     mixed = {
         op
         for op in function.ops
-        if isinstance(op.op, ControlOp)
+        if (isinstance(op.op, ControlOp) or checkpointed(module, op) is not None)
         and any(v in linear for v in op.operands)
         and any(r not in linear and (r in used or op.op is SCAN) for r in op.results)
     }
@@ -73,7 +75,11 @@ def separate(module: Any, function: Function, flags: Sequence[bool]) -> Function
         operands = [env[v] for v in op.operands]
         marks = [v in linear for v in op.operands]
         with b.at(op.location):
-            results = partition(module, b, control_op(op), op.attrs, operands, marks, [r.aval for r in op.results])
+            if (callee := checkpointed(module, op)) is not None:
+                results = _call(module, b, callee, operands, marks)
+            else:
+                avals = [r.aval for r in op.results]
+                results = partition(module, b, control_op(op), op.attrs, operands, marks, avals)
         env.update(zip(op.results, results))
     b.return_([env[v] for v in function.returns])
     return read_function(operation)
@@ -102,6 +108,25 @@ def _drop(module: Any, originals: Iterable[Function], separated: Iterable[Functi
 def _merge(flags: Sequence[bool], plain: Sequence[Value], linear: Sequence[Value]) -> list[Value]:
     sources = iter(plain), iter(linear)
     return [next(sources[flag]) for flag in flags]
+
+
+def _call(
+    module: Any, b: Builder, callee: Function, operands: Sequence[Value], flags: Sequence[bool]
+) -> list[Value]:
+    """The linear call keeps the operands alone, behind barriers: what it computes again stays apart."""
+    body, stem = separate(module, callee, flags), stem_of(callee.name)
+    linear = linear_values(module, body, flags)
+    outs = [v in linear for v in body.returns]
+    plain, pushed = pick(body.returns, outs, False), pick(body.returns, outs)
+    primal = cut(module, f"{stem}_primal", body, pick(body.arguments, flags, False), plain, effects=True)
+    tangent = cut(module, f"{stem}_tangent", body, body.arguments, pushed)
+    for made in (primal, tangent):
+        made.mlir.attributes[CHECKPOINT] = callee.mlir.attributes[CHECKPOINT]
+    _drop(module, [callee], [body])
+    results = b.call(primal.name, pick(operands, flags, False), [v.aval for v in plain])
+    again = [v if flag else b.barrier(v) for v, flag in zip(operands, flags)]
+    found = b.call(tangent.name, again, [v.aval for v in pushed]) if pushed else ()
+    return _merge(outs, results, found)
 
 
 def _cond(

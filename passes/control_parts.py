@@ -14,7 +14,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value, fresh_name, functions, new_function, read_function
 from smelt.ir.control import COND, SCAN, ControlOp
 
-from .rewrite import replay
+from .rewrite import CHECKPOINT, replay
 
 
 def lookup(module: Any, name: str) -> Function:
@@ -72,7 +72,8 @@ def dependence(values: Iterable[Value], sources: Iterable[Value]) -> dict[Value,
 def linear_values(module: Any, function: Function, flags: Sequence[bool]) -> set[Value]:
     """The values that depend on the arguments marked in `flags`.
 
-    A branch or loop is looked into: of its results, only those count that depend on a marked operand.
+    A branch, a loop and a call with a checkpoint are looked into: of their results, only those count that
+    depend on a marked operand.
     """
     linear = set(pick(function.arguments, flags))
     for op in function.ops:
@@ -81,9 +82,20 @@ def linear_values(module: Any, function: Function, flags: Sequence[bool]) -> set
             continue
         if isinstance(op.op, ControlOp):
             linear.update(pick(op.results, linear_results(module, op.op, op.attrs, marks)))
+        elif (callee := checkpointed(module, op)) is not None:
+            inner = linear_values(module, callee, marks)
+            linear.update(r for r, v in zip(op.results, callee.returns) if v in inner)
         else:
             linear.update(op.results)
     return linear
+
+
+def checkpointed(module: Any, op: OpView) -> Function | None:
+    """The function that a call with a checkpoint runs; None for other ops."""
+    if op.op.kind != "call":
+        return None
+    callee = functions(module)[op.attrs["callee"]]
+    return read_function(callee) if CHECKPOINT in callee.attributes and len(callee.regions[0].blocks) else None
 
 
 def linear_results(module: Any, op: ControlOp, attrs: dict[str, Any], flags: Sequence[bool]) -> list[bool]:

@@ -170,7 +170,8 @@ class _Run:
             return error
         try:
             call_graph.callees_first(self.module)
-            call_graph.require_expanded(self.module, item.name)
+            if item.name not in call_graph.EXPANDING:
+                call_graph.require_expanded(self.module, item.name)
         except SmeltError as cause:
             return cause
         return error

@@ -251,7 +251,7 @@ class _Narrowing:
             elif op.op is SCAN and k >= n + m:
                 if _repeated(v) is not None:
                     plan.repeated.add(k)
-                keys[k] = (0 if k in plan.repeated else 2, v)
+                keys[k] = (0, v, "element") if k in plan.repeated else (2, v)  # the whole array may be a constant too
             else:
                 keys[k] = (0, v)
             place.setdefault(keys[k], k)

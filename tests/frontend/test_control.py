@@ -51,6 +51,8 @@ def test_switch_clamps_its_index(index, dtype) -> None:
 def test_switch_with_one_branch_and_unsigned_index() -> None:
     assert smelt.switch(5, [lambda x: x + 1], smelt.array(1.0)).item() == 2.0
     assert smelt.switch(smelt.array(255, smelt.uint8), [lambda: 1, lambda: 2, lambda: 3]).item() == 3
+    many = [lambda i=i: i for i in range(300)]
+    assert [smelt.switch(smelt.array(100, d), many).item() for d in (smelt.int8, smelt.uint8)] == [100, 100]
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

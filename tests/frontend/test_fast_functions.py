@@ -79,6 +79,17 @@ class TestRows:
             smelt.fast.cross_entropy(x, smelt.array([[0], [1]]))
         with pytest.raises(TypeError, match="integer targets"):
             smelt.fast.cross_entropy(x, smelt.ones(2))
+        with pytest.raises(ValueError, match="no classes"):
+            smelt.fast.cross_entropy(smelt.ones((2, 0)), smelt.array([0, 0]))
+        for eps in (None, "a", 1j, smelt.ones(2)):
+            with pytest.raises(TypeError, match=r"fast\.rms_norm: eps must be a number"):
+                smelt.fast.rms_norm(x, None, eps)
+        with pytest.raises(TypeError, match=r"fast\.layer_norm: bias must hold real numbers"):
+            smelt.fast.layer_norm(x, None, smelt.ones(3, smelt.complex64), 1e-5)
+
+    def test_a_traced_epsilon(self):
+        found = smelt.compile(lambda x, eps: smelt.fast.rms_norm(x, None, eps))(exact(self.x), smelt.array(0.5))
+        np.testing.assert_allclose(np.array(found), np.array(smelt.fast.rms_norm(exact(self.x), None, 0.5)), rtol=1e-12)
 
 
 class TestRope:
@@ -114,6 +125,26 @@ class TestRope:
             smelt.fast.rope(smelt.zeros((2, 4)), 4, base=10.0, **rest)
         with pytest.raises(TypeError, match="integer offset"):
             smelt.fast.rope(x, 4, base=10.0, **{**rest, "offset": 0.5})
+        with pytest.raises(TypeError, match="freqs must hold real"):
+            smelt.fast.rope(x, 4, base=None, freqs=[1j, 2], **rest)
+        for base in (0.0, -1.0, float("inf"), float("nan")):
+            with pytest.raises(ValueError, match=r"fast\.rope: base must be positive"):
+                smelt.fast.rope(x, 4, base=base, **rest)
+        for dims, base, scale, match in (
+            ("4", 10.0, 1.0, "dims must be an int"),
+            (4.0, 10.0, 1.0, "dims must be an int"),
+            (4, "x", 1.0, "base must be a number"),
+            (4, 10.0, None, "scale must be a number"),
+        ):
+            with pytest.raises(TypeError, match=rf"fast\.rope: {match}"):
+                smelt.fast.rope(x, dims, base=base, **{**rest, "scale": scale})
+
+    def test_far_positions(self):
+        """The rates are as exact as float32 has them; the angles are rounded once more."""
+        x = self.x[:1].astype(np.float32)
+        want = rotated(x.astype(float), 6, False, 1e4 ** (-np.arange(0, 6, 2) / 6), np.arange(4) + 1e5)
+        found = smelt.fast.rope(smelt.array(x), 6, traditional=False, base=1e4, scale=1.0, offset=100_000)
+        np.testing.assert_allclose(np.array(found), want, atol=1e5 * 2**-23)
 
 
 class TestAttention:
@@ -174,3 +205,11 @@ class TestAttention:
                 call(*args, scale=1.0, **options)
         with pytest.raises(TypeError, match="floating point"):
             call(x, x, x.astype(smelt.int32), scale=1.0)
+        for options, match in (
+            ({"scale": None}, "scale must be a number"),
+            ({"scale": "1"}, "scale must be a number"),
+            ({"scale": 1.0, "mask": smelt.ones((3, 3), smelt.complex64)}, "bools or real numbers"),
+            ({"scale": 1.0, "sinks": smelt.ones(2, smelt.complex64)}, "sinks must hold real"),
+        ):
+            with pytest.raises(TypeError, match=match):
+                call(x, x, x, **options)

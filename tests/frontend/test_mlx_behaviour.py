@@ -212,6 +212,58 @@ def test_products_of_chosen_matrices():
         smelt.gather_mm(smelt.array(a), smelt.array(b), rhs_indices=smelt.array([0.5]))
     with pytest.raises(ValueError, match="needs matrices"):
         smelt.gather_mm(smelt.array([1.0]), smelt.array(b))
+    with pytest.raises(ValueError, match=r"smelt\.gather_mm: a needs as many columns"):
+        smelt.gather_mm(smelt.array(a), smelt.array(a))
+    with pytest.raises(ValueError, match=r"smelt\.gather_mm: shapes \(2,\) and \(3,\)"):
+        smelt.gather_mm(smelt.array(a), smelt.array(b), smelt.array([0, 1]), smelt.array([0, 1, 2]))
+
+
+def test_products_of_chosen_matrices_without_elements():
+    rows = smelt.gather_mm(smelt.ones((2, 0, 3)), smelt.ones((3, 3, 2)), smelt.array([0]), smelt.array([2]))
+    assert rows.shape == (1, 0, 2)
+    sums = smelt.gather_mm(smelt.ones((2, 2, 0)), smelt.ones((3, 0, 2)), smelt.array([1]), smelt.array([2]))
+    assert sums.tolist() == [[[0, 0], [0, 0]]]
+    with pytest.raises(IndexError, match="lhs_indices choose from no matrices"):
+        smelt.gather_mm(smelt.ones((0, 2, 3)), smelt.ones((3, 3, 2)), smelt.array([0]), smelt.array([0]))
+
+
+def test_ranges_of_integers_wrap_around_in_a_dtype_that_is_given():
+    assert smelt.arange(5, 0, -1, dtype=smelt.uint8).tolist() == [5, 4, 3, 2, 1]
+    assert smelt.arange(-2, 2, dtype=smelt.uint8).tolist() == [254, 255, 0, 1]
+    assert smelt.arange(126, 130, dtype=smelt.int8).tolist() == [126, 127, -128, -127]
+    assert smelt.compile(lambda: smelt.arange(3, -1, -1, dtype=smelt.uint64))().tolist() == [3, 2, 1, 0]
+    assert smelt.arange(2**63, 2**63 + 2, dtype=smelt.uint64).tolist() == [2**63, 2**63 + 1]
+    with pytest.raises(ValueError, match=r"smelt\.arange: .* do not fit int64; give a dtype"):
+        smelt.arange(2**63, 2**63 + 2)
+
+
+def test_numbers_beyond_all_floats():
+    x, huge = smelt.array([1.0]), 10**400
+    for call in (
+        lambda: x + huge,
+        lambda: smelt.compile(lambda v: v * huge)(x),
+        lambda: smelt.full(2, huge, smelt.float16),
+        lambda: smelt.linspace(0, huge, 3),
+        lambda: smelt.fast.rms_norm(x, None, huge),
+    ):
+        with pytest.raises(ValueError, match=r"too large for.*test_mlx_behaviour"):
+            call()
+
+
+def test_shifts_and_axes_of_another_type_are_called_so():
+    x = smelt.zeros((3, 3))
+    with pytest.raises(TypeError, match=r"smelt\.roll: shifts consist of ints"):
+        smelt.roll(x, 1.5)
+    with pytest.raises(TypeError, match=r"smelt\.slice_update: axes consist of ints"):
+        smelt.slice_update(x, smelt.ones((1, 3)), smelt.array([0]), "0")
+    assert smelt.roll(smelt.array([1, 2, 3]), 2**70 + 2).tolist() == [1, 2, 3]
+
+
+def test_digits_that_no_number_has():
+    with pytest.raises(ValueError, match="1074 at most"):
+        smelt.set_printoptions(2**40)
+    with smelt.printoptions(precision=1074):
+        assert len(str(smelt.array(0.5))) > 1074
 
 
 def test_questions_about_metal():

@@ -214,6 +214,33 @@ def test_errors_are_of_smelt_and_name_the_line(call: Callable, kind: type, messa
         call(smelt.ones(2))
 
 
+def twice(x: smelt.array) -> smelt.array:
+    s = smelt.checkpoint(lambda x: smelt.sin(x) * x)
+    return s(s(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        twice,
+        lambda x: smelt.scan(lambda c, e: (twice(c) * e + c, None), x, smelt.stack([x, x * 2]))[0],
+        lambda x: smelt.scan(smelt.checkpoint(lambda c, e: (twice(c) * e + c, c)), x, smelt.stack([x, x * 2]))[0],
+        lambda x: smelt.cond(x[0] > 0, twice, smelt.sin, x),
+    ],
+    ids=["calls", "scan of calls", "checkpointed steps", "branch"],
+)
+def test_tangents_of_checkpointed_functions_are_transposed(function: Callable) -> None:
+    """A call with a checkpoint that returns values and tangents is linear in the tangents alone."""
+    x, ct = smelt.array([0.3, -0.4, 1.2]), smelt.array([1.0, 2.0, -0.5])
+    want = smelt.vjp(function, [x], [ct])[1][0]
+    push = smelt.linearize(function, x)[1]
+    for linear in (push, lambda t: smelt.jvp(function, [x], [t])[1][0]):
+        transposed = smelt.linear_transpose(linear, x)
+        same(transposed(ct)[0], np.asarray(want), rtol=1e-5)
+        same(smelt.vmap(transposed)(ct[None])[0][0], np.asarray(want), rtol=1e-5)
+        same(transposed(ct)[0], np.asarray(smelt.jacfwd(function)(x).T @ ct), rtol=1e-5)
+
+
 def test_an_exception_in_a_traced_function_leaves_no_trace() -> None:
     def fails(*_: Any) -> Any:
         raise KeyError("mine")

@@ -211,6 +211,21 @@ def test_a_broadcast_is_a_constant() -> None:
     same_values(expanded(p.module), after, f, [np.ones(3), np.arange(3.0), np.array(2.0)])
 
 
+def test_an_array_of_equal_rows_may_be_a_constant_too() -> None:
+    def body(b, whole, c, x):
+        return [b.sin(c) * x + b.reduce_sum(whole, axes=(0,))]
+
+    def emit(p, b, c, v):
+        rows = b.broadcast_to(v, (4, 3))
+        return p.scan(b, body, [rows], [c], [rows])
+
+    p, f = of([VECTOR, VECTOR], emit)
+    after = narrowed(p.module)
+    (loop,) = ops(after, SCAN)
+    assert loop.attrs["constants"] == 2 and len(loop.operands) == 3
+    same_values(expanded(p.module), after, f, [np.ones(3), np.arange(3.0)])
+
+
 def test_nested_loops_and_branches() -> None:
     def inner(b, c, d, x):
         return b.sin(c) * x, d * x, b.cos(d)
