@@ -8,6 +8,7 @@ is raised again when the program has returned.
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 from smelt.ir import dtypes, mlir
@@ -36,8 +37,8 @@ def symbols() -> dict[str, int]:
 
 
 def raise_pending() -> None:
-    """Raise what ended a loop, if anything did."""
-    if _raised[0] is not None:
+    """Raise what ended a loop of this thread, if anything did."""
+    if _raised[0] is not None and threading.current_thread() is threading.main_thread():
         kind, value, traceback = _raised
         _raised[:] = [None] * 3
         restore = ctypes.pythonapi.PyErr_Restore

@@ -156,9 +156,11 @@ class Shares(Epilogue):
         groups = -(-self.results // per_group)
         threads = simd * (SIMDGROUPS if whole else per_group)
         member, step = (k.thread(), threads) if whole else (k.lane(), simd)
+        stores = member.eq(0)
         with k.named("result"):
             at = k.group() if whole else summed(k, times(k.group(), per_group), k.simdgroup())
             if self.results % per_group:  # simdgroups beyond the last result read it, and do not store
+                stores = k.logical_and(stores, k.below(at, self.results))
                 at = k.op("arith.minui", [at, k.const(self.results - 1, INDEX)], INDEX)
         begin = times(at, self.shares)
         total = over_lanes(k, self._sum(k, shares, begin, member, self.shares, step))
@@ -170,7 +172,7 @@ class Shares(Epilogue):
         def finish() -> None:
             store(at, added(k, parts, SIMDGROUPS) if whole else total)
 
-        k.when((k.thread() if whole else k.lane()).eq(0), finish)
+        k.when(stores, finish)
         return groups, threads
 
     def _sum(self, k: MetalKernel, shares: Memory, begin: Scalar, first: Scalar, stop: int, step: int) -> Scalar:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SOURCES = sorted((HERE.parents[2] / "backends" / "metal").glob("apple*.py"))
+SOURCES = sorted((HERE.parents[2] / "backends" / "metal" / "apple").glob("*.py"))
 SIGNATURES = HERE / "metal_signatures.json"
 
 

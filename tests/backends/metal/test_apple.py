@@ -92,6 +92,7 @@ def test_the_runtime_calls_what_exists() -> None:
     """Every name with PyObjC's trailing underscore, and every name of the module, is one of the fake's."""
     fake = {name for _, name, _ in fake_methods()}
     before_macos_15 = {"setFastMathEnabled_"}
+    assert SOURCES
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Attribute) or node.attr.startswith("_"):
