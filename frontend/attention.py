@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 
 from .arguments import check_stream, integer, number
 from .arithmetic import divide, multiply
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert, from_host
 from .compositions import softmax
 from .creation import arange
 from .dtypes_api import finfo
@@ -19,7 +21,7 @@ from .logic import where
 from .operands import as_floating
 from .reductions import widened
 from .shaping import broadcast_to, expand_dims, reshape, swapaxes
-from .transcendental import cos, exp, sin
+from .transcendental import cos, sin
 
 __all__ = ["rope", "scaled_dot_product_attention"]
 
@@ -68,7 +70,7 @@ def rope(
     kind = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
     positions = convert(expand_dims(start, -1) + arange(x.shape[-2]), kind) * float(scale)
     if base is not None:
-        rates = exp(arange(dims // 2, dtype=kind) * (-2.0 * math.log(base) / dims))
+        rates = from_host(np.float64(base) ** (-np.arange(0, dims, 2) / dims), kind)
         angles = multiply(expand_dims(positions, -1), rates)
     else:
         angles = divide(expand_dims(positions, -1), as_floating(freqs))

@@ -85,6 +85,8 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: Any) -> An
         given = Values(what, [("operands", operands)], static=True)  # handles of its own, as in `_branches`
         only = Values(what, [("result", branches[0](*given.rebuild(given.arrays)[0]))])
         return only.rebuild(only.arrays)[0]
+    if found.dtype.size < 4:  # the number of the last branch may not be one of the dtype's
+        found = convert(found, dtypes.int32)
     within = convert(clip(found, 0, len(branches) - 1), dtypes.int32)
     return _branches(what, within, branches, [f"branches[{i}]" for i in range(len(branches))], operands)
 

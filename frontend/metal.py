@@ -36,8 +36,8 @@ def is_available() -> bool:
     """Whether there is an Apple GPU here; the simulated one does not count.
 
     >>> import smelt
-    >>> smelt.metal.is_available()
-    False
+    >>> smelt.metal.is_available() is smelt.is_available("metal")
+    True
     """
     return _is_available("metal")
 

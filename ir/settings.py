@@ -8,7 +8,7 @@ SMELT_DEVICE         auto      default device: ``cpu``, ``reference`` (the NumPy
                                one, else cpu
 SMELT_DEBUG          0         1: verify after each pass; 2: also log compiles; 3: pass timings;
                                4: IR after each pass
-SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile
+SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile; 0 means off
 SMELT_NUM_THREADS    all       threads of the cpu backend; 0: all
 SMELT_CACHE_SIZE     512       executables kept; the least recently used goes first
 SMELT_POOL_BYTES     2 GiB     memory kept for reuse by the buffer pool; 0 means off
@@ -116,26 +116,28 @@ class Choice:
 
 @dataclass(frozen=True)
 class Text:
-    """Any text, such as a path."""
+    """Any text, such as a path; 0 and off stand for the empty one, where nothing happens without a text."""
 
     default: str = ""
+    optional: bool = False
 
     allowed = "a text"
 
     def parse(self, text: str) -> str:
-        return text
+        return self.check(text)
 
     def check(self, value: Any) -> str:
         if not isinstance(value, (str, os.PathLike)):
             raise _Refused
-        return str(os.fspath(value))
+        text = str(os.fspath(value))
+        return "" if self.optional and text.strip().lower() in ("0", "off") else text
 
 
 #: What each setting may be, in the order of the table above.
 RULES: dict[str, Flag | Number | Choice | Text] = {
     "device": Choice("auto", ("auto", "cpu", "reference", "metal:sim", "metal")),
     "debug": Number(0, most=4),
-    "dump_ir": Text(),
+    "dump_ir": Text(optional=True),
     "num_threads": Number(0, most=1024),
     "cache_size": Number(512),
     "pool_bytes": Number(2 << 30),

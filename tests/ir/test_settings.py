@@ -27,7 +27,7 @@ def accepted(rule: Any) -> dict[str, Any]:
         found |= {word: word for word in rule.words if word} | {rule.words[0].upper(): rule.words[0]}
         found |= {"0": "", "Off": ""} if "" in rule.words else {}
     else:
-        found |= {"a text": "a text", "0": "0"}
+        found |= {"a text": "a text"} | ({"0": "", "Off": ""} if rule.optional else {"0": "0"})
     return found
 
 
