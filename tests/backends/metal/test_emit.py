@@ -39,6 +39,7 @@ using namespace metal;
 
 // fused_mul: map
 //   smelt.mul at model.py:17
+[[max_total_threads_per_threadgroup(64)]]
 kernel void fused_mul(
     device const float* x [[buffer(0)]],
     device float* o [[buffer(1)]],
