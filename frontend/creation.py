@@ -157,7 +157,8 @@ def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
     shape, kind = checked_shape("arange", (count,)), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
     found = iota(shape, 0, kind)
     if dtype.is_integer:  # counts modulo its range, as sums of its elements do
-        start, step = (v if dtype.holds(v) else int(constant_array(v, dtype)) for v in (start, step))
+        fits = [isinstance(v, int) and dtype.holds(v) for v in (start, step)]
+        start, step = (v if fit else int(constant_array(v, dtype)) for v, fit in zip((start, step), fits))
     if step != 1:
         found = emit_elementwise(ops["mul"], found, filled(shape, step, kind))
     if start != 0:
@@ -194,9 +195,10 @@ def arange(
     first, last, by = (
         number("arange", what, v) for what, v in (("start", first), ("stop", last), ("step", 1 if by is None else by))
     )
-    integers = all(isinstance(v, int) for v in (first, last, by))
-    target = dtype_of("arange", dtype, _integer_dtype(first, last, by) if integers else dtypes.float32)
-    if dtype is None and integers and not all(dtypes.int64.holds(v) for v in _ends(first, last, by)):
+    whole = [v for v in (first, last, by) if isinstance(v, int)]
+    integers = len(whole) == 3
+    target = dtype_of("arange", dtype, _integer_dtype(*whole) if integers else dtypes.float32)
+    if dtype is None and integers and not all(dtypes.int64.holds(v) for v in _ends(*whole)):
         message = f"smelt.arange: start {shown(first)}, stop {shown(last)}, step {shown(by)} do not fit int64"
         raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
     if target is dtypes.bool_:
