@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from smelt.ir.builder import Function, OpView, Value
+from smelt.ir import mlir
+from smelt.ir.builder import Function, OpView, Value, read_function
 from smelt.passes.plan_buffers import offsets_of, origin
 
 
@@ -72,3 +73,34 @@ def aliases_of(arguments: Sequence[Value], returns: Sequence[Value]) -> dict[int
         else:
             seen[source] = i
     return found
+
+
+def carries_in_place(body: Body[Any], found: dict[str, Any], constants: int, carries: int) -> list[int]:
+    """The carries of a loop that can stay in one buffer: its body scatters into them, and else does not read them.
+
+    Args:
+        body: of the loop; it takes constants, carries, and elements.
+        found: the functions of the module.
+    """
+    arguments = body.function.arguments[constants : constants + carries]
+    pairs = zip(arguments, body.function.returns)
+    return [i for i, (argument, v) in enumerate(pairs) if _is_updated_in_place(body.function, found, argument, v)]
+
+
+def _is_updated_in_place(function: Function, found: dict[str, Any], argument: Value, returned: Value) -> bool:
+    op = returned.owner
+    if op is None or op.op.kind != "call" or argument in function.returns:
+        return False
+    operation = found[op.attrs["callee"]]
+    if "smelt.fusion" not in operation.attributes:
+        return False
+    if mlir.ir.StringAttr(operation.attributes["smelt.fusion"]).value != "scatter":
+        return False
+    readers = [v for other in function.ops for v in other.operands if v == argument]
+    fusion = read_function(operation)
+    scatter = fusion.returns[0].owner
+    if len(readers) != 1 or argument not in op.operands or scatter is None:
+        return False
+    target = fusion.arguments[op.operands.index(argument)]
+    inside = [v for other in fusion.ops for v in other.operands if v == target]
+    return len(fusion.returns) == 1 and len(inside) == 1 and scatter.operands[0] == target

@@ -1,13 +1,15 @@
 """Loops and branches around a backend's launches, as structured control flow over memory.
 
 A loop runs its function on the elements of stacked arrays where they lie. A carry is read in one of
-two buffers and written in the other, in turn; the first is read where the operand lies.
+two buffers and written in the other, in turn; the first is read where the operand lies. A carry of
+which the body only updates elements stays in one buffer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from smelt.ir import mlir
@@ -19,7 +21,7 @@ from smelt.ir.dtypes import int8
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.plan_buffers import ALIGNMENT, Workspace, offsets_of, origin, scratch_of, workspace
 
-from .bodies import Body, Piece
+from .bodies import Body, Piece, carries_in_place
 from .memory import Memory, MemoryKernel
 
 
@@ -87,8 +89,13 @@ class ControlEmitter:
     # What a backend adds
 
     def launch(self, piece: Any, places: Places, arena: Place) -> None:
-        """Run the steps of a kernel."""
+        """Run the steps of a kernel, but for a copy of an operand that is the result (`is_done`)."""
         raise NotImplementedError
+
+    @staticmethod
+    def is_done(piece: Piece, step: Any, places: Places) -> bool:
+        """Whether a step copies an operand to where it is: before a scatter in place."""
+        return step.copies and any(places[v] is places[piece.op.results[0]] for v in piece.op.operands)
 
     def copy(self, source: Place, target: Place, nbytes: int) -> None:
         """Copy an array; nobody waits."""
@@ -205,6 +212,18 @@ class ControlEmitter:
                 state += _Carry(self.raw(place, nbytes), *(two[::-1] if into_scratch else two))
         return state
 
+    def _kept_in_place(
+        self, op: OpView, body: Body[Any], first: list[Place], results: Sequence[Place], space: Workspace
+    ) -> Workspace:
+        """Carries that are updated in place begin, and stay, where their results lie."""
+        carries, moved = list(space.carries), []
+        for i in carries_in_place(body, self.found, op.attrs["constants"], len(carries)):
+            carries[i] = None
+            moved.append((first[i], results[i], op.results[i].aval.nbytes))
+            first[i] = results[i]
+        self._copies(moved)
+        return replace(space, carries=tuple(carries))
+
     @staticmethod
     def _carried(
         state: Sequence[Any], first: Sequence[Place], results: Sequence[Place], space: Workspace
@@ -217,7 +236,7 @@ class ControlEmitter:
         for place, result, offset in zip(first, results, space.carries):
             if offset is None:
                 now.append(place)
-                then.append(None)
+                then.append(result if place is result else None)
                 continue
             carry = _Carry(next(values), next(values), next(values))
             written = math.gcd(result.alignment, ALIGNMENT)
@@ -231,7 +250,7 @@ class ControlEmitter:
     ) -> list[tuple[Place, Place, int]]:
         """The copies that give carries which no iteration changes to the results."""
         pairs = zip(first, results, space.carries, op.results)
-        return [(x, y, v.aval.nbytes) for x, y, offset, v in pairs if every or offset is None]
+        return [(x, y, v.aval.nbytes) for x, y, offset, v in pairs if (every or offset is None) and x is not y]
 
     def _while(
         self, piece: Piece, operands: list[Place], results: list[Place], space: Workspace, base: Place
@@ -240,6 +259,7 @@ class ControlEmitter:
         constants, first = operands[:n], operands[n:]
         condition, body = piece.body(op.attrs["cond"]), piece.body(op.attrs["body"])
         arena, flag = base.shifted(space.arena), base.shifted(space.flag)
+        space = self._kept_in_place(op, body, first, results, space)
         state = self._loop_state(op, first, results, space, base)
         types = [v.type for v in state]
         entered = self.enter_loop(piece)
@@ -278,6 +298,7 @@ class ControlEmitter:
         (body,) = piece.bodies
         arguments, returns = body.function.arguments, body.function.returns
         state = []
+        space = self._kept_in_place(op, body, first, carries, space)
         if length:  # the last iteration writes the results
             state = self._loop_state(op, first, carries, space, base, into_scratch=length % 2 == 0)
 

@@ -84,6 +84,8 @@ class Emitter(ControlEmitter):
     def launch(self, piece: Piece, places: Places, arena: Place, final: bool = False) -> None:
         op, base = piece.op, scratch_of(piece.op)
         for i, step in enumerate(piece.steps):
+            if self.is_done(piece, step, places):
+                continue
             outer = {v: v for v in (*op.operands, *op.results)}
             if step.body is not None:
                 outer = dict(zip(step.body.arguments, op.operands)) | dict(zip(step.body.returns, op.results))

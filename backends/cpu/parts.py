@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.backends import bodies
+from smelt.backends.bodies import carries_in_place
 from smelt.backends.plan import kept_axes, split_chunks
 from smelt.ir.builder import Function, OpView, read_function
-from smelt.ir.control import SCAN, WHILE, callees
+from smelt.ir.control import COND, SCAN, WHILE, callees
 from smelt.passes.plan_buffers import is_view
 
 from . import blas, traffic
@@ -134,6 +135,10 @@ class Parts:
         found = tuple(self.body(name) for name in callees(op))
         works = [sum(p.work for p in body.pieces) for body in found]
         launches = [sum(p.launches for p in body.pieces) for body in found]
+        if op.op is not COND:  # what stays in one buffer is not copied
+            count = len(op.results) if op.op is WHILE else op.attrs["carries"]
+            for i in carries_in_place(found[-1], self.found, op.attrs["constants"], count):
+                works[-1] = max(0.0, works[-1] - 2 * op.results[i].aval.nbytes)
         combine = sum if op.op is WHILE else max
         hosted = any(p.hosted for body in found for p in body.pieces)
         n = trips(op)

@@ -35,6 +35,7 @@ class Step:
     body: Function | None  #: None: the operands are values of @main
     split: Split
     operands: list[Any]  #: values of the body, or (offset in the scratch, aval)
+    copies: bool = False  #: whether it copies what a scatter updates, and does nothing else
 
 
 def build_map(module: KernelModule, name: str, body: Function) -> Step:

@@ -108,7 +108,7 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]
     if x.aval.size:
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    copy = Step(name + "_copy", body, nest.split, operands)
+    copy = Step(name + "_copy", body, nest.split, operands, copies=True)
 
     k, (out,), lo, hi = start_kernel(module, name, body)
     shape = updates.shape

@@ -123,6 +123,8 @@ class MainEmitter(ControlEmitter):
             outer = dict(zip(piece.function.arguments, op.operands))
             outer |= dict(zip(piece.function.returns, op.results))
         for step in piece.steps:
+            if self.is_done(piece, step, places):
+                continue
             found = [
                 (self._temporary(x.offset, x.aval.nbytes), x.aval)
                 if isinstance(x, Scratch)

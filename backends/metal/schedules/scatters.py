@@ -11,6 +11,7 @@ Threads meet where several updates have one target, so there are four ways, the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from smelt.backends.lowering import Fused, fuse_variables
@@ -89,7 +90,7 @@ def _copy(module: MetalModule, what: Scattering) -> Step:
 
     k.grid_stride(None, total, threads, groups, item)
     flops = sum(op.op.flops * op.results[0].aval.size for op in what.body.ops[:-1])
-    return part.finish("map", groups, threads, 0, x.aval.nbytes, flops)
+    return replace(part.finish("map", groups, threads, 0, x.aval.nbytes, flops), copies=True)
 
 
 def _apply_each(module: MetalModule, what: Scattering) -> Step:

@@ -28,10 +28,14 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel and what it works on: values of the fusion's body, or scratch."""
+    """One kernel and what it works on: values of the fusion's body, or scratch.
+
+    `copies`: whether it copies what a scatter updates, and does nothing else.
+    """
 
     kernel: str
     operands: Sequence[Value | Scratch]
+    copies: bool = False
 
 
 class ScratchPlan:
