@@ -82,7 +82,8 @@ def test_the_fake_has_pyobjcs_methods() -> None:
 
 def test_the_fake_has_the_frameworks_constants() -> None:
     known = signatures()
-    constants = {name: value for name, value in vars(FakeMetal).items() if isinstance(value, int)}
+    named = {name: value for name, value in vars(FakeMetal).items() if name.startswith("MTL")}
+    constants = {name: value for name, value in named.items() if isinstance(value, int)}
     assert constants and constants == {name: known["constants"].get(name) for name in constants}
     assert list(fake_metal.MTLSize._fields) == known["structures"]["MTLSize"]
     assert known["functions"]["MTLSizeMake"] == "{MTLSize=QQQ}QQQ"
