@@ -88,16 +88,6 @@ def word(name: str, what: str, value: Any, *allowed: str) -> str:
     return value
 
 
-def function_of(name: str, what: str, value: Any) -> None:
-    """Check that `value` can be called.
-
-    Raises:
-        ArgumentTypeError: it cannot.
-    """
-    if not callable(value):
-        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a function, is {shown(value)}"))
-
-
 def check_stream(stream: Any) -> None:
     """Check what was given as a stream: a stream, a device or its name. Arrays run on the default device.
 

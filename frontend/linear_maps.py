@@ -37,9 +37,6 @@ from .recording import (
     unchanged,
 )
 
-#: Leaves plain ops and control flow.
-EXPAND = "fixpoint(inline,batch,jvp,linearize,transpose),cse,dce"
-
 
 class _Program(NamedTuple):
     """Ops in order. Values are numbered: inputs first, then the results of each op."""
@@ -91,6 +88,7 @@ def _divided_anew(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _H
     from smelt.ir import mlir
     from smelt.ir.builder import functions, read_function
     from smelt.passes import Pipeline
+    from smelt.passes.call_graph import EXPAND
     from smelt.passes.rewrite import has_rules
 
     n = len(f.parameters)
@@ -98,6 +96,7 @@ def _divided_anew(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _H
         given, found = [f.arguments[i] for i in attrs["wrt"]], f.results
     else:
         given, found = [f.results[i] for i in attrs["seeds"]], [f.arguments[i] for i in attrs["wrt"]]
+    expand = Pipeline.parse(f"{EXPAND},cse,dce")  # leaves plain ops and control flow
     with mlir.lock:
         parameters = [_parameter(a) for a in [*f.arguments, *given]]
         node = Node(APPLY, {"callee": f, "transforms": ((transform, attrs),)}, tuple(parameters),
@@ -106,9 +105,9 @@ def _divided_anew(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _H
         rules = any(has_rules(operation) for operation in functions(module).values())
         if transform == "jvp" and not rules:
             module = build_module(f.parameters, f.body, f.outputs)
-            Pipeline.parse(EXPAND).run(module)
+            expand.run(module)
             _push_apart(module, attrs["wrt"])
-        Pipeline.parse(EXPAND).run(module)
+        expand.run(module)
         return _divide(module, read_function(functions(module)["main"]), n, len(f.results))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import STRUCTURAL, Function, functions, read_function
+from smelt.ir.builder import STRUCTURAL, Function, OpView, functions, read_function
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError, PipelineError
 
@@ -19,6 +19,18 @@ from .rewrite import has_rules, rules_of
 #: The passes that expand every transformation, as a pipeline.
 EXPANDING = ("inline", "batch", "jvp", "linearize", "transpose")
 EXPAND = f"fixpoint({','.join(EXPANDING)})"
+
+
+def reached(ops: Sequence[OpView], found: Mapping[str, Any]) -> dict[str, None]:
+    """The functions that ops refer to, and those that these refer to, in `found`."""
+    names: dict[str, None] = {}
+    pending = [name for op in ops for name in callees(op)]
+    while pending:
+        name = pending.pop()
+        if name not in names:
+            names[name] = None
+            pending += [other for op in read_function(found[name]).ops for other in callees(op)]
+    return names
 
 
 def callees_first(module: Any) -> list[Function]:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,7 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import PipelineError
 
+from .call_graph import reached
 from .outline import is_placed, outlined, reassemble
 from .registry import Pass, register_pass
 from .rewrite import is_fusion
@@ -101,8 +102,8 @@ def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
     bodies = [read_function(o) for o in found.values() if len(o.regions[0].blocks) and not is_fusion(o)]
     control = [(body.name, op) for body in bodies for op in body.ops if op.op.kind == "control"]
     moved = [(name, op) for name, op in control if placed(op)]
-    inside = _reached([op for _, op in moved], found)
-    left = _reached([op for name, op in control if name not in inside and not placed(op)], found)
+    inside = reached([op for _, op in moved], found)
+    left = reached([op for name, op in control if name not in inside and not placed(op)], found)
     shared = {name: _copied(module, name) for name in inside if name in left}
     for name, op in moved:
         if name not in inside:
@@ -112,18 +113,6 @@ def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
         _rename(operation, shared)
         _mark(operation)
     return len(inside)
-
-
-def _reached(ops: Sequence[OpView], found: dict[str, Any]) -> dict[str, None]:
-    """The functions that ops run, and those that these run."""
-    reached: dict[str, None] = {}
-    pending = [name for op in ops for name in callees(op)]
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached[name] = None
-            pending += [other for op in read_function(found[name]).ops for other in callees(op)]
-    return reached
 
 
 def _copied(module: Any, name: str) -> str:

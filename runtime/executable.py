@@ -23,10 +23,6 @@ from .device import Device
 if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
     from smelt.passes import PassRecord
 
-#: What every device needs: transformations expanded, the graph simplified.
-EXPAND = "fixpoint(inline,batch,jvp,linearize,transpose)"
-SIMPLIFY = f"{EXPAND},canonicalize,cse,dce"
-
 _serial = count()
 
 
@@ -126,10 +122,17 @@ class CpuExecutable(Executable):
         return self.program.arena_bytes
 
 
+def simplify() -> str:
+    """What every device needs: transformations expanded, the graph simplified."""
+    from smelt.passes.call_graph import EXPAND
+
+    return f"{EXPAND},canonicalize,cse,dce"
+
+
 def default_pipeline(device: Device) -> str:
     """The pipeline that programs for `device` go through, as text."""
     if device.name == "reference":
-        return SIMPLIFY
+        return simplify()
     if device.name.startswith("metal"):
         from smelt.backends import metal
 
@@ -161,7 +164,7 @@ def compile_module(
     start = time.perf_counter()
     interpret = interpret or device.name == "reference"
     if pipeline is None:
-        pipeline = SIMPLIFY if interpret else default_pipeline(device)
+        pipeline = simplify() if interpret else default_pipeline(device)
     texts: dict[str, str] = {}
     with mlir.lock:
         if keep_texts:

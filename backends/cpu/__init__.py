@@ -1,8 +1,10 @@
 """The CPU backend: kernels by MLIR's ExecutionEngine, matrix products by a BLAS."""
 
+from smelt.passes.call_graph import EXPAND
+
 from .parts import KernelInfo as KernelInfo
 from .program import Program as Program
 from .program import compile_module as compile_module
 
 #: What makes a module ready for `compile_module`.
-PIPELINE = "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,fuse,plan-buffers"
+PIPELINE = f"{EXPAND},canonicalize,cse,dce,fuse,plan-buffers"

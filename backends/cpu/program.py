@@ -170,7 +170,9 @@ class Program:
             self._kernel_ir = module.mlir.operation.clone()
             jit.lower(module.mlir, has_complex)
             self._llvm_ir = module.mlir
-            symbols = {**self.team.symbols(), **blas.symbols(), **interrupts.symbols()}
+            symbols = {**self.team.symbols(), **blas.symbols()}
+            if self.has_long:
+                symbols |= interrupts.symbols()
             self._engine = jit.compile_module(module.mlir, symbols)
         else:
             self._text = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smelt.passes.call_graph import EXPAND
+
 if TYPE_CHECKING:
     from .program import Program
 
 #: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels.
 PIPELINE = (
-    "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,"
+    f"{EXPAND},canonicalize,cse,dce,"
     "place{dtypes=f64 kinds=opaque},fuse{contractions=true max-buffers=31},plan-buffers"
 )
 

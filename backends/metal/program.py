@@ -18,10 +18,10 @@ from smelt.backends.bodies import aliases_of
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value, functions, read_function
-from smelt.ir.control import callees
 from smelt.ir.dialect import context
 from smelt.ir.errors import AttributeValueError, SmeltError
 from smelt.passes import Pipeline
+from smelt.passes.call_graph import reached
 from smelt.passes.plan_buffers import arena_bytes, is_view, offsets_of, origin
 
 from .devices import GPUS, Gpu
@@ -41,7 +41,6 @@ class DeviceSegment:
     """
 
     module: Any
-    is_host = False
 
     @functools.cached_property
     def emitted(self) -> tuple[str, Manifest]:
@@ -65,7 +64,6 @@ class HostSegment:
     program: cpu.Program
     arguments: Sequence[tuple[Place, Aval]]
     results: Sequence[tuple[Place, Aval]]
-    is_host = True
 
 
 class Program:
@@ -177,7 +175,7 @@ class Program:
         name = op.attrs["callee"]
         with mlir.ir.Location.unknown(context()):
             alone = mlir.ir.Module.create()
-        for wanted in _with_callees(name, self._found):
+        for wanted in (name, *reached(read_function(self._found[name]).ops, self._found)):
             copy = self._found[wanted].clone(mlir.ir.InsertionPoint(alone.body))
             gone = ["smelt.device"]
             if wanted == name:
@@ -226,18 +224,6 @@ class Program:
         attributes["smelt.array_results"] = _arrays(outs, self.results)
         if self.aliases:
             attributes["smelt.aliases"] = _aliases(self.aliases)
-
-
-def _with_callees(name: str, found: dict[str, Any]) -> list[str]:
-    """A function and all that it runs."""
-    wanted = {name: None}
-    pending = [name]
-    while pending:
-        for op in read_function(found[pending.pop()]).ops:
-            new = [callee for callee in callees(op) if callee not in wanted]
-            wanted |= dict.fromkeys(new)
-            pending += new
-    return list(wanted)
 
 
 @functools.cache

@@ -170,3 +170,27 @@ def looped(gradient, stack):
         return stack([gradient(w, v, x[i], y[i]) for i in range(EXAMPLES)])
 
     return run
+
+
+class FilledCache(Workload, name="cache"):
+    """a cache of 20,000×128 f32, of which each of 2000 steps writes one row"""
+
+    def arrays(self, rng):
+        return [np.zeros((20_000, 128), np.float32), rng.standard_normal((2000, 128), np.float32)]
+
+    def expected(self, cache, rows):
+        return np.concatenate([rows, cache[len(rows) :]])
+
+    def smelt(self, smelt):
+        def run(cache, rows):
+            write = lambda cache, i_row: (cache.at[i_row[0]].add(i_row[1]), None)  # noqa: E731
+            return smelt.scan(write, cache, (smelt.arange(len(rows)), rows))[0]
+
+        return smelt.compile(run)
+
+    def jax(self, jax):
+        def run(cache, rows):
+            write = lambda cache, i_row: (cache.at[i_row[0]].add(i_row[1]), None)  # noqa: E731
+            return jax.lax.scan(write, cache, (jax.numpy.arange(len(rows)), rows))[0]
+
+        return jax.jit(run)

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 EFFECTS = frozenset({
     "memref.store", "vector.store", "memref.atomic_rmw", "gpu.barrier", "gpu.subgroup_mma_store_matrix",
 })  # fmt: skip
-#: Ops that all lanes of a simdgroup run together: each is a statement where it stands.
-TOGETHER = frozenset({
-    "gpu.shuffle", "gpu.subgroup_reduce", "gpu.subgroup_mma_load_matrix", "gpu.subgroup_mma_compute",
-    "gpu.subgroup_mma_elementwise",
-})  # fmt: skip
 LOADS = frozenset({"memref.load", "vector.load"})
 TERMINATORS = frozenset({"scf.yield", "scf.condition", "gpu.return", "func.return"})
 
