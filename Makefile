@@ -9,7 +9,7 @@ ROOMS := frontend ir passes backends runtime tools
 TYPES := build/types/smelt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest docs-check format bench bench-setup clean
+.PHONY: help demo test test-long lint types pytest docs-check format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: $(VENV)/.test $(TYPES) ## ruff, mypy, and every test; all that CI runs
 	MYPYPATH=$(dir $(TYPES)) $(BIN)/mypy -p smelt || failed="$$failed mypy"; \
 	$(BIN)/python -m pytest -n 2 || failed="$$failed pytest"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed"; exit 1; fi
+
+test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
+	$(BIN)/python -m pytest tests/long -n 2 --durations=10
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .

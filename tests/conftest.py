@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from smelt.ir.settings import settings
+
+CAMPAIGNS = Path(__file__).parent / "long"
 
 hypothesis_settings.register_profile(
     "smelt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -19,6 +22,11 @@ hypothesis_settings.load_profile("smelt")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the expected Metal texts anew")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """The campaigns run when they are named (`pytest tests/long`); pytest does not ask about what is named."""
+    return True if collection_path == CAMPAIGNS else None
 
 
 @pytest.fixture(autouse=True)
