@@ -1,0 +1,180 @@
+"""The planted faults: one small change each that makes smelt wrong, and tests that should notice it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: The checkout.
+ROOT = Path(__file__).resolve().parents[2]
+#: The folders of the package.
+ROOMS = ("frontend", "ir", "passes", "backends", "runtime", "tools")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One replacement in one file; `old` occurs there exactly once."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A planted fault.
+
+    Attributes:
+        name: for the command line.
+        what: what is wrong afterwards.
+        edits: how it is planted.
+        tests: what should notice it, which runs first.
+    """
+
+    name: str
+    what: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...] = field(default=())
+
+
+def planted(text: str, edit: Edit) -> str:
+    """The text of a file with an edit made.
+
+    Raises:
+        ValueError: the code has changed since: `old` is not there exactly once.
+    """
+    if text.count(edit.old) != 1:
+        raise ValueError(f"{edit.file} has {text.count(edit.old)} times: {edit.old}")
+    return text.replace(edit.old, edit.new)
+
+
+def _fault(name: str, what: str, file: str, old: str, new: str, *tests: str) -> Fault:
+    return Fault(name, what, (Edit(file, old, new),), tests)
+
+
+_OPS = ("tests/ops", "tests/backends")
+_KERNELS = ("tests/backends", "tests/ops")
+_METAL = ("tests/backends/metal",)
+_PROGRAMS = ("tests/compose",)
+
+FAULTS = (
+    # Ops: derivatives, batching, elements
+    _fault("abs-slope", "the derivative of |x| is 1 everywhere", "ir/ops/arithmetic.py",
+           "return [t * b.sign(x)]", "return [t]", "tests/ops"),
+    _fault("maximum-nan", "kernels of maximum ignore NaN", "ir/ops/arithmetic.py",
+           'return x | y if x.dtype.kind == "b" else k.maximum(x, y)',
+           'return x | y if x.dtype.kind == "b" else k.select(x > y, x, y)', *_OPS),
+    _fault("sign-nan", "kernels of sign give 0 for NaN", "ir/ops/arithmetic.py",
+           'return signed if x.dtype.kind == "i" else k.select(k.isnan(x), x, signed)', "return signed", *_OPS),
+    _fault("clamp-order", "kernels of clamp let the low limit win where the limits cross", "ir/ops/arithmetic.py",
+           "return k.minimum(k.maximum(x, low), high)", "return k.maximum(k.minimum(x, high), low)", *_OPS),
+    _fault("negative-power", "kernels of integer_power forget the sign of the exponent", "ir/ops/arithmetic.py",
+           "return 1 / result if exponent < 0 else result", "return result", *_OPS),
+    _fault("argmax-last", "argmax over rows takes the last of equal elements in a scan of (best, index)",
+           "ir/ops/reduce.py", "return x > best", "return x >= best", *_OPS),
+    _fault("extremum-ties", "ties of max do not share the derivative", "ir/ops/reduce.py",
+           "return [b.reduce_sum(t * chosen, axes=axes) / count]", "return [b.reduce_sum(t * chosen, axes=axes)]",
+           "tests/ops", "tests/frontend"),
+    _fault("gather-window", "gather clamps a window one element too late", "ir/ops/indexing.py",
+           "high = operands[0].shape[a] - slice_sizes[a]\n            if high:",
+           "high = operands[0].shape[a] - 1\n            if high:", *_OPS),
+    _fault("scatter-negative", "kernels of scatter do not drop negative indices", "ir/ops/indexing.py",
+           'if start.dtype.kind == "i":\n                inside = k.logical_and(inside, start >= 0)',
+           'if start.dtype.kind == "j":\n                inside = k.logical_and(inside, start >= 0)', *_OPS),
+    _fault("cumsum-transpose", "the transpose of cumsum runs in the same direction", "ir/ops/scan_sort.py",
+           "axis=axis, reverse=not reverse, inclusive=inclusive", "axis=axis, reverse=reverse, inclusive=inclusive",
+           "tests/ops"),
+    _fault("logcumsumexp-infinities", "the difference of equal infinities is NaN", "ir/ops/scan_sort.py",
+           'gap = k.select(same, 0, k.math("absf", x - y))', 'gap = k.math("absf", x - y)', *_OPS),
+    _fault("scan-batch-axis", "running sums are batched along the wrong axis", "ir/ops/scan_sort.py",
+           'return b.emit(self, [x], {"axis": axis + (axis >= dim), **attrs}), [dim]',
+           'return b.emit(self, [x], {"axis": axis + (axis > dim), **attrs}), [dim]', "tests/ops"),
+    # Passes
+    _fault("reduce-of-transpose", "a reduction of a transpose loses the permutation",
+           "passes/patterns_reduce.py",
+           "return b.transpose(reduced, permutation=tuple(ranks.index(p) for p in order)) if order else reduced",
+           "return b.reshape_to(reduced, at.shape)", "tests/passes_py", "tests/passes"),
+    _fault("concatenate-stride", "slices of different stride are joined", "passes/patterns_movement.py",
+           'if p["stride"] != q["stride"] or 0 in at.operands[0].shape',
+           "if 0 in at.operands[0].shape", "tests/passes_py", "tests/passes"),
+    _fault("slice-of-slice", "a slice of a strided slice starts at the wrong place", "passes/patterns_movement.py",
+           'first + at.attrs["start"][i] * step, step', 'first + at.attrs["start"][i], step',
+           "tests/passes_py", "tests/passes"),
+    _fault("pad-of-pad", "paddings of different values are merged", "passes/patterns_movement.py",
+           "if inner is None or not same_number(inner.operands[1], at.operands[1]):", "if inner is None:",
+           "tests/passes_py", "tests/passes"),
+    _fault("zero-signs", "cse takes 0.0 and -0.0 for the same number", "passes/cse.py",
+           "return repr(value)  # tells", "return value  # tells", "tests/passes", "tests/passes_py"),
+    _fault("cotangent-lost", "a value that is used twice gets the cotangent of one use", "passes/transpose.py",
+           "cotangent[v] = b.add_any(cotangent.get(v), contribution)", "cotangent[v] = contribution",
+           "tests/passes", "tests/frontend"),
+    _fault("effects-erased", "dce erases ops that have effects", "passes/dce.py",
+           'return ops[name.removeprefix("smelt.")].pure', "return True", "tests/passes", "tests/passes_py"),
+    _fault("hands-over", "a kernel is merged with one whose results it does not read row by row",
+           "passes/grouping.py",
+           "            if v in second.reads and list(second.reads[v]) != [place]:\n                return False",
+           "            if v in second.reads and list(second.reads[v]) != [place]:\n                continue",
+           "tests/passes_py", "tests/backends"),
+    _fault("masked-loops", "loops in a branch run for elements of the batch that did not take it",
+           "passes/control_batch.py", "inside = own if mask is None else b.logical_and(own, mask)",
+           "inside = None if mask is None else mask", "tests/passes_py", "tests/frontend"),
+    _fault("carry-in-place", "a loop that swaps two carries reads what it has just written",
+           "passes/plan_buffers.py", "carries.append(None if origin(v) is argument else take(v.aval.nbytes))",
+           "carries.append(None if origin(v) in arguments else take(v.aval.nbytes))", "tests/backends"),
+    _fault("freed-early", "the place of a value is used again by the op that reads it last",
+           "passes/plan_buffers.py", "dying.setdefault(max(last.get(v, i), i), [])",
+           "dying.setdefault(max(last.get(v, i) - 1, i), [])", *_KERNELS, *_PROGRAMS),
+    _fault("scratch-shared", "an op's scratch is the place of one of its results", "passes/plan_buffers.py",
+           "            offset = arena.allocate(scratch)\n", "            offset = max(offsets[-1], 0)\n",
+           *_KERNELS, *_PROGRAMS),
+    # CPU kernels
+    _fault("tile-tail", "the last tile of a loop is as long as the others", "backends/cpu/loops.py",
+           "                if nest.loops[-1].extent % nest.tile:\n", "                if not nest.tile:\n", *_KERNELS),
+    _fault("scan-chunk-tail", "a long running sum leaves out its last chunk", "backends/cpu/sequences.py",
+           "k.loop(None, zero, count, chunk, [start], step=CHUNK)",
+           "k.loop(None, zero, k.const(max(1, shape[axis] // CHUNK * CHUNK), INDEX), chunk, [start], step=CHUNK)",
+           *_KERNELS, *_PROGRAMS),
+    _fault("stream-rest", "a streamed result misses what fills no whole piece", "backends/cpu/streaming.py",
+           "    k.loop(loop, whole, last, rest)\n", "", *_KERNELS),
+    _fault("scatter-modes", "scatter overwrites instead of combining", "backends/cpu/sequences.py",
+           'if op.attrs["mode"] != "set":', 'if op.attrs["mode"] not in ("set", "mul"):', *_OPS),
+    _fault("barrier-between-kernels", "threads go on to the next kernel without waiting", "backends/cpu/native.py",
+           "            if not (final and i + 1 == len(piece.steps)):\n                self.wait()\n", "",
+           "tests/backends/test_threads.py", "tests/backends/test_cpu.py"),
+    # The GPU's kernels
+    _fault("barrier-between-rows", "threadgroup memory of a row is written before the last row was read",
+           "backends/metal/schedules/row_combine.py",
+           "        if self._rounds and (self.team.columns or self._rounds % 2):\n            self.k.barrier()\n", "",
+           *_METAL),
+    _fault("barrier-in-sort", "stages of the bitonic network run into each other",
+           "backends/metal/schedules/sorting.py",
+           "            pairs()\n        k.barrier()\n", "            pairs()\n", *_METAL),
+    _fault("merge-ties", "merging runs reverses equal elements", "backends/metal/schedules/sorting.py",
+           "return k.select(second, ~comes_before(k, key, y), comes_before(k, y, key))",
+           "return k.select(second, comes_before(k, y, key), ~comes_before(k, key, y))", *_METAL),
+    _fault("nan-sorts", "NaN is not sorted to the end", "backends/metal/schedules/sorting.py",
+           "less = k.logical_or(less, k.logical_and(k.isnan(b), a.eq(a)))", "pass", *_METAL),
+    _fault("transpose-edge", "blocks of a transpose write past the edge", "backends/metal/schedules/transposes.py",
+           "        if self.columns.extent % self.block:\n", "        if self.columns.extent % self.block == 1:\n",
+           *_METAL),
+    _fault("share-end", "the last share of a deep product reads what is not there",
+           "backends/metal/schedules/contract_split.py",
+           "            if extent % self.positions:\n", "            if extent % self.positions == 1:\n", *_METAL),
+    # Index expressions, runtime, frontend
+    _fault("index-remainder", "a remainder is dropped where it may be negative", "ir/index.py",
+           "        if rest.lo >= 0 and rest.hi < n:\n            return rest\n",
+           "        if rest.hi < n:\n            return rest\n", "tests/ir", *_KERNELS, *_PROGRAMS),
+    _fault("index-quotient", "nested quotients are merged where a constant is added in between", "ir/index.py",
+           "if len(rest.terms) == 1 and rest.const == 0 and rest.terms[0][1] == 1:",
+           "if len(rest.terms) == 1 and rest.terms[0][1] == 1:", "tests/ir", *_KERNELS, *_PROGRAMS),
+    _fault("device-key", "a program of one device serves another", "frontend/evaluate.py",
+           "key = (structure_key(inputs, body, wanted), device.name, small)",
+           "key = (structure_key(inputs, body, wanted), small)", "tests/runtime", "tests/frontend"),
+    _fault("piece-results", "long graphs drop what the next piece needs first", "frontend/evaluate.py",
+           "if last_use.get(id(n), -1) >= end", "if last_use.get(id(n), -1) > end", "tests/runtime"),
+    _fault("cache-order", "the most recently used program is forgotten first", "runtime/cache.py",
+           "self._entries.popitem(last=False)", "self._entries.popitem(last=True)", "tests/runtime"),
+    _fault("negative-zero-key", "0.0 and -0.0 share a compiled program", "frontend/compilation.py",
+           "return (type(x), repr(x) if isinstance(x, (float, complex)) else x)", "return (type(x), x)",
+           "tests/runtime"),
+)  # fmt: skip
