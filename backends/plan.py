@@ -107,6 +107,19 @@ def _collect_uses(plan: Plan) -> None:
     plan.uses = numbers
 
 
+def is_static(place: Place) -> bool:
+    """Whether an access is where loop counters alone say, so that it can be made before its element is computed.
+
+    A place computed from an array of indices can only be evaluated with the op that reads there.
+    """
+    return not any(atom.kind == "dynamic" for i in place for atom in i.atoms())
+
+
+def always_inside(v: Value, place: Place) -> bool:
+    """Whether an access is inside its array wherever the loops stand, so that no condition has to hold first."""
+    return is_static(place) and all(i.lo >= 0 and i.hi < extent for i, extent in zip(place, v.shape))
+
+
 def crossing_loop(loops: Sequence[Fused], uses: Sequence[Index]) -> int | None:
     """The loop along which some access is contiguous that is strided in the innermost loop."""
     if len(loops) < 2 or loops[-1].extent < 8:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from smelt.ir.builder import OpView, Value
 from smelt.passes.fusion_analysis import Place, collect_reads, is_pointwise, is_row_reduction, operand_reads
 
+from .plan import always_inside
+
 #: Additions above which a value is kept rather than computed again.
 EXPENSIVE = 8.0
 
@@ -44,7 +46,7 @@ def values_to_keep(
                 continue
             first = next((number for number, reads in before if place in reads.get(value, ())), None)
             if first is not None:
-                if not _is_dynamic(place) and _cost(op) >= EXPENSIVE:
+                if always_inside(value, place) and _cost(op) >= EXPENSIVE:
                     found[value, place] = Kept(value, place, space, first)
                 continue
             for read in operand_reads(op, place):
@@ -56,10 +58,6 @@ def values_to_keep(
 
 def _is_reduced(v: Value) -> bool:
     return v.owner is not None and is_row_reduction(v.owner)
-
-
-def _is_dynamic(place: Place) -> bool:
-    return any(atom.kind == "dynamic" for i in place for atom in i.atoms())
 
 
 def _cost(op: OpView) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.backends.lowering import Fused, Place, fuse_variables
-from smelt.backends.plan import Plan, crosses, crossing_loop, make_plan
+from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
@@ -82,7 +82,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     staged = [
         (v, at, k.scratch(BLOCK_COLUMNS * BLOCK_PITCH, compute_dtype(v.dtype)))
         for v, at in plan.loads
-        if crosses(linearize(at, v.shape), rows, columns)
+        if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
     ][:STAGED]
 
     def block(first: Scalar, last: Scalar) -> None:
@@ -93,7 +93,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
             for v, at, memory in staged:
 
                 def copy(i: Scalar, j: Scalar, v: Value = v, at: Place = at, memory: Memory = memory) -> None:
-                    k.write(k.load(v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
+                    k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
 
                 def copy_line(j: Scalar, copy: Any = copy) -> None:
                     k.loop(rows, first, last, lambda i: copy(i, j))
@@ -116,6 +116,15 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])
     return Step(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def _load_early(k: CpuKernel, v: Value, at: Place) -> Scalar:
+    """An element before it is known whether it is needed: any other one where the place leaves its array."""
+    offset = k.index(linearize(at, v.shape))
+    if not always_inside(v, at):
+        offset = k.op("arith.maxsi", [offset, k.const(0, INDEX)], INDEX)
+        offset = k.op("arith.minsi", [offset, k.const(v.aval.size - 1, INDEX)], INDEX)
+    return k.read(k.memory[v], offset)
 
 
 def start_kernel(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from smelt.backends.lowering import Fused, Place
+from smelt.backends.plan import is_static
 from smelt.ir import mlir
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
@@ -85,7 +86,9 @@ def emit_streaming(
     whole = first + k.op("arith.muli", [k.op("arith.divui", [last - first, size], INDEX), size], INDEX)
     fetched = [
         r for r in reads
-        if r.memory.aval.nbytes >= STREAM_BYTES and follows(linearize(r.place, r.memory.aval.shape), loop)
+        if r.memory.aval.nbytes >= STREAM_BYTES
+        and is_static(r.place)
+        and follows(linearize(r.place, r.memory.aval.shape), loop)
     ]  # fmt: skip
 
     def piece(start: Scalar) -> None:

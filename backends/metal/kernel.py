@@ -16,7 +16,7 @@ from smelt.backends.lowering import Fused, Place
 from smelt.backends.memory import Memory, MemoryKernel
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index
@@ -475,12 +475,4 @@ def depends_on(place: Place, loop: Fused) -> bool:
     names = set(loop.names)
     return any(
         atom.kind == "dynamic" or (atom.kind == "var" and atom.args[0] in names) for i in place for atom in i.atoms()
-    )
-
-
-def always_inside(v: Value, place: Place) -> bool:
-    """Whether an access is inside its array wherever the loops stand, so that no condition has to hold first."""
-    return all(
-        i.lo >= 0 and i.hi < extent and not any(a.kind == "dynamic" for a in i.atoms())
-        for i, extent in zip(place, v.shape)
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place
-from smelt.backends.plan import Plan
+from smelt.backends.lowering import Fused
+from smelt.backends.plan import Plan, always_inside
 from smelt.ir import dtypes
-from smelt.ir.builder import Value
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
@@ -69,7 +68,7 @@ class Epilogue:
             with k.at_position(loop, first):
                 self.element(totals(k.const(0, INDEX)))
             return
-        loads = [(v, at, linearize(at, v.shape)) for v, at in product.loads if _always(v, at)]
+        loads = [(v, at, linearize(at, v.shape)) for v, at in product.loads if always_inside(v, at)]
         for v, at, _ in loads:
             if not depends_on(at, loop):
                 k.value(v, at)
@@ -105,10 +104,3 @@ class Epilogue:
         with k.at_position(loop, first):
             for memory, (v, at) in zip(self.outputs, product.outputs):
                 k.store_vector(totals, memory, k.index(linearize(at, v.shape)))
-
-
-def _always(v: Value, at: Place) -> bool:
-    """Whether an element is there wherever the kernel's loops stand, and not only under a condition."""
-    return all(i.lo >= 0 and i.hi < extent for i, extent in zip(at, v.shape)) and not any(
-        atom.kind == "dynamic" for i in at for atom in i.atoms()
-    )

@@ -13,12 +13,12 @@ from typing import Any
 
 from smelt.backends.lowering import Fused, Place, fuse_variables
 from smelt.backends.memory import Memory
-from smelt.backends.plan import Plan, crossing_loop, make_plan
+from smelt.backends.plan import Plan, always_inside, crossing_loop, make_plan
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import linearize
 from smelt.ir.scalar import Scalar
 
-from ..kernel import MetalKernel, MetalModule, always_inside, depends_on, vector_offset
+from ..kernel import MetalKernel, MetalModule, depends_on, vector_offset
 from .schedule import (
     Step,
     body_flops,

@@ -9,13 +9,13 @@ from typing import Any
 
 from smelt.backends.lowering import Fused, Place
 from smelt.backends.memory import Memory
-from smelt.backends.plan import Plan
+from smelt.backends.plan import Plan, always_inside
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.fusion_analysis import collect_reads
 
-from ..kernel import MetalKernel, MetalModule, always_inside, vector_offset
+from ..kernel import MetalKernel, MetalModule, vector_offset
 from .schedule import Scratch, Step, argument_name, bytes_read, source_lines
 
 #: Bytes of a vector load or store, and its elements at most.

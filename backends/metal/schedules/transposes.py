@@ -14,13 +14,13 @@ from typing import Any
 
 from smelt.backends.lowering import Fused, Place
 from smelt.backends.memory import Memory
-from smelt.backends.plan import Plan, crosses
+from smelt.backends.plan import Plan, always_inside, crosses
 from smelt.ir import dtypes
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
-from ..kernel import MetalKernel, MetalModule, always_inside, vector_offset
+from ..kernel import MetalKernel, MetalModule, vector_offset
 from .parts import each_group, split
 from .schedule import Step, body_flops, bytes_read, bytes_written, divide, source_lines, start_kernel
 
