@@ -82,7 +82,7 @@ class AppleDevice:
             MemoryError: more would be in use than `set_memory_limit` allows or than there is.
         """
         with autorelease_pool():
-            return self.pool.take(nbytes)
+            return self.pool.block(nbytes)
 
     def set_memory_limit(self, limit: int) -> int:
         """Let blocks use at most `limit` bytes (0: no limit); the previous limit. At first it is what Metal

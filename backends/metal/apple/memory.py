@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from typing import Any
 
 import numpy as np
 
+from smelt.backends import pool
 from smelt.ir.errors import OutOfMemoryError
-from smelt.ir.settings import settings
 
 #: Blocks are no smaller: Metal makes no buffers of no bytes, and a pool needs few sizes.
 SMALLEST = 256
@@ -32,21 +30,17 @@ class _Memory:
         self.address: int = view.__array_interface__["data"][0]
 
 
-class _Lease:
+class _Owner:
     """The right to use a `_Memory`. It is the base of every NumPy view of it, so the memory returns to
     the pool when neither the block nor any view is left."""
 
-    __slots__ = ("__array_interface__", "memory", "pool")
+    __slots__ = ("__array_interface__", "__weakref__", "memory")
 
-    def __init__(self, pool: Pool, memory: _Memory, nbytes: int):
-        self.pool, self.memory = pool, memory
+    def __init__(self, memory: _Memory, nbytes: int):
+        self.memory = memory
         self.__array_interface__ = {
             "version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (memory.address, False),
         }  # fmt: skip
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self.pool.give(self.memory)
 
 
 class Block:
@@ -62,10 +56,10 @@ class Block:
 
     __slots__ = ("__weakref__", "array", "handle", "nbytes")
 
-    def __init__(self, lease: _Lease, nbytes: int):
+    def __init__(self, owner: _Owner, nbytes: int):
         self.nbytes = nbytes
-        self.handle: Any = lease.memory.handle
-        self.array: np.ndarray = np.asarray(lease)[:nbytes]
+        self.handle: Any = owner.memory.handle
+        self.array: np.ndarray = np.asarray(owner)[:nbytes]
 
     @staticmethod
     def of(array: np.ndarray) -> Block | None:
@@ -76,80 +70,49 @@ class Block:
         base: Any = array
         while isinstance(base, np.ndarray):
             base = base.base
-        if not isinstance(base, _Lease) or not array.flags.c_contiguous:
+        if not isinstance(base, _Owner) or not array.flags.c_contiguous:
             return None
         if array.__array_interface__["data"][0] != base.memory.address:
             return None
         return Block(base, array.nbytes)
 
 
-class Pool:
-    """Shared memory of one device by size class. Thread-safe.
+class Pool(pool.Pool):
+    """Shared memory of one device by size class.
 
     Args:
         device: an MTLDevice.
         storage: the resource options of its buffers.
         limit: bytes in use that `take` refuses to exceed; 0 stands for no limit.
-
-    Attributes:
-        active_bytes: in use by blocks.
-        cached_bytes: kept for reuse.
-        peak_bytes: the most that were in use at once.
     """
 
     def __init__(self, device: Any, storage: int, limit: int):
+        super().__init__(limit)
         self._device, self._storage = device, storage
-        self._free: dict[int, list[_Memory]] = {}
-        # Collecting garbage may give memory back while this thread is inside `take`.
-        self._lock = threading.RLock()
-        self.limit = limit
-        self.active_bytes = 0
-        self.cached_bytes = 0
-        self.peak_bytes = 0
 
-    def take(self, nbytes: int) -> Block:
-        """A block of `nbytes` (uninitialized). Raises MemoryError, and stays usable."""
-        size = size_class(nbytes)
-        with self._lock:
-            if self.limit and self.active_bytes + size > self.limit:
-                raise OutOfMemoryError(
-                    f"smelt was asked for {nbytes:,} bytes on the GPU; {self.active_bytes:,} are in use and the limit "
-                    f"is {self.limit:,}"
-                )
-            blocks = self._free.get(size)
-            memory = blocks.pop() if blocks else None
-            if memory is not None:
-                self.cached_bytes -= size
-            else:
-                if self.limit and self.active_bytes + self.cached_bytes + size > self.limit:
-                    self.clear()
-                memory = self._make(size)
-            self.active_bytes += size
-            self.peak_bytes = max(self.peak_bytes, self.active_bytes)
-        return Block(_Lease(self, memory, nbytes), nbytes)
+    def size_of(self, nbytes: int) -> int:
+        return size_class(nbytes)
 
-    def _make(self, size: int) -> _Memory:
+    def make(self, size: int) -> _Memory:
         handle = self._device.newBufferWithLength_options_(size, self._storage)
         if handle is None:
-            self.clear()
-            handle = self._device.newBufferWithLength_options_(size, self._storage)
-        if handle is None:
-            raise OutOfMemoryError(
-                f"Metal could not allocate {size:,} bytes; {self.active_bytes:,} are in use, and one buffer may have "
-                f"{self._device.maxBufferLength():,}"
-            )
+            raise OutOfMemoryError(f"Metal made no buffer of {size:,} bytes")
         return _Memory(handle, size)
 
-    def give(self, memory: _Memory) -> None:
-        """Take memory back that nothing refers to any more."""
-        with self._lock:
-            self.active_bytes -= memory.size
-            if self.cached_bytes + memory.size <= settings.pool_bytes:
-                self._free.setdefault(memory.size, []).append(memory)
-                self.cached_bytes += memory.size
+    def why(self, nbytes: int) -> str:
+        return (
+            f"Metal could not allocate {size_class(nbytes):,} bytes; {self.active_bytes:,} are in use, and one buffer "
+            f"may have {self._device.maxBufferLength():,}"
+        )
 
-    def clear(self) -> None:
-        """Give all memory kept for reuse back to the system."""
-        with self._lock:
-            self._free.clear()
-            self.cached_bytes = 0
+    def why_limited(self, nbytes: int, active: int) -> str:
+        return (
+            f"smelt was asked for {nbytes:,} bytes on the GPU; {active:,} are in use and the limit is {self.limit:,}"
+        )
+
+    def block(self, nbytes: int) -> Block:
+        """A block of `nbytes` (uninitialized). Raises MemoryError, and stays usable."""
+        memory = self.take(nbytes)
+        owner = _Owner(memory, nbytes)
+        self.lend(owner, memory, nbytes)
+        return Block(owner, nbytes)
