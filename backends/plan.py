@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Index, linearize
 from smelt.passes.fusion_analysis import is_row_reduction, operand_reads, reduced_axes
@@ -140,17 +139,3 @@ def crosses(use: Index, rows: Fused, columns: Fused) -> bool:
         return abs(use.coefficient(Atom("var", (name,), 0, extent - 1)))
 
     return coefficient(rows) == 1 and coefficient(columns) >= 16
-
-
-def kept_axes(body: Function) -> list[tuple[int, ...]] | None:
-    """For each output of a fusion with reductions, which of its axes run over rows."""
-    ir, attrs = mlir.ir, body.mlir.attributes
-    if "smelt.kept" not in attrs:
-        return None
-    return [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
-
-
-def split_chunks(body: Function) -> int:
-    """In how many chunks a fusion reduces each row."""
-    attrs = body.mlir.attributes
-    return int(mlir.ir.IntegerAttr(attrs["smelt.chunks"]).value) if "smelt.chunks" in attrs else 1

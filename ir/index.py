@@ -44,15 +44,18 @@ class Index:
         self.terms = tuple(terms)
         lo = hi = const
         for atom, coefficient in self.terms:
-            ends = coefficient * atom.lo, coefficient * atom.hi
-            lo, hi = lo + min(ends), hi + max(ends)
+            first, last = (atom.lo, atom.hi) if coefficient >= 0 else (atom.hi, atom.lo)
+            lo, hi = lo + coefficient * first, hi + coefficient * last
         self.lo, self.hi = lo, hi
         self.key = (const, frozenset(self.terms))
 
     @staticmethod
     def variable(name: Any, extent: int) -> Index:
-        """A loop variable that runs over ``0 .. extent - 1``."""
-        if extent <= 1:
+        """A loop variable that runs over ``0 .. extent - 1``.
+
+        An axis of one element is at 0 and needs no loop; one without elements has a loop that never runs.
+        """
+        if extent == 1:
             return Index(0)
         return Index(0, [(Atom("var", (name,), 0, extent - 1), 1)])
 

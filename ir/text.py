@@ -100,3 +100,9 @@ def verify(module: Any) -> None:
             module.operation.verify()
         except mlir.ir.MLIRError as error:
             raise IRError(diagnostics(error, "<module>")) from None
+
+
+def line_of(location: Any) -> str:
+    """The user's line in an op's location, as ``model.py:17``; empty where it has none."""
+    name = getattr(location, "filename", None)
+    return f"{name}:{location.start_line}" if name else ""

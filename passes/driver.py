@@ -24,6 +24,7 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import PipelineError, SmeltError
 
 from . import call_graph, registry
+from .fusion_check import verify_fusions
 
 MAX_ROUNDS = 64
 
@@ -148,6 +149,7 @@ class _Run:
             record.seconds = time.perf_counter() - start
             if watch.verify:
                 text.verify(self.module)
+                verify_fusions(self.module)
         except Exception as error:
             found = self._explained(item, error)
             if watch.dump:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from smelt.ir import dtypes
-from smelt.ir.builder import OpView, Value
+from smelt.ir import dtypes, mlir
+from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index
 from smelt.ir.kinds import Elementwise, Fusible, Reduction
 from smelt.ir.scalar import INDEX, Kernel, Scalar, compute_dtype
@@ -156,3 +156,17 @@ def plain_variable(index: Index) -> Any:
         if coefficient == 1 and atom.kind == "var":
             return atom
     return None
+
+
+def kept_axes(function: Function) -> list[tuple[int, ...]] | None:
+    """For each output of a fusion with reductions, which of its axes run over rows."""
+    ir, attrs = mlir.ir, function.mlir.attributes
+    if "smelt.kept" not in attrs:
+        return None
+    return [tuple(ir.DenseI64ArrayAttr(a)) for a in ir.ArrayAttr(attrs["smelt.kept"])]
+
+
+def split_chunks(function: Function) -> int:
+    """In how many chunks a fusion reduces each row."""
+    attrs = function.mlir.attributes
+    return int(mlir.ir.IntegerAttr(attrs["smelt.chunks"]).value) if "smelt.chunks" in attrs else 1

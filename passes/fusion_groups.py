@@ -200,9 +200,7 @@ class Group:
             return None
         (place,) = places
         atoms = [plain_variable(i) for i in place if not (i.is_constant and i.const == 0)]
-        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms):
-            return None
-        if any(i.is_constant and d != 1 for i, d in zip(place, value.shape)):
+        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms) or not _is_whole(place, value.shape):
             return None
         if self.kept is not None:
             return place if _same_row(place, self.kept) and len(place) == len(self.kept) else None
@@ -242,9 +240,7 @@ class Group:
         if self.kept is None:
             return place if place == self.output_places[0] and value.shape == self.shape else None
         atoms = [plain_variable(i) for i in place if not i.is_constant]
-        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms):
-            return None
-        if any(i.is_constant and (i.const != 0 or d != 1) for i, d in zip(place, value.shape)):
+        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms) or not _is_whole(place, value.shape):
             return None
         return place if _covers(self.kept, place, value.shape) else None
 
@@ -294,10 +290,10 @@ class Group:
         found = {}
         if schedule == "row":
             schedule = "split" if self.splits() else "row"
-            kept = ", ".join(_kept_axes(self.kept, p, v.shape) for p, v in zip(self.output_places, self.outputs))
+            kept = ", ".join(_kept_axes(self.kept, p) for p in self.output_places)
             found["kept"] = f"[{kept}]"
             if schedule == "split":
-                found["chunks"] = f"{split_chunks(self.reductions()[0])} : i64"
+                found["chunks"] = f"{chunks_for(self.reductions()[0])} : i64"
         return {"fusion": f'"{schedule}"', **found}
 
     def reductions(self) -> list[OpView]:
@@ -335,7 +331,7 @@ def innermost_axis(shape: Sequence[int]) -> int | None:
     return next((a for a in reversed(range(len(shape))) if shape[a] != 1), None)
 
 
-def split_chunks(op: OpView) -> int:
+def chunks_for(op: OpView) -> int:
     """Chunks of a reduction done in two steps. Depends on the shape only, so results are repeatable."""
     shape, axes = op.operands[0].shape, reduced_axes(op)
     return max(1, min(64, op.operands[0].aval.size // 16384, max(shape[a] for a in axes)))
@@ -345,16 +341,20 @@ def _same_row(a: Place, b: Place) -> bool:
     return tuple(a) == tuple(b)
 
 
+def _is_whole(place: Place, shape: Sequence[int]) -> bool:
+    """Whether each index runs over its whole axis, and no further: padding reads beyond, slices only a part."""
+    return all(i.lo == 0 and i.hi == d - 1 for i, d in zip(place, shape))
+
+
 def _covers(row: Place, place: Place, shape: Sequence[int] | None) -> bool:
     """Whether `place` runs over every variable of `row`, so that each row writes its own elements."""
     return all(i.is_constant or i in place for i in row)
 
 
-def _kept_axes(kept: Place | None, place: Place, shape: Sequence[int]) -> str:
-    """For each row variable, the axis of an output that runs over it; axes of size one fill in."""
+def _kept_axes(kept: Place | None, place: Place) -> str:
+    """For each row variable, the axis of an output that runs over it; -1 for an axis of one element."""
     used: set[int] = set()
     axes = []
-    spare = [a for a, d in enumerate(shape) if d == 1]
     for i in kept or ():
         if i.is_constant:
             axes.append(-1)
@@ -362,7 +362,6 @@ def _kept_axes(kept: Place | None, place: Place, shape: Sequence[int]) -> str:
         axis = next(a for a, p in enumerate(place) if p == i and a not in used)
         used.add(axis)
         axes.append(axis)
-    del spare
     return f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
 
 

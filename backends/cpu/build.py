@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from smelt.backends.plan import kept_axes, split_chunks
 from smelt.ir import mlir
 from smelt.ir.builder import Function
 from smelt.ir.errors import SmeltError
+from smelt.passes.fusion_analysis import kept_axes, split_chunks
+from smelt.passes.fusion_check import verify_fusion
 
 from .kernel import KernelModule
 from .rows import build_row, build_split
@@ -19,6 +20,7 @@ def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
     attrs = body.mlir.attributes
     if "smelt.fusion" not in attrs:
         raise SmeltError(f"@{body.name} is called but was not made by the fuse pass; run inline and fuse first")
+    verify_fusion(body)
     schedule = ir.StringAttr(attrs["smelt.fusion"]).value
     if schedule == "map":
         return schedule, [build_map(module, body.name, body)]

@@ -40,17 +40,35 @@ def module_of(avals: Sequence[Aval], function: Callable[..., Any]) -> Any:
     return module
 
 
+#: Bytes before and behind each buffer that nobody may write.
+GUARD = 4096
+
+
 class Buffer:
+    """Memory between two guards."""
+
     def __init__(self, array: np.ndarray):
-        self.array = np.array(array, order="C")
-        self.address = self.array.ctypes.data
+        lead = GUARD + 63
+        self._memory = np.full(lead + array.nbytes + GUARD, 0x5A, np.uint8)
+        first = GUARD + -(self._memory.ctypes.data + GUARD) % 64
+        self._ends = first, first + array.nbytes
+        self.array = self._memory[slice(*self._ends)].view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+        self.address = self._memory.ctypes.data + first
+
+    def check(self) -> None:
+        first, last = self._ends
+        assert (self._memory[:first] == 0x5A).all(), "a kernel wrote before a buffer"
+        assert (self._memory[last:] == 0x5A).all(), "a kernel wrote past a buffer"
 
 
 def run(program: cpu.Program, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     inputs = [Buffer(a) for a in arrays]
     outputs = [Buffer(np.zeros(a.shape, a.dtype.numpy)) for a in program.results]
-    arena = np.full(program.arena_bytes + 64, 0xA5, np.uint8)
-    program.run(inputs, outputs, (arena.ctypes.data + 63) // 64 * 64)
+    arena = Buffer(np.full(program.arena_bytes, 0xA5, np.uint8))
+    program.run(inputs, outputs, arena.address)
+    for buffer in (*inputs, *outputs, arena):
+        buffer.check()
     found = []
     for i, (aval, own) in enumerate(zip(program.results, outputs)):
         alias = program.aliases.get(i)

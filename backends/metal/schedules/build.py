@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from smelt.backends.plan import kept_axes
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.errors import SmeltError
+from smelt.passes.fusion_analysis import kept_axes
+from smelt.passes.fusion_check import verify_fusion
 
 from ..kernel import MetalModule
 from .contract import build_contract
@@ -22,6 +23,7 @@ def build(module: MetalModule, body: Function, scratch: ScratchPlan) -> list[Ste
     attrs = body.mlir.attributes
     if "smelt.fusion" not in attrs:
         raise SmeltError(f"@{body.name} is called but was not made by the fuse pass; run inline and fuse first")
+    verify_fusion(body)
     schedule = mlir.ir.StringAttr(attrs["smelt.fusion"]).value
     if schedule == "map":
         return build_map(module, body)
