@@ -13,8 +13,8 @@ is refused: its rows are four, and the second result has three.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
@@ -34,6 +34,8 @@ from .fusion_analysis import (
 )
 from .rewrite import is_fusion
 
+T = TypeVar("T")
+
 
 def verify_fusions(module: Any) -> None:
     """Check every function of a module that `fuse` made. Raises IRError: one cannot be a kernel."""
@@ -50,10 +52,11 @@ def verify_fusion(function: Function) -> None:
 class _Check:
     def __init__(self, function: Function):
         self.function = function
-        self.schedule = str(mlir.ir.StringAttr(function.mlir.attributes["smelt.fusion"]).value)
+        self.schedule = "?"
 
     def run(self) -> None:
         function = self.function
+        self.schedule = self.attribute(lambda: str(mlir.ir.StringAttr(function.mlir.attributes["smelt.fusion"]).value))
         if not function.returns:
             self.fail("it returns nothing")
         for op in function.ops:
@@ -76,6 +79,13 @@ class _Check:
         line = line_of((op or self.function).mlir.location)
         where = f"; at {line}" if line else ""
         raise IRError(f"@{self.function.name} ({self.schedule}) cannot be one kernel: {rule}{where}")
+
+    def attribute(self, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except (ValueError, TypeError):
+            self.fail("smelt.fusion must be a text, smelt.kept arrays of i64, smelt.chunks an integer")
+            raise
 
     def shown(self, i: int) -> str:
         return f"result {i} {self.function.returns[i].aval}"
@@ -117,7 +127,8 @@ class _Check:
     # Rows
 
     def rows(self) -> None:
-        function, kept = self.function, kept_axes(self.function)
+        function = self.function
+        kept = self.attribute(lambda: kept_axes(function))
         if kept is None or len(kept) != len(function.returns):
             self.fail("smelt.kept must say for each result which of its axes run over the rows")
             return
@@ -161,12 +172,12 @@ class _Check:
 
     def split(self, reductions: Sequence[OpView], rows: tuple[int, ...]) -> None:
         """Reductions in chunks: of one space, none needing another, and nothing but rows returned."""
-        if split_chunks(self.function) < 1:
-            self.fail(f"smelt.chunks is {split_chunks(self.function)}")
+        chunks = self.attribute(lambda: split_chunks(self.function))
         if len({(op.operands[0].shape, tuple(sorted(reduced_axes(op)))) for op in reductions}) != 1:
             self.fail("reductions in chunks must all reduce the same axes of arrays of one shape")
-        if not reductions[0].operands[0].aval.size:
-            self.fail("there is nothing to cut into chunks")
+        size = reductions[0].operands[0].aval.size
+        if not 1 <= chunks <= size:
+            self.fail(f"{size} elements are to be cut into {chunks} chunks")
         depends: set[Value] = set()
         for op in self.function.ops:
             if is_row_reduction(op) and op.operands[0] in depends:
@@ -182,4 +193,3 @@ def _at_row(shape: Sequence[int], axes: Sequence[int], row: Place) -> Place:
     """An index into an array whose `axes` run over the row, and whose other axes over variables of their own."""
     at = dict(zip(axes, row))
     return tuple(at[a] if a in at else Index.variable(f"r{a}", d) for a, d in enumerate(shape))
-

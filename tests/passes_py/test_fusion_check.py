@@ -186,3 +186,12 @@ def test_values_of_other_extents_beside_a_reduction(other: str) -> None:
         want = Interpreter(module)("main", [x])
         for have, expected in zip(run(compile_(module), [x]), want, strict=True):
             np.testing.assert_allclose(have, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("attribute", ["smelt.fusion = 1 : i64", "smelt.kept = 3 : i64", 'smelt.chunks = "two"'])
+def test_attributes_of_another_kind_are_refused(attribute: str) -> None:
+    module = fusion([X], total, "split", [(0,)], 2)
+    name, value = attribute.split(" = ")
+    functions(module)["fused"].attributes[name] = mlir.ir.Attribute.parse(value, context())
+    with pytest.raises(IRError, match="must be"):
+        verify_fusions(module)

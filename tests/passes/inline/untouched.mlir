@@ -23,7 +23,7 @@ func.func @double(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {smelt.fusion} {
+func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {smelt.fusion = "map"} {
   %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
