@@ -5,11 +5,14 @@ VENV := .venv
 BENCH_VENV := .bench-venv
 BIN := $(VENV)/bin
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
-ROOMS := frontend ir passes backends runtime tools
-TYPES := build/types/smelt
+PACKAGE := build/package/smelt
+# What runs once more from a copy in a folder with a space in its name, called `smelt`: what names lines, files, folders.
+ELSEWHERE := build/elsewhere/a b/smelt
+QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_compile*.py) \
+	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint types pytest docs-check format bench bench-setup clean
+.PHONY: help demo test test-elsewhere test-long lint types pytest docs-check format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,11 +20,12 @@ help: ## list the targets
 demo: $(VENV)/.demo ## train a network on scikit-learn's handwritten digits
 	$(BIN)/python examples/digits.py
 
-test: $(VENV)/.test $(TYPES) ## ruff, mypy, and every test; all that CI runs
+test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 	@failed=; \
 	$(BIN)/ruff check . || failed="$$failed ruff"; \
-	MYPYPATH=$(dir $(TYPES)) $(BIN)/mypy -p smelt || failed="$$failed mypy"; \
+	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt || failed="$$failed mypy"; \
 	$(BIN)/python -m pytest -n 2 || failed="$$failed pytest"; \
+	$(MAKE) test-elsewhere || failed="$$failed test-elsewhere"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed"; exit 1; fi
 
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
@@ -30,8 +34,14 @@ test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signal
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .
 
-types: $(VENV)/.test $(TYPES) ## mypy alone
-	MYPYPATH=$(dir $(TYPES)) $(BIN)/mypy -p smelt
+test-elsewhere: $(VENV)/.test ## the quick part of the tests, from a copy in a folder "a b/smelt"
+	rm -rf build/elsewhere && mkdir -p '$(ELSEWHERE)'
+	tar -cf - --exclude=./build --exclude=./.git --exclude='./.*venv' --exclude='./.*cache' --exclude=__pycache__ . | tar -xf - -C '$(ELSEWHERE)'
+	python="$$PWD/$(BIN)/python" && cd '$(ELSEWHERE)' && "$$python" build_backend.py && \
+	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 $(QUICK) --deselect tests/architecture/test_examples.py::test_demo
+
+types: $(VENV)/.test $(PACKAGE) ## mypy alone
+	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt
 
 pytest: $(VENV)/.test ## the tests alone
 	$(BIN)/python -m pytest -n 2
@@ -72,10 +82,10 @@ $(BENCH_VENV)/.ready: benchmarks/requirements.txt
 	$(BENCH_VENV)/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
-# mypy sees the rooms as the installed package has them: a folder of links.
+# The rooms as the installed package has them: a folder of links.
 
-$(TYPES): $(wildcard frontend/*)
-	rm -rf $@ && mkdir -p $@
-	cd $@ && ln -s ../../../frontend/* .
-	cd $@ && for room in $(filter-out frontend,$(ROOMS)); do ln -s ../../../$$room .; done
-	touch $@
+$(PACKAGE): $(VENV)/.test $(wildcard frontend/*)
+	$(BIN)/python build_backend.py
+
+build/types/smelt: $(PACKAGE)
+	rm -rf build/types && ln -s package build/types

@@ -7,6 +7,7 @@ array([1, 2.71828], dtype=float32)
 
 import importlib as _importlib
 import math as _math
+import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -72,6 +73,9 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 euler_gamma = 0.5772156649015329
 
 __version__ = "0.1.0"
+
+# An editable installation is a folder of links. Files made since then are found where the links lead.
+__path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
 
 if _TYPE_CHECKING:
     from . import fast as fast

@@ -85,7 +85,7 @@ class Node:
             code = frame.f_code
             known = internal.get(code.co_filename)
             if known is None:
-                known = is_internal(code)
+                known = is_internal(frame)
             if not known:
                 self.where: Any = (code, frame.f_lineno)
                 return

@@ -6,10 +6,13 @@ Each class also derives from the builtin that a NumPy user would catch, so
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import reprlib
 import sys
-from types import CodeType
+import sysconfig
+from types import FrameType
 from typing import NamedTuple
 
 
@@ -95,29 +98,69 @@ class SourceLine(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-_ROOMS = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), room) + os.sep
-    for room in ("frontend", "ir", "passes", "backends", "runtime", "tools")
-)
-# An installed (not editable) package keeps all rooms below one folder called smelt.
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_INSTALLED = os.path.basename(os.path.dirname(_PACKAGE)) == "smelt"
-#: Code between smelt and its user: context managers and decorators, trees.
-_BETWEEN = (f"{os.sep}optree{os.sep}", f"{os.sep}contextlib.py", f"{os.sep}functools.py")
-#: The commands that smelt installs.
-_SCRIPTS = ("smelt", "smelt-opt")
+#: The rooms beside `frontend/`; in an installed package they lie inside it.
+_ROOMS = ("ir", "passes", "backends", "runtime", "tools")
 #: By file name, which hashes much faster than a code object: every node asks.
 _internal_files: dict[str, bool] = {}
 
 
-def is_internal(code: CodeType) -> bool:
-    """Whether code belongs to smelt itself, not to its user."""
-    name = code.co_filename
+@functools.cache
+def _own_folders() -> tuple[str, ...]:
+    """Where smelt's files lie: as they are imported, and where the links of an editable installation lead."""
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package = sys.modules[__name__.partition(".")[0]]
+    folders = [*package.__path__, *(os.path.join(beside, room) for room in _ROOMS)]
+    if package.__file__ is not None:
+        folders.append(os.path.dirname(os.path.realpath(package.__file__)))
+    return tuple({path + os.sep for folder in folders for path in (folder, os.path.realpath(folder))})
+
+
+@functools.cache
+def _packages_between() -> tuple[str, ...]:
+    """Packages whose code runs between smelt and its user."""
+    found = [sys.modules[name].__path__[0] for name in ("numpy", "optree") if name in sys.modules]
+    return tuple(path + os.sep for path in found)
+
+
+@functools.cache
+def _library() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where Python's own library lies, and folders inside it that hold other packages."""
+    paths = sysconfig.get_paths()
+    folders = {paths["stdlib"], paths["platstdlib"], os.path.dirname(contextlib.contextmanager.__code__.co_filename)}
+    others = [os.path.join(folder, name) for folder in folders for name in ("site-packages", "dist-packages")]
+    return tuple(path + os.sep for path in folders), tuple(path + os.sep for path in others)
+
+
+@functools.cache
+def _command_folders() -> frozenset[str]:
+    """Where an installation puts the commands `smelt` and `smelt-opt`."""
+    return frozenset(sysconfig.get_path("scripts", scheme) for scheme in sysconfig.get_scheme_names())
+
+
+def _is_internal_file(name: str) -> bool:
+    if name.startswith("<"):
+        return name.startswith("<frozen ")  # the importer's; else exec, eval, a notebook
+    if name.startswith((*_own_folders(), *_packages_between())):
+        return True
+    library, others = _library()
+    if name.startswith(library) and not name.startswith(others):
+        return True
+    folder, base = os.path.split(name)
+    return base in ("smelt", "smelt-opt") and folder in _command_folders()
+
+
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame belongs to smelt itself, not to its user.
+
+    That goes by where its file lies, not by what anything is called. Code without a file, as of `python -c`, is
+    the user's, except for what Python generates for a class of smelt: the methods of dataclasses.
+    """
+    name = frame.f_code.co_filename
+    if name == "<string>":
+        return _is_internal_file(str(frame.f_globals.get("__file__", "")))
     known = _internal_files.get(name)
     if known is None:
-        known = name.startswith(_PACKAGE) if _INSTALLED else name.startswith(_ROOMS)
-        known = known or any(part in name for part in _BETWEEN) or name == "<string>" or name.startswith("<frozen")
-        known = known or os.path.basename(name) in _SCRIPTS
+        known = _is_internal_file(name)
         if len(_internal_files) > 10_000:  # file names made up in a loop must not pile up
             _internal_files.clear()
         _internal_files[name] = known
@@ -128,9 +171,8 @@ def user_line(depth: int = 1) -> SourceLine | None:
     """The innermost frame that does not belong to smelt, or None when there is none."""
     frame = sys._getframe(depth)
     while frame is not None:
-        code = frame.f_code
-        if not is_internal(code):
-            return SourceLine(code.co_filename, frame.f_lineno, code.co_name)
+        if not is_internal(frame):
+            return SourceLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 

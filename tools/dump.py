@@ -83,7 +83,7 @@ def _where(error: BaseException) -> str:
     """The innermost line of the user's; nothing where the error arose in the call itself."""
     found = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if not is_internal(frame.f_code):
+        if not is_internal(frame):
             found = f"; at {frame.f_code.co_filename}:{line}"
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 
@@ -50,7 +51,7 @@ def test_the_text_of_a_step_is_a_program(tmp_path) -> None:
     for i, array in enumerate(inputs):
         np.save(tmp_path / f"{i}.npy", array)
     value = digits["step"](smelt.array(x), smelt.array(labels)).item()
-    script = ROOT / "examples/digits.py"
+    script = shlex.quote(str(ROOT / "examples/digits.py"))
     commands = (
         f"smelt dump {script}:step 'f32[64,64]' 'i32[64]' | smelt-opt --pass-pipeline=inline -o step.mlir",
         f"smelt run step.mlir {' '.join(f'--input {i}.npy' for i in range(len(inputs)))} "
