@@ -132,19 +132,46 @@ class array(BufferExporter):
         view.flags.writeable = False
         return view
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self._host()
-        if dtype is not None and found.dtype != dtype:
-            return found.astype(dtype)
-        return found.copy() if copy or copy is None else found
-
     def _export(self) -> np.ndarray:
-        return self._host()
+        """`_host` for strangers: nobody can make it writable."""
+        found = self._host()
+        if not found.size:
+            return found
+        flat: Any = found.reshape(-1).view(np.uint8)
+        return np.asarray(memoryview(flat)).view(found.dtype).reshape(found.shape)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._buffer.array.__dlpack__(**options)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """A NumPy array: a copy, or with ``copy=False`` a read-only view of the array's memory.
+
+        Raises:
+            AttributeValueError: ``copy=False``, but another dtype.
+        """
+        found = self._host()
+        if copy is None or copy:
+            return found.copy() if dtype is None else found.astype(dtype)
+        if dtype is not None and found.dtype != dtype:
+            message = f"smelt: {self.aval} becomes a NumPy array of {np.dtype(dtype).name} only by a copy"
+            raise AttributeValueError(at_user_line(message))
+        return self._export()
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """A DLPack capsule with a copy of the elements.
+
+        With ``copy=False`` it holds the array's own memory, marked as read-only, which takes version 1.0 of DLPack.
+        A library that writes there in spite of the mark changes this array, and all that share its memory.
+
+        Raises:
+            BufferExportError: a stream, a device other than the CPU, or read-only memory by a version before 1.0.
+        """
+        from .dlpack import exported
+
+        return exported(self._export(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """(device type, device number) of DLPack: the CPU."""
         return (1, 0)
 
     def item(self) -> Scalar:

@@ -35,6 +35,7 @@ from .arrays import (
     wrap,
 )
 from .diagonals import diagonal_offset, triangle_mask
+from .dlpack import imported
 from .movement import Axes, checked_shape, filled, iota
 from .shaping import broadcast_to
 
@@ -328,6 +329,11 @@ def asarray(a: ArrayLike, dtype: DType | None = None, *, copy: bool | None = Non
 def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     """An array with a copy of the data of any object with ``__dlpack__``.
 
+    Raises:
+        ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False``.
+        BufferExportError: it exports no data, or none in the CPU's memory.
+        DTypeError: elements that smelt has no dtype for.
+
     >>> import numpy, smelt
     >>> smelt.from_dlpack(numpy.arange(2, dtype="int32"))
     array([0, 1], dtype=int32)
@@ -341,7 +347,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     if not hasattr(x, "__dlpack__") or isinstance(x, type):
         raise ArgumentTypeError(at_user_line(f"smelt.from_dlpack: {shown(x)} has no __dlpack__"))
     try:
-        return from_host(np.from_dlpack(x))
+        return from_host(imported(x))
     except SmeltError:
         raise
     except Exception as error:  # whatever its library raises

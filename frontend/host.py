@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from smelt.ir.errors import DTypeError, ShapeError, SmeltError, at_user_line, sh
 from smelt.runtime import Buffer
 
 from .arrays import ArrayLike, array, convert, wrap
+from .dlpack import imported
 from .graph import leaf
 
 _MOST_AXES = 32  #: of arrays made from lists
@@ -33,12 +35,9 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
 
             stacked = joining.stack([v if isinstance(v, array) else from_host(v) for v in val])
             return stacked if dtype is None else convert(stacked, dtype)
-        if hasattr(val, "__dlpack__") and not hasattr(val, "__array__"):
-            host = np.from_dlpack(val)
-        else:
-            host = _host_of(val)
-            if inferred is not None and host.dtype != object:
-                host = host.astype(inferred.numpy)
+        host = _host_of(val)
+        if inferred is not None and host.dtype != object:
+            host = host.astype(inferred.numpy)
     else:
         host = np.asarray(val)
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
@@ -63,10 +62,13 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
 def _host_of(val: Any) -> np.ndarray:
     """What NumPy makes of something that is no array of its own."""
     try:
-        return np.array(val)
+        return np.asarray(val) if hasattr(val, "__array__") or not hasattr(val, "__dlpack__") else imported(val)
     except SmeltError:
         raise
     except Exception as error:  # an object may do anything when NumPy asks for its elements
+        if hasattr(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
+            with contextlib.suppress(Exception):
+                return imported(val)
         kind: Any = ShapeError if isinstance(error, ValueError) and isinstance(val, (list, tuple)) else DTypeError
         what = "nested lists of uneven lengths" if kind is ShapeError else f"cannot make an array of {shown(val)}"
         raise kind(at_user_line(f"smelt.array: {what} ({error})")) from None

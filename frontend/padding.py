@@ -30,8 +30,12 @@ def pad(
     Args:
         pad_width: one int for all sides, a pair (before, behind) for all axes, or a pair for each axis.
         mode: "constant"; "edge" repeats the outermost element; "reflect" and "symmetric" mirror, without
-            and with the outermost element.
+            and with the outermost element, again and again where a side is wider than the axis.
         constant_values: the scalar to add in mode "constant".
+
+    Raises:
+        ShapeError: widths that do not fit the axes or are negative; another mode than "constant" for an empty axis.
+        AttributeValueError: another mode.
 
     >>> import smelt
     >>> smelt.pad(smelt.array([1, 2]), (1, 2))
@@ -64,14 +68,23 @@ def _pad_axis(x: array, axis: int, low: int, high: int, mode: str) -> array:
             parts.append([broadcast_to_shape(piece(x, axis, at, at + 1), tuple(shape))] if width else [])
         return joined([*parts[0], x, *parts[1]], axis)
     skip = 1 if mode == "reflect" and d > 1 else 0
-    while low or high:  # one mirror image a turn on each side; a vector may be shorter than its padding
-        now_low, now_high, size = min(low, d - skip), min(high, d - skip), x.shape[axis]
-        front = [reversed_along(piece(x, axis, skip, skip + now_low), (axis,))] if now_low else []
-        end = size - skip
-        back = [reversed_along(piece(x, axis, end - now_high, end), (axis,))] if now_high else []
-        x = joined([*front, x, *back], axis)
-        low, high, d = low - now_low, high - now_high, x.shape[axis]
-    return x
+    if max(low, high) > d - skip:
+        return _pad_periodically(x, axis, low, high, skip)
+    front = [reversed_along(piece(x, axis, skip, skip + low), (axis,))] if low else []
+    back = [reversed_along(piece(x, axis, d - skip - high, d - skip), (axis,))] if high else []
+    return joined([*front, x, *back], axis)
+
+
+def _pad_periodically(x: array, axis: int, low: int, high: int, skip: int) -> array:
+    """Mirror images of mirror images: x and its image, again and again. A vector may be shorter than its padding."""
+    d = x.shape[axis]
+    period = joined([x, reversed_along(piece(x, axis, skip, d - skip), (axis,))], axis) if d > 1 else x
+    size = period.shape[axis]
+    before = -(-low // size) * size  # whole periods
+    count = (before + d + high + size - 1) // size
+    left, right = x.shape[:axis], x.shape[axis + 1 :]
+    repeated = broadcast_to_shape(to_shape(period, (*left, 1, size, *right)), (*left, count, size, *right))
+    return piece(to_shape(repeated, (*left, count * size, *right)), axis, before - low, before + d + high)
 
 
 class _PaddingError(Exception):

@@ -53,6 +53,9 @@ def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: Stream
 def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
     """The same bytes read as another dtype; the last axis shrinks or grows when its size differs.
 
+    A bool is a byte, and keeps it: ``x.view(smelt.bool_)`` is True where the byte is not 0, and viewed as integers
+    again gives the bytes of x.
+
     Raises:
         ShapeError: the last axis does not hold whole elements of the new dtype.
 
@@ -90,14 +93,14 @@ _UNSIGNED = {d.size: d for d in dtypes.UNSIGNED}
 def _from_bits(x: array, dtype: DType) -> array:
     """Bits held by an unsigned array as a dtype of the same size (not complex)."""
     if dtype is dtypes.bool_:
-        return convert(x, dtype)
+        return emit(ops["byte_view"], (x,), {"dtype": dtype})
     return x if x.dtype is dtype else emit(ops["bitcast"], (x,), {"dtype": dtype})
 
 
 def _to_bits(x: array) -> array:
     """x (not a scalar) as unsigned integers of its size; complex64 as pairs of uint32 along the last axis."""
     if x.dtype is dtypes.bool_:
-        return convert(x, dtypes.uint8)
+        return emit(ops["byte_view"], (x,), {"dtype": dtypes.uint8})
     if x.dtype is not dtypes.complex64:
         target = _UNSIGNED[x.dtype.size]
         return x if x.dtype is target else emit(ops["bitcast"], (x,), {"dtype": target})

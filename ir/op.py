@@ -79,7 +79,7 @@ class Op:
     num_results: ClassVar[int] = 1
     pure: ClassVar[bool] = True
     commutative: ClassVar[bool] = False
-    #: Whether the result is the operand's memory under another shape: then nothing need be computed.
+    #: Whether the result is the operand's memory under another shape or dtype: then nothing need be computed.
     is_view: ClassVar[bool] = False
     #: "jointly": linear in all `linear_operands` together (add, concatenate, gather's operand);
     #: "each": linear in each of them alone (mul, dot_general); None: nonlinear, has a jvp.

@@ -89,10 +89,10 @@ class Buffer:
         return Buffer(aval, array)
 
     def reshaped(self, aval: Aval) -> Buffer:
-        """The same elements as an array of another shape (itself where the shape is the same)."""
+        """The same memory as an array of another shape, or dtype of that size (itself where both are the same)."""
         if aval == self.aval:
             return self
-        other = Buffer(aval, self.array.reshape(aval.shape))
+        other = Buffer(aval, self.array.view(aval.dtype.numpy).reshape(aval.shape))
         other.home = self.home
         return other
 

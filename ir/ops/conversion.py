@@ -7,7 +7,7 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import DTypeError
-from ..kinds import Elementwise, silent
+from ..kinds import Elementwise, Opaque, silent
 from ..op import Element, NotDifferentiable, Operand, require_dtype
 
 
@@ -81,6 +81,35 @@ class Bitcast(Elementwise, name="bitcast"):
         return k.bitcast_storage(x, dtype)
 
 
+class ByteView(Opaque, name="byte_view"):
+    """The bytes of x read as another dtype of one byte. A bool is a byte: all but 0 count as True.
+
+    No kernel computes it: the result is the operand's memory, so that a bool keeps a byte such as 2.
+
+    ``%0 = "smelt.byte_view"(%x) {dtype = i1} : (tensor<4xui8>) -> tensor<4xi1>``
+    """
+
+    kind = "view"
+    is_view = True
+    x: Operand
+    dtype: Element
+    accepts = (dtypes.bool_, dtypes.uint8, dtypes.int8)
+    not_differentiable = NotDifferentiable("the result is a bit pattern")
+    flops = 0.0
+
+    def infer(self, x, *, dtype):
+        require_dtype(x, self.accepts)
+        if dtype not in self.accepts:
+            raise DTypeError(f"cannot read {x.dtype.name} as {dtype.name}: not a dtype of one byte")
+        return Aval(x.shape, dtype)
+
+    def reference(self, x, *, dtype):
+        return x.view(dtype.numpy)
+
+    def batch(self, b, operands, dims, *, dtype):
+        return b.emit(self, operands, {"dtype": dtype}), list(dims)
+
+
 class Real(Elementwise, name="real"):
     """Real part of a complex number.
 
@@ -143,7 +172,10 @@ class Complex(Elementwise, name="complex"):
         return dtypes.complex64
 
     def reference(self, x, y):
-        return (x + 1j * y).astype(np.complex64) if np.isfinite(y).all() else _join(x, y)
+        # Not x + 1j * y, which loses signs of zeros and the bits of NaN.
+        out = np.empty(x.shape, np.complex64)
+        out.real, out.imag = x, y
+        return out
 
     def transpose(self, b, cotangents, operands, linear):
         (ct,) = cotangents
@@ -151,12 +183,6 @@ class Complex(Elementwise, name="complex"):
 
     def lower(self, k, x, y):
         return k.complex(x, y)
-
-
-def _join(x, y):
-    out = np.empty(x.shape, np.complex64)
-    out.real, out.imag = x, y
-    return out
 
 
 class StopGradient(Elementwise, name="stop_gradient"):

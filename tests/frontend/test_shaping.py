@@ -6,7 +6,6 @@ import pytest
 import smelt
 import smelt.methods
 from smelt import sorting
-from smelt.ir import dtypes
 from smelt.ir.errors import IndexOutOfRangeError, ShapeError
 from tests.frontend.checks import check_gradient, exact, same
 
@@ -185,31 +184,6 @@ def test_as_strided(arguments):
 def test_as_strided_stays_inside():
     with pytest.raises(IndexOutOfRangeError, match=r"elements 0 to 24 of 24.*test_shaping.py"):
         smelt.as_strided(exact(X), (25,), (1,))
-
-
-DTYPES = [d for d in dtypes.ALL if d is not dtypes.bool_]
-
-
-@pytest.mark.parametrize("to", DTYPES, ids=lambda d: d.name)
-@pytest.mark.parametrize("of", DTYPES, ids=lambda d: d.name)
-def test_view(of, to):
-    host = np.random.default_rng(3).integers(0, 255, (3, 16), np.uint8)
-    if of.is_inexact:  # no signalling NaNs
-        host[...] = np.random.default_rng(3).standard_normal((3, 16 // of.size)).astype(of.numpy).view(np.uint8)
-    source = host.view(of.numpy)
-    found = np.asarray(smelt.view(exact(source), to))
-    expected = source.view(to.numpy)
-    assert found.shape == expected.shape and found.dtype == expected.dtype
-    assert found.tobytes() == expected.tobytes()
-
-
-def test_view_of_scalars_and_bools():
-    same(smelt.view(exact(1.0), smelt.int32), np.array(0x3F800000, np.int32))
-    same(smelt.view(exact([True, False]), smelt.uint8), np.array([1, 0], np.uint8))
-    with pytest.raises(ShapeError, match=r"view: the last axis.*test_shaping.py"):
-        smelt.view(exact([1.0]), smelt.float64)
-    with pytest.raises(ShapeError, match="scalar"):
-        smelt.view(exact(1.0), smelt.int8)
 
 
 def test_astype():

@@ -25,6 +25,22 @@ func.func @f(%a: tensor<4xi1>) {
 // -----
 
 func.func @f(%a: tensor<4xf32>) {
+  // expected-error @+1 {{smelt.byte_view: operand is float32, must be one of bool, uint8, int8}}
+  %r = "smelt.byte_view"(%a) {dtype = i1} : (tensor<4xf32>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<4xi1>) {
+  // expected-error @+1 {{smelt.byte_view: cannot read bool as uint16: not a dtype of one byte}}
+  %r = "smelt.byte_view"(%a) {dtype = ui16} : (tensor<4xi1>) -> tensor<4xui16>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<4xf32>) {
   // expected-error @+1 {{smelt.real: operand is float32, must be one of complex64}}
   %r = "smelt.real"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return

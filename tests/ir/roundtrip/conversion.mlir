@@ -14,6 +14,13 @@ func.func @bitcast(%x: tensor<4xf32>) -> (tensor<4xi32>) {
   return %r : tensor<4xi32>
 }
 
+// CHECK-LABEL: func.func @byte_view(
+// CHECK: "smelt.byte_view"(%{{.*}}) {dtype = i1} : (tensor<4xui8>) -> tensor<4xi1>
+func.func @byte_view(%x: tensor<4xui8>) -> (tensor<4xi1>) {
+  %r = "smelt.byte_view"(%x) {dtype = i1} : (tensor<4xui8>) -> tensor<4xi1>
+  return %r : tensor<4xi1>
+}
+
 // CHECK-LABEL: func.func @real(
 // CHECK: "smelt.real"(%{{.*}}) : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
 func.func @real(%x: tensor<4xcomplex<f32>>) -> (tensor<4xf32>) {
