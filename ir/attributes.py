@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, mlir
-from .errors import AttributeValueError
+from .errors import AttributeValueError, at_user_line, shown
 from .op import Op
 
 
@@ -160,6 +160,45 @@ def decode_all(op: Op, operation: Any) -> dict[str, Any]:
         else:
             result[name] = spec.default
     return result
+
+
+def _ints(value: Any) -> bool:
+    return isinstance(value, (tuple, list, np.ndarray)) and all(_int(x) for x in value)
+
+
+def _int(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and -(2**63) <= int(value) < 2**63
+
+
+#: Whether a Python value can be an attribute of a field type.
+_CHECKS: dict[str, Any] = {
+    "Ints": _ints,
+    "Int": _int,
+    "Float": lambda v: isinstance(v, (int, float, np.integer, np.floating)),
+    "Bool": lambda v: isinstance(v, (bool, np.bool_)),
+    "Str": lambda v: isinstance(v, str),
+    "Element": lambda v: isinstance(v, dtypes.DType),
+    "Number": lambda v: isinstance(v, (bool, int, float, complex, np.generic)),
+    "Array": lambda v: isinstance(v, np.ndarray),
+}
+
+
+def checked(op: Op, attrs: dict[str, Any]) -> dict[str, Any]:
+    """`attrs`, if they can be those of `op`. Raises AttributeValueError for unknown, missing and wrong ones."""
+    for name, value in attrs.items():
+        if name not in op.attrs:
+            known = ", ".join(op.attrs) or "none"
+            raise AttributeValueError(at_user_line(f"smelt.{op.name} has no attribute {name}; it has {known}"))
+        if not _CHECKS[op.attrs[name].type](value):
+            kind = DESCRIPTIONS[op.attrs[name].type]
+            raise AttributeValueError(
+                at_user_line(f"smelt.{op.name}: attribute {name} must be {kind}, is {shown(value)}")
+            )
+    if len(attrs) < len(op.attrs):
+        for name, spec in op.attrs.items():
+            if spec.required and name not in attrs:
+                raise AttributeValueError(at_user_line(f"smelt.{op.name} needs the attribute {name}"))
+    return attrs
 
 
 DESCRIPTIONS = {

@@ -1,4 +1,4 @@
-"""Emitting ops: `Value` with operators, `OpView` as what a pass sees of an op, `Builder`.
+"""Emitting ops with a `Builder`, and reading the functions of a module.
 
 Derivative and batching rules are written with this builder::
 
@@ -19,114 +19,16 @@ from . import op as _op
 from .aval import Aval
 from .dialect import context, parse_aval, tensor_type
 from .dtypes import DType
-from .errors import ArgumentTypeError, IRError
+from .errors import ArgumentTypeError, IRError, at_user_line, shown
 from .op import Op
-
-
-class FunctionOp(Op):
-    """One of the upstream ``func`` ops that stand in smelt functions; it has no rules here."""
-
-    num_results = -1
-
-    def __init__(self, name: str, kind: str):
-        self.name, self.kind = name, kind  # type: ignore[misc]
-
-
-CALL = FunctionOp("func.call", "call")  #: attrs: callee
-FUNCTION = FunctionOp("func.constant", "function")  #: attrs: callee
-APPLY = FunctionOp("func.call_indirect", "apply")  #: the function is operand 0
-
-_FUNCTION_OPS = {op.name: op for op in (CALL, FUNCTION, APPLY)}
-#: Kinds of the ops that refer to functions.
-STRUCTURAL = ("call", "function", "apply", "transform")
-_CALLEE = {"func.call": "callee", "func.constant": "value"}
-
-
-class OpView:
-    """An op of the smelt dialect, decoded: definition, operands, attributes, results."""
-
-    __slots__ = ("attrs", "mlir", "op", "operands", "results")
-
-    def __init__(self, op: Op, operands: tuple[Value, ...], attrs: dict[str, Any], operation: Any):
-        self.op, self.operands, self.attrs, self.mlir = op, operands, attrs, operation
-        self.results: tuple[Value, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.op.name
-
-    @property
-    def location(self) -> Any:
-        return self.mlir.location
-
-    def __repr__(self) -> str:
-        return f"<smelt.{self.op.name} {self.attrs}>"
-
-
-class Value:
-    """An SSA value with its aval, the op that made it, and arithmetic that emits ops."""
-
-    __slots__ = ("aval", "builder", "index", "mlir", "owner")
-
-    aval: Aval  #: of a function value, None
-
-    def __init__(self, value: Any, aval: Any, builder: Builder | None, owner: OpView | None, index: int = 0):
-        self.mlir, self.aval, self.builder, self.owner, self.index = value, aval, builder, owner, index
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.aval.shape)
-
-    def defined_by(self, name: str) -> OpView | None:
-        """The op that made this value if it is called `name`, else None."""
-        owner = self.owner
-        return owner if owner is not None and owner.op.name == name else None
-
-    def _binary(self, name: str, other: Value | float | complex, swap: bool = False) -> Value:
-        b = self.builder
-        assert b is not None, "this value is not being built with"
-        if not isinstance(other, Value):
-            other = b.full(self.aval.shape, other, self.aval.dtype)
-        pair = (other, self) if swap else (self, other)
-        return b.emit(_op.registry[name], pair, {})[0]
-
-    def __add__(self, other):
-        return self._binary("add", other)
-
-    def __radd__(self, other):
-        return self._binary("add", other, True)
-
-    def __sub__(self, other):
-        return self._binary("sub", other)
-
-    def __rsub__(self, other):
-        return self._binary("sub", other, True)
-
-    def __mul__(self, other):
-        return self._binary("mul", other)
-
-    def __rmul__(self, other):
-        return self._binary("mul", other, True)
-
-    def __truediv__(self, other):
-        return self._binary("div", other)
-
-    def __rtruediv__(self, other):
-        return self._binary("div", other, True)
-
-    def __neg__(self):
-        return self.builder.neg(self)
-
-    def __repr__(self) -> str:
-        return f"<value {self.aval}>"
+from .scopes import Scope, scope_at, scope_of
+from .values import APPLY as APPLY
+from .values import CALL as CALL
+from .values import CALLEE, FUNCTION_OPS, STRUCTURAL, check_clone, full_name, function_type_of, inferred, misread
+from .values import FUNCTION as FUNCTION
+from .values import FunctionOp as FunctionOp
+from .values import OpView as OpView
+from .values import Value as Value
 
 
 class _At:
@@ -149,18 +51,60 @@ class _At:
 class Builder:
     """Emits smelt ops at an MLIR insertion point. ``b.add(x, y)``, ``b.reduce_sum(x, axes=(0,))``."""
 
+    _scope: Scope | None
+
     def __init__(self, insertion_point: Any, location: Any = None):
         self.ip = insertion_point
         self.location = location if location is not None else mlir.ir.Location.unknown(context())
+
+    @property
+    def ip(self) -> Any:
+        """The insertion point."""
+        return self._ip
+
+    @ip.setter
+    def ip(self, insertion_point: Any) -> None:
+        self._ip, self._scope = insertion_point, None
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of the function that is being built."""
+        if self._scope is None:
+            self._scope = scope_at(self._ip)
+        return self._scope
+
+    def read(self, name: str, operands: Sequence[Value]) -> list[Any]:
+        """The values of the bindings of the operands of an op called `name`.
+
+        Raises:
+            IRError: an operand of another function, or of an op that was erased. ArgumentTypeError: no value at all.
+        """
+        scope = self._scope or self.scope
+        found = []
+        try:
+            for value in operands:
+                owner = value.owner
+                if value.scope is not scope or (owner is not None and not owner._mlir.attached):
+                    break
+                found.append(value._mlir)
+            else:
+                if scope.alive:
+                    return found
+        except (AttributeError, RuntimeError, TypeError):
+            pass
+        raise misread(name, operands, scope)
 
     def at(self, location: Any) -> _At:
         """Give everything emitted inside a with block `location`."""
         return _At(self, location)
 
     def emit(self, op: Op, operands: Sequence[Value], attrs: dict[str, Any]) -> tuple[Value, ...]:
-        """Append one op; its results. Raises what the op's `infer` raises."""
-        avals = op.infer_checked([v.aval for v in operands], attrs)
-        return self.emit_typed(op, operands, attrs, avals)
+        """Append one op; its results.
+
+        Raises what the op's `infer` raises, and ArgumentTypeError, AttributeValueError or IRError for operands and
+        attributes that are none of the op's.
+        """
+        return self.emit_typed(op, operands, attrs, inferred(op, operands, attrs))
 
     def emit_typed(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], avals: Sequence[Aval]
@@ -181,17 +125,18 @@ class Builder:
         operation = mlir.ir.Operation.create(
             "smelt." + op.name,
             results=[tensor_type(a) for a in avals],
-            operands=[v.mlir for v in operands],
+            operands=self.read("smelt." + op.name, operands),
             attributes=encoded,
             loc=location,
-            ip=self.ip,
+            ip=self._ip,
         )
-        view = OpView(op, tuple(operands), attrs, operation)
+        scope = self.scope
+        view = OpView(op, tuple(operands), attrs, operation, scope)
         if len(avals) == 1:
-            view.results = (Value(operation.result, avals[0], self, view),)
+            view.results = (Value(operation.result, avals[0], self, view, 0, scope),)
         else:
             view.results = tuple(
-                Value(r, a, self, view, i) for i, (r, a) in enumerate(zip(operation.results, avals))
+                Value(r, a, self, view, i, scope) for i, (r, a) in enumerate(zip(operation.results, avals))
             )
         return view.results
 
@@ -274,14 +219,20 @@ class Builder:
         operation = mlir.ir.Operation.create(
             op.name,
             results=types,
-            operands=[v.mlir for v in operands],
+            operands=self.read(op.name, operands),
             attributes=mlir_attrs,
             loc=self.location,
-            ip=self.ip,
+            ip=self._ip,
         )
-        view = OpView(op, tuple(operands), attrs, operation)
+        return self._viewed(op, operands, attrs, operation, [_aval_or_none(r.type) for r in operation.results])
+
+    def _viewed(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], operation: Any, avals: Sequence[Any]
+    ) -> tuple[Value, ...]:
+        """The results of an operation that has been made."""
+        view = OpView(op, tuple(operands), attrs, operation, self.scope)
         view.results = tuple(
-            Value(r, _aval_or_none(r.type), self, view, i) for i, r in enumerate(operation.results)
+            Value(r, a, self, view, i, self.scope) for i, (r, a) in enumerate(zip(operation.results, avals))
         )
         return view.results
 
@@ -299,25 +250,27 @@ class Builder:
 
     def apply(self, function: Value, operands: Sequence[Value]) -> tuple[Value, ...]:
         """``func.call_indirect``: apply a function value."""
-        results = mlir.ir.FunctionType(function.mlir.type).results
+        results = function_type_of(function).results
         return self._upstream(APPLY, (function, *operands), {}, results)
 
     def transform(self, op: Op, function: Value, attrs: dict[str, Any]) -> Value:
         """A transformation of a function value (an op of ``ops/call.py``)."""
         from .ops.call import function_signature
 
-        signature = op.signature(*function_signature(function.mlir.type), **attrs)  # type: ignore[attr-defined]
+        if op.kind != "transform":
+            raise ArgumentTypeError(at_user_line(f"{full_name(op)} is no transformation of functions"))
+        attrs = attributes.checked(op, attrs)
+        kind = function_type_of(function)
+        signature = op.signature(*function_signature(kind), **attrs)  # type: ignore[attr-defined]
         operation = mlir.ir.Operation.create(
             "smelt." + op.name,
             results=[function_type(*signature)],
-            operands=[function.mlir],
+            operands=self.read("smelt." + op.name, [function]),
             attributes={k: attributes.encode(op.attrs[k].type, v) for k, v in attrs.items()},
             loc=self.location,
-            ip=self.ip,
+            ip=self._ip,
         )
-        view = OpView(op, (function,), attrs, operation)
-        view.results = (Value(operation.results[0], None, self, view),)
-        return view.results[0]
+        return self._viewed(op, [function], attrs, operation, [None])[0]
 
     def control(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
@@ -325,13 +278,23 @@ class Builder:
         """A branch or loop over functions of the module: `COND`, `WHILE` or `SCAN` of `smelt.ir.control`."""
         from .control import emit_control
 
+        self.read(op.name, operands)
         operation = emit_control(self, op, operands, attrs, results)  # type: ignore[arg-type]
-        view = OpView(op, tuple(operands), attrs, operation)
-        view.results = tuple(Value(r, a, self, view, i) for i, (r, a) in enumerate(zip(operation.results, results)))
-        return view.results
+        return self._viewed(op, operands, attrs, operation, results)
 
     def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:
-        """The same op on other operands."""
+        """The same op on other operands.
+
+        Raises:
+            IRError: operands of another function; also those of types for which the op has other results.
+        """
+        if not isinstance(op, OpView):
+            raise ArgumentTypeError(at_user_line(f"clone takes an op, got {shown(op)}"))
+        if len(operands) != len(op.operands) or any(
+            (aval := getattr(new, "aval", op)) is not old.aval and aval != old.aval
+            for new, old in zip(operands, op.operands)
+        ):
+            check_clone(op, operands)
         if op.op.kind == "control":
             with self.at(op.location):
                 return self.control(op.op, operands, op.attrs, [r.aval for r in op.results])
@@ -352,7 +315,7 @@ class Builder:
 
     def return_(self, values: Sequence[Value]) -> None:
         mlir.ir.Operation.create(
-            "func.return", operands=[v.mlir for v in values], loc=self.location, ip=self.ip
+            "func.return", operands=self.read("func.return", values), loc=self.location, ip=self._ip
         )
 
 
@@ -375,13 +338,20 @@ def _dtype_of(array: np.ndarray) -> DType:
 class Function:
     """A ``func.func`` of smelt ops, decoded: arguments, ops in order, returned values."""
 
-    __slots__ = ("arguments", "mlir", "name", "ops", "returns")
+    __slots__ = ("_mlir", "arguments", "name", "ops", "returns", "scope")
 
     def __init__(self, name: str, operation: Any):
-        self.name, self.mlir = name, operation
+        self.name, self._mlir, self.scope = name, operation, scope_of(operation)
         self.arguments: list[Value] = []
         self.ops: list[OpView] = []
         self.returns: list[Value] = []
+
+    @property
+    def mlir(self) -> Any:
+        """The ``func.func``. Raises IRError where it has been erased or rebuilt."""
+        if not self.scope.alive:
+            raise IRError(at_user_line(f"@{self.name} has been erased or rebuilt since it was read; read it again"))
+        return self._mlir
 
 
 def read_function(operation: Any) -> Function:
@@ -393,10 +363,10 @@ def read_function(operation: Any) -> Function:
     function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
     if not operation.regions[0].blocks:
         raise IRError(f"@{function.name} has no body")
-    block = operation.regions[0].blocks[0]
+    block, scope = operation.regions[0].blocks[0], function.scope
     values: dict[Any, Value] = {}
     for i, argument in enumerate(block.arguments):
-        value = Value(argument, parse_aval(argument.type), None, None, i)
+        value = Value(argument, parse_aval(argument.type), None, None, i, scope)
         values[argument] = value
         function.arguments.append(value)
     for item in block.operations:
@@ -413,11 +383,11 @@ def read_function(operation: Any) -> Function:
         if name == "func.return":
             function.returns = list(operands)
             break
-        if name in _FUNCTION_OPS:
-            op: Op = _FUNCTION_OPS[name]
+        if name in FUNCTION_OPS:
+            op: Op = FUNCTION_OPS[name]
             attrs = {}
-            if name in _CALLEE:
-                attrs["callee"] = mlir.ir.FlatSymbolRefAttr(op_.attributes[_CALLEE[name]]).value
+            if name in CALLEE:
+                attrs["callee"] = mlir.ir.FlatSymbolRefAttr(op_.attributes[CALLEE[name]]).value
         elif name.startswith("smelt."):
             op = _op.get(name)
             attrs = attributes.decode_all(op, op_)
@@ -425,10 +395,10 @@ def read_function(operation: Any) -> Function:
             op, operands, attrs = decode_control(op_, values)
         else:
             raise IRError(f"{name} is not an op of the smelt dialect; in @{function.name} at {op_.location}")
-        view = OpView(op, operands, attrs, op_)
+        view = OpView(op, operands, attrs, op_, scope)
         results = []
         for i, r in enumerate(op_.results):
-            value = values[r] = Value(r, _aval_or_none(r.type), None, view, i)
+            value = values[r] = Value(r, _aval_or_none(r.type), None, view, i, scope)
             results.append(value)
         view.results = tuple(results)
         function.ops.append(view)
@@ -469,7 +439,7 @@ def new_function(
     operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=ip)
     block = ir.Block.create_at_start(operation.regions[0], types, argument_locations or [location] * len(types))
     b = Builder(ir.InsertionPoint(block), location)
-    values = [Value(v, a, b, None, i) for i, (v, a) in enumerate(zip(block.arguments, arguments))]
+    values = [Value(v, a, b, None, i, b.scope) for i, (v, a) in enumerate(zip(block.arguments, arguments))]
     return operation, values, b
 
 

@@ -17,6 +17,7 @@ from . import attributes, dtypes, mlir
 from .aval import Aval
 from .errors import IRError, SmeltError
 from .op import Op, registry
+from .scopes import guard_erase
 
 NAMESPACE = "smelt"
 
@@ -29,6 +30,7 @@ def context() -> Any:
         ctx.enable_multithreading(False)  # our verifiers are Python; threads only add cost
         with ctx, mlir.ir.Location.unknown():
             _dialect().load()
+        guard_erase()
         return ctx
 
 

@@ -59,6 +59,10 @@ class PipelineError(SmeltError, ValueError):
     """An unknown pass, an unknown option, or a pipeline that does not parse."""
 
 
+class PassError(SmeltError, RuntimeError):
+    """A pass failed: its own code raised something."""
+
+
 class NotDifferentiableError(SmeltError, TypeError, ValueError):
     """A derivative was asked of an op that has none."""
 

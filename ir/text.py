@@ -100,6 +100,8 @@ def verify(module: Any) -> None:
             module.operation.verify()
         except mlir.ir.MLIRError as error:
             raise IRError(diagnostics(error, "<module>")) from None
+        except RuntimeError:
+            raise IRError("the module has been erased") from None
 
 
 def line_of(location: Any) -> str:

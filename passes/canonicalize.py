@@ -28,7 +28,7 @@ from smelt.ir.builder import STRUCTURAL, functions, read_function
 
 from . import patterns_algebra, patterns_movement, patterns_reduce  # noqa: F401  (register patterns)
 from .control_reads import functions_with_effects
-from .patterns import PatternBuilder
+from .patterns import PatternBuilder, has_foreign_patterns
 from .registry import Pass, register_pass
 from .rewrite import is_fusion
 
@@ -37,6 +37,10 @@ from .rewrite import is_fusion
 @dataclass(frozen=True)
 class CanonicalizePass(Pass):
     """Simplify each function by exact local rewrites, and drop what becomes dead."""
+
+    @property
+    def foreign(self) -> bool:
+        return has_foreign_patterns()
 
     def run(self, module: Any, statistics: Counter) -> None:
         decoded = [

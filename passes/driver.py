@@ -13,15 +13,17 @@ manager, with its options. `fixpoint(...)` repeats its passes until the module n
 from __future__ import annotations
 
 import os
+import re
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from smelt.ir import mlir, text
+from smelt.ir import mlir, scopes, text
 from smelt.ir.dialect import context
-from smelt.ir.errors import PipelineError, SmeltError
+from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, is_internal, shown
 
 from . import call_graph, registry
 from .fusion_check import verify_fusions
@@ -48,6 +50,8 @@ class UpstreamPass:
             manager.run(module.operation)
         except mlir.ir.MLIRError as error:
             raise SmeltError(text.diagnostics(error, self.name)) from None
+        finally:
+            scopes.forget()  # it may have erased any function
 
     def __str__(self) -> str:
         return self.spelling
@@ -76,15 +80,18 @@ class PassRecord:
 class Instrumentation:
     """How closely to watch a pipeline run.
 
-    verify: check the module after each pass. dump: a folder that receives the IR after each pass,
-    as ``0007-fuse.mlir``, and on failure a reproducer. on_pass: called with (name, module) after
-    each pass.
+    verify: check the module after each pass; after those of other packages it is checked anyway. dump: a folder that
+    receives the IR after each pass, as ``0007-fuse.mlir``. reproducers: a folder (`dump` if that is given) for the IR
+    before each pass with the command that replays it, written before the pass runs and removed when it is done: so it
+    is left by a pass that fails, crashes or never ends; by one that refuses the module, in `dump` only. on_pass:
+    called with (name, module) after each pass; before_pass: before it.
     """
 
     verify: bool = False
     dump: str | None = None
     on_pass: Any = None
     before_pass: Any = None
+    reproducers: str | None = None
 
 
 class Pipeline:
@@ -120,9 +127,14 @@ class _Run:
     def __init__(self, module: Any, watch: Instrumentation):
         self.module, self.watch = module, watch
         self.records: list[PassRecord] = []
+        self.folder = watch.dump or watch.reproducers
+        #: The module as it is, where a folder wants it.
+        self.text = ""
+        if self.folder:
+            os.makedirs(self.folder, exist_ok=True)
+            self.text = text.to_text(module)
         if watch.dump:
-            os.makedirs(watch.dump, exist_ok=True)
-            self._write("0000-input.mlir", text.to_text(module))
+            self._write("0000-input.mlir", self.text)
 
     def all(self, items: Sequence[Any]) -> bool:
         """Run items in order; whether any of them did something."""
@@ -139,36 +151,58 @@ class _Run:
 
     def one(self, item: Any) -> bool:
         watch = self.watch
-        before = text.to_text(self.module) if watch.dump else ""
         if watch.before_pass:
             watch.before_pass(item.name, self.module)
         record = PassRecord(item.name, 0.0)
+        reproducer = self._reproducer(item) if self.folder else None
         start = time.perf_counter()
         try:
             item.run(self.module, record.statistics)
             record.seconds = time.perf_counter() - start
-            if watch.verify:
-                text.verify(self.module)
-                verify_fusions(self.module)
+            self._check(item, record)
         except Exception as error:
             found = self._explained(item, error)
-            if watch.dump:
-                note = f"reproducer: {self._reproducer(item, before, found)}"
-                if hasattr(found, "add_note"):
-                    found.add_note(note)
+            if reproducer and not watch.dump and not isinstance(found, PassError):
+                os.remove(reproducer)
+            elif reproducer:
+                self._reproducer(item, found)
+                if watch.dump and hasattr(found, "add_note"):
+                    found.add_note(f"reproducer: {reproducer}")
             if found is error:
                 raise
             raise found from error
         self.records.append(record)
+        if self.folder:
+            self.text = text.to_text(self.module)
+        if reproducer:
+            os.remove(reproducer)
         if watch.dump:
-            self._write(f"{len(self.records):04}-{item.name}.mlir", text.to_text(self.module))
+            self._write(f"{len(self.records):04}-{_file_name(item)}.mlir", self.text)
         if watch.on_pass:
             watch.on_pass(item.name, self.module)
         return isinstance(item, UpstreamPass) or any(record.statistics.values())
 
+    def _check(self, item: Any, record: PassRecord) -> None:
+        """Verify what a pass has left, if it is not smelt's own or somebody asked for it."""
+        foreign = getattr(item, "foreign", False)
+        if self.watch.verify or foreign:
+            try:
+                text.verify(self.module)
+                verify_fusions(self.module)
+            except IRError as error:
+                if not foreign:
+                    raise
+                raise IRError(f"{error}\nthe module is not valid after the pass") from None
+        if foreign and not all(isinstance(n, int) for n in record.statistics.values()):
+            raise PipelineError(f"statistics count by integers, not {shown(dict(record.statistics))}")
+
     def _explained(self, item: Any, error: Exception) -> Exception:
-        """`error`, or if it comes from a module that the pass is not for, one that says so."""
+        """`error` with the pass named, or if it comes from a module that the pass is not for, one that says so."""
+        line = _line_of_others(error)
         if isinstance(error, SmeltError):
+            if line or getattr(item, "foreign", False):
+                at = f", at {line}" if line and line not in str(error) else ""
+                error.args = (f"{error}; in the pass {item.name}{at}",)
             return error
         try:
             call_graph.callees_first(self.module)
@@ -176,18 +210,51 @@ class _Run:
                 call_graph.require_expanded(self.module, item.name)
         except SmeltError as cause:
             return cause
-        return error
+        except Exception:  # of a module that is broken: the pass is to blame
+            pass
+        if isinstance(error, MemoryError):
+            return OutOfMemoryError(f"the pass {item.name} ran out of memory")
+        return PassError(f"the pass {item.name} failed: {_said(error)}; at {line or _last_line(error)}")
 
     def _write(self, name: str, content: str) -> str:
-        path = os.path.join(self.watch.dump or ".", name)
+        path = os.path.join(self.folder or ".", name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(content)
         return path
 
-    def _reproducer(self, item: Any, before: str, error: Exception) -> str:
-        summary = str(error).splitlines()[0] if str(error) else type(error).__name__
-        header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'\n// fails: {summary}\n"
-        return self._write(f"{len(self.records) + 1:04}-{item.name}-reproducer.mlir", header + before)
+    def _reproducer(self, item: Any, error: Exception | None = None) -> str:
+        """Write the module before a pass, with the command that replays it; the file."""
+        fails = "the process ended in this pass, or was ended"
+        if error is not None:
+            fails = (str(error) if isinstance(error, SmeltError) else _said(error)).split("\n")[0]
+        header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'\n// fails: {fails}\n"
+        return self._write(f"{len(self.records) + 1:04}-{_file_name(item)}-reproducer.mlir", header + self.text)
+
+
+def _file_name(item: Any) -> str:
+    return re.sub(r"[^\w.()-]", "_", item.name)[:100]
+
+
+def _line_of_others(error: BaseException) -> str:
+    """The innermost line between the driver and an error that is not smelt's, but another package's; empty if none."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not is_internal(frame):
+            found = f"{frame.f_code.co_filename}:{line}"
+    return found
+
+
+def _said(error: BaseException) -> str:
+    """An exception in a message, also one that cannot be printed."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
+def _last_line(error: BaseException) -> str:
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return f"{frames[-1][0].f_code.co_filename}:{frames[-1][1]}" if frames else "an unknown line"
 
 
 class _Parser:
@@ -224,12 +291,12 @@ class _Parser:
         if self.peek() == "(":  # an upstream nest such as func.func(...)
             return [self.upstream(start, self.balanced("(", ")"))]
         braces = self.balanced("{", "}") if self.peek() == "{" else ""
-        short = registry.short_name(name)
-        if short in registry.registry():
-            return [registry.make(short, self.options(short, braces))]
+        if registry.find(name) is not None:
+            return [registry.make(name, self.options(name, braces))]
         return [self.upstream(start, braces)]
 
-    def upstream(self, start: int, rest: str) -> UpstreamPass:
+    def upstream(self, start: int, rest: str) -> Any:
+        """A pass of MLIR itself; else one of smelt that is only found by loading all packages that have some."""
         spelling = self.text[start : self.at]
         name = spelling[: len(spelling) - len(rest)] if rest else spelling
         try:
@@ -237,9 +304,9 @@ class _Parser:
                 mlir.passmanager.PassManager.parse(f"builtin.module({spelling})")
         except ValueError as error:
             if "does not refer to a registered pass" in str(error) or "pass pipeline" not in str(error):
-                registry.make(name, {})  # raises, with a suggestion
+                return registry.make(name, self.options(name, rest) if rest.startswith("{") else {})
             reason = str(error).split("error: ")[-1].strip()
-            raise PipelineError(f"in pipeline {self.text!r}: {reason}") from None
+            raise PipelineError(f"in pipeline {shown(self.text)}: {reason}") from None
         return UpstreamPass(spelling)
 
     def balanced(self, opening: str, closing: str) -> str:
@@ -274,4 +341,4 @@ class _Parser:
             raise self.error(f"unexpected {self.text[self.at :][:20]!r}")
 
     def error(self, message: str) -> PipelineError:
-        return PipelineError(f"in pipeline {self.text!r}, column {self.at + 1}: {message}")
+        return PipelineError(f"in pipeline {shown(self.text)}, column {self.at + 1}: {message}")

@@ -23,8 +23,11 @@ import numpy as np
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
+from smelt.ir.errors import IRError, shown
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
+from smelt.ir.scopes import place
+from smelt.ir.values import full_name
 
 from .control_reads import is_pure
 from .rewrite import erase_control
@@ -52,6 +55,8 @@ Pattern = Callable[["PatternBuilder", Site], "Value | None"]
 
 _by_name: dict[str, list[Pattern]] = {}
 _by_kind: dict[str, list[Pattern]] = {}
+_foreign: list[Pattern] = []
+_ROOM = __name__.rpartition(".")[0] + "."
 _tables: dict[Op, tuple[Pattern, ...]] = {}
 
 
@@ -59,6 +64,8 @@ def pattern(*names: str, kind: str | None = None) -> Callable[[Pattern], Pattern
     """Decorator: try a function on ops of these names, or on all ops of a kind (these come first)."""
 
     def register(function: Pattern) -> Pattern:
+        if not function.__module__.startswith(_ROOM):
+            _foreign.append(function)
         for name in names:
             _by_name.setdefault(name, []).append(function)
         if kind is not None:
@@ -67,6 +74,11 @@ def pattern(*names: str, kind: str | None = None) -> Callable[[Pattern], Pattern
         return function
 
     return register
+
+
+def has_foreign_patterns() -> bool:
+    """Whether another package has registered a pattern."""
+    return bool(_foreign)
 
 
 def patterns_of(op: Op) -> tuple[Pattern, ...]:
@@ -103,7 +115,7 @@ class PatternBuilder(Builder):
     def sweep(self, function: Function) -> None:
         """Rewrite a function in place, from the first op to the last; then erase dead ops."""
         new: dict[Value, Value] = {}
-        self._ops = []
+        self._ops, self._scope = [], function.scope
         at = mlir.ir.InsertionPoint
         for value in function.arguments:
             value.builder = self
@@ -112,7 +124,7 @@ class PatternBuilder(Builder):
                 view.operands = tuple([new.get(v, v) for v in view.operands])
             table = patterns_of(view.op)
             if table:
-                self.ip, self.location = at(view.mlir), view.mlir.location
+                self._ip, self.location = at(view._mlir), view._mlir.location
                 avals = [r.aval for r in view.results]
                 rewritten = self._rewritten(table, view.op, view.operands, view.attrs, avals)
                 if rewritten is not None:
@@ -151,8 +163,12 @@ class PatternBuilder(Builder):
         for rewrite in table:
             value = rewrite(self, site)
             if value is not None:
-                if value.aval != avals[0]:
-                    raise AssertionError(f"{rewrite.__name__}: {value.aval} in place of {avals[0]}")
+                if not isinstance(value, Value) or value.aval != avals[0]:
+                    found = value.aval if isinstance(value, Value) else shown(value)
+                    what = f"the pattern {rewrite.__name__} returned {found} in place of {avals[0]}"
+                    raise IRError(f"{what}, the result of {full_name(op)}{place(self.location)}")
+                if value.scope is not self._scope or not value.standing:
+                    self.read(f"the pattern {rewrite.__name__} for {full_name(op)}", [value])
                 self.statistics[rewrite.__name__.replace("_", "-")] += 1
                 return value
         return None

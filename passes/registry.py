@@ -11,20 +11,22 @@ A pass is a frozen dataclass whose fields are its options::
 
         def run(self, module, statistics): ...
 
-Other packages add passes by an entry point in the group ``smelt.passes`` that names such a class
-(or a module that defines some).
+Other packages add passes by an entry point in the group ``smelt.passes`` that is called like the pass and names
+such a class, or a module that defines it. It is loaded when its pass is asked for, so one that does not load breaks
+no pipeline without it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.metadata
 import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from smelt.ir.errors import PipelineError
+from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,11 @@ class Pass:
     def run(self, module: Any, statistics: Counter) -> None:
         """Change `module` in place. Count what was done in `statistics`."""
         raise NotImplementedError
+
+    @property
+    def foreign(self) -> bool:
+        """Whether code of another package takes part: then the module is verified after each run."""
+        return not is_own(type(self))
 
     def __str__(self) -> str:
         """The pass as it stands in a textual pipeline, with the options that differ from defaults."""
@@ -49,15 +56,29 @@ class Pass:
 
 _passes: dict[str, type[Pass]] = {}
 _loaded = False
+_ROOM = __name__.rpartition(".")[0]
 
 
 def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
-    """Class decorator: make a pass known under its name on the command line."""
+    """Class decorator: make a pass known under its name on the command line.
+
+    Raises:
+        ArgumentTypeError: what is decorated is no subclass of `Pass`. PipelineError: a name that a pipeline cannot
+        spell, or that another pass has.
+    """
+    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
+        raise PipelineError(at_user_line(f"a pass is called by letters, digits, '-', '_' and '.', not {shown(name)}"))
 
     def register(cls: type[Pass]) -> type[Pass]:
+        if not isinstance(cls, type) or not issubclass(cls, Pass):
+            message = f"register_pass({name!r}) decorates a subclass of Pass, not {shown(cls)}"
+            raise ArgumentTypeError(at_user_line(message))
+        if not is_own(cls):
+            registry()  # a name that smelt itself has is taken
         known = _passes.get(name)
-        if known is not None and known.__qualname__ != cls.__qualname__:
-            raise PipelineError(f"two passes are called {name!r}: {known.__module__} and {cls.__module__}")
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            message = f"two passes are called {name!r}: {known.__module__} and {cls.__module__}"
+            raise PipelineError(at_user_line(message))
         cls.name = name
         _passes[name] = cls
         return cls
@@ -65,61 +86,125 @@ def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
     return register
 
 
+def is_own(cls: type) -> bool:
+    """Whether a pass is one of smelt's own."""
+    return cls.__module__.startswith(_ROOM + ".")
+
+
 def registry() -> dict[str, type[Pass]]:
-    """All passes by name: those of this room, then those of installed packages."""
+    """The passes by name: those of this room, and those of other packages that have been loaded."""
     global _loaded
     if not _loaded:
         import smelt.passes as room
 
         for module in pkgutil.iter_modules(room.__path__):
             importlib.import_module(f"{room.__name__}.{module.name}")
-        from importlib.metadata import entry_points
-
-        for entry in entry_points(group="smelt.passes"):
-            try:
-                entry.load()
-            except Exception as error:
-                raise PipelineError(f"the pass {entry.name!r} of {entry.value} does not load: {error}") from error
         _loaded = True
     return _passes
 
 
-def short_name(name: str) -> str:
-    """The name of a pass of ours without ``smelt-``, as ``mlir-opt`` users write it; other names as they are."""
-    short = name.removeprefix("smelt-")
-    return short if short in registry() else name
+def find(name: str) -> type[Pass] | None:
+    """The pass called `name`, with or without ``smelt-`` in front as ``mlir-opt`` users write it, or None.
+
+    Raises:
+        PipelineError: an installed package has such a pass, which does not load.
+    """
+    passes = registry()
+    for wanted in (name, name.removeprefix("smelt-")):
+        if wanted in passes:
+            return passes[wanted]
+    for wanted in dict.fromkeys((name, name.removeprefix("smelt-"))):
+        for entry in entry_points():
+            if entry.name == wanted:
+                return _load(entry)
+    return None
+
+
+def entry_points() -> list[importlib.metadata.EntryPoint]:
+    """What installed packages offer."""
+    return list(importlib.metadata.entry_points(group="smelt.passes"))
+
+
+def _load(entry: importlib.metadata.EntryPoint) -> type[Pass]:
+    try:
+        entry.load()
+    except (Exception, SystemExit) as error:
+        message = f"the pass {entry.name!r} of {entry.value} does not load: {type(error).__name__}: {error}"
+        raise PipelineError(message) from error
+    if entry.name not in _passes:
+        raise PipelineError(f"{entry.value}, the entry point of the pass {entry.name!r}, defines no pass of that name")
+    return _passes[entry.name]
+
+
+def load_all() -> list[str]:
+    """Load the passes of all installed packages; what is wrong with those that do not load."""
+    registry()
+    problems = []
+    for entry in entry_points():
+        try:
+            _load(entry)
+        except PipelineError as error:
+            problems.append(str(error))
+    return problems
 
 
 def make(name: str, options: dict[str, str]) -> Pass:
-    """An instance of the pass called `name` with options given as text."""
-    passes = registry()
-    if name not in passes:
-        from difflib import get_close_matches
+    """An instance of the pass called `name` with options given as text.
 
-        near = get_close_matches(name, passes, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise PipelineError(f"unknown pass {name!r}{hint} (`smelt-opt --list-passes` lists them)")
-    cls = passes[name]
+    Raises:
+        PipelineError: there is no such pass, or it has no such option, or an option cannot be what the text says.
+    """
+    cls = find(name)
+    if cls is None:
+        problems = load_all()  # an entry point may define more passes than the one that it is called by
+        cls = find(name)
+        if cls is None:
+            raise _unknown(name, problems)
     fields = {f.name.replace("_", "-"): f for f in dataclasses.fields(cls)}
     values: dict[str, Any] = {}
     for key, text in options.items():
         if key not in fields:
             known = ", ".join(fields) or "none"
             raise PipelineError(f"pass {name} has no option {key!r}; its options: {known}")
-        values[fields[key].name] = _from_text(name, key, text, fields[key].default)
-    return cls(**values)
+        values[fields[key].name] = _from_text(name, key, text, fields[key])
+    try:
+        return cls(**values)
+    except SmeltError:
+        raise
+    except Exception as error:
+        raise PipelineError(f"pass {name} cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _unknown(name: str, problems: list[str]) -> PipelineError:
+    """The error about a name that no pass has; `problems`: what does not load, and may have had it."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, registry(), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    lists = "".join(f"; {problem}" for problem in problems)
+    return PipelineError(f"unknown pass {shown(name)}{hint} (`smelt-opt --list-passes` lists them){lists}")
 
 
 def _to_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _from_text(pass_name: str, key: str, text: str, default: Any) -> Any:
+#: Types of options as they are annotated, for those without a default.
+_ANNOTATED = {"bool": bool, "int": int, "float": float}
+
+
+def _from_text(pass_name: str, key: str, text: str, field: dataclasses.Field[Any]) -> Any:
+    default = field.default
+    if default is dataclasses.MISSING or default is None:
+        annotated = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
+        kind = _ANNOTATED.get(annotated, str)
+    else:
+        kind = type(default)
     try:
-        if isinstance(default, bool):
+        if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        return type(default)(text) if default is not None else text
-    except (KeyError, ValueError):
-        raise PipelineError(
-            f"option {key} of pass {pass_name} must be a {type(default).__name__}, is {text!r}"
-        ) from None
+        if kind in (tuple, list, dict, set, frozenset):
+            raise ValueError
+        return kind(text)
+    except (KeyError, ValueError, TypeError):
+        raise PipelineError(f"option {key} of pass {pass_name} must be a {kind.__name__}, is {shown(text)}") from None

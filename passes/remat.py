@@ -190,7 +190,7 @@ def _apply(module: Any, function: Function, plan: _Plan) -> Function:
             return b.apply(pull, [*leaves, *residuals, *operands[1 + len(positions) :]])
         return b.clone(op, operands)
 
-    operation = rebuild(module, function, visit)
+    operation = rebuild(module, function, visit, partial=True)
     drop_unused_values(operation)
     return read_function(operation)
 

@@ -8,8 +8,10 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function
 from smelt.ir.control import HELPERS
-from smelt.ir.errors import IRError
+from smelt.ir.errors import IRError, SmeltError, at_user_line, shown
 from smelt.ir.op import registry as ops
+from smelt.ir.scopes import place
+from smelt.ir.values import full_name
 
 #: A rule of a rebuild: the builder, the old op, its operands in the new function → the results.
 Visit = Callable[[Builder, OpView, Sequence[Value]], Sequence[Value]]
@@ -20,13 +22,25 @@ def rebuild(
     function: Function,
     visit: Visit,
     make_builder: Callable[[Any, Any], Builder] = Builder,
+    partial: bool = False,
 ) -> Any:
     """Replace `function` by one built by visiting its ops in order; the new ``func.func``.
 
     Operands are already the new values when an op is visited, so a visit that looks at what made
     them sees the function as it is becoming. Attributes and locations of the function are kept.
+    After an error the module is as it was before.
+
+    Args:
+        visit: returns a value of the same shape and dtype for each result of the op.
+        partial: a visit may return None for a result; no op that reads it may be cloned.
+
+    Raises:
+        IRError: a visit that returns something else, naming the op and its place; a function of another module, or
+        one that was rebuilt since it was read.
     """
     old = function.mlir
+    if old.parent != module.operation:
+        raise IRError(at_user_line(f"rebuild: @{function.name} is no function of this module"))
     location = old.location
     operation, arguments, plain = new_function(
         module,
@@ -37,24 +51,58 @@ def rebuild(
         before=old,
         argument_locations=argument_locations(function),
     )
-    for name, attr in old.attributes.items():
-        operation.attributes[name] = attr
-    if "sym_visibility" not in old.attributes and "sym_visibility" in operation.attributes:
-        del operation.attributes["sym_visibility"]
-    b = make_builder(plain.ip, location)
-    env: dict[Value, Value] = {}
-    for before, after in zip(function.arguments, arguments):
-        after.builder = b
-        env[before] = after
-    for op in function.ops:
-        operands = [env[v] for v in op.operands]
-        with b.at(op.location):
-            results = visit(b, op, operands)
-        for before, after in zip(op.results, results):
+    try:
+        for name, attr in old.attributes.items():
+            operation.attributes[name] = attr
+        if "sym_visibility" not in old.attributes and "sym_visibility" in operation.attributes:
+            del operation.attributes["sym_visibility"]
+        b = make_builder(plain.ip, location)
+        env: dict[Value, Value] = {}
+        for before, after in zip(function.arguments, arguments):
+            after.builder = b
             env[before] = after
-    b.return_([env[v] for v in function.returns])
+        for op in function.ops:
+            operands = [env[v] for v in op.operands]
+            try:
+                with b.at(op.location):
+                    results = visit(b, op, operands)
+                check_results(b, op, results, partial)
+            except SmeltError as error:
+                _name_visited(error, visit, op)
+                raise
+            for before, after in zip(op.results, results):
+                env[before] = after
+        b.return_([env[v] for v in function.returns])
+    except BaseException:
+        operation.erase()
+        raise
     old.erase()
     return operation
+
+
+def check_results(b: Builder, op: OpView, results: Any, partial: bool = False) -> None:
+    """Raise IRError unless `results` can stand for those of `op` in the function that `b` builds."""
+    if not isinstance(results, (tuple, list)) or len(results) != len(op.results):
+        found = f"{len(results)} values" if isinstance(results, (tuple, list)) else shown(results)
+        raise IRError(f"{full_name(op.op)} has {len(op.results)} results, the visit of it returned {found}")
+    for i, (new, old) in enumerate(zip(results, op.results)):
+        what = f"result {i} of {full_name(op.op)}"
+        if new is None and partial:
+            continue
+        if not isinstance(new, Value):
+            raise IRError(f"{what}: the visit must return a value, it returned {shown(new)}")
+        if new.aval != old.aval:
+            raise IRError(f"{what} is {old.aval}, the visit returned {new.aval}")
+        if old.aval is None and new.mlir.type != old.mlir.type:
+            raise IRError(f"{what} is {old.mlir.type}, the visit returned {new.mlir.type}")
+        if new.scope is not b.scope or not new.standing:
+            b.read(f"the visit of {full_name(op.op)}", [new])
+
+
+def _name_visited(error: SmeltError, visit: Visit, op: OpView) -> None:
+    """Add the op to the message of an error in a visit that is not smelt's own."""
+    if not str(getattr(visit, "__module__", "")).startswith("smelt.passes."):
+        error.args = (f"{error}; visiting {full_name(op.op)}{place(op.location)}",)
 
 
 def argument_locations(function: Function) -> list[Any]:

@@ -167,6 +167,7 @@ def compile_module(
         pipeline = simplify() if interpret else default_pipeline(device)
     texts: dict[str, str] = {}
     with mlir.lock:
+        signature = _signature(module)
         if keep_texts:
             texts["graph"] = text.to_text(module)
 
@@ -184,6 +185,8 @@ def compile_module(
         records = Pipeline.parse(pipeline).run(module, watch)
         if "main" not in functions(module):
             raise IRError(f"the module has no function @main; it has {', '.join(functions(module)) or 'none'}")
+        if signature is not None and _signature(module) != signature:
+            raise IRError(f"the passes {pipeline} made @main a {_signature(module)}, the program is a {signature}")
         program = InterpretedExecutable(module) if interpret else _executable(module, device)
     program.records = records
     program.seconds = time.perf_counter() - start
@@ -191,6 +194,12 @@ def compile_module(
     if settings.debug >= 2:
         _log(program, device)
     return program
+
+
+def _signature(module: Any) -> str | None:
+    """The type of @main; None where there is none."""
+    main = functions(module).get("main")
+    return None if main is None else str(mlir.ir.TypeAttr(main.attributes["function_type"]).value)
 
 
 def _log(program: Executable, device: Device) -> None:

@@ -12,6 +12,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from smelt import __version__
+
 
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     """Run a subcommand; its exit code."""
@@ -49,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="smelt", allow_abbrev=False, description="Look into functions and run IR files."
     )
+    parser.add_argument("--version", action="version", version=f"smelt {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     dump = commands.add_parser(

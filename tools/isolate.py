@@ -14,10 +14,17 @@ Job = Callable[..., int]
 PARSING = "parsing"
 
 
-def run_isolated(job: Job, arguments: tuple[Any, ...], parse_seconds: float, report: Callable[[str], None]) -> int:
+def run_isolated(
+    job: Job,
+    arguments: tuple[Any, ...],
+    parse_seconds: float,
+    report: Callable[[str], None],
+    stage_seconds: float | None = None,
+) -> int:
     """The exit code of ``job(*arguments, progress)``, run in a child process.
 
-    A child that dies by a signal, or still parses after `parse_seconds`, is reported and gives 1.
+    A child that dies by a signal, still parses after `parse_seconds`, or is at any other stage for `stage_seconds`
+    (None: however long it takes) is reported and gives 1.
     """
     import multiprocessing
 
@@ -32,10 +39,11 @@ def run_isolated(job: Job, arguments: tuple[Any, ...], parse_seconds: float, rep
     stage = PARSING
     try:
         while True:
-            if not here.poll(parse_seconds if stage == PARSING else None):
+            seconds = parse_seconds if stage == PARSING else stage_seconds
+            if not here.poll(seconds):
                 child.kill()
                 child.join()
-                report(f"the parser was still busy after {parse_seconds:g} s; gave up")
+                report(f"{'the parser' if stage == PARSING else stage} was still busy after {seconds:g} s; gave up")
                 return 1
             stage = here.recv()
     except EOFError:

@@ -11,19 +11,21 @@ def first_line(documented: Any) -> str:
     return (documented.__doc__ or "").strip().split("\n")[0]
 
 
-def list_passes() -> str:
-    """Passes with their options and defaults."""
+def list_passes() -> tuple[str, list[str]]:
+    """Passes with their options and defaults; and what is wrong with those of other packages that do not load."""
     from smelt.passes import registry
+    from smelt.passes.registry import load_all
 
+    problems = load_all()
     lines = []
     for name, cls in sorted(registry().items()):
         lines.append(f"--{name}\n    {first_line(cls)}")
         for option in dataclasses.fields(cls):
-            default = "" if option.default is dataclasses.MISSING else option.default
+            name, default = option.name.replace("_", "-"), option.default
             default = str(default).lower() if isinstance(default, bool) else default
-            lines.append(f"    {option.name.replace('_', '-')}={default}")
+            lines.append(f"    {name}" if default is dataclasses.MISSING else f"    {name}={default}")
     lines.append("Passes of MLIR itself are known by mlir-opt's names.")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n", problems
 
 
 HEADER = ("op", "kind", "operands", "attributes", "infer", "reference", "derivative", "batch", "lower")

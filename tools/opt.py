@@ -13,8 +13,11 @@ import argparse
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Any
+
+from smelt import __version__
 
 from .isolate import PARSING, Progress, run_isolated
 
@@ -98,7 +101,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
     add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
     add("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
+    add("--pass-timeout", type=float, metavar="SECONDS", help="give up a pass (default: never)")
     add("--debug", action="store_true", help="show the traceback of an error")
+    add("--version", action="version", version=f"smelt-opt {__version__}")
+    parser.set_defaults(reproducers=None)
     return parser
 
 
@@ -113,16 +119,26 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
     if options.list_passes or options.list_ops:
         from . import listing
 
-        sys.stdout.write(listing.list_passes() if options.list_passes else listing.list_ops())
+        listed, problems = listing.list_passes() if options.list_passes else (listing.list_ops(), [])
+        sys.stdout.write(listed)
+        for problem in problems:
+            print(f"smelt-opt: warning: {problem}", file=sys.stderr)
         return 0
     name, source = read_source(options.input)
 
     def report(message: str) -> None:
         print(f"{name}: error: {message}", file=sys.stderr)
 
-    if isolate:
-        return run_isolated(_job, (options, source, name), options.parse_timeout, report)
-    return _job(options, source, name, lambda stage: None)
+    if not isolate:
+        return _job(options, source, name, lambda stage: None)
+    with tempfile.TemporaryDirectory(prefix="smelt-opt-") as folder:
+        options.reproducers = folder
+        code = run_isolated(_job, (options, source, name), options.parse_timeout, report, options.pass_timeout)
+        for file in sorted(os.listdir(folder)):
+            kept = os.path.join(os.path.dirname(folder), f"{os.path.basename(folder)}-{file}")
+            os.replace(os.path.join(folder, file), kept)
+            print(f"{name}: note: reproducer: {kept}", file=sys.stderr)
+        return code
 
 
 def read_source(path: str) -> tuple[str, str]:
@@ -260,7 +276,7 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         if options.mlir_print_ir_after_all or pass_name in options.mlir_print_ir_after:
             _print_ir("After", pass_name, module, options)
 
-    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before)
+    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers)
     records = pipeline.run(module, watch)
     if options.mlir_timing:
         sys.stderr.write(timing_report(records))

@@ -1,0 +1,129 @@
+"""Which values an op may read: those of its own function, as long as that stands in its module.
+
+MLIR's Python bindings do not know when an op that they wrap is gone, and reading one that is gone ends the process.
+So every `Value`, `OpView` and `Function` of smelt has the scope of its function, which dies when the function is
+erased, and an op is erased only when nobody reads its results.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakValueDictionary
+
+from . import mlir
+from .errors import IRError
+
+
+class Scope:
+    """A function of a module while it stands there.
+
+    Attributes:
+        operation: the function's op, or whatever stands directly in the module.
+        alive: False once it has been erased.
+    """
+
+    __slots__ = ("__weakref__", "alive", "operation")
+
+    def __init__(self, operation: Any):
+        self.operation, self.alive = operation, True
+
+    def __repr__(self) -> str:
+        return _name(self.operation) if self.alive else "a function that is gone"
+
+
+#: By the address of the operation: the bindings make a new object each time that they wrap it.
+_scopes: WeakValueDictionary[int, Scope] = WeakValueDictionary()
+
+
+_capsule_name = ctypes.pythonapi.PyCapsule_GetName
+_capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _address(operation: Any) -> int:
+    """Where an operation lies; its hash is one of what it says."""
+    capsule = operation._CAPIPtr
+    return _capsule_pointer(capsule, _capsule_name(capsule)) or 0
+
+
+def scope_of(operation: Any) -> Scope:
+    """The scope of an op that stands directly in a module."""
+    key = _address(operation)
+    found = _scopes.get(key)
+    if found is None:
+        found = _scopes[key] = Scope(operation)
+    return found
+
+
+def scope_at(insertion_point: Any) -> Scope:
+    """The scope in which an insertion point lies. Raises IRError where its block has been erased."""
+    try:
+        operation = insertion_point.block.owner.operation
+        while (outer := operation.parent) is not None and outer.operation.parent is not None:
+            operation = outer.operation
+    except RuntimeError:
+        raise IRError("the function of this builder was erased or rebuilt; use the one that is handed in") from None
+    return scope_of(operation)
+
+
+def forget() -> None:
+    """Let all scopes die: MLIR's own passes may have erased any function."""
+    for scope in list(_scopes.values()):
+        scope.alive = False
+    _scopes.clear()
+
+
+def _name(operation: Any) -> str:
+    attributes = operation.attributes
+    return f"@{mlir.ir.StringAttr(attributes['sym_name']).value}" if "sym_name" in attributes else operation.name
+
+
+def _inside(operation: Any) -> Iterator[Any]:
+    """The ops directly in the regions of a module, and it itself."""
+    yield operation
+    if operation.name == "builtin.module":
+        for block in operation.regions[0].blocks:
+            for item in block.operations:
+                yield item.operation
+
+
+_PLACE = re.compile(r'"((?:[^"\\]|\\.)+)":(\d+):(\d+)')
+
+
+def place(location: Any) -> str:
+    """Where the user wrote an op, for the end of a message: ``"; at model.py:12"``, or nothing where it is unknown."""
+    found = _PLACE.search(str(location))
+    if found is None:
+        return ""
+    file, line, column = found.groups()
+    return f"; at line {line}, column {column} of the text" if file == "-" else f"; at {file}:{line}"
+
+
+def guard_erase() -> None:
+    """Make `erase` of the bindings an error where something still reads what it frees; they themselves do not check."""
+    base = mlir.ir.Operation.__mro__[1]
+    original = base.erase
+    if getattr(original, "checked", False):
+        return
+
+    def erase(self: Any) -> None:
+        """Erase the op. Raises IRError while something reads one of its results."""
+        operation = self.operation
+        for result in operation.results:
+            for use in result.uses:
+                where = place(operation.location)
+                raise IRError(f"{operation.name} cannot be erased: {use.owner.name} still reads its results{where}")
+        if operation.name == "builtin.module" and operation.parent is None:
+            raise IRError("a module cannot be erased: its owner would free it again")
+        for inner in _inside(operation):
+            scope = _scopes.pop(_address(inner), None)
+            if scope is not None:
+                scope.alive = False
+        original(self)
+
+    erase.checked = True  # type: ignore[attr-defined]
+    base.erase = erase
