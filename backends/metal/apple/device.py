@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
 
 from ..manifest import Manifest, Size
+from . import ownership
 from .errors import MetalCompileError, described
 from .memory import Block, Pool
 from .program import AppleProgram
@@ -48,6 +50,7 @@ class AppleDevice:
 
     def __init__(self, metal_module: Any = None):
         self._metal = metal = metal_module if metal_module is not None else _import_metal()
+        ownership.register()
         with autorelease_pool():
             device = metal.MTLCreateSystemDefaultDevice()
             if device is None:
@@ -62,6 +65,15 @@ class AppleDevice:
             self.name = str(device.name())
             self.max_threads = int(device.maxThreadsPerThreadgroup().width)
             self.pool = Pool(device, metal.MTLResourceStorageModeShared, int(device.recommendedMaxWorkingSetSize()))
+        with autorelease_pool():
+            if not ownership.frees(device, metal.MTLResourceStorageModeShared):
+                warnings.warn(
+                    f"memory of {self.name} is not freed: this PyObjC keeps every buffer that Metal makes. Install the "
+                    "versions that smelt-mlir asks for (pyobjc-core and pyobjc-framework-Metal); until then a program "
+                    "that runs long takes more and more memory",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         self._lock = threading.RLock()
         self._libraries: OrderedDict[str, _Library] = OrderedDict()
 
@@ -207,6 +219,8 @@ class _Library:
         # Fast math, the default, takes NaN and infinity for impossible.
         if hasattr(options, "setMathMode_"):
             options.setMathMode_(metal.MTLMathModeSafe)
+            # A choice of its own, whose default is fast too: then sqrt would not be correctly rounded.
+            options.setMathFloatingPointFunctions_(metal.MTLMathFloatingPointFunctionsPrecise)
         else:  # before macOS 15
             options.setFastMathEnabled_(False)
         library, error = device._device.newLibraryWithSource_options_error_(text, options, None)

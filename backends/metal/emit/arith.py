@@ -46,12 +46,15 @@ _CALLS = {
     "arith.maxui": "max", "arith.minui": "min",
     "math.floor": "floor", "math.ceil": "ceil", "math.trunc": "trunc", "math.round": "round",
     "math.roundeven": "rint", "math.absf": "fabs", "math.copysign": "copysign", "math.fma": "fma",
-    "math.sqrt": "sqrt", "math.rsqrt": "rsqrt", "math.exp": "exp", "math.exp2": "exp2", "math.log": "log",
-    "math.log2": "log2", "math.log10": "log10", "math.sin": "sin", "math.cos": "cos", "math.tan": "tan",
-    "math.asin": "asin", "math.acos": "acos", "math.atan": "atan", "math.atan2": "atan2", "math.sinh": "sinh",
-    "math.cosh": "cosh", "math.tanh": "tanh", "math.asinh": "asinh", "math.acosh": "acosh", "math.atanh": "atanh",
-    "math.powf": "pow", "math.ctlz": "clz", "math.cttz": "ctz", "math.ctpop": "popcount",
+    "math.ctlz": "clz", "math.cttz": "ctz", "math.ctpop": "popcount",
 }  # fmt: skip
+#: Functions of which Metal has a fast and a precise version; which one a plain name means is the host's choice, and
+#: the host's default is fast.
+_PRECISE = frozenset((
+    "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+))  # fmt: skip
+_CALLS |= {f"math.{name}": f"precise::{name}" for name in _PRECISE} | {"math.powf": "precise::pow"}
 _SIGNED_CALLS = {"arith.maxsi": "max", "arith.minsi": "min"}
 _HELPERS = {"arith.minimumf": "nan_min", "arith.maximumf": "nan_max", "math.absi": "wrapping_abs"}
 _TESTS = {"math.isnan": "isnan", "math.isinf": "isinf", "math.isfinite": "isfinite"}

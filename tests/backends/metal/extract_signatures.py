@@ -86,6 +86,7 @@ def extract(wheel: Path) -> dict[str, Any]:
             arguments = facts.get("arguments", {})
             methods[selector] = {
                 "arguments": selector.count(":"),
+                "types": [arguments[i].get("type", b"@").decode() for i in sorted(arguments)],
                 # Arguments are numbered from 2, after the object and the selector.
                 "out": [i - 2 for i, a in sorted(arguments.items()) if a.get("type_modifier") == b"o"],
                 "returns": facts.get("retval", {}).get("type", b"?").decode(),

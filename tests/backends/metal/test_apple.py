@@ -7,9 +7,7 @@ import inspect
 import json
 import sys
 import threading
-import types
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from smelt.ir.settings import override
 
 from . import fake_metal
 from .extract_signatures import SIGNATURES, SOURCES, to_selector
-from .fake_metal import FakeMetal, MetalRuleError
+from .fake_metal import FakeMetal, FakeObjc, MetalRuleError
 from .stub_kernels import ACCESS, N, Stub, block_of, floats, manifest_of, run, text_of
 
 
@@ -45,7 +43,7 @@ def fake_methods() -> Iterator[tuple[str, str, int]]:
     """Class, method, number of arguments of everything public in the fake."""
     classes = [c for _, c in inspect.getmembers(fake_metal, inspect.isclass) if c.__module__ == fake_metal.__name__]
     for owner in classes:
-        if owner in (FakeMetal, MetalRuleError, fake_metal.MTLSize, fake_metal.Function):
+        if owner in (FakeMetal, fake_metal.FakeObjc, MetalRuleError, fake_metal.MTLSize, fake_metal.Function):
             continue
         for name, member in vars(owner).items():
             if inspect.isfunction(member) and not name.startswith("_"):
@@ -54,9 +52,14 @@ def fake_methods() -> Iterator[tuple[str, str, int]]:
 
 #: Methods of classes whose arguments need no description, so PyObjC registers none: it reads their types
 #: from the class at run time. `new` and NSError's are Foundation's.
-PLAIN = {"setLanguageVersion:", "setMathMode:", "domain", "code", "localizedDescription"}
+PLAIN = {
+    "setLanguageVersion:", "setMathMode:", "setMathFloatingPointFunctions:", "domain", "code", "localizedDescription",
+}  # fmt: skip
 #: Conveniences of the fake itself, and of PyObjC's core.
-NOT_METAL = {("Encoder", "execute"), ("Contents", "as_buffer")}
+NOT_METAL = {
+    ("Encoder", "execute"), ("CommandBuffer", "execute"), ("CommandBuffer", "written"), ("Queue", "take"),
+    ("Queue", "run_until"), ("Contents", "as_buffer"),
+}  # fmt: skip
 
 
 def signatures() -> dict[str, Any]:
@@ -296,27 +299,23 @@ def test_the_default_device_is_made_once(metal: FakeMetal, monkeypatch: pytest.M
     assert metal.counts["newCommandQueue"] == 1
 
 
-def test_what_metal_hands_out_is_released(metal: FakeMetal, monkeypatch: pytest.MonkeyPatch) -> None:
-    pools = []
-
-    @contextmanager
-    def autorelease_pool() -> Iterator[None]:
-        pools.append("open")
-        try:
-            yield
-        finally:
-            pools.append("closed")
-
-    monkeypatch.setitem(sys.modules, "objc", types.SimpleNamespace(autorelease_pool=autorelease_pool))
+def test_what_metal_hands_out_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake's methods ask for an open pool; every one is closed again, after errors too."""
+    objc = FakeObjc()
+    opened = []
+    pool = objc.autorelease_pool
+    monkeypatch.setattr(objc, "autorelease_pool", lambda: (opened.append(1), pool())[1])
+    monkeypatch.setitem(sys.modules, "objc", objc)
+    metal = FakeMetal(Stub, objc=objc)
     device = AppleDevice(metal)
     program = device.load("copy", manifest_of("copy a0 r0"))
     blocks = [block_of(device, 1.0)], [block_of(device)]
-    pools.clear()
+    opened.clear()
     metal.failure = (2, "timeout")
     with pytest.raises(MetalRunError):
         program.run(*blocks)
     program.run(*blocks)
-    assert pools == ["open", "open", "closed", "closed"] * 2  # of the run, and of its command buffer
+    assert len(opened) == 4 and objc.pools == 0  # twice one of the run, and one of its command buffer
 
 
 def test_element_bytes() -> None:

@@ -209,7 +209,7 @@ def test_names_at_program_scope_hide_nothing() -> None:
         return %0 : f32 }"""
     body = SCALE.replace("arith.mulf %v, %c", "func.call @exp(%v)").replace(") : f32", ") : (f32) -> f32")
     metal = emitted(module(function + kernel(body, name="floor")))[0]
-    assert "static inline float exp_1(float x) {\n    return metal::exp(x);\n}" in metal
+    assert "static inline float exp_1(float x) {\n    return metal::precise::exp(x);\n}" in metal
     assert "kernel void floor_1(" in metal and "o[gid] = exp_1(x[gid]);" in metal
 
 
@@ -260,7 +260,7 @@ def test_work_outside_of_a_loop_stays_there() -> None:
           memref.store %b, %o[%j] : memref<64xf32>
         }"""
     assert lines(module(kernel(body, "%x: memref<64xf32>, %n: memref<64xi32>, %o: memref<64xf32>"))) == [
-        "float sqrt = metal::sqrt(x[gid]);",
+        "float sqrt = metal::precise::sqrt(x[gid]);",
         "uint n_value = n[gid];",
         "for (uint i = 0u; i < n_value; i++) {",
         "    o[i] = sqrt;",

@@ -137,7 +137,7 @@ def test_conditions() -> None:
         "    chosen = -x_value;",
         "    chosen_1 = 1.0f;",
         "} else if (x_value > 1.0f) {",
-        "    chosen = metal::sqrt(x_value);",
+        "    chosen = metal::precise::sqrt(x_value);",
         "    chosen_1 = x_value;",
         "} else {",
         "    chosen = x_value;",

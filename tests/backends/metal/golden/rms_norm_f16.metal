@@ -23,7 +23,7 @@ static inline float simd_reduce_sum_f32_of_4(float x) {
 }
 
 static inline float rsqrt_f16(float x) {
-    return 1.0f / metal::sqrt(x);
+    return 1.0f / metal::precise::sqrt(x);
 }
 
 // fused_mul_convert_reduce_sum_rsqrt: row

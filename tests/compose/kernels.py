@@ -1,0 +1,107 @@
+"""Graphs through the kernels of a device: several in one program, run in one of several ways."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from smelt.backends.cpu import program, streaming, threads
+from smelt.ir import mlir
+from smelt.ir.builder import new_function
+from smelt.ir.dialect import context
+from smelt.ir.settings import override
+from smelt.passes import fusion_groups
+from smelt.runtime import Buffer, buffer, compile_module
+from smelt.runtime.device import device_named
+
+from .graphs import Graph
+
+
+@dataclass(frozen=True)
+class Way:
+    """How programs are compiled and run.
+
+    Attributes:
+        members: threads that share each kernel, however small; 0: as the program's size says.
+        alone: members run one after the other, and each kernel is a launch of its own.
+        streamed: results are written past the caches, however small.
+        chunked: reductions to few rows are done in chunks, however small.
+    """
+
+    device: str = "cpu"
+    members: int = 0
+    alone: bool = False
+    streamed: bool = False
+    chunked: bool = False
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(override(device=self.device, num_threads=self.members))
+            if self.members:
+                stack.enter_context(mock.patch.object(program, "PARALLEL_WORK", 0))
+            if self.alone:
+                stack.enter_context(mock.patch.object(threads, "team", python_threads))
+            if self.streamed:  # streamed buffers come from the pool, which aligns them
+                stack.enter_context(mock.patch.object(streaming, "STREAM_BYTES", 1))
+                stack.enter_context(mock.patch.object(buffer, "SMALL", 0))
+            if self.chunked:
+                stack.enter_context(mock.patch.object(fusion_groups, "SMALL", 0))
+            yield
+
+
+@functools.cache
+def python_threads() -> threads.PythonThreads:
+    return threads.PythonThreads()
+
+
+#: Ways through the kernels of the CPU, one for each batch in turn.
+WAYS = (
+    Way(), Way(members=3), Way(streamed=True), Way(chunked=True, members=2), Way(members=4, streamed=True, alone=True),
+)  # fmt: skip
+
+
+def module_of(graphs: Sequence[Graph]) -> Any:
+    """A module whose `@main` computes all of them: the arguments and results of one after those of another."""
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        avals = [a for g in graphs for a in g.arguments]
+        results = [g.steps[i].aval for g in graphs for i in g.returns]
+        _, arguments, b = new_function(module, "main", avals, results, public=True)
+        rest = iter(arguments)
+        outs = []
+        for g in graphs:
+            outs += g.emit(b, [next(rest) for _ in g.arguments])
+        b.return_(outs)
+    return module
+
+
+def results_of(graphs: Sequence[Graph], way: Way, kernels: list | None = None) -> list[list[np.ndarray]]:
+    """The results of each graph; `kernels` receives what was launched."""
+    with way.taken():
+        executable = compile_module(module_of(graphs), device_named(way.device))
+        if kernels is not None:
+            kernels += executable.kernels
+        inputs = [Buffer.of(x, a) for g in graphs for x, a in zip(g.inputs, g.arguments)]
+        found = iter([b.array for b in executable.run(inputs)])
+        return [[np.array(next(found)) for _ in g.returns] for g in graphs]
+
+
+def problems(graphs: Sequence[Graph], way: Way) -> list[str]:
+    """What is wrong with the results of these graphs; exceptions too."""
+    try:
+        found = results_of(graphs, way)
+    except Exception as error:  # the test is that there is none
+        if len(graphs) == 1:
+            return [f"{type(error).__name__}: {error}\n{way}\n{graphs[0]}"]
+        return [p for g in graphs for p in problems([g], way)] or [
+            f"{type(error).__name__}: {error}\n{way}; only together: seeds {[g.seed for g in graphs]}"
+        ]
+    told = [(g, g.differences(results)) for g, results in zip(graphs, found)]
+    return [f"{text}\n{way}" for _, text in told if text]

@@ -1,0 +1,83 @@
+"""Each pattern of canonicalize on random graphs that it matches: interpreted, and through kernels.
+
+The graphs are drawn from the ops that a pattern is tried on and those that its text mentions, on arrays whose
+axes are equally long: what mixes up axes then shows in the elements alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import smelt.passes.canonicalize  # noqa: F401  (registers the patterns)
+from smelt.ir import mlir
+from smelt.ir.interpreter import Interpreter
+from smelt.ir.op import Op, registry
+from smelt.passes import Pipeline, patterns
+from tests.compose.alike import graph_of
+from tests.compose.graphs import Graph
+from tests.compose.kernels import WAYS, module_of, problems
+
+#: Graphs of each pattern that are interpreted, of which the first few go through kernels.
+INTERPRETED, COMPILED = 24, 4
+#: Graphs that are drawn for them at most.
+DRAWN = 1500
+
+
+def functions() -> dict[str, tuple[Callable, list[Op]]]:
+    """Every pattern with the ops that it is tried on."""
+    found: dict[str, tuple[Callable, list[Op]]] = {}
+    for op in registry.values():
+        for function in patterns.patterns_of(op):
+            found.setdefault(function.__name__, (function, []))[1].append(op)
+    return found
+
+
+PATTERNS = functions()
+
+
+def mentioned(function: Callable) -> list[Op]:
+    """The ops whose names a pattern's text has, in code or in prose; constants, which hardly any can do without."""
+    words = set(re.findall(r"\w+", inspect.getsource(function)))
+    return [op for name, op in registry.items() if name in words and op.kind != "transform"] + [registry["constant"]]
+
+
+def matching(name: str) -> Iterator[tuple[Graph, mlir.ir.Module]]:
+    """Graphs that a pattern matches, with what canonicalize makes of them."""
+    function, roots = PATTERNS[name]
+    roots = [op for op in roots if op.kind != "transform"]
+    inner = mentioned(function)
+    pipeline = Pipeline.parse("canonicalize")
+    for seed in range(DRAWN):
+        graph = graph_of(seed, roots, inner)
+        module = module_of([graph])
+        (record,) = pipeline.run(module)
+        if record.statistics[name.replace("_", "-")]:
+            yield graph, module
+
+
+@functools.cache
+def matches(name: str) -> list[tuple[Graph, mlir.ir.Module]]:
+    return [found for found, _ in zip(matching(name), range(INTERPRETED))]
+
+
+def test_every_registered_pattern_is_tested():
+    assert set(PATTERNS) == set(patterns.all_patterns())
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_pattern_keeps_values(name):
+    found = matches(name)
+    assert len(found) >= COMPILED, f"random graphs hardly reach {name}: see mentioned() and alike.graph_of"
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        told = [g.differences(Interpreter(module)("main", g.inputs)) for g, module in found]
+    assert not any(told), next(filter(None, told))
+    wrong = problems([g for g, _ in found[:COMPILED]], WAYS[0])
+    assert not wrong, wrong[0]
