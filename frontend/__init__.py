@@ -11,6 +11,9 @@ import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+# An editable installation is a folder of links. Files made since then are found where the links lead.
+__path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
+
 import smelt.ir.ops as _ops  # fills the registry
 from smelt.ir.dtypes import DType as Dtype
 from smelt.ir.dtypes import (
@@ -73,9 +76,6 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 euler_gamma = 0.5772156649015329
 
 __version__ = "0.1.0"
-
-# An editable installation is a folder of links. Files made since then are found where the links lead.
-__path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
 
 if _TYPE_CHECKING:
     from . import fast as fast

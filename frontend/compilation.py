@@ -7,8 +7,7 @@ import functools
 import math
 import threading
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,14 @@ from .evaluate import evaluate
 from .graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
 from .movement import shape_tuple
 from .recording import check_function
+from .static_keys import static_key
 from .transforms import name_of, tracing
+from .versions import UNCLEAR, Version, Versions, versions_of
 
-#: Versions (argument types) kept for one function; the oldest goes first.
-MAX_VERSIONS = 64
 #: Traces of one function after which a warning says what keeps changing.
 WARN_AFTER = 16
 
-_STATIC_TYPES = (bool, int, float, complex, str, bytes, type(None))
+_ARRAYS = {array}
 
 
 class Trace:
@@ -128,20 +127,6 @@ class Compiled:
         return self.executable.as_text(stage)
 
 
-class _Version:
-    """One executable of a compiled function, for one set of argument types."""
-
-    __slots__ = ("captured", "executable", "n_outputs", "out_tree", "state_leaves", "state_tree", "static_outputs")
-
-    captured: list[Any]
-    executable: Executable
-    n_outputs: int
-    out_tree: Any
-    state_leaves: list[Any]  #: what stands in `outputs` after a call, with `array` for each of its arrays
-    state_tree: Any
-    static_outputs: list[tuple[int, Any]]
-
-
 class CompiledFunction:
     """What `smelt.compile` returns. Call it; or take it apart with `trace`."""
 
@@ -154,16 +139,14 @@ class CompiledFunction:
         self._inputs, self._outputs = inputs, outputs
         self._pipeline = pipeline
         self._shapeless = shapeless
-        self._versions: OrderedDict[Any, _Version] = OrderedDict()
-        self._traces = 0
-        self._last_key: Any = None
+        self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
         self._lock = threading.RLock()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<smelt.compile of {self._name}, {len(self._versions)} versions>"
+        return f"<smelt.compile of {self._name}, {len(self._store.entries)} versions>"
 
     def __reduce__(self) -> str:
         """Pickled and copied as what it is called, like a function; a child process compiles for itself."""
@@ -193,35 +176,39 @@ class CompiledFunction:
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
-        refs = []
-        parts: list[Any] = [treedef, settings.device]
-        concrete = True
-        for x in leaves:
-            if type(x) is array:
-                ref = x._ref
-                refs.append(ref)
-                node, i = ref
-                parts.append(node.avals[i])
-                concrete = concrete and node.values is not None
-            else:
-                parts.append(_static_key(x, self._name))
+        parts: list[Any] = [treedef, default_device().name]
+        if _ARRAYS.issuperset(map(type, leaves)):
+            refs = [x._ref for x in leaves]
+            parts += [node.avals[i] for node, i in refs]
+        else:
+            refs = []
+            for x in leaves:
+                if type(x) is array:
+                    ref = x._ref
+                    refs.append(ref)
+                    parts.append(ref[0].avals[ref[1]])
+                else:
+                    parts.append(_static_key(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
             state_leaves, state_tree = tree.flatten(self._inputs)
             state_arrays = [x for x in state_leaves if isinstance(x, array)]
-            for x in state_arrays:
-                refs.append(x._ref)
-                parts.append(x._ref[0].avals[x._ref[1]])
-                concrete = concrete and x._ref[0].values is not None
+            refs += [x._ref for x in state_arrays]
+            parts += [x.aval if isinstance(x, array) else _state_key(x) for x in state_leaves]
             parts.append(state_tree)
-            parts += map(_state_key, state_leaves)
         key = tuple(parts)
-        version = self._versions.get(key)
-        if version is None:
-            version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
-        if not concrete:
+        store = self._store
+        version = store.entries.get(key)
+        if version is None or version is not store.recent:
+            if version is None or version is UNCLEAR:
+                version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
+            else:
+                store.use(key, version)
+        try:
+            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+        except TypeError:
             evaluate(refs)
-        buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
         if version.captured:
             buffers += version.captured
         results = version.executable.run(buffers)
@@ -234,18 +221,24 @@ class CompiledFunction:
             outs.insert(position, value)
         return tree.unflatten(version.out_tree, outs)
 
-    def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> _Version:
-        with self._lock:
-            version = self._versions.get(key)
+    def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
+        store = self._store
+        with store.lock:
+            if (keys := _keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
+                store.entries[key] = UNCLEAR
+                key = (*key, keys)
+            version = store.entries.get(key)
             if version is not None:
+                store.use(key, version)
                 return version
             self._count_trace(key)
-            traced, outputs = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
+            with store.tracing(self._fun):
+                traced, outputs = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
             f = traced.function
             if f.captured:
                 evaluate(f.captured)
             module = build_module(f.parameters, f.body, f.outputs, traced.names)
-            version = _Version()
+            version = Version()
             version.executable = _compiled(module, self._pipeline)
             version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
@@ -253,28 +246,27 @@ class CompiledFunction:
             version.n_outputs = len(f.outputs) - traced.n_state_out
             state_leaves, version.state_tree = tree.flatten(outputs)
             version.state_leaves = [array if isinstance(x, array) else x for x in state_leaves]
-            self._versions[key] = version
-            if len(self._versions) > MAX_VERSIONS:
-                self._versions.popitem(last=False)
+            store.put(key, version)
             return version
 
     def _count_trace(self, key: Any) -> None:
-        self._traces += 1
-        if self._traces % WARN_AFTER == 0 and self._last_key is not None:
+        store = self._store
+        store.traces += 1
+        if store.traces % WARN_AFTER == 0 and store.last_key is not None:
             changed = [
                 f"argument {i - 2}: {a} → {b}"
-                for i, (a, b) in enumerate(zip(self._last_key, key))
+                for i, (a, b) in enumerate(zip(store.last_key, key))
                 if a != b and i >= 2
             ]
             warnings.warn(
                 at_user_line(
-                    f"smelt.compile: {self._name} was traced {self._traces} times; "
+                    f"smelt.compile: {self._name} was traced {store.traces} times; "
                     f"{'; '.join(changed) or 'the argument tree'} changed last. Pass changing numbers as "
                     "smelt.array, and keep shapes fixed"
                 ),
                 stacklevel=4,
             )
-        self._last_key = key
+        store.last_key = key
 
     def _trace(
         self, args: Any, kwargs: Any, leaves: list, treedef: Any, with_kwargs: bool, state_arrays: list[array]
@@ -350,7 +342,7 @@ def _compiled(module: Any, pipeline: str | None) -> Executable:
     """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
     from smelt.runtime.executable import default_pipeline
 
-    if pipeline is None:
+    if pipeline is None or pipeline == default_pipeline(default_device()):
         return compile_module(module, default_device())
     try:
         return compile_module(module, default_device(), pipeline)
@@ -373,31 +365,31 @@ def _materialize(x: Any) -> Any:
 
 def _static_key(x: Any, name: str) -> Any:
     """Part of the cache key for an argument that is no array: its value is part of the program."""
-    if isinstance(x, _STATIC_TYPES):
-        return (type(x), repr(x) if isinstance(x, (float, complex)) else x)
     if isinstance(x, np.ndarray):
         raise TreeError(at_user_line(f"smelt.compile: {name} got a NumPy array; pass smelt.array(x)"))
     try:
-        hash(x)
-    except TypeError:
+        return static_key(x)
+    except TreeError:
         raise TreeError(
             at_user_line(
                 f"smelt.compile: {name} got a {type(x).__name__}, which is neither an array nor hashable; "
                 "register it with smelt.utils.register_class, or pass its arrays"
             )
         ) from None
-    return (type(x), x)
 
 
 def _state_key(x: Any) -> Any:
-    """Part of the cache key for a leaf of `inputs`: where the arrays stand, and what the other leaves are."""
-    if isinstance(x, array):
-        return None
+    """Part of the cache key for a leaf of `inputs` that is no array."""
     try:
-        hash(x)
-    except TypeError:
+        return static_key(x)
+    except TreeError:
         return type(x)
-    return _static_key(x, "")
+
+
+def _keys_of_dicts(trees: Iterable[Any]) -> Any:
+    """What tells trees apart that are equal, with the keys 1 and True, or 0.0 and -0.0; None if all keys are texts."""
+    keys = [e.entry for t in trees for a in t.accessors() for e in a if issubclass(e.type, dict)]
+    return None if all(type(k) is str for k in keys) else tuple(map(static_key, keys))
 
 
 def _arrays_of(value: Any) -> tuple[list[array], Any]:
@@ -490,9 +482,13 @@ def compile(
 ) -> Any:
     """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
 
+    Compiling a function again shares its programs, as long as what it refers to besides its arguments (its closure,
+    the globals that it names, their attributes) is as it was. Of each function, 64 programs are kept.
+
     Args:
         fun: takes and returns trees of arrays. Other arguments (numbers, strings, functions) are
-            static: each value is traced anew. Arrays that `fun` closes over are constants.
+            static: each value is traced anew, where types and bits tell values apart: 0.0 is not -0.0, 1 not
+            True. Arrays that `fun` closes over are constants.
         inputs: a tree of arrays (e.g. a dict of parameters) that `fun` reads besides its arguments.
         outputs: a tree of arrays that `fun` updates; they hold the new values after each call.
         shapeless: accepted; each shape is compiled separately, which is right for every program.

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
-from smelt.ir.dtypes import DType
 from smelt.ir.errors import _internal_files, is_internal
 from smelt.ir.op import Op
 from smelt.runtime import Buffer
+
+from .static_keys import attribute_key
 
 
 class GraphOp(Op):
@@ -258,12 +259,7 @@ def _function_keys(value: Any) -> Any:
 
 def attrs_key(attrs: dict[str, Any]) -> tuple:
     """Attributes as a hashable that tells 1 from True and 0.0 from -0.0."""
-    return tuple(
-        [
-            (k, v if type(v) is tuple or type(v) is DType else (type(v).__name__, repr(v)))
-            for k, v in attrs.items()
-        ]
-    )
+    return tuple([(k, attribute_key(v)) for k, v in attrs.items()])
 
 
 def transforms_key(transforms: Sequence[tuple[str, dict[str, Any]]]) -> tuple:

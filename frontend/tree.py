@@ -33,15 +33,23 @@ def _walk(walk: Callable, *trees: Any, **options: Any) -> Any:
     try:
         return walk(*trees, **options, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
-        raise TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself")) from None
+        raise _too_deep() from None
+
+
+def _too_deep() -> TreeError:
+    return TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself"))
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure. None is a leaf; a dataclass that holds arrays is not."""
-    leaves, treedef = _walk(optree.tree_flatten, tree)
-    for x in leaves:
-        if type(x) not in _plain and _adopt(x):
-            return flatten(tree)
+    try:
+        leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise _too_deep() from None
+    if not _plain.issuperset(map(type, leaves)):
+        for x in leaves:
+            if type(x) not in _plain and _adopt(x):
+                return flatten(tree)
     return leaves, treedef
 
 

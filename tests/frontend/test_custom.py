@@ -359,7 +359,7 @@ def test_checkpoint_uses_less_memory():
     x = smelt.array(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32) / 8)
     plain, checkpointed = loss(lambda f: f), loss(smelt.checkpoint)
     np.testing.assert_allclose(values(checkpointed(x)), values(plain(x)), rtol=1e-3, atol=1e-5)
-    used = [next(iter(f._versions.values())).executable.arena_bytes for f in (plain, checkpointed)]
+    used = [next(iter(f._store.entries.values())).executable.arena_bytes for f in (plain, checkpointed)]
     assert used[1] < 0.6 * used[0]
 
 

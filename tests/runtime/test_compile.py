@@ -153,14 +153,14 @@ def test_retracing_warns_with_the_reason():
 
 
 def test_versions_are_bounded():
-    from smelt.compilation import MAX_VERSIONS
+    from smelt.versions import MAX_VERSIONS
 
     f = smelt.compile(lambda x, n: x * n)
     with warnings.catch_warnings(), override(device="reference"):
         warnings.simplefilter("ignore")
         for i in range(MAX_VERSIONS + 10):
             f(smelt.array([1.0]), float(i))
-    assert len(f._versions) == MAX_VERSIONS
+    assert len(f._store.entries) == MAX_VERSIONS
 
 
 def test_disable_compile():
