@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import shutil
+import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.scalar import INDEX, Scalar
 
+from . import blas_check
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .loops import Split
 from .schedules import Step
@@ -41,9 +46,23 @@ class Library:
         return ctypes.cast(getattr(self.handle, symbol), ctypes.c_void_p).value or 0
 
 
+    def core(self) -> str:
+        """What the library takes the processor for."""
+        name = getattr(self.handle, f"{self.prefix}openblas_get_corename{self.suffix}")
+        name.restype = ctypes.c_char_p
+        return (name() or b"").decode()
+
+    def wrong(self) -> list[str]:
+        """Functions whose products are wrong here."""
+        return blas_check.wrong_products(lambda name: self.address(self.symbol(name)))
+
+
 @functools.cache
 def library() -> Library | None:
-    """scipy-openblas64, or None where it is not installed."""
+    """scipy-openblas64, or None where it is not installed, or multiplies wrong whatever it takes the processor for.
+
+    Warns (RuntimeWarning) when its own choice of kernels gives wrong products.
+    """
     try:
         import scipy_openblas64
     except ImportError:
@@ -52,13 +71,46 @@ def library() -> Library | None:
     for path in sorted(folder.glob("libscipy_openblas64_*")):
         if path.suffix in (".so", ".dylib", ".dll"):
             try:
-                found = Library(ctypes.CDLL(str(path)), "scipy_", "64_")
-                found.handle.scipy_openblas_set_num_threads64_(1)
-                found.address(found.symbol("sgemm"))
-                return found
+                return _right(_load(path), path)
             except (OSError, AttributeError):
                 continue
     return None
+
+
+def _load(path: Path) -> Library:
+    found = Library(ctypes.CDLL(str(path)), "scipy_", "64_")
+    found.handle.scipy_openblas_set_num_threads64_(1)
+    found.address(found.symbol("sgemm"))
+    return found
+
+
+def _right(found: Library, path: Path) -> Library | None:
+    """The library, if it multiplies right; else loaded once more for a plain processor, with a warning."""
+    wrong = found.wrong()
+    if not wrong:
+        return found
+    chosen, plain = found.core(), blas_check.plain_core()
+    problem = f"the BLAS gives wrong products on this processor, which it takes for {chosen} ({', '.join(wrong)})"
+    again = _load_for(path, plain) if plain else None
+    if again is not None and not again.wrong():
+        warnings.warn(f"{problem}; smelt uses its kernels for {again.core()}, which are right", RuntimeWarning, 4)
+        return again
+    hint = "set OPENBLAS_CORETYPE to a kind that it is right for" if plain is None else "please report it"
+    warnings.warn(f"{problem}; smelt does without, which is slow: {hint}", RuntimeWarning, 4)
+    return None
+
+
+def _load_for(path: Path, core: str) -> Library | None:
+    """The library once more, for another kind of processor: it looks for that when it is loaded. A copy, as the same
+    file would be the library that is there."""
+    os.environ["OPENBLAS_CORETYPE"] = core
+    try:
+        with tempfile.TemporaryDirectory(prefix="smelt-") as folder:
+            return _load(Path(shutil.copy(path, folder)))
+    except (OSError, AttributeError):
+        return None
+    finally:
+        del os.environ["OPENBLAS_CORETYPE"]
 
 
 def symbols() -> dict[str, int]:
