@@ -176,7 +176,7 @@ class CompiledFunction:
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
-        parts: list[Any] = [treedef, default_device().name]
+        parts: list[Any] = [treedef, (default_device().name, settings.check)]
         if _ARRAYS.issuperset(map(type, leaves)):
             refs = [x._ref for x in leaves]
             parts += [node.avals[i] for node, i in refs]

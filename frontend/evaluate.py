@@ -146,7 +146,7 @@ def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
     wanted = [(n, i) for n in keep for i in range(len(n.avals))]
     inputs = _inputs(order)
     body = snapshot(order)
-    key = (structure_key(inputs, body, wanted), device.name, small)
+    key = (structure_key(inputs, body, wanted), device.name, small, settings.check)
 
     def make() -> Any:
         from .build import build_module

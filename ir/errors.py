@@ -67,6 +67,10 @@ class NotDifferentiableError(SmeltError, TypeError, ValueError):
     """A derivative was asked of an op that has none."""
 
 
+class KernelError(SmeltError, RuntimeError):
+    """A checked kernel (SMELT_CHECK=1) would have read or written outside of an array."""
+
+
 class DeviceError(SmeltError, RuntimeError):
     """A device does not exist, or cannot run what it was given."""
 

@@ -15,10 +15,18 @@ from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
 from .control import ControlOp, interpret
 from .errors import IRError
+from .settings import settings
 
 
 def run_op(op: Any, operands: Sequence[np.ndarray], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
-    """One op on NumPy arrays."""
+    """One op on NumPy arrays; with SMELT_CHECK=1 its indices must be in range."""
+    if settings.check:
+        op.check(*operands, **attrs)
+    return apply_reference(op, operands, attrs)
+
+
+def apply_reference(op: Any, operands: Sequence[np.ndarray], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
+    """What an op means: the results of its `reference` rule."""
     result = op.reference(*operands, **attrs)
     return result if isinstance(result, tuple) else (result,)
 

@@ -118,6 +118,9 @@ class Op:
     def reference(self, *operands: np.ndarray, **attrs: Any) -> Any:
         raise NotImplementedError(f"{self.name}.reference")
 
+    def check(self, *operands: np.ndarray, **attrs: Any) -> None:
+        """Raise when an index lies out of range that the op would bring into it: asked for by SMELT_CHECK=1."""
+
     def jvp(
         self,
         b: Builder,

@@ -109,9 +109,11 @@ class Kernel:
 
     Attributes:
         source_dtype: of the first operand of the op being lowered; its scalars may be wider.
+        checks_indices: whether indices known at run time are to be read even where there is one place to go.
     """
 
     source_dtype: DType | None = None
+    checks_indices = False
 
     def __init__(self, ip: Any, location: Any):
         from .dialect import context

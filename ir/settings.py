@@ -8,6 +8,8 @@ SMELT_DEVICE         auto      default device: ``cpu``, ``reference`` (the NumPy
                                one, else cpu
 SMELT_DEBUG          0         1: verify after each pass; 2: also log compiles; 3: pass timings;
                                4: IR after each pass
+SMELT_CHECK          0         1: kernels of the cpu backend check each access against its array, and an index out
+                               of range is an error where it would be clamped or its update dropped
 SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile; 0 means off
 SMELT_NUM_THREADS    all       threads of the cpu backend; 0: all
 SMELT_CACHE_SIZE     512       executables kept; the least recently used goes first
@@ -137,6 +139,7 @@ class Text:
 RULES: dict[str, Flag | Number | Choice | Text] = {
     "device": Choice("auto", ("auto", "cpu", "reference", "metal:sim", "metal")),
     "debug": Number(0, most=4),
+    "check": Flag(),
     "dump_ir": Text(optional=True),
     "num_threads": Number(0, most=1024),
     "cache_size": Number(512),
@@ -171,6 +174,7 @@ class Settings:
 
     device: str
     debug: int
+    check: bool
     dump_ir: str
     num_threads: int
     cache_size: int

@@ -10,7 +10,7 @@ from smelt.ir import dtypes
 from smelt.ir.attributes import LITERAL_DTYPES
 from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
-from smelt.ir.interpreter import run_op
+from smelt.ir.interpreter import apply_reference
 
 from .patterns import (
     PatternBuilder,
@@ -50,7 +50,7 @@ def fold_constants(b: PatternBuilder, at: Site) -> Value | None:
     if not arrays or not at.op.pure:
         return None
     with np.errstate(all="ignore"):
-        (result,) = run_op(at.op, arrays, at.attrs)
+        (result,) = apply_reference(at.op, arrays, at.attrs)
     return b.splat(python_scalar(np.asarray(result)), at.aval)
 
 
@@ -73,7 +73,7 @@ def fold_literals(b: PatternBuilder, at: Site) -> Value | None:
             return None
         arrays.append(np.broadcast_to(array, x.shape))
     with np.errstate(all="ignore"):
-        (result,) = run_op(at.op, arrays, at.attrs)
+        (result,) = apply_reference(at.op, arrays, at.attrs)
     return b.literal(np.ascontiguousarray(result).reshape(at.shape))
 
 

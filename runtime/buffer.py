@@ -12,6 +12,8 @@ from smelt.ir.aval import Aval
 #: Blocks below this size come from malloc, which keeps them itself.
 SMALL = 64 * 1024
 ALIGNMENT = 64
+#: The bytes of memory that a checked program (SMELT_CHECK=1) has not written: NaN as a float of any width.
+POISON = 0xFF
 
 
 def size_class(nbytes: int) -> int:
@@ -87,6 +89,10 @@ class Buffer:
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array).reshape(array.shape)
         return Buffer(aval, array)
+
+    def poison(self) -> None:
+        """Fill fresh memory with bytes that are no likely value: NaN where they are floats."""
+        self.array.reshape(-1).view(np.uint8).fill(POISON)
 
     def reshaped(self, aval: Aval) -> Buffer:
         """The same memory as an array of another shape, or dtype of that size (itself where both are the same)."""

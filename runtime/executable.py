@@ -105,8 +105,13 @@ class CpuExecutable(Executable):
                 outputs[i] = shared.reshaped(self.results[i])
         else:
             outputs = [Buffer.empty(aval) for aval in self.results]
+        if program.is_checked:  # an element that nobody writes shows
+            for i, _ in self._fresh:
+                outputs[i].poison()
         if program.arena_bytes:
             address, keep = scratch(program.arena_bytes)
+            if program.is_checked:
+                keep.poison()
             program.run(inputs, outputs, address)
             del keep
         else:

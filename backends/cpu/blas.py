@@ -145,9 +145,15 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Step:
     a, b, c = (call.address(m) for m in memrefs)
     lo, hi = Scalar(k, lo, INDEX), Scalar(k, hi, INDEX)
     m, n, kk = form.m, form.n, form.k
+    for v, size in zip(values, (m * kk, kk * n, m * n)):
+        if v.aval.size != form.batch * size:
+            raise AssertionError(f"smelt.{op.name}: {form} does not describe {v.aval}")
     over_batch = form.batch >= 8 or (form.batch > 1 and m * n < 64 * 64)
     over_rows = m >= n
     split = Split(form.batch) if over_batch else Split(m, 16 if m > 64 else 1) if over_rows else Split(n, 16)
+
+    if k.checks is not None:  # what the library is told to do is in the range lo … hi
+        hi = k.at_most(hi, split.extent)
 
     def product(at: Scalar) -> None:
         pa, pb, pc = (

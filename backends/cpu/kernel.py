@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from smelt.backends.lowering import Place
 from smelt.backends.memory import Memory, MemoryKernel
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
+from smelt.ir.index import Index
+from smelt.ir.scalar import INDEX, Scalar
+
+from . import checks
+from .checks import Checks, Site
+
+_UNSIGNED_LESS = 6  # arith.cmpi's predicate
 
 
 class CpuKernel(MemoryKernel):
@@ -35,14 +46,144 @@ class CpuKernel(MemoryKernel):
         self.ip = saved
         return Memory(memref, aval)
 
+    # Checks (SMELT_CHECK=1); see `checks`
+
+    def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
+        super().__init__(module, entry, location, body)
+        self.checks: Checks | None = module.checks
+        self.checks_indices = module.checks is not None
+        self._evaluated: OpView | None = None  #: the op whose element is being computed
+        self._accessed: Memory | None = None
+
+    def _evaluate(self, op: OpView, index: Place) -> None:
+        before, self._evaluated = self._evaluated, op
+        super()._evaluate(op, index)
+        self._evaluated = before
+
+    def emit(self, name: str, operands: Sequence[Any], types: Sequence[Any], regions: int = 0, **attrs: Any) -> Any:
+        if self.checks is None or name not in ("memref.load", "memref.store", "vector.load", "vector.store"):
+            return super().emit(name, operands, types, regions, **attrs)
+        *value, memref, offset = operands
+        size, lanes = memref.type.shape[0], 1
+        if name.startswith("vector"):
+            lanes = (value[0].type if value else types[0]).shape[0]
+        memory = self._accessed if self._accessed is not None and self._accessed.memref == memref else None
+        if memory is not None:
+            size = memory.aval.size
+        at = offset if isinstance(offset, Scalar) else Scalar(self, offset, INDEX)
+        last = at + (lanes - 1) if lanes > 1 else at
+        inside = self._less(last, self.const(size, INDEX))
+        what = str(memory.aval if memory is not None else memref.type)
+        site = self._site(
+            f"{'stores' if value else 'loads'} element {{}} of {what}",
+            f"which has {size} element{'s' if size != 1 else ''}",
+        )
+        self.require(inside, site, last)
+        if not value:
+            first = self.select(inside, at, self.const(0, INDEX))
+            return super().emit(name, [memref, first], types, regions, **attrs)
+        stores = super().emit
+
+        self.when(inside, lambda: stores(name, [*value, memref, at], types, regions, **attrs))
+        return None
+
+    def read(self, memory: Memory, offset: Scalar) -> Scalar:
+        if self.checks is None:
+            return super().read(memory, offset)
+        if not memory.aval.size:  # not even a first element
+            site = self._site(f"loads element {{}} of {memory.aval}", "which has 0 elements")
+            self.require(self.const(False, dtypes.bool_), site, offset)
+            return self.const(0, memory.aval.dtype)
+        self._accessed = memory
+        return super().read(memory, offset)
+
+    def write(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
+        self._accessed = memory
+        super().write(x, memory, offset)
+
+    def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
+        if self.checks is not None:
+            least, most = np.iinfo(x.dtype.numpy).min, np.iinfo(x.dtype.numpy).max
+            ok = self.const(least <= hi and most >= lo, dtypes.bool_)
+            if least < lo <= most:
+                ok = self.logical_and(ok, x >= lo)
+            if least <= hi < most:
+                ok = self.logical_and(ok, x <= hi)
+            site = self._site("index {}", f"which lies outside {lo} … {hi}", True, x.dtype is dtypes.uint64)
+            self.require(ok, site, x)
+        return super().dynamic(x, lo, hi)
+
+    def _less(self, x: Scalar, y: Scalar) -> Scalar:
+        """As numbers without a sign: what is negative is large."""
+        i64 = mlir.ir.IntegerType.get_signless(64, self.context)
+        return self.op("arith.cmpi", [x, y], dtypes.bool_, predicate=mlir.ir.IntegerAttr.get(i64, _UNSIGNED_LESS))
+
+    def at_most(self, end: Scalar, extent: int) -> Scalar:
+        """`end`, where a kernel's range ends within its parallel dimension; else that is reported, and it is 0."""
+        site = self._site("runs up to {}", f"but has {extent} steps")
+        inside = self._less(end, self.const(extent + 1, INDEX))
+        self.require(inside, site, end)
+        return self.select(inside, end, self.const(0, INDEX))
+
+    def in_range(self, memref: Any, offset: Scalar, aval: Aval) -> Scalar:
+        """`offset`, where an array there lies within a memref of bytes; else that is reported, and it is 0."""
+        size = memref.type.shape[0]
+        if size < aval.nbytes:
+            raise AssertionError(f"{aval} does not fit into {memref.type}")
+        site = self._site(f"puts {aval} at byte {{}} of {size}", "where it does not fit")
+        inside = self._less(offset, self.const(size - aval.nbytes + 1, INDEX))
+        self.require(inside, site, offset)
+        return self.select(inside, offset, self.const(0, INDEX))
+
+    def require(self, condition: Scalar, site: Site, value: Scalar) -> None:
+        """Report `value` where `condition` does not hold. Only for checked kernels."""
+        assert self.checks is not None
+        number, symbol = self.checks.site(site), checks.declare(self.module)
+        operands = [self.const(number, dtypes.int64), self.convert(value, dtypes.int64)]
+
+        def report() -> None:
+            self.set_reported(True)
+            self.emit("func.call", operands, [], callee=symbol)
+
+        self.when(~condition, lambda: self.when(~self._is_reported(), report))
+
+    def _flag(self) -> Any:
+        """Whether something was reported in this run: a byte that all kernels share."""
+        ir = mlir.ir
+        symbol, kind = {"name": ir.FlatSymbolRefAttr.get(checks.FLAG, self.context)}, checks.flag(self.module)
+        return ir.Operation.create(
+            "memref.get_global", results=[kind], attributes=symbol, loc=self.location, ip=self.ip
+        ).result
+
+    def _is_reported(self) -> Scalar:
+        byte = super().emit("memref.load", [self._flag(), self.const(0, INDEX)], [self.storage(dtypes.uint8)]).result
+        return Scalar(self, byte, dtypes.uint8).ne(self.const(0, dtypes.uint8))
+
+    def set_reported(self, reported: bool) -> None:
+        """Only the first report of a run counts; more would cost time."""
+        byte = self.const(int(reported), dtypes.uint8)
+        super().emit("memref.store", [byte, self._flag(), self.const(0, INDEX)], [])
+
+    def _site(self, does: str, rule: str, is_index: bool = False, unsigned: bool = False) -> Site:
+        op = self._evaluated
+        if op is None and self.body is not None and self.body.ops:
+            op = self.body.ops[-1]
+        name, line = checks.op_at(op, self.location)
+        return Site(checks.name_of(self.entry), does, rule, name, line, is_index, unsigned)
+
 
 buffer_type = CpuKernel.buffer_type
 
 
 class KernelModule:
-    """The module of kernels under construction."""
+    """The module of kernels under construction.
 
-    def __init__(self) -> None:
+    Args:
+        checks: what its kernels report to, if they check their accesses.
+    """
+
+    def __init__(self, checks: Checks | None = None) -> None:
+        self.checks = checks
         with mlir.ir.Location.unknown(context()):
             self.mlir = mlir.ir.Module.create()
         self.body = self.mlir.body

@@ -15,6 +15,7 @@ from typing import Any
 from smelt.backends.control import ControlEmitter, Place, Places, bytes_type
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
+from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
@@ -103,6 +104,12 @@ class Emitter(ControlEmitter):
         """Call a kernel for this member's part of its range."""
         lo, hi = share(self.k, self.me, self.members, extent, grain)
         self.k.emit("func.call", [*memrefs, lo, hi], [], callee=mlir.ir.FlatSymbolRefAttr.get(function, context()))
+
+    def typed(self, place: Place, aval: Aval) -> Any:
+        """The memref of an array's elements. A checked program sees that it lies in what it is a part of."""
+        if self.k.checks is not None and isinstance(place.offset, Scalar):
+            place = Place(place.memref, self.k.in_range(place.memref, place.offset, aval), place.alignment)
+        return super().typed(place, aval)
 
     def copy(self, source: Place, target: Place, nbytes: int) -> None:
         if nbytes:

@@ -13,9 +13,11 @@ from smelt.ir.builder import functions
 from smelt.ir.dialect import context
 from smelt.ir.errors import AttributeValueError
 from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.settings import settings
 from smelt.passes.plan_buffers import arena_bytes, origin, workspace
 
 from . import blas, interrupts, jit, threads
+from .checks import Checks
 from .host import TABLE, AloneStep, HostLoop, HostStep, Sequence
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
@@ -41,12 +43,15 @@ class Program:
         kernels: what is launched, in order; what a loop or branch runs is named once.
         has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
         arena_bytes: temporary memory.
+        is_checked: whether its kernels check their accesses (SMELT_CHECK=1).
     """
 
     def __init__(self, found: dict[str, Any], team: threads.Team | None = None):
         self.team = team or threads.team()
         self._found = found
-        self._module = KernelModule()
+        self._checks = Checks() if settings.check else None
+        self.is_checked = settings.check
+        self._module = KernelModule(self._checks)
         parts = Parts(self._module, found)
         main = parts.body("main")
         self.arguments: list[Aval] = [v.aval for v in main.function.arguments]
@@ -118,6 +123,8 @@ class Program:
         types = [ir.IndexType.get(ctx), buffer_type(COUNTER), *tables, bytes_type(size)]
         entry = self._module.function(name, types, location, internal=False)
         k = CpuKernel(self._module, entry, location, None)
+        if self._checks is not None:
+            k.set_reported(False)
         count, counter, *table, arena = entry.arguments
         if has_control and not self.team.together:
             members, me = k.const(1, INDEX), k.const(0, INDEX)
@@ -173,6 +180,8 @@ class Program:
             symbols = {**self.team.symbols(), **blas.symbols()}
             if self.has_long:
                 symbols |= interrupts.symbols()
+            if self._checks is not None:
+                symbols |= self._checks.symbols()
             self._engine = jit.compile_module(module.mlir, symbols)
         else:
             self._text = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}
@@ -203,6 +212,8 @@ class Program:
         self._main.execute(frame, arena_address, count)
         if self.has_long:
             interrupts.raise_pending()
+        if self._checks is not None:
+            self._checks.raise_found()
 
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
-from ..errors import AttributeValueError, DTypeError, NotDifferentiableError
+from ..errors import AttributeValueError, DTypeError, IndexOutOfRangeError, NotDifferentiableError, at_user_line
 from ..kinds import Fusible, align_batch, batch_size, silent
 from ..op import Int, Ints, Op, Operand, Operands, Str, require, require_axes, require_dtype
 
@@ -54,6 +54,9 @@ class Gather(Fusible, name="gather"):
         order = np.argsort([*axes, *rest])
         return found.transpose(*range(len(shape)), *(len(shape) + order))
 
+    def check(self, x, *indices, axes, slice_sizes):
+        _require_inside(self, indices, axes, [x.shape[a] - slice_sizes[a] for a in axes])
+
     def transpose(self, b, cotangents, operands, linear, *, axes, slice_sizes):
         (ct,), (x, *indices) = cotangents, operands
         # A scatter drops what a gather clamps, so the clamping has to be said here.
@@ -85,7 +88,7 @@ class Gather(Fusible, name="gather"):
         source = list(index[lead:])
         for j, a in enumerate(axes):
             high = operands[0].shape[a] - slice_sizes[a]
-            if high:
+            if high or k.checks_indices:
                 source[a] = source[a] + k.dynamic(fetch(1 + j, index[:lead]), 0, high)
         return fetch(0, tuple(source))
 
@@ -146,6 +149,10 @@ class Scatter(Op, name="scatter"):
         else:
             _MODES[mode].at(flat, at, values)
         return out
+
+    def check(self, x, updates, *indices, axes, mode):
+        lead = updates.ndim - x.ndim
+        _require_inside(self, indices, axes, [x.shape[a] - updates.shape[lead + a] for a in axes])
 
     def jvp(self, b, primals, tangents, results, *, axes, mode):
         (x, updates, *indices), (tx, tu, *_), (y,) = primals, tangents, results
@@ -299,6 +306,16 @@ def _clip(start: np.ndarray, high: int) -> np.ndarray:
     if start.dtype == np.uint64:
         start = np.minimum(start, np.uint64(np.iinfo(np.int64).max))
     return np.clip(start.astype(np.int64), 0, max(high, 0))
+
+
+def _require_inside(op: Op, indices: Sequence[np.ndarray], axes: Ints, highs: Sequence[int]) -> None:
+    """Raise IndexOutOfRangeError for an index outside 0 … high of its axis."""
+    for index, axis, high in zip(indices, axes, highs):
+        outside = (index < 0) | (index > high)
+        if outside.any():
+            value = index[outside].flat[0]
+            message = f"smelt.{op.name}: index {value} into axis {axis} lies outside 0 … {high} (SMELT_CHECK=1)"
+            raise IndexOutOfRangeError(at_user_line(message))
 
 
 def _known_inside(index, high: int) -> bool:

@@ -181,6 +181,8 @@ class Number:
 class ScalarMachine:
     """What `lower` and `element` rules ask of a kernel, computed at once."""
 
+    checks_indices = False
+
     def const(self, value, dtype):
         return Number(value, dtype)
 
