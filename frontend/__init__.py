@@ -8,8 +8,7 @@ array([1, 2.71828], dtype=float32)
 import importlib as _importlib
 import math as _math
 import os as _os
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
 # An editable installation is a folder of links. Files made since then are found where the links lead.
 __path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
@@ -77,18 +76,53 @@ euler_gamma = 0.5772156649015329
 
 __version__ = "0.1.0"
 
-if _TYPE_CHECKING:
-    from . import fast as fast
-    from . import metal as metal
+__all__ = [
+    "Device", "Dtype", "DtypeCategory", "ShapeDtype", "SmeltError", "Stream", "StreamContext", "__version__",
+    "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
+    "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "array",
+    "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "bfloat16", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
+    "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
+    "clear_cache", "clear_streams", "clip", "compile", "complex64", "complexfloating", "concat", "concatenate",
+    "cond", "conj", "conjugate", "contiguous", "cos", "cosh", "count_nonzero", "cpu", "cummax", "cummin",
+    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_function", "custom_jvp", "custom_vjp",
+    "default_device", "default_stream", "degrees", "device_count", "device_info", "diag", "diagonal", "diff",
+    "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
+    "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "expm1", "eye", "fast", "finfo",
+    "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
+    "from_dlpack", "full", "full_like", "gather_mm", "generic", "get_active_memory", "get_cache_memory",
+    "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
+    "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
+    "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isinf", "isnan", "isneginf",
+    "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "left_shift", "less", "less_equal",
+    "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
+    "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
+    "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min", "minimum",
+    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "not_equal",
+    "number", "ones", "ones_like", "outer", "pad", "partition", "permute_dims", "pi", "positive", "pow", "power",
+    "printoptions", "prod", "put_along_axis", "radians", "random", "real", "reciprocal", "reference", "remainder",
+    "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
+    "save_safetensors", "savez", "savez_compressed", "scan", "searchsorted", "set_cache_limit",
+    "set_default_device", "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit",
+    "sigmoid", "sign", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
+    "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
+    "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace",
+    "transpose", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
+    "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "where",
+    "while_loop", "zeros", "zeros_like",
+]  # fmt: skip
 
-_LAZY = ("fast", "metal")  # modules that the first use loads
+if TYPE_CHECKING:
+    from . import fast, metal
+else:
+    _LAZY = ("fast", "metal")  # modules that the first use loads
 
-
-def __getattr__(name: str) -> _Any:
-    if name in _LAZY:
-        return _importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _LAZY:
+            return _importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

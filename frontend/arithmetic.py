@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.op import registry as ops
@@ -154,6 +156,7 @@ def clip(
     if a_min is None and a_max is None:
         raise AttributeValueError(at_user_line("smelt.clip: at most one of a_min and a_max may be None"))
     if a_min is None:
+        assert a_max is not None
         x, high = promote_all("clip", a, a_max)
         low = None
     elif a_max is None:
@@ -286,9 +289,10 @@ def power(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array([4, 9], dtype=float32)
     """
     check_stream(stream)
+    exponent: Any = b
     if type(b) in (int, float) and not is_scalar(a):
         x = as_array(a)
-        found = _constant_power(convert(x, dtypes.promote_scalar(x.dtype, b)), b)
+        found = _constant_power(convert(x, dtypes.promote_scalar(x.dtype, exponent)), exponent)
         if found is not None:
             return found
     return apply_binary("power", _POWER, a, b)

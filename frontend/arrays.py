@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,13 +25,18 @@ from smelt.runtime import Buffer
 from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
 from .graph import NO_ATTRS, Node, Ref, leaf, state
+from .signatures import ArrayLike as ArrayLike
+from .signatures import DTypeLike, HostArray
+from .signatures import Scalar as Scalar
+from .signatures import StreamOrDevice as StreamOrDevice
 
-Scalar = bool | int | float | complex
-ArrayLike = Any  #: an array, a Python scalar, nested lists of scalars, or anything NumPy reads
-StreamOrDevice = Any  #: a stream, a device or None; checked, else ignored: arrays run on the default device
+if TYPE_CHECKING:
+    from .array_methods import ArrayMethods as _Methods
+else:
+    _Methods = BufferExporter
 
 
-class array(BufferExporter):
+class array(_Methods):
     """An n-dimensional array, evaluated when a value is asked for.
 
     Args:
@@ -57,7 +62,7 @@ class array(BufferExporter):
     _ref: Ref
     _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
 
-    def __init__(self, val: ArrayLike = (), dtype: DType | Any | None = None):
+    def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
         wanted = None if dtype is None else dtype_of("array", dtype)
         if isinstance(val, array):
             self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
@@ -126,13 +131,13 @@ class array(BufferExporter):
             evaluate((self._ref,))
         return node.values[i]  # type: ignore[index]
 
-    def _host(self) -> np.ndarray:
+    def _host(self) -> HostArray:
         """The elements as a read-only NumPy array over the same memory."""
         view = self._buffer.array.view()
         view.flags.writeable = False
         return view
 
-    def _export(self) -> np.ndarray:
+    def _export(self) -> HostArray:
         """`_host` for strangers: nobody can make it writable."""
         found = self._host()
         if not found.size:
@@ -140,7 +145,7 @@ class array(BufferExporter):
         flat: Any = found.reshape(-1).view(np.uint8)
         return np.asarray(memoryview(flat)).view(found.dtype).reshape(found.shape)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         """A NumPy array: a copy, or with ``copy=False`` a read-only view of the array's memory.
 
         Raises:
@@ -412,7 +417,7 @@ def _emit_typed(op: Op, x: array, aval: Aval, name: str, value: Any) -> array:
 _SCALARS = frozenset((bool, int, float, complex))
 
 
-def _weak_dtype(dtype: DType, scalar: Scalar, floating: bool) -> DType:
+def _weak_dtype(dtype: DType, scalar: Any, floating: bool) -> DType:
     """The dtype in which an array meets a Python scalar."""
     if dtype.kind == "f" and type(scalar) is not complex:
         return dtype
@@ -420,7 +425,7 @@ def _weak_dtype(dtype: DType, scalar: Scalar, floating: bool) -> DType:
     return dtypes.to_float(dtype) if floating else dtype
 
 
-def spread_scalar(value: Scalar, dtype: DType, shape: tuple[int, ...]) -> array:
+def spread_scalar(value: Any, dtype: DType, shape: tuple[int, ...]) -> array:
     """An array of one Python scalar."""
     found = scalar_array(value, dtype)
     if not shape:

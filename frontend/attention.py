@@ -69,7 +69,7 @@ def rope(
     _check_rope(x, dims, base, freqs, start)
     kind = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
     positions = convert(expand_dims(start, -1) + arange(x.shape[-2]), kind) * float(scale)
-    if base is not None:
+    if freqs is None:
         rates = from_host(np.float64(base) ** (-np.arange(0, dims, 2) / dims), kind)
         angles = multiply(expand_dims(positions, -1), rates)
     else:

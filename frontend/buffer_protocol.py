@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smelt.ir.errors import BufferExportError, SmeltError, at_user_line
 
@@ -104,5 +104,7 @@ def _exporter_before_3_12() -> Any:
     return _heap_type(b"smelt.BufferExporter", 0, _BF_GETBUFFER, export, (object,))
 
 
-#: Base class of objects with ``_export() -> np.ndarray``.
-BufferExporter: Any = _Exporter if sys.version_info >= (3, 12) else _exporter_before_3_12()
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    BufferExporter = _Exporter
+else:
+    BufferExporter = _exporter_before_3_12()

@@ -190,11 +190,11 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: Any)
     what = "smelt.fori_loop"
     check_function(body_fun, f"{what}: body_fun")
     name = name_of(body_fun)
-    lower, upper = _bound(what, "lower", lower), _bound(what, "upper", upper)
-    first, last = as_array(lower), as_array(upper)
+    start, stop = _bound(what, "lower", lower), _bound(what, "upper", upper)
+    first, last = as_array(start), as_array(stop)
     dtype = dtypes.promote(first.dtype, last.dtype)
     if not dtype.is_integer:  # int64 and uint64 meet in a float
-        if isinstance(lower, array) or isinstance(upper, array) or lower < 0:
+        if isinstance(start, array) or isinstance(stop, array) or start < 0:
             raise DTypeError(
                 at_user_line(f"{what}: no integer dtype holds lower, {first.aval}, and upper, {last.aval}; convert one")
             )
@@ -205,16 +205,16 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: Any)
         return [i + 1, body_fun(i, value)]
 
     carry = Values(what, [("i", convert(first, dtype)), ("init", init)])
-    if isinstance(lower, array) or isinstance(upper, array):
+    if isinstance(start, array) or isinstance(stop, array):
         end = convert(last, dtype)
         return _while(what, lambda carry: carry[0] < end, step, carry, "upper", name)[1]
-    length = max(0, upper - lower)
+    length = max(0, stop - start)
     if length > MOST:
-        raise AttributeValueError(at_user_line(f"{what}: {lower} to {upper} are more steps than int64 counts"))
+        raise AttributeValueError(at_user_line(f"{what}: {start} to {stop} are more steps than int64 counts"))
     return _scan(what, name, lambda c, _: (step(c), None), carry, Values(what, []), length, False, False)[0][1]
 
 
-def _bound(what: str, name: str, value: ArrayLike) -> Any:
+def _bound(what: str, name: str, value: Any) -> array | int:
     """A bound of a loop: an array, or a Python int."""
     found = _scalar(what, name, value)
     if not found.dtype.is_integer:

@@ -35,6 +35,11 @@ __all__ = [
     "scaled_dot_product_attention",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 #: What a kernel may ask about its place in the grid, with the type of the parameter.
 _ATTRIBUTES = {
     **dict.fromkeys(

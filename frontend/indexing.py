@@ -32,6 +32,7 @@ from smelt.runtime import Buffer
 from .arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
 from .graph import LEAF, leaf
 from .movement import broadcast_together, filled, permuted, reversed_along, select, sliced, to_shape
+from .signatures import Index
 
 __all__: list[str] = []
 
@@ -327,7 +328,7 @@ def of_one_dtype(indices: Iterable[array]) -> list[array]:
 # Reading
 
 
-def getitem(x: array, index: Any) -> array:
+def getitem(x: array, index: Index, /) -> array:
     """``x[index]`` by NumPy's rules; negative indices count from the end.
 
     Raises:

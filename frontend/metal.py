@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def is_available() -> bool:
     """Whether there is an Apple GPU here; the simulated one does not count.
 

@@ -1,12 +1,13 @@
 """Operators and methods of `smelt.array`: each is the function of the same name, with the array first.
 
-Importing this module attaches them to the class.
+Importing this module attaches them to the class. `array_methods.pyi` tells type checkers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ from . import (
     updating,
     views,
 )
-from .arrays import array, check_update
+from .arrays import StreamOrDevice, array, check_update
+from .movement import Axes
+from .reductions import Axis
 from .updating import ArrayAt
 
 __all__: list[str] = []
@@ -122,17 +125,22 @@ def _named(method: Callable, name: str, function: Callable) -> Callable:
     return method
 
 
-def _reshape(self: array, *shape: Any, stream: Any = None) -> array:
+def _reshape(self: array, *shape: Axes, stream: StreamOrDevice = None) -> array:
     """In another shape, given as one sequence or as several ints; see `smelt.reshape`.
 
     >>> import smelt
     >>> smelt.ones(6).reshape(2, -1).shape
     (2, 3)
     """
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, stream=stream)
+    return shaping.reshape(self, _together(shape), stream=stream)
 
 
-def _transpose(self: array, *axes: Any, stream: Any = None) -> array:
+def _together(given: tuple[Any, ...]) -> Any:
+    """One sequence, or several ints, as a sequence."""
+    return given[0] if len(given) == 1 else given
+
+
+def _transpose(self: array, *axes: Axes | None, stream: StreamOrDevice = None) -> array:
     """Permuted axes, given as one sequence or as several ints; see `smelt.transpose`.
 
     >>> import smelt
@@ -141,13 +149,14 @@ def _transpose(self: array, *axes: Any, stream: Any = None) -> array:
     """
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         return shaping.transpose(self, axes[0], stream=stream)
-    return shaping.transpose(self, axes or None, stream=stream)
+    numbers: Any = axes or None
+    return shaping.transpose(self, numbers, stream=stream)
 
 
 def _with_correction(function: Callable) -> Callable:
     def method(
-        self: array, axis: Any = None, keepdims: bool = False, ddof: int = 0, *,
-        correction: int | None = None, stream: Any = None,
+        self: array, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *,
+        correction: int | None = None, stream: StreamOrDevice = None,
     ) -> array:  # fmt: skip
         return function(self, axis, keepdims, ddof if correction is None else correction, stream=stream)
 
@@ -159,7 +168,7 @@ def _bytes(self: array) -> bytes:
     return self._host().tobytes()
 
 
-def _array_namespace(self: array, api_version: str | None = None) -> Any:
+def _array_namespace(self: array, api_version: str | None = None) -> ModuleType:
     """The module with the functions of the array API."""
     return sys.modules["smelt"]
 
@@ -192,8 +201,8 @@ def _attach() -> None:
     }
     for name, function in unary.items():
         setattr(array, f"__{name}__", function)
-    array.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
-    array.__setitem__ = updating.setitem  # type: ignore[attr-defined]
+    setattr(array, "__getitem__", indexing.getitem)  # noqa: B010  (declared in a stub)
+    setattr(array, "__setitem__", updating.setitem)  # noqa: B010
     for name, getter, doc in (
         ("T", shaping.transpose, "The axes in reversed order."),
         ("mT", shaping.matrix_transpose, "The last two axes exchanged."),

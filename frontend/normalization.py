@@ -80,8 +80,8 @@ def rms_norm(x: ArrayLike, weight: ArrayLike | None, eps: float, *, stream: Stre
     """
     check_stream(stream)
     rows, parameters = _rows("rms_norm", x, weight=weight)
-    wide, eps = widened(rows), _epsilon("rms_norm", eps)
-    return _scaled(rows, wide * rsqrt(mean(square(wide), -1, True) + eps), parameters)
+    wide, added = widened(rows), _epsilon("rms_norm", eps)
+    return _scaled(rows, wide * rsqrt(mean(square(wide), -1, True) + added), parameters)
 
 
 def layer_norm(
@@ -107,9 +107,9 @@ def layer_norm(
     """
     check_stream(stream)
     rows, parameters = _rows("layer_norm", x, weight=weight, bias=bias)
-    wide, eps = widened(rows), _epsilon("layer_norm", eps)
+    wide, added = widened(rows), _epsilon("layer_norm", eps)
     centered = wide - mean(wide, -1, True)
-    return _scaled(rows, centered * rsqrt(mean(square(centered), -1, True) + eps), parameters)
+    return _scaled(rows, centered * rsqrt(mean(square(centered), -1, True) + added), parameters)
 
 
 def cross_entropy(logits: ArrayLike, targets: ArrayLike, *, stream: StreamOrDevice = None) -> array:

@@ -9,6 +9,8 @@ called; `stream` is accepted for MLX's sake: it is checked, and then ignored.
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.op import Op
@@ -72,5 +74,5 @@ def promote_all(name: str, *operands: ArrayLike) -> list[array]:
     return [broadcast_to_shape(x, shape) for x in found]
 
 
-def is_scalar(x: ArrayLike) -> bool:
+def is_scalar(x: object) -> TypeGuard[Scalar]:
     return isinstance(x, (bool, int, float, complex))

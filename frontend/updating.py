@@ -32,11 +32,12 @@ from .arrays import (
 from .graph import state
 from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
 from .movement import filled, padded, permuted, reversed_along, select, sliced, to_shape
+from .signatures import Index
 
 __all__: list[str] = []
 
 
-def setitem(x: array, index: Any, value: ArrayLike) -> None:
+def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
     """``x[index] = value``: this handle then stands for the changed array; the value is cast to its dtype.
 
     Raises:
@@ -230,10 +231,10 @@ class ArrayAt:
 
     __slots__ = ("_array", "_index")
 
-    def __init__(self, x: array, index: Any = None):
+    def __init__(self, x: array, index: tuple[Index] | None = None):
         self._array, self._index = wrap(x._ref), index
 
-    def __getitem__(self, index: Any) -> ArrayAt:
+    def __getitem__(self, index: Index) -> ArrayAt:
         return ArrayAt(self._array, (index,))
 
     def _update(self, value: ArrayLike, mode: str) -> array:

@@ -26,12 +26,12 @@ class DType:
 
     __slots__ = ("_numpy", "kind", "mlir", "name", "size")
 
-    def __init__(self, name: str, mlir: str, kind: str, size: int, numpy: str):
+    def __init__(self, name: str, mlir: str, kind: str, size: int, numpy: str) -> None:
         self.name, self.mlir, self.kind, self.size = name, mlir, kind, size
         self._numpy: Any = numpy
 
     @property
-    def numpy(self) -> np.dtype:
+    def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype (``ml_dtypes.bfloat16`` for bfloat16)."""
         if isinstance(self._numpy, str):
             if self._numpy == "bfloat16":
@@ -72,7 +72,7 @@ class DType:
     def __repr__(self) -> str:
         return f"smelt.{self.name}" if self.name != "bool" else "smelt.bool_"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return (by_name, (self.name,))
 
 
@@ -124,7 +124,7 @@ def by_mlir(spelling: str) -> DType:
 
 
 @functools.lru_cache(maxsize=256)
-def _from_numpy(dtype: np.dtype) -> DType:
+def _from_numpy(dtype: np.dtype[Any]) -> DType:
     name = dtype.name
     if name in _BY_NAME:
         return _BY_NAME[name]

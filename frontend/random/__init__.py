@@ -21,3 +21,7 @@ __all__ = [
     "bernoulli", "bits", "categorical", "gumbel", "key", "laplace", "multivariate_normal", "normal",
     "permutation", "randint", "seed", "split", "state", "truncated_normal", "uniform",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

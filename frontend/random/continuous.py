@@ -79,7 +79,7 @@ def uniform(
 
 
 def _is_unit(low: ArrayLike, high: ArrayLike) -> bool:
-    return type(low) in (int, float) and type(high) in (int, float) and low == 0 and high == 1
+    return type(low) in (int, float) and type(high) in (int, float) and (low, high) == (0, 1)
 
 
 def _below(x: array, low: array, high: array) -> array:

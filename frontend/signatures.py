@@ -1,0 +1,69 @@
+"""What the signatures of public functions say, for type checkers and readers.
+
+At run time the names of kinds of arguments are placeholders: functions check what they are given themselves, and
+annotations are never evaluated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__: list[str] = []
+
+Scalar = bool | int | float | complex
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from types import EllipsisType
+    from typing import IO, ParamSpec, Protocol, SupportsIndex, TypeAlias, TypeVar
+
+    import numpy as np
+
+    from smelt.ir.dtypes import DType
+    from smelt.runtime.device import Device
+
+    from .arrays import array
+    from .streams import Stream
+
+    P = ParamSpec("P")
+    R_co = TypeVar("R_co", covariant=True)
+
+    class SupportsArray(Protocol):
+        """What NumPy can make an array of."""
+
+        def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    class SupportsDLPack(Protocol):
+        """What exports its memory by DLPack."""
+
+        def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    class Function(Protocol[P, R_co]):
+        """A function with the arguments P and the result R."""
+
+        @property
+        def __name__(self) -> str: ...
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    HostArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+    #: An array, a Python scalar, nested lists of scalars or arrays, or anything NumPy reads.
+    ArrayLike: TypeAlias = (
+        array | Scalar | HostArray | np.generic | list[Any] | tuple[Any, ...] | range | bytes | bytearray | memoryview
+        | SupportsArray | SupportsDLPack
+    )  # fmt: skip
+    #: A stream, a device or its name; checked, else ignored: arrays run on the default device.
+    StreamOrDevice: TypeAlias = Stream | Device | str | None
+    #: A dtype, its name, or what NumPy and Python call it.
+    DTypeLike: TypeAlias = DType | str | type | np.dtype[Any]
+    #: What stands between the brackets of ``x[…]``.
+    Index: TypeAlias = (
+        SupportsIndex | slice | EllipsisType | array | HostArray | list[Any] | tuple[Any, ...] | None
+    )
+    #: A path or an open file.
+    File: TypeAlias = str | os.PathLike[str] | IO[bytes]
+    #: Nested lists, tuples and dicts of arrays. Other trees are of no type that a checker knows.
+    ArrayTree: TypeAlias = array | Sequence["ArrayTree"] | Mapping[Any, "ArrayTree"]
+else:
+    HostArray = ArrayLike = StreamOrDevice = DTypeLike = Index = File = ArrayTree = Any
