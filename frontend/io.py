@@ -6,7 +6,6 @@ MLX does, and is read back as bfloat16.
 
 from __future__ import annotations
 
-import math
 import os
 from contextlib import nullcontext
 from types import ModuleType
@@ -20,13 +19,17 @@ from smelt.ir.errors import (
     AttributeValueError,
     DTypeError,
     FileFormatError,
+    OutOfMemoryError,
+    SmeltError,
     TreeError,
     at_user_line,
     shown,
 )
 
+from . import formats
 from .arguments import check_stream, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array
+from .formats import SAFE_NAMES
 
 __all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
 
@@ -41,8 +44,6 @@ def _stored(x: ArrayLike) -> np.ndarray:
 
 
 def _restored(host: np.ndarray, where: str) -> array:
-    if not isinstance(host, np.ndarray):
-        raise FileFormatError("it holds a file that is no array")
     if host.dtype == np.dtype("V2"):
         host = host.view(dtypes.bfloat16.numpy)
     try:
@@ -130,15 +131,6 @@ def _write_npz(name: str, file: File, args: Any, kwargs: Any, compressed: bool =
                 np.lib.format.write_array(member, host, allow_pickle=False)
 
 
-_SAFE_NAMES = {
-    "BOOL": dtypes.bool_, "U8": dtypes.uint8, "U16": dtypes.uint16, "U32": dtypes.uint32, "U64": dtypes.uint64,
-    "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32, "I64": dtypes.int64, "F16": dtypes.float16,
-    "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
-}  # fmt: skip
-#: No header is longer: a corrupt length must not allocate memory.
-_MAX_HEADER = 100_000_000
-
-
 def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[str, str] | None = None) -> None:
     """Write named arrays in the .safetensors format.
 
@@ -155,7 +147,7 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
     """
     import json
 
-    names = {d: name for name, d in _SAFE_NAMES.items()}
+    names = {d: name for name, d in SAFE_NAMES.items()}
     if not isinstance(arrays, dict) or not all(isinstance(k, str) and k != "__metadata__" for k in arrays):
         raise TreeError(
             at_user_line(f"smelt.save_safetensors: needs a dict of arrays by name, got {shown(arrays)}")
@@ -202,7 +194,7 @@ def load(
 
     Raises:
         FileFormatError: a file that is damaged or of another format. DTypeError: elements that smelt has no
-        dtype for. OSError: the file cannot be read.
+        dtype for. OutOfMemoryError: the file holds more than there is memory for. OSError: the file cannot be read.
 
     >>> import smelt, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -211,62 +203,52 @@ def load(
     array([1.5], dtype=float32)
     """
     check_stream(stream)
-    name = getattr(file, "name", "the open file") if hasattr(file, "read") else _path("a file", file)
-    where = f"smelt.load: {name}"
     if format is not None:
         word("load", "format", format, "npy", "npz", "safetensors")
-    with nullcontext(file) if hasattr(file, "read") else open(file, "rb") as opened:  # type: ignore[arg-type]
-        source: Any = opened
-        found = format or _format_of(source, str(name))
-        if found is None:
-            raise FileFormatError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
-        if return_metadata and found != "safetensors":
-            raise AttributeValueError(at_user_line(f"{where}: only .safetensors has metadata"))
-        from zipfile import BadZipFile
-
-        try:
+    if hasattr(file, "read"):
+        name = getattr(file, "name", "the open file")
+        name = os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the open file"
+    else:
+        name = _path("a file", file)
+    where = f"smelt.load: {name}"
+    found = format
+    try:
+        with nullcontext(file) if hasattr(file, "read") else open(name, "rb") as opened:
+            source: Any = opened
+            found = format or _format_of(source, name)
+            if found is None:
+                raise FileFormatError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
+            if return_metadata and found != "safetensors":
+                raise AttributeValueError(at_user_line(f"{where}: only .safetensors has metadata"))
             if found == "npy":
-                return _restored(np.lib.format.read_array(source, allow_pickle=False), where)
+                return _restored(formats.read_npy(source), where)
             if found == "npz":
-                with np.load(source, allow_pickle=False) as archive:
-                    return {k: _restored(archive[k], f"{where}, {k}") for k in archive.files}
-            arrays, metadata = _read_safetensors(source, where)
+                return {k: _restored(x, f"{where}, {k}") for k, x in formats.read_npz(source).items()}
+            read, metadata = formats.read_safetensors(source)
+            arrays = {k: array(x, dtype) for k, (x, dtype) in read.items()}
             return (arrays, metadata) if return_metadata else arrays
-        except (DTypeError, OSError):
+    except (FileFormatError, OutOfMemoryError, DTypeError) as error:
+        if str(error).startswith("smelt.load"):
             raise
-        except (ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
-            raise FileFormatError(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
+        raise type(error)(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
+    except MemoryError:
+        raise OutOfMemoryError(at_user_line(f"{where}: no memory for what it holds")) from None
+    except ValueError as error:
+        # Of the file itself: it is closed, or its name cannot be one.
+        if isinstance(error, (OSError, SmeltError)):
+            raise
+        raise FileFormatError(at_user_line(f"{where}: {error}")) from None
 
 
 def _format_of(source: Any, name: str) -> str | None:
     start = source.read(9)
+    if not isinstance(start, bytes):
+        raise FileFormatError(f"it must be open for reading bytes, reading gives {shown(start)}")
     source.seek(-len(start), os.SEEK_CUR)
-    if start[:6] == b"\x93NUMPY":
+    if start[:6] == formats.MAGIC:
         return "npy"
     if start[:2] == b"PK":
         return "npz"
     if name.endswith(".safetensors") or start[8:] == b"{":
         return "safetensors"
     return None
-
-
-def _read_safetensors(source: Any, where: str) -> tuple[dict[str, array], dict[str, str]]:
-    import json
-
-    length = int.from_bytes(source.read(8), "little")
-    if length > _MAX_HEADER:
-        raise FileFormatError(f"its header would be {length} bytes long")
-    header = json.loads(source.read(length))
-    data = source.read()
-    metadata = header.pop("__metadata__", {})
-    arrays = {}
-    for name, entry in header.items():
-        dtype, shape = _SAFE_NAMES.get(entry["dtype"]), tuple(entry["shape"])
-        if dtype is None:
-            raise DTypeError(at_user_line(f"{where}, {name}: smelt has no dtype {entry['dtype']}"))
-        start, end = entry["data_offsets"]
-        if not 0 <= start <= end <= len(data) or end - start != math.prod(shape) * dtype.size:
-            raise FileFormatError(f"{name} lies at bytes {start} to {end} of {len(data)}, shape {shape}")
-        host = np.frombuffer(data, dtype.numpy, math.prod(shape), start).reshape(shape)
-        arrays[name] = array(host, dtype)
-    return arrays, metadata

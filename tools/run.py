@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import IRError
+from smelt.ir.errors import DTypeError, FileFormatError, IRError
 
 from .isolate import PARSING, Progress, run_isolated
 from .opt import describe, read_source
@@ -116,14 +116,18 @@ def _load_inputs(paths: list[str], arguments: list[Aval], function: str) -> list
 
 
 def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
+    from smelt.formats import read_npy
+
     try:
-        array = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            if file.read(2) == b"PK":
+                raise IRError(f"{path}: error: this is an archive; one .npy file an argument is needed")
+            file.seek(0)
+            array = read_npy(file)
     except OSError as error:
         raise IRError(f"{path}: error: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
+    except (FileFormatError, DTypeError) as error:
         raise IRError(f"{path}: error: this is not a .npy file of numbers ({error})") from None
-    if not isinstance(array, np.ndarray):
-        raise IRError(f"{path}: error: this is an archive; one .npy file an argument is needed")
     if array.dtype.kind == "V" and array.dtype.itemsize == 2 and aval.dtype.name == "bfloat16":
         array = array.view(aval.dtype.numpy)  # .npy files do not know bfloat16
     if not array.dtype.isnative:
