@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,11 +23,25 @@ hypothesis_settings.load_profile("smelt")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the expected Metal texts anew")
+    parser.addoption("--sample", type=int, default=1, metavar="N", help="of each test's variants only every N-th")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """The campaigns run when they are named (`pytest tests/long`); pytest does not ask about what is named."""
     return True if collection_path == CAMPAIGNS else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    every = config.getoption("--sample")
+    seen: Counter[str] = Counter()
+    kept, left_out = [], []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        (left_out if seen[test] % every else kept).append(item)
+        seen[test] += 1
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 @pytest.fixture(autouse=True)

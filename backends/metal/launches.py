@@ -64,6 +64,10 @@ class MetalPiece(Piece):
         self.function, self.scratch = function, scratch
 
 
+#: The arena while it is being used: larger than any.
+MOST_BYTES = 1 << 62
+
+
 class MainEmitter(ControlEmitter):
     """Emits pieces into ``@main(arguments…, results…, arena)``.
 
@@ -85,7 +89,7 @@ class MainEmitter(ControlEmitter):
         ir, ctx = mlir.ir, context()
         unknown = ir.Location.unknown(ctx)
         types = [bytes_type(a.nbytes) if has_control else MetalKernel.buffer_type(a) for a in avals]
-        types.append(bytes_type(1))
+        types.append(bytes_type(MOST_BYTES))  # how much is used is known at the end
         self.operation = ir.Operation.create(
             "func.func",
             attributes={

@@ -67,9 +67,10 @@ def _operand_avals(op: Op, aval: Aval) -> list[Aval]:
 
 
 class Draw:
-    """Draws one graph."""
+    """Draws one graph; `inside`: no index is out of range."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, inside: bool = False):
+        self.inside = inside
         self.r = random.Random(seed)
         self.arrays = np.random.default_rng(seed)
         self.graph = Graph(seed)
@@ -318,7 +319,19 @@ class Draw:
         )
         where = tuple(self.extent(6) for _ in range(self.r.choice((0, 1, 1, 1, 2))))
         dtype = self.r.choice((dtypes.int32, dtypes.int32, *dtypes.INTEGERS))
-        return axes, [self.other(Aval(where, dtype), "small") for _ in axes], sizes
+        if not self.inside:
+            return axes, [self.other(Aval(where, dtype), "small") for _ in axes], sizes
+        return axes, [self.indices(Aval(where, dtype), shape[a] - sizes[a]) for a in axes], sizes
+
+    def indices(self, aval: Aval, high: int) -> int:
+        """An argument whose elements lie within 0 … high."""
+        found = self.argument(aval.shape, aval.dtype, "small")
+        high = min(high, np.iinfo(aval.dtype.numpy).max)
+        self.graph.inputs[-1] = np.asarray(self.arrays.integers(0, high, aval.shape, np.int64, True)).astype(
+            aval.dtype.numpy
+        )
+        self.graph.steps[found].known = Known(bound=float(max(1, high)))
+        return found
 
     def _gather(self, op: Op) -> None:
         i = self.pick()
@@ -360,9 +373,13 @@ class Draw:
         self.step(op, [key], {"num": self.r.randint(0, 5)})
 
 
-def graph(seed: int, least: int = 3, most: int = 10) -> Graph:
-    """The graph of a seed, of about `least` to `most` drawn ops and of those that make their operands fit."""
-    draw = Draw(seed)
+def graph(seed: int, least: int = 3, most: int = 10, inside: bool = False) -> Graph:
+    """The graph of a seed, of about `least` to `most` drawn ops and of those that make their operands fit.
+
+    Args:
+        inside: no index is out of range, so that checked kernels raise nothing.
+    """
+    draw = Draw(seed, inside)
     for _ in range(draw.r.randint(least, most)):
         draw.op()
     steps = draw.graph.steps

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 from unittest import mock
 
@@ -20,6 +20,7 @@ from smelt.passes import fusion_groups
 from smelt.runtime import Buffer, buffer, compile_module
 from smelt.runtime.device import device_named
 
+from .drawing import graph
 from .graphs import Graph
 
 
@@ -32,6 +33,7 @@ class Way:
         alone: members run one after the other, and each kernel is a launch of its own.
         streamed: results are written past the caches, however small.
         chunked: reductions to few rows are done in chunks, however small.
+        checked: each access is checked against its array; indices have to be in range.
     """
 
     device: str = "cpu"
@@ -39,11 +41,12 @@ class Way:
     alone: bool = False
     streamed: bool = False
     chunked: bool = False
+    checked: bool = False
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(override(device=self.device, num_threads=self.members))
+            stack.enter_context(override(device=self.device, num_threads=self.members, check=self.checked))
             if self.members:
                 stack.enter_context(mock.patch.object(program, "PARALLEL_WORK", 0))
             if self.alone:
@@ -56,6 +59,19 @@ class Way:
             yield
 
 
+    def __str__(self) -> str:
+        """What is not as always.
+
+        >>> str(Way(members=2, checked=True))
+        'cpu, members=2, checked=True'
+        """
+        return ", ".join([self.device, *(f"{k}={v}" for k, v in asdict(self).items() if k != "device" and v)])
+
+    def graphs(self, seeds: Iterable[int]) -> list[Graph]:
+        """Graphs that can be run in this way."""
+        return [graph(seed, inside=self.checked) for seed in seeds]
+
+
 @functools.cache
 def python_threads() -> threads.PythonThreads:
     return threads.PythonThreads()
@@ -63,7 +79,8 @@ def python_threads() -> threads.PythonThreads:
 
 #: Ways through the kernels of the CPU, one for each batch in turn.
 WAYS = (
-    Way(), Way(members=3), Way(streamed=True), Way(chunked=True, members=2), Way(members=4, streamed=True, alone=True),
+    Way(), Way(members=3, checked=True), Way(streamed=True, checked=True), Way(chunked=True, members=2),
+    Way(members=4, streamed=True, alone=True), Way(checked=True), Way(chunked=True, streamed=True, checked=True),
 )  # fmt: skip
 
 
@@ -99,9 +116,9 @@ def problems(graphs: Sequence[Graph], way: Way) -> list[str]:
         found = results_of(graphs, way)
     except Exception as error:  # the test is that there is none
         if len(graphs) == 1:
-            return [f"{type(error).__name__}: {error}\n{way}\n{graphs[0]}"]
+            return [f"{type(error).__name__}: {error}\nway: {way}\n{graphs[0]}"]
         return [p for g in graphs for p in problems([g], way)] or [
             f"{type(error).__name__}: {error}\n{way}; only together: seeds {[g.seed for g in graphs]}"
         ]
     told = [(g, g.differences(results)) for g, results in zip(graphs, found)]
-    return [f"{text}\n{way}" for _, text in told if text]
+    return [f"{text}\nway: {way}" for _, text in told if text]

@@ -14,7 +14,6 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.compose.drawing import graph
 from tests.compose.kernels import WAYS, Way, problems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,13 +33,13 @@ def work(first: int, count: int) -> None:
     faulthandler.enable()
     if count == 1:
         for way in WAYS:
-            for problem in problems([graph(first)], way):
+            for problem in problems(way.graphs([first]), way):
                 print(json.dumps({"problem": problem}), flush=True)
         return
     for start in range(first, first + count, BATCH):
         seeds = range(start, min(start + BATCH, first + count))
         print(json.dumps({"batch": start}), flush=True)
-        for problem in problems([graph(seed) for seed in seeds], way_of(start)):
+        for problem in problems(way_of(start).graphs(seeds), way_of(start)):
             print(json.dumps({"problem": problem}), flush=True)
 
 
