@@ -106,7 +106,9 @@ class Emitter(ControlEmitter):
         self.k.emit("func.call", [*memrefs, lo, hi], [], callee=mlir.ir.FlatSymbolRefAttr.get(function, context()))
 
     def typed(self, place: Place, aval: Aval) -> Any:
-        """The memref of an array's elements. A checked program sees that it lies in what it is a part of."""
+        """The memref of an array's elements, which must lie in the memory that it is a part of."""
+        if isinstance(place.offset, int) and not 0 <= place.offset <= place.memref.type.shape[0] - aval.nbytes:
+            raise AssertionError(f"{aval} at byte {place.offset} does not fit into {place.memref.type}")
         if self.k.checks is not None and isinstance(place.offset, Scalar):
             place = Place(place.memref, self.k.in_range(place.memref, place.offset, aval), place.alignment)
         return super().typed(place, aval)

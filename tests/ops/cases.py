@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -144,6 +145,22 @@ def module_of(case: Case, wrap=None) -> Any:
             arguments, outs, body = wrap(list(case.avals), results)
             _, args, b = new_function(module, "main", arguments, outs, public=True)
             b.return_(body(b, b.function("f", list(case.avals), results), args))
+        return module
+
+
+def module_of_batch(batch: Sequence[Case]) -> Any:
+    """A module whose @main applies each of several cases to operands of its own, so each stays a kernel."""
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        avals = [a for c in batch for a in c.avals]
+        results = [r for c in batch for r in c.results]
+        _, arguments, b = new_function(module, "main", avals, results, public=True)
+        rest = iter(arguments)
+        outs = []
+        for c in batch:
+            operands = list(itertools.islice(rest, len(c.avals)))
+            outs += b.emit_typed(c.op, operands, c.kwargs, list(c.results))
+        b.return_(outs)
         return module
 
 

@@ -25,6 +25,18 @@ EXTENTS = (0, 1, 7)
 SHAPES = ((), (0,), (1,), (3, 0, 2), (1, 1), (37,), (2, 1, 5))
 
 
+#: Shapes and attributes of ops that take few of those made below.
+MORE: dict[str, Sequence[tuple[Sequence[tuple[int, ...]], tuple[tuple[str, Any], ...]]]] = {
+    "reshape": [
+        ([before], (("shape", after),))
+        for before, after in (
+            ((0, 4), (2, 0, 5)), ((3, 0), (0,)), ((1,), ()), ((), (1, 1)), ((1, 7, 1), (7,)), ((7, 3), (3, 7)),
+            ((2, 1, 3), (1, 6, 1)), ((5, 7), (35,)),
+        )
+    ],
+}  # fmt: skip
+
+
 @functools.cache
 def edge_cases(op: Op) -> tuple[Case, ...]:
     """The op with axes of every extent in EXTENTS, alone and in pairs, at every place where there is one."""
@@ -36,7 +48,16 @@ def edge_cases(op: Op) -> tuple[Case, ...]:
         case = _in_float32(case)
         for again in (case, *(c for first in _resized(case) for c in (first, *_resized(first, (0, 1))))):
             found.setdefault((again.avals, repr(again.attrs)), again)
+    for shapes, attrs in MORE.get(op.name, ()):
+        again = Case(op, tuple(a.with_shape(s) for a, s in zip(example(op).avals, shapes)), attrs)
+        found.setdefault((again.avals, repr(again.attrs)), again)
     return tuple(found.values())
+
+
+def few(cases: Sequence[Case], most: int) -> list[Case]:
+    """At most so many of the cases, from all over; the first is always among them."""
+    step = max(1, -(-len(cases) // most))
+    return list(cases[::step])
 
 
 def _resized(case: Case, extents: Sequence[int] = EXTENTS) -> Iterator[Case]:
@@ -89,14 +110,14 @@ VALUES: dict[str, tuple[float, ...]] = {
 
 def operands_of(case: Case, values: str, rng: np.random.Generator) -> list[np.ndarray]:
     """Operands made of special values; indices in range."""
-    found = [_special(a, values, rng) for a in case.avals]
+    found = [np.asarray(_special(a, values, rng)) for a in case.avals]
     if "indices" in case.op.operand_names:
         at, axes = case.op.operand_names.index("indices"), case.kwargs["axes"]
         x = case.avals[0].shape
         window = case.kwargs.get("slice_sizes") or case.avals[1].shape[-len(x) :]
         for i, axis in enumerate(axes):
             index = found[at + i]
-            found[at + i] = rng.integers(0, x[axis] - window[axis] + 1, index.shape).astype(index.dtype)
+            found[at + i] = np.asarray(rng.integers(0, x[axis] - window[axis] + 1, index.shape)).astype(index.dtype)
     return found
 
 

@@ -205,9 +205,13 @@ def column_team(gpu: Gpu, rows: int, items: int, width: int, held: int, size: in
             across, lines = narrow, max(wanted, min(lines, gpu.threads // narrow))
     while lines * 2 * across <= gpu.threads and rows * lines < ENOUGH_THREADS and lines < items:
         lines *= 2
-    while lines > 1 and lines * across * width * state_bytes > gpu.threadgroup_bytes:
+
+    def fits(lines: int, across: int) -> bool:
+        return lines == 1 or lines * across * width * state_bytes <= gpu.threadgroup_bytes
+
+    while not fits(lines, across):
         lines //= 2
-    while across < gpu.threads // lines and across < rows and lines * across < gpu.threads:
+    while across < gpu.threads // lines and across < rows and lines * across < gpu.threads and fits(lines, 2 * across):
         across *= 2
     lines = max(lines, gpu.simd // across)
     return Team(lines, across, lines * across, True)

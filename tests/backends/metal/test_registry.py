@@ -6,25 +6,22 @@ kernel of its own.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import smelt
 from smelt.backends.metal.check import check
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.builder import new_function
-from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.ir.op import Op
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import metal_sim
-from tests.ops.cases import Case, cases, plain_ops, reference, sample
+from tests.ops.cases import Case, cases, module_of_batch, plain_ops, reference, sample
 from tests.ops.test_registry import assert_close
 
 #: Calls of functions that Metal has fast and precise versions of, without saying which.
@@ -81,21 +78,6 @@ def batches() -> Iterator[list[Case]]:
     step = -(-len(every) // BATCH)
     for first in range(step):
         yield every[first::step]
-
-
-def module_of_batch(batch: Sequence[Case]):
-    with mlir.lock:
-        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
-        avals = [a for c in batch for a in c.avals]
-        results = [r for c in batch for r in c.results]
-        _, arguments, b = new_function(module, "main", avals, results, public=True)
-        rest = iter(arguments)
-        outs = []
-        for c in batch:
-            operands = list(itertools.islice(rest, len(c.avals)))
-            outs += b.emit_typed(c.op, operands, c.kwargs, list(c.results))
-        b.return_(outs)
-        return module
 
 
 @pytest.mark.parametrize("batch", list(batches()), ids=lambda b: b[0].op.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import smelt
 from smelt.backends.metal.check import check as strict
+from smelt.backends.metal.devices import GPUS
 from smelt.backends.metal.simulator import Options
 
 from .harness import check, expected, graph_of, metal_text, program_of, run, sample
@@ -306,3 +308,30 @@ def test_a_row_in_registers_is_loaded_once() -> None:
 def test_text_is_repeatable() -> None:
     graph = graph_of(layer_norm, S((16, 768), f32), S((768,), f32), S((768,), f32))
     assert program_of(graph).as_text("msl") == program_of(graph).as_text("msl")
+
+
+# More rows than threadgroups: each sees to several, one after the other, with the same threadgroup memory
+
+MOMENTS = {
+    "one round": lambda x, axis: smelt.sum(x, axis=axis),
+    "two rounds": lambda x, axis: smelt.softmax(x, axis=axis),
+    "three rounds": lambda x, axis: smelt.sum(smelt.softmax(x, axis=axis) * x, axis=axis),
+    "several at once": lambda x, axis: (smelt.sum(x, axis=axis), smelt.prod(x, axis=axis), smelt.argmax(x, axis=axis)),
+    "many at once": lambda x, axis: [smelt.sum(x * i, axis=axis) for i in range(1, 18)],
+}
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", MOMENTS)
+def test_more_rows_than_threadgroups(name: str, axis: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GPUS, "simulator", replace(GPUS["simulator"], groups=groups))
+    shape = (7, 300) if axis else (300, 7 * 128)
+    x = np.random.default_rng(0).uniform(0.97, 1.03, shape).astype(np.float32)
+    graph = graph_of(lambda x: MOMENTS[name](x, axis), smelt.array(x))
+    program = program_of(graph)
+    looped = [k for k in program.kernels if k.threadgroups[0] == groups]
+    assert looped, [k.threadgroups for k in program.kernels]
+    for options in RACES:
+        for found, want in zip(run(program, [x], options), expected(graph, [x]), strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
