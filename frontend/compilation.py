@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from smelt.ir import text
+from smelt.ir import locks, text
 from smelt.ir.aval import Aval
 from smelt.ir.errors import ArgumentTypeError, PipelineError, ShapeError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
@@ -140,7 +139,7 @@ class CompiledFunction:
         self._pipeline = pipeline
         self._shapeless = shapeless
         self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
-        self._lock = threading.RLock()
+        self._lock = locks.lock()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from smelt.ir import locks
 from smelt.ir.control import COND
 from smelt.ir.errors import TraceError, at_user_line
 from smelt.ir.interpreter import run_op
@@ -25,7 +25,7 @@ MAX_NODES = 1000
 executables = LruCache()
 
 #: One graph is evaluated at a time: threads may share nodes.
-_lock = threading.RLock()
+_lock = locks.lock()
 
 
 def eval(*args: Any) -> None:

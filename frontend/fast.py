@@ -5,14 +5,13 @@ from __future__ import annotations
 import operator
 import re
 import struct
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes
+from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, at_user_line
@@ -186,7 +185,7 @@ class MetalKernel:
             self._taken.append(parameter)
         self._check_calls()
         self._libraries: OrderedDict[str, Any] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
 
     def _check_name(self, name: str, taken: Iterable[str]) -> None:
         """A name of a parameter or of the template is neither used nor reserved."""

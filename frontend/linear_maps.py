@@ -16,6 +16,8 @@ from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.runtime import LruCache
+from smelt.runtime.device import reference
+from smelt.runtime.executable import load_compiler
 
 from . import tree
 from .arrays import array, wrap
@@ -85,6 +87,7 @@ def _halves(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves 
 
 
 def _divided_anew(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:
+    load_compiler(reference)
     from smelt.ir import mlir
     from smelt.ir.builder import functions, read_function
     from smelt.passes import Pipeline

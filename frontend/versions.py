@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import threading
 import types
 import weakref
 from collections import OrderedDict, deque
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir import locks
 from smelt.ir.dtypes import DType
 from smelt.runtime import Executable
 
@@ -58,7 +58,7 @@ class Versions:
     def __init__(self, found: Surroundings | None = None) -> None:
         self.entries: OrderedDict[Any, Version] = OrderedDict()
         self.recent: Version | None = None
-        self.lock = threading.RLock()
+        self.lock = locks.lock()
         self.traces = 0
         self.last_key: Any = None
         self.surroundings = found

@@ -3,3 +3,15 @@
 This room imports no other. MLIR itself loads on first use (see `mlir.py`), so that importing
 the op definitions, and with them `smelt`, stays cheap.
 """
+
+from . import locks as _locks
+
+
+def _import_libraries() -> None:
+    """Packages in C that an interrupted import may leave unusable."""
+    import ml_dtypes  # noqa: F401
+    import numpy  # noqa: F401
+    import optree  # noqa: F401
+
+
+_locks.whole(_import_libraries)

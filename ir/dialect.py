@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from . import attributes, dtypes, mlir
+from . import attributes, dtypes, locks, mlir
 from .aval import Aval
 from .errors import IRError, SmeltError
 from .op import Op, registry
@@ -22,16 +22,26 @@ from .scopes import guard_erase
 NAMESPACE = "smelt"
 
 
+#: The dialects that programs go through.
+UPSTREAM = ("arith", "builtin", "cf", "complex", "func", "gpu", "llvm", "math", "memref", "scf", "tensor", "vector")
+
+
 @functools.cache
 def context() -> Any:
     """The MLIR context with the smelt dialect loaded. There is one for the process."""
     with mlir.lock:
-        ctx = mlir.ir.Context()
-        ctx.enable_multithreading(False)  # our verifiers are Python; threads only add cost
-        with ctx, mlir.ir.Location.unknown():
-            _dialect().load()
-        guard_erase()
-        return ctx
+        mlir.load_dialects(UPSTREAM)
+        return locks.whole(_context)
+
+
+@functools.cache
+def _context() -> Any:
+    ctx = mlir.ir.Context()
+    ctx.enable_multithreading(False)  # our verifiers are Python; threads only add cost
+    with ctx, mlir.ir.Location.unknown():
+        _dialect().load()
+    guard_erase()
+    return ctx
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import threading
+import pkgutil
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
+from . import locks
 from .errors import SmeltError
 
 _HOSTS = ("torch_mlir", "mlir")
@@ -24,7 +26,7 @@ _HINT = (
 )
 
 #: Held while MLIR's context is in use: smelt has one context, and compiles one program at a time.
-lock = threading.RLock()
+lock = locks.lock()
 
 
 class BindingsError(SmeltError, ImportError):
@@ -34,6 +36,10 @@ class BindingsError(SmeltError, ImportError):
 @functools.cache
 def host() -> str:
     """The name of the package that provides the bindings."""
+    return locks.whole(_find_host)
+
+
+def _find_host() -> str:
     wanted = os.environ.get("SMELT_MLIR_PACKAGE")
     problems = []
     for name in (wanted,) if wanted else _HOSTS:
@@ -52,7 +58,36 @@ def host() -> str:
 @functools.cache
 def module(name: str) -> ModuleType:
     """A module of the bindings: ``module("ir")``, ``module("dialects.scf")``."""
-    return importlib.import_module(f"{host()}.{name}")
+    path = f"{host()}.{name}"
+    return locks.whole(lambda: importlib.import_module(path))
+
+
+@functools.cache
+def dialects() -> frozenset[str]:
+    """The names of upstream's dialects that the bindings have modules for."""
+    path = module("dialects").__path__
+    return frozenset(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_"))
+
+
+def load_dialects(names: Iterable[str]) -> None:
+    """Import the modules of these dialects, those that there are.
+
+    The bindings import a dialect's module where they first meet one of its ops. It registers itself, which an
+    interrupt would leave half done: then it could be loaded no more.
+    """
+    missing = [n for n in names if n not in _loaded and n in dialects()]
+    if missing:
+        path = f"{host()}.dialects"
+
+        def load() -> None:
+            for name in missing:
+                importlib.import_module(f"{path}.{name}")
+                _loaded.add(name)
+
+        locks.whole(load)
+
+
+_loaded: set[str] = set()
 
 
 def __getattr__(name: str) -> Any:

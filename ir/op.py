@@ -103,7 +103,10 @@ class Op:
         cls.operand_names, cls.attrs = tuple(operands), attrs
         if name is not None:
             cls.name = name
-            if name in _registry:
+            known = type(_registry.get(name))
+            # A module whose import was interrupted is imported again.
+            again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+            if name in _registry and not again:
                 raise AttributeValueError(f"op {name!r} is already defined")
             _registry[name] = cls()
 

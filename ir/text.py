@@ -6,6 +6,7 @@ size and nesting first, so bad input is an error and never a crash.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from . import mlir
@@ -14,6 +15,9 @@ from .errors import IRError
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_NESTING = 200
+
+#: What stands before a dot may be a dialect.
+_PREFIX = re.compile(r"[A-Za-z_]\w*(?=\.)")
 
 _OPEN, _CLOSE = "([{<", ")]}>"
 
@@ -58,6 +62,7 @@ def parse(source: str, name: str = "<text>") -> Any:
     check_text(source)
     with mlir.lock:
         ir = mlir.ir
+        mlir.load_dialects({*_PREFIX.findall(source)})
         try:
             with context(), ir.Location.file(name, 1, 1):
                 return ir.Module.parse(source)

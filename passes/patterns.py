@@ -67,9 +67,9 @@ def pattern(*names: str, kind: str | None = None) -> Callable[[Pattern], Pattern
         if not function.__module__.startswith(_ROOM):
             _foreign.append(function)
         for name in names:
-            _by_name.setdefault(name, []).append(function)
+            _add(_by_name.setdefault(name, []), function)
         if kind is not None:
-            _by_kind.setdefault(kind, []).append(function)
+            _add(_by_kind.setdefault(kind, []), function)
         _tables.clear()
         return function
 
@@ -79,6 +79,14 @@ def pattern(*names: str, kind: str | None = None) -> Callable[[Pattern], Pattern
 def has_foreign_patterns() -> bool:
     """Whether another package has registered a pattern."""
     return bool(_foreign)
+
+
+def _add(patterns: list[Pattern], function: Pattern) -> None:
+    """Add a pattern; one of smelt once, for a module whose import was interrupted is imported again."""
+    if function.__module__.startswith(_ROOM):
+        name = (function.__module__, function.__qualname__)
+        patterns[:] = [p for p in patterns if (p.__module__, p.__qualname__) != name]
+    patterns.append(function)
 
 
 def patterns_of(op: Op) -> tuple[Pattern, ...]:

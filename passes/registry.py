@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
 
 
@@ -95,12 +96,17 @@ def registry() -> dict[str, type[Pass]]:
     """The passes by name: those of this room, and those of other packages that have been loaded."""
     global _loaded
     if not _loaded:
-        import smelt.passes as room
-
-        for module in pkgutil.iter_modules(room.__path__):
-            importlib.import_module(f"{room.__name__}.{module.name}")
+        locks.whole(import_room)
         _loaded = True
     return _passes
+
+
+def import_room() -> None:
+    """Import all modules of this room, whose passes and patterns make themselves known."""
+    import smelt.passes as room
+
+    for module in pkgutil.iter_modules(room.__path__):
+        importlib.import_module(f"{room.__name__}.{module.name}")
 
 
 def find(name: str) -> type[Pass] | None:

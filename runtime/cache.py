@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from smelt.ir import locks
 from smelt.ir.settings import settings
 
 
@@ -15,7 +15,7 @@ class LruCache:
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = locks.lock()
         self.hits = 0
         self.misses = 0
 

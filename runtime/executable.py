@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smelt.ir import mlir, text
+from smelt.ir import locks, mlir, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, read_function
 from smelt.ir.errors import IRError
@@ -155,6 +158,35 @@ def _executable(module: Any, device: Device) -> Executable:
     return CpuExecutable(module)
 
 
+_loaded: set[str] = set()
+_METAL_PARTS = ("apple", "emit", "schedules", "simulator")
+_TOOLS = ("check", "nvidia")  #: what no program needs
+
+
+def load_compiler(device: Device) -> None:
+    """Import what compiles for a device: at once, and whole. A process that is forked while another thread imports
+    a module cannot import it any more."""
+    if device.name not in _loaded:
+        locks.whole(functools.partial(_import_compiler, device.name))
+
+
+def _import_compiler(name: str) -> None:
+    from smelt.passes.registry import import_room
+
+    rooms = ["smelt.ir"]
+    if name.startswith("metal"):
+        importlib.import_module("smelt.runtime.metal")
+        rooms += ["smelt.backends.metal", *(f"smelt.backends.metal.{part}" for part in _METAL_PARTS)]
+    elif name != "reference":
+        rooms += ["smelt.backends.cpu"]
+    import_room()
+    for room in rooms:
+        for module in pkgutil.iter_modules(importlib.import_module(room).__path__):
+            if module.name not in _TOOLS:
+                importlib.import_module(f"{room}.{module.name}")
+    _loaded.add(name)
+
+
 def compile_module(
     module: Any, device: Device, pipeline: str | None = None, keep_texts: bool = False, interpret: bool = False
 ) -> Executable:
@@ -163,6 +195,7 @@ def compile_module(
     `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
     `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile.
     """
+    load_compiler(device)
     from smelt.passes import Pipeline
     from smelt.passes.driver import Instrumentation
 

@@ -20,7 +20,8 @@ from smelt.ir.errors import IRError
 from smelt.ir.settings import settings
 
 from .buffer import Buffer, pools, scratch
-from .executable import Executable
+from .device import metal_sim
+from .executable import Executable, load_compiler
 
 #: What a program for Metal can be shown as: kernel IR, Metal text, launches as JSON.
 METAL_STAGES = ("gpu", "msl", "manifest")
@@ -223,6 +224,7 @@ def cross_compile(module: Any, gpu: str = "apple8") -> Any:
     Raises:
         IRError: there is no such GPU, or no function @main.
     """
+    load_compiler(metal_sim)
     from smelt.backends import metal
     from smelt.backends.metal.devices import GPUS
     from smelt.passes import Pipeline

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes, locks, mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
@@ -63,6 +63,10 @@ def library() -> Library | None:
 
     Warns (RuntimeWarning) when its own choice of kernels gives wrong products.
     """
+    return locks.whole(_find)
+
+
+def _find() -> Library | None:
     try:
         import scipy_openblas64
     except ImportError:

@@ -206,7 +206,7 @@ class Program:
         for buffer in outputs:
             values[i] = buffer.address if buffer is not None else 0
             i += 1
-        count = threads.available_threads() if self._parallel else 1
+        count = threads.available_threads(self.team) if self._parallel else 1
         if count > 1:
             count *= self.team.shares
         self._main.execute(frame, arena_address, count)

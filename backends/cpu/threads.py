@@ -5,7 +5,8 @@ threads. All are reached through ctypes, which releases Python's lock. Members o
 the same time, so they go through a whole program with barriers between kernels; the others may run
 one after the other, so there every kernel is a launch of its own.
 
-In a child process after fork, whose pool's threads are gone, programs run on the calling thread.
+In a child process after fork all threads but one are gone. There Python's threads are made anew; the other two teams
+cannot be, so programs run on the calling thread.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
+import importlib
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from smelt.ir import locks
 from smelt.ir.settings import settings
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 class Team:
@@ -29,10 +34,12 @@ class Team:
         together: members run at the same time, know their number and can wait for each other.
             Else each takes the next number from a counter.
         shares: into how many parts each thread's work is cut.
+        renewable: whether there are threads in a child process after fork, too.
     """
 
     together = False
     shares = 1
+    renewable = False
 
     def launch(self, call: Callable[[int], None], address: int, table: int, count: int) -> None:
         """Run the function at `address` (as a Python callable: `call`) on `table` `count` times."""
@@ -87,14 +94,19 @@ class Dispatch(Team):
 class PythonThreads(Team):
     """A pool of Python threads: works everywhere."""
 
+    renewable = True
+
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._size = 0
+        self._process = os.getpid()
 
     def launch(self, call, address, table, count):
-        if self._pool is None or self._size < count - 1:
-            self._size = count - 1
-            self._pool = ThreadPoolExecutor(self._size, "smelt")
+        process = os.getpid()
+        if self._pool is None or self._size < count - 1 or self._process != process:
+            self._size, self._process = count - 1, process
+            futures = locks.whole(lambda: importlib.import_module("concurrent.futures"))
+            self._pool = futures.ThreadPoolExecutor(self._size, "smelt")
         pending = []
         try:
             pending += [self._pool.submit(call, table) for _ in range(count - 1)]
@@ -107,7 +119,9 @@ class PythonThreads(Team):
 
 
 def _openmp() -> Team | None:
-    for name in ("libgomp.so.1", ctypes.util.find_library("gomp")):
+    # The second is asked for only if it is needed: it runs other programs.
+    for find in (lambda: "libgomp.so.1", lambda: ctypes.util.find_library("gomp")):
+        name = find()
         if name is not None:
             try:
                 return OpenMP(ctypes.CDLL(name))
@@ -128,7 +142,7 @@ def _dispatch() -> Team | None:
 @functools.cache
 def team() -> Team:
     """The best team of this machine."""
-    return _openmp() or _dispatch() or PythonThreads()
+    return locks.whole(lambda: _openmp() or _dispatch() or PythonThreads())
 
 
 class _State:
@@ -151,6 +165,8 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def available_threads() -> int:
-    """How many threads a program may use now: ``settings.num_threads``, or all."""
-    return 1 if _State.forked else max(1, settings.num_threads) if settings.num_threads else processors()
+def available_threads(users: Team | None = None) -> int:
+    """How many threads a program of a team may use now: ``settings.num_threads``, or all."""
+    if _State.forked and not (users or team()).renewable:
+        return 1
+    return settings.num_threads or processors()

@@ -42,10 +42,13 @@ class DeviceSegment:
 
     module: Any
 
-    @functools.cached_property
+    @property
     def emitted(self) -> tuple[str, Manifest]:
+        # Not functools.cached_property, which has a lock of its own before Python 3.12: two orders of two locks.
         with mlir.lock:
-            return emit(self.module)
+            if "_emitted" not in self.__dict__:
+                self.__dict__["_emitted"] = emit(self.module)
+            return self.__dict__["_emitted"]
 
     @property
     def text(self) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes
+from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.op import registry as ops
@@ -69,7 +68,7 @@ def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> array:
     return emit(ops["random_split"], (checked_key("split", key),), {"num": integer("random.split", "num", num, 0)})
 
 
-_lock = threading.RLock()
+_lock = locks.lock()
 
 #: The global state: a list that holds its key, for ``smelt.compile(inputs=…, outputs=…)``. The array in
 #: it is updated in place.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from .. import dtypes, elementary
+from .. import dtypes, elementary, locks
 from ..kinds import Elementwise
 from ..op import Operand
 
@@ -507,20 +509,26 @@ def sigmoid_array(x: np.ndarray) -> np.ndarray:
 
 def erf_array(x: np.ndarray) -> np.ndarray:
     """erf by SciPy where it is installed, else by the C library's, one at a time."""
-    try:
-        from scipy.special import erf
-    except ImportError:
-        return _one_by_one(math.erf, x)
-    return erf(x)
+    special = _scipy_special()
+    return _one_by_one(math.erf, x) if special is None else special.erf(x)
 
 
 def erfinv_array(x: np.ndarray) -> np.ndarray:
     """The inverse of erf by SciPy where it is installed, else by Newton's method."""
-    try:
-        from scipy.special import erfinv
-    except ImportError:
-        return _one_by_one(_erfinv, x)
-    return erfinv(x)
+    special = _scipy_special()
+    return _one_by_one(_erfinv, x) if special is None else special.erfinv(x)
+
+
+@functools.cache
+def _scipy_special() -> Any:
+    def load() -> Any:
+        try:
+            import scipy.special
+        except ImportError:
+            return None
+        return scipy.special
+
+    return locks.whole(load)
 
 
 def _one_by_one(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:

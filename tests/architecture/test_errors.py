@@ -29,6 +29,8 @@ ALLOWED: dict[type[BaseException], str] = {
 }
 #: Places with an exception of their own: (file, what is raised) and why.
 PLACES = {
+    ("ir/locks.py", "error"): "what an action raised that is done whole",
+    ("ir/locks.py", "interrupt"): "what a handler of a signal raised meanwhile",
     ("backends/metal/manifest.py", "KeyError"): "a look-up among a manifest's kernels, for its own callers",
     ("frontend/buffer_protocol.py", "error"): "what the export raised, a BufferExportError",
     ("passes/driver.py", "found"): "what a pass raised, or an IRError that explains it",

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from smelt.ir import locks
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
 
@@ -46,7 +46,7 @@ class AppleDevice:
     """
 
     _default: ClassVar[AppleDevice | None] = None
-    _default_lock: ClassVar[threading.Lock] = threading.Lock()
+    _default_lock: ClassVar[Any] = locks.lock()
 
     def __init__(self, metal_module: Any = None):
         self._metal = metal = metal_module if metal_module is not None else _import_metal()
@@ -74,7 +74,7 @@ class AppleDevice:
                     RuntimeWarning,
                     stacklevel=2,
                 )
-        self._lock = threading.RLock()
+        self._lock = locks.lock()
         self._libraries: OrderedDict[str, _Library] = OrderedDict()
 
     @staticmethod
@@ -229,7 +229,7 @@ class _Library:
         self._device, self._library = device, library
         self._needs_lanes = "simd" in text
         self._pipelines: dict[str, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
 
     def pipeline(self, entry: str) -> Any:
         """The MTLComputePipelineState of a kernel. Raises MetalCompileError."""

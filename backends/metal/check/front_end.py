@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from smelt.ir import locks
 from smelt.ir.errors import MetalCheckError, SmeltError
 from smelt.ir.settings import settings
 
@@ -277,7 +278,7 @@ class _Bytes:
 
 # ------------------------------------------------------------------------------------------------------ libclang
 
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from types import MappingProxyType
 from smelt.backends.metal.manifest import Size
 from smelt.backends.metal.simulator import compiler
 from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
+from smelt.ir import locks
 from smelt.ir.errors import AttributeValueError
 
 __all__ = ["Entry", "Library", "Options", "Parameter", "SimulatorError"]
@@ -166,7 +166,7 @@ class _Code:
         weakref.finalize(self, _close, library._handle).atexit = False
 
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _loaded_runtime: ctypes.CDLL | None = None
 _codes: OrderedDict[tuple[str, bool], _Code] = OrderedDict()
 

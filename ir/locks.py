@@ -1,0 +1,114 @@
+"""Locks that a child process gets anew, and work that is done whole or not at all.
+
+A lock of `lock` may be taken again by the thread that has it, since a handler of a signal and a destructor run
+inside whatever their thread is doing. In a child process after fork, whose other threads are gone, those that one of
+them had are free.
+
+`whole` runs what Ctrl-C must not cut in two, such as the import of modules that register themselves in a library,
+and what no child process may see half done.
+"""
+
+from __future__ import annotations
+
+import _thread
+import logging  # noqa: F401  (see `_before_fork`)
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_made: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def lock() -> Any:
+    """A reentrant lock."""
+    made = threading.RLock()
+    _made.add(made)
+    return made
+
+
+#: Held while something is done whole. What is done under it takes no other lock.
+_whole = lock()
+
+
+class _Job:
+    """An action in a thread of its own: signals are handled in the main thread, and the stack is fresh."""
+
+    def __init__(self, action: Callable[[], Any]):
+        self.action = action
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.over = False
+        self.begun = _thread.allocate_lock()
+        self.ended = _thread.allocate_lock()
+        self.ended.acquire()
+
+    def run(self) -> None:
+        if self.begun.acquire(False):  # an interrupted start may be repeated
+            try:
+                with _whole:
+                    self.result = self.action()
+            except BaseException as error:
+                self.error = error
+            self.over = True
+            self.ended.release()
+
+    def wait(self) -> None:
+        """Start it where it has not begun, and wait for its end."""
+        if not self.begun.locked():
+            try:
+                _thread.start_new_thread(self.run, ())
+            except RuntimeError:  # no more threads, or the interpreter is shutting down
+                self.run()
+        self.ended.acquire()
+
+
+def whole(action: Callable[[], T]) -> T:
+    """What `action` returns. It runs to its end before an interrupt is raised or a process forked.
+
+    `action` takes no lock and depends on nothing of the calling thread. What it makes it should keep itself: an
+    interrupt raised here keeps the caller from doing so.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        with _whole:
+            return action()
+    job, interrupt = _Job(action), None
+    while not job.over:
+        try:
+            job.wait()
+        except BaseException as error:
+            interrupt = interrupt or error
+    if interrupt is not None:
+        raise interrupt
+    if job.error is not None:
+        raise job.error
+    return job.result
+
+
+def _before_fork() -> None:
+    """Wait until what is under way is whole.
+
+    Hooks of others take locks, too, those that were registered last first. An action that imports a module may
+    need that of `logging`, whose hook is therefore registered before this one and runs after it. Should an action
+    need another library's, a fork takes this long, and the child may be unable to load what was being loaded.
+    """
+    _whole.acquire(timeout=10)
+
+
+def _after_fork() -> None:
+    if _whole._is_owned():
+        _whole.release()
+
+
+def _after_fork_in_child() -> None:
+    for made in list(_made):
+        if not made._is_owned():
+            made._at_fork_reinit()
+    _after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
