@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,14 @@ class PrintOptions:
     precision: int = -1
 
 
+class _Local(threading.local):
+    """The options of the block that this thread is in."""
+
+    options: PrintOptions | None = None
+
+
 _options = PrintOptions()
+_local = _Local()
 #: Digits after the point of the smallest float64: no number has more.
 _MOST = 1074
 
@@ -34,37 +42,46 @@ def get_printoptions() -> PrintOptions:
     >>> smelt.get_printoptions()
     PrintOptions(precision=-1)
     """
-    return _options
+    return _local.options or _options
 
 
 def set_printoptions(precision: int = -1) -> None:
     """Print floating-point numbers with so many digits after the point; -1 gives six significant digits.
 
+    Inside of `printoptions` this holds for the rest of the block, elsewhere for all threads.
+
     Raises:
         AttributeValueError: less than -1, or more than 1074, which no number needs. ArgumentTypeError: not an int.
     """
     global _options
+    found = _checked(precision)
+    if _local.options is None:
+        _options = found
+    else:
+        _local.options = found
+
+
+def _checked(precision: int) -> PrintOptions:
     digits = integer("set_printoptions", "precision", precision, -1)
     if digits > _MOST:
         raise AttributeValueError(at_user_line(f"smelt.set_printoptions: precision is {_MOST} at most, not {digits}"))
-    _options = PrintOptions(digits)
+    return PrintOptions(digits)
 
 
 @contextmanager
 def printoptions(precision: int = -1) -> Iterator[PrintOptions]:
-    """`set_printoptions` inside a with block.
+    """`set_printoptions` inside a with block, for this thread.
 
     >>> import smelt
     >>> with smelt.printoptions(precision=2):
     ...     print(smelt.array([1 / 3, 1.0]))
     array([0.33, 1.00], dtype=float32)
     """
-    saved = _options
-    set_printoptions(precision)
+    saved, _local.options = _local.options, _checked(precision)
     try:
-        yield _options
+        yield _local.options
     finally:
-        set_printoptions(saved.precision)
+        _local.options = saved
 
 
 def format_array(x: Any) -> str:
@@ -88,7 +105,8 @@ def format_array(x: Any) -> str:
 
 def _formatter(host: np.ndarray) -> Any:
     """Floats print with six significant digits, like ``%g``, unless a precision is set."""
-    spec = "g" if _options.precision < 0 else f".{_options.precision}f"
+    precision = get_printoptions().precision
+    spec = "g" if precision < 0 else f".{precision}f"
     if host.dtype.kind == "f":
         return {"float_kind": lambda v: f"{v:{spec}}"}
     if host.dtype.kind == "c":

@@ -1,17 +1,18 @@
 """Streams, under MLX's names. The devices there are run one program at a time, so a stream says no more
-than its device: `with smelt.stream(smelt.reference):` evaluates there."""
+than its device: `with smelt.stream(smelt.reference):` evaluates there. What is the default is so for one thread."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import platform
+import threading
 from dataclasses import dataclass
 from types import TracebackType
 
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
 from smelt.ir.settings import settings
-from smelt.runtime.device import Device, default_device, device_named, devices, set_default_device
+from smelt.runtime.device import Device, chosen, default_device, device_named, devices
 
 from .arguments import integer
 
@@ -31,6 +32,17 @@ __all__ = [
 _serial = itertools.count(1)
 
 
+class _Defaults(threading.local):
+    """The default streams of this thread by device, and what the contexts that it is in are to restore."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        self.saved: list[tuple[Device | None, dict[str, Stream]]] = []
+
+
+_defaults = _Defaults()
+
+
 @dataclass(frozen=True)
 class Stream:
     """A queue of work on a device."""
@@ -45,24 +57,29 @@ class Stream:
 
 
 class StreamContext:
-    """Evaluates on a stream's device inside a with block; see `stream`."""
+    """Evaluates on a stream's device inside a with block; see `stream`. Threads may share one."""
 
     def __init__(self, s: Stream | Device | str):
-        self._device = s.device if isinstance(s, Stream) else device_named(s)
-        self._saved: list[str] = []
+        self._stream = s if isinstance(s, Stream) else None
+        self._device = device_named(s.device if isinstance(s, Stream) else s)
 
     def __enter__(self) -> None:
-        self._saved.append(settings.device)
-        set_default_device(self._device)
+        _defaults.saved.append((chosen.device, dict(_defaults.streams)))
+        chosen.device = self._device
+        if self._stream is not None:
+            set_default_stream(self._stream)
 
     def __exit__(
         self, exc_type: type | None = None, exc_value: object | None = None, traceback: TracebackType | None = None
     ) -> None:
-        settings.device = self._saved.pop()
+        chosen.device, _defaults.streams = _defaults.saved.pop()
 
 
 def stream(s: Stream | Device | str) -> StreamContext:
-    """A context in which arrays are evaluated on the device of `s`.
+    """A context in which this thread evaluates arrays on the device of `s`; a stream is the default of its device.
+
+    Raises:
+        DeviceError: there is no such device here.
 
     >>> import smelt
     >>> with smelt.stream(smelt.reference):
@@ -73,8 +90,20 @@ def stream(s: Stream | Device | str) -> StreamContext:
 
 
 def default_stream(device: Device | str) -> Stream:
-    """The stream of a device that work goes to by default."""
-    return Stream(device_named(device))
+    """The stream of a device that this thread's work goes to by default. Each thread has its own.
+
+    >>> import smelt
+    >>> with smelt.stream(smelt.new_stream(smelt.cpu)) as _:
+    ...     smelt.default_stream(smelt.cpu).index > 0
+    True
+    >>> smelt.default_stream("cpu")
+    Stream(device=Device(cpu), index=0)
+    """
+    found = device_named(device)
+    if found.name not in _defaults.streams:
+        first = threading.current_thread() is threading.main_thread()
+        _defaults.streams[found.name] = Stream(found) if first else new_stream(found)
+    return _defaults.streams[found.name]
 
 
 def new_stream(device: Device | str) -> Stream:
@@ -83,10 +112,14 @@ def new_stream(device: Device | str) -> Stream:
 
 
 def set_default_stream(stream: Stream) -> None:
-    """Evaluate on the device of `stream` from now on."""
+    """Make `stream` the default of its device, in this thread; as in MLX the default device stays what it is.
+
+    Raises:
+        ArgumentTypeError: not a stream. DeviceError: a stream of a device that is not here.
+    """
     if not isinstance(stream, Stream):
         raise ArgumentTypeError(at_user_line(f"smelt.set_default_stream: needs a smelt.Stream, got {shown(stream)}"))
-    set_default_device(stream.device)
+    _defaults.streams[device_named(stream.device).name] = stream
 
 
 def clear_streams() -> None:

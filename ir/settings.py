@@ -221,7 +221,7 @@ settings = Settings(os.environ)
 
 @contextmanager
 def override(**changes: Any) -> Iterator[Settings]:
-    """Change settings inside a with block.
+    """Change settings inside a with block. They are those of the process: other threads see the change.
 
     Raises:
         SettingError: there is no such setting, or it cannot have that value.

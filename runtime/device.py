@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from dataclasses import dataclass
 
 from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
@@ -60,13 +61,28 @@ def device_named(name: str | Device) -> Device:
     return found
 
 
+class _Chosen(threading.local):
+    """What this thread has chosen."""
+
+    device: Device | None = None
+
+
+chosen = _Chosen()
+
+
 def default_device() -> Device:
-    """The device on which arrays are evaluated: SMELT_DEVICE, else ``metal`` where there is one, else ``cpu``."""
-    return device_named(settings.device)
+    """The device on which this thread evaluates arrays.
+
+    What it has set last, else SMELT_DEVICE, else ``metal`` where there is one, else ``cpu``.
+    """
+    return chosen.device or device_named(settings.device)
 
 
 def set_default_device(device: str | Device) -> None:
-    """Evaluate on `device` from now on.
+    """Evaluate on `device` from now on, in this thread. Other threads go on as before.
+
+    Raises:
+        DeviceError: there is no such device here.
 
     >>> import smelt
     >>> smelt.set_default_device("reference")
@@ -74,5 +90,4 @@ def set_default_device(device: str | Device) -> None:
     Device(reference)
     >>> smelt.set_default_device("cpu")
     """
-    settings.device = device_named(device).name
-
+    chosen.device = device_named(device)

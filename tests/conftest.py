@@ -12,6 +12,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from smelt.ir.settings import settings
+from smelt.runtime.device import chosen
 
 CAMPAIGNS = Path(__file__).parent / "long"
 
@@ -48,5 +49,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def restore_settings() -> Iterator[None]:
     saved = dataclasses.asdict(settings)
     yield
+    chosen.device = None
     for name, value in saved.items():
         setattr(settings, name, value)
