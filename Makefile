@@ -12,7 +12,7 @@ QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_c
 	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-elsewhere test-long lint types pytest docs-check format bench bench-setup clean
+.PHONY: help demo test test-elsewhere test-long test-metal test-arm64 sdist-check lint types pytest docs-check format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,20 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
+
+test-metal: $(VENV)/.test ## on a Mac: the GPU's acceptance, with a report to hand in; elsewhere what can be said without
+	@mkdir -p build; failed=; \
+	$(BIN)/smelt doctor -o build/metal-report.txt || failed="$$failed doctor"; \
+	$(BIN)/python -m pytest tests/platforms/test_metal_gpu.py tests/backends/metal -rs >build/metal-tests.txt 2>&1 || failed="$$failed pytest"; \
+	tail -40 build/metal-tests.txt | tee -a build/metal-report.txt; \
+	echo "Hand in build/metal-report.txt."; \
+	if [ -n "$$failed" ]; then echo "make test-metal: failed:$$failed; see build/metal-tests.txt"; exit 1; fi
+
+test-arm64: $(VENV)/.test $(PACKAGE) ## CPU tests on Linux aarch64, emulated (root; apt-get install qemu-user-static debootstrap)
+	sh tests/platforms/arm64.sh $(BIN)/python tests/ops tests/backends/test_cpu.py tests/backends/test_blas.py tests/runtime tests/frontend
+
+sdist-check: $(VENV)/.test ## build the source distribution, install from it in a fresh environment, run its tests there
+	$(BIN)/python -m tests.platforms.sdist
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .

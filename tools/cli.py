@@ -4,6 +4,7 @@ smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
 smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
 smelt check-metal kernel.metal
+smelt doctor
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .check_metal import check_metal
 
             return check_metal(options, isolate)
+        if options.command == "doctor":
+            from .doctor import doctor
+
+            return doctor(options)
         from .run import run
 
         return run(options, isolate)
@@ -103,6 +108,21 @@ def _parser() -> argparse.ArgumentParser:
     metal.add_argument("--strict", action="store_true", help="hold the text to smelt's own rules of style as well")
     metal.add_argument("--parse-timeout", type=float, default=60.0, metavar="SECONDS", help=argparse.SUPPRESS)
     metal.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="check that smelt works on this machine",
+        description="Check the devices of this machine: every op against its NumPy rule, rounding, half precision, a "
+        "training; on a Mac's GPU also memory and bandwidth. What it prints is a report to hand in.",
+        epilog="Exit status: 0 if nothing failed, else 1. Example: smelt doctor -o report.txt",
+    )
+    doctor.add_argument(
+        "--device", action="append", metavar="DEVICE",
+        help="cpu, metal:sim or metal, may be given several times (default: all, and what would be checked on metal "
+        "where there is none)",
+    )  # fmt: skip
+    doctor.add_argument("-o", dest="output", metavar="FILE", help="write the report to a file as well")
+    doctor.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     commands.add_parser("opt", help="the same as smelt-opt: transform IR files", add_help=False)
     return parser

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import smelt.ir.ops  # noqa: F401
-from smelt.ir import dtypes, mlir, text
+from smelt.ir import dtypes, examples, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Value, functions, new_function, read_function
+from smelt.ir.builder import Builder, Value, new_function
 from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.ir.interpreter import Interpreter
@@ -50,23 +50,8 @@ def plain_ops() -> list[Op]:
 @functools.cache
 def example(op: Op) -> Case:
     """The case in the op's docstring."""
-    import re
-
-    line = op.example
-    assert line, f"smelt.{op.name} has no MLIR example in its docstring"
-    found = re.match(r'(?:%\S+ = )?"smelt\.\w+"\([^)]*\)(.*) : \((.*?)\) -> (.*)$', line)
-    assert found, line
-    attrs, operands, result = found.groups()
-    types = re.findall(r"tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>", operands)
-    arguments = ", ".join(f"%a{i}: {t}" for i, t in enumerate(types))
-    names = ", ".join(f"%a{i}" for i in range(len(types)))
-    source = (
-        f"func.func @main({arguments}) -> {result} {{\n"
-        f'  %r = "smelt.{op.name}"({names}){attrs} : ({operands}) -> {result}\n  return %r : {result}\n}}'
-    )
-    module = text.parse(source)
-    (view,) = read_function(functions(module)["main"]).ops
-    return Case(op, tuple(v.aval for v in view.operands), tuple(view.attrs.items()))
+    avals, attrs = examples.example(op)
+    return Case(op, avals, tuple(attrs.items()))
 
 
 ELEMENTWISE_SHAPES = ((), (0,), (1,), (5,), (3, 4), (2, 1, 3))

@@ -103,6 +103,11 @@ class AppleDevice:
         return previous
 
     @property
+    def allocated_bytes(self) -> int:
+        """What the system has given to this process for the GPU, used or not."""
+        return int(self._device.currentAllocatedSize())
+
+    @property
     def active_bytes(self) -> int:
         """In use by blocks."""
         return self.pool.active_bytes

@@ -1,0 +1,37 @@
+"""The MLIR example in an op's docstring, as something to run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from . import text
+from .aval import Aval
+from .builder import functions, read_function
+from .errors import IRError
+from .op import Op
+
+_LINE = re.compile(r'(?:%\S+ = )?"smelt\.\w+"\([^)]*\)(.*) : \((.*?)\) -> (.*)$')
+_TENSOR = re.compile(r"tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>")
+
+
+def example(op: Op) -> tuple[tuple[Aval, ...], dict[str, Any]]:
+    """Operand types and attributes of the example in the op's docstring.
+
+    Raises:
+        IRError: there is none.
+    """
+    found = _LINE.match(op.example or "")
+    if found is None:
+        raise IRError(f"smelt.{op.name} has no MLIR example in its docstring")
+    attrs, operands, result = found.groups()
+    types = _TENSOR.findall(operands)
+    arguments = ", ".join(f"%a{i}: {t}" for i, t in enumerate(types))
+    names = ", ".join(f"%a{i}" for i in range(len(types)))
+    source = (
+        f"func.func @main({arguments}) -> {result} {{\n"
+        f'  %r = "smelt.{op.name}"({names}){attrs} : ({operands}) -> {result}\n  return %r : {result}\n}}'
+    )
+    module = text.parse(source)  # whose functions live as long as it does
+    (view,) = read_function(functions(module)["main"]).ops
+    return tuple(v.aval for v in view.operands), dict(view.attrs)
