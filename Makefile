@@ -12,7 +12,7 @@ QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_c
 	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-elsewhere test-long test-metal test-arm64 sdist-check lint types pytest docs-check format bench bench-setup clean
+.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 sdist-check lint types pytest docs-check format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,7 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 	$(BIN)/ruff check . || failed="$$failed ruff"; \
 	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt || failed="$$failed mypy"; \
 	$(BIN)/python -m pytest -n 2 || failed="$$failed pytest"; \
+	$(MAKE) test-compiled || failed="$$failed test-compiled"; \
 	$(MAKE) test-elsewhere || failed="$$failed test-elsewhere"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed"; exit 1; fi
 
@@ -44,6 +45,9 @@ test-arm64: $(VENV)/.test $(PACKAGE) ## CPU tests on Linux aarch64, emulated (ro
 
 sdist-check: $(VENV)/.test ## build the source distribution, install from it in a fresh environment, run its tests there
 	$(BIN)/python -m tests.platforms.sdist
+
+test-compiled: $(VENV)/.test ## a part of the frontend's tests, with small graphs compiled as large ones are
+	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 tests/frontend --sample 11
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .

@@ -74,7 +74,9 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
             at_user_line(f"smelt.view: the last axis of {x.aval} does not hold whole elements of {target.name}")
         )
     scalar = not x.ndim
-    bits = _to_bits(to_shape(x, (1,)) if scalar else x)
+    # A kernel that moves bools writes 0 and 1, so their bytes are read before, and made after, anything moves.
+    bits = _to_bits(to_shape(x, (1,)) if scalar and x.dtype is dtypes.complex64 else x)
+    bits = to_shape(bits, (1,)) if scalar else bits
     unit = 4 if target is dtypes.complex64 else target.size
     if bits.dtype.size != unit:
         bits = _resized_bits(bits, unit)
@@ -82,9 +84,8 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
         last = bits.shape[-1]
         parts = [_from_bits(piece(bits, bits.ndim - 1, i, last, 2), dtypes.float32) for i in (0, 1)]
         found = emit_elementwise(ops["complex"], *parts)
-    else:
-        found = _from_bits(bits, target)
-    return to_shape(found, ()) if scalar else found
+        return to_shape(found, ()) if scalar else found
+    return _from_bits(to_shape(bits, ()) if scalar else bits, target)
 
 
 _UNSIGNED = {d.size: d for d in dtypes.UNSIGNED}
@@ -98,7 +99,7 @@ def _from_bits(x: array, dtype: DType) -> array:
 
 
 def _to_bits(x: array) -> array:
-    """x (not a scalar) as unsigned integers of its size; complex64 as pairs of uint32 along the last axis."""
+    """x as unsigned integers of its size; complex64 (not a scalar) as pairs of uint32 along the last axis."""
     if x.dtype is dtypes.bool_:
         return emit(ops["byte_view"], (x,), {"dtype": dtypes.uint8})
     if x.dtype is not dtypes.complex64:
