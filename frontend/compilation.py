@@ -7,7 +7,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, overload
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .evaluate import evaluate
 from .graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
 from .movement import shape_tuple
 from .recording import check_function
+from .signatures import P, Q, R, T
 from .static_keys import static_key
 from .transforms import name_of, tracing
 from .versions import UNCLEAR, Version, Versions, versions_of
@@ -126,12 +127,12 @@ class Compiled:
         return self.executable.as_text(stage)
 
 
-class CompiledFunction:
+class CompiledFunction(Generic[P, R]):
     """What `smelt.compile` returns. Call it; or take it apart with `trace`."""
 
     __qualname__: str
 
-    def __init__(self, fun: Callable, inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None):
+    def __init__(self, fun: Callable[P, R], inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None):
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._name = name_of(fun)
@@ -141,6 +142,10 @@ class CompiledFunction:
         self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
         self._lock = locks.lock()
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> CompiledFunction[P, R]: ...
+    @overload
+    def __get__(self: CompiledFunction[Concatenate[T, Q], R], instance: T, owner: Any = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -151,14 +156,14 @@ class CompiledFunction:
         """Pickled and copied as what it is called, like a function; a child process compiles for itself."""
         return getattr(self, "__qualname__", self._name)
 
-    def __deepcopy__(self, memo: dict) -> CompiledFunction:
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction[P, R]:
         fun = copy.deepcopy(self._fun, memo)  # another function where it is bound to an object
         if fun is self._fun:
             return self
         inputs, outputs = copy.deepcopy((self._inputs, self._outputs), memo)
         return CompiledFunction(fun, inputs, outputs, self._shapeless, self._pipeline)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if settings.disable_compile or state.recording or state.compiling:
             return self._inline(args, kwargs)
         if self._inputs is None and self._outputs is None:
@@ -472,8 +477,16 @@ def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
     return names
 
 
+@overload
 def compile(
-    fun: Callable | None = None,
+    fun: Callable[P, R], inputs: Any = None, outputs: Any = None, shapeless: bool = False, pipeline: str | None = None
+) -> CompiledFunction[P, R]: ...
+@overload
+def compile(
+    fun: None = None, inputs: Any = None, outputs: Any = None, shapeless: bool = False, pipeline: str | None = None
+) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+def compile(
+    fun: Callable[..., Any] | None = None,
     inputs: Any = None,
     outputs: Any = None,
     shapeless: bool = False,
@@ -528,7 +541,7 @@ def enable_compile() -> None:
     settings.disable_compile = False
 
 
-def make_ir(fun: Callable) -> Callable[..., str]:
+def make_ir(fun: Callable[P, Any]) -> Callable[P, str]:
     """A function that returns the graph IR of `fun` as text, for given arguments.
 
     >>> import smelt

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -26,12 +26,34 @@ from .control_tracing import Traced, Values, control, graph_functions, match_bra
 from .joining import concatenate, stack
 from .recording import article, check_function, name_of
 from .reductions import reshape_to
+from .signatures import R, Scalar
 from .vectorization import vmap
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .signatures import C, Operands, WithScalars, X, Y
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 
-def cond(pred: ArrayLike, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
+@overload
+def cond(
+    pred: ArrayLike,
+    true_fun: Callable[[Unpack[Operands]], array | Scalar],
+    false_fun: Callable[[Unpack[Operands]], array | Scalar],
+    *operands: Unpack[Operands],
+) -> array: ...
+@overload
+def cond(
+    pred: ArrayLike,
+    true_fun: Callable[[Unpack[Operands]], R],
+    false_fun: Callable[[Unpack[Operands]], R],
+    *operands: Unpack[Operands],
+) -> R: ...
+@overload
+def cond(pred: ArrayLike, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R: ...
+def cond(pred: ArrayLike, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:  # type: ignore[misc]
     """``true_fun(*operands)`` if `pred` is true, else ``false_fun(*operands)``; only that one runs.
 
     Args:
@@ -55,7 +77,17 @@ def cond(pred: ArrayLike, true_fun: Callable, false_fun: Callable, *operands: An
     return _branches(what, index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
 
 
-def switch(index: ArrayLike, branches: Sequence[Callable], *operands: Any) -> Any:
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[[Unpack[Operands]], array | Scalar]], *operands: Unpack[Operands]
+) -> array: ...
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[[Unpack[Operands]], R]], *operands: Unpack[Operands]
+) -> R: ...
+@overload
+def switch(index: ArrayLike, branches: Sequence[Callable[..., R]], *operands: Any) -> R: ...
+def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:  # type: ignore[misc]
     """``branches[index](*operands)``; only that branch runs.
 
     Args:
@@ -118,7 +150,17 @@ def _branches(
     return result
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+@overload
+def while_loop(
+    cond_fun: Callable[[array], array | bool], body_fun: Callable[[array], array | Scalar], init: Scalar
+) -> array: ...
+@overload
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: WithScalars) -> Any: ...
+@overload
+def while_loop(cond_fun: Callable[[C], array | bool], body_fun: Callable[[C], C], init: C) -> C: ...
+@overload
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any: ...
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
     """``while cond_fun(carry): carry = body_fun(carry)``, from `init`; the last carry.
 
     Args:
@@ -169,7 +211,19 @@ def _while(what: str, cond_fun: Callable, body_fun: Callable, carry: Values, tes
     return carry.rebuild(control(WHILE, attrs, [*constants, *carry.refs], carry.avals))
 
 
-def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: Any) -> Any:
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[array, array], array | Scalar], init: Scalar
+) -> array: ...
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[array, Any], Any], init: WithScalars
+) -> Any: ...
+@overload
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[array, C], C], init: C) -> C: ...
+@overload
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[array, Any], Any], init: Any) -> Any: ...
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[array, Any], Any], init: Any) -> Any:
     """``for i in range(lower, upper): value = body_fun(i, value)``, from `init`; the last value.
 
     Args:
@@ -222,8 +276,33 @@ def _bound(what: str, name: str, value: Any) -> array | int:
     return found if isinstance(value, array) else operator.index(value)
 
 
+@overload
 def scan(
-    f: Callable,
+    f: Callable[[array, X], tuple[Any, Y]], init: Scalar, xs: X, length: int | None = None, reverse: bool = False,
+    unroll: int = 1, checkpoint: bool = False,
+) -> tuple[array, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[Any, X], tuple[Any, Y]], init: WithScalars, xs: X, length: int | None = None, reverse: bool = False,
+    unroll: int = 1, checkpoint: bool = False,
+) -> tuple[Any, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[C, X], tuple[C, Y]], init: C, xs: X, length: int | None = None, reverse: bool = False,
+    unroll: int = 1, checkpoint: bool = False,
+) -> tuple[C, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[C, None], tuple[C, Y]], init: C, xs: None = None, length: int | None = None, reverse: bool = False,
+    unroll: int = 1, checkpoint: bool = False,
+) -> tuple[C, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    reverse: bool = False, unroll: int = 1, checkpoint: bool = False,
+) -> tuple[Any, Any]: ...  # fmt: skip
+def scan(
+    f: Callable[[Any, Any], Any],
     init: Any,
     xs: Any = None,
     length: int | None = None,
@@ -320,7 +399,13 @@ def _scan(
     return carry.rebuild(results[:n]), ys.rebuild(results[n:])[0]
 
 
-def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+@overload
+def map(f: Callable[[X], array | Scalar], xs: X, *, batch_size: int | None = None) -> array: ...
+@overload
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y: ...
+@overload
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any: ...
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """``f(x)`` for each x of xs along axis 0, one after the other; the results stacked.
 
     `smelt.vmap` computes all of them at once, which is faster and needs more memory.
@@ -363,7 +448,11 @@ def _map_in_batches(what: str, f: Callable, xs: Any, size: int) -> Any:
     return tree.tree_map(lambda *ys: None if ys[0] is None else concatenate(ys, axis=0), *parts)
 
 
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+@overload
+def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0) -> X: ...
+@overload
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any: ...
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Running combinations by an associative function, in a logarithmic number of steps.
 
     Result i is ``fn(…fn(fn(e[0], e[1]), e[2])…, e[i])``. Neighbours are combined into half as many elements,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -356,7 +356,11 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
         ) from None
 
 
-def _window(name: str, function: Callable, formula: str, example: str, points: int = 3) -> Callable:
+class _Window(Protocol):
+    def __call__(self, M: int, *, stream: StreamOrDevice = None) -> array: ...
+
+
+def _window(name: str, function: Callable[..., Any], formula: str, example: str, points: int = 3) -> _Window:
     def window(M: int, *, stream: StreamOrDevice = None) -> array:
         check_stream(stream)
         if integer(name, "M", M) > 1 << 28:

@@ -13,7 +13,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from smelt.ir.errors import TreeError, at_user_line
 
@@ -22,6 +22,10 @@ from .arrays import array
 from .custom_rules import Call, apply_call, backward_rule, batch_rule, forward_rule, tangent_rule, vjp_rule
 from .graph import state
 from .recording import article, check_function, name_of, positions_of, settled, unchanged
+from .signatures import P, Q, R, S, T
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # which needs not be installed
 
 
 class _Depth(threading.local):
@@ -47,15 +51,19 @@ def _derivatives() -> int:
     return state.recording - _depth.handled
 
 
-class _Ruled:
+class _Ruled(Generic[P, R]):
     """A function with rules; what the public classes have in common."""
 
-    def __init__(self, fun: Callable, what: str, static: Sequence[int] = ()):
+    def __init__(self, fun: Callable[P, R], what: str, static: Sequence[int] = ()) -> None:
         check_function(fun, what)
         functools.update_wrapper(self, fun)
         self._fun, self._what = fun, what
         self._static = frozenset(positions_of(what, static))
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(self: _Ruled[Concatenate[T, Q], R], instance: T, owner: Any = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -80,7 +88,7 @@ class _Ruled:
             )
         return bound.args
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not self._matters():
             with unchanged(args, kwargs):  # as in a transformation
                 return settled(self._fun(*args, **kwargs))
@@ -101,7 +109,7 @@ class _Ruled:
         raise NotImplementedError
 
 
-class custom_function(_Ruled):
+class custom_function(_Ruled[P, R]):
     """A function whose derivatives and vectorization are the user's.
 
     ``@smelt.custom_function`` decorates the function f; the rules follow as ``@f.vjp``, ``@f.jvp`` and
@@ -134,25 +142,25 @@ class custom_function(_Ruled):
     array(10, dtype=float32)
     """
 
-    def __init__(self, f: Callable):
+    def __init__(self, f: Callable[P, R]) -> None:
         super().__init__(f, "smelt.custom_function")
-        self._vjp: Callable | None = None
-        self._jvp: Callable | None = None
-        self._vmap: Callable | None = None
+        self._vjp: Callable[..., Any] | None = None
+        self._jvp: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
 
-    def vjp(self, f: Callable) -> custom_function:
+    def vjp(self, f: Callable[..., Any]) -> Self:
         """Set the rule of reverse mode: ``f(primals, cotangents, outputs)`` → cotangents of the primals."""
         check_function(f, "smelt.custom_function.vjp")
         self._vjp = f
         return self
 
-    def jvp(self, f: Callable) -> custom_function:
+    def jvp(self, f: Callable[..., Any]) -> Self:
         """Set the rule of forward mode: ``f(primals, tangents)`` → tangents of the outputs."""
         check_function(f, "smelt.custom_function.jvp")
         self._jvp = f
         return self
 
-    def vmap(self, f: Callable) -> custom_function:
+    def vmap(self, f: Callable[..., Any]) -> Self:
         """Set the rule of vectorization: ``f(inputs, axes)`` → (outputs, axes of the outputs)."""
         check_function(f, "smelt.custom_function.vmap")
         self._vmap = f
@@ -181,7 +189,7 @@ def _unwrap(entries: Sequence[Any]) -> Any:
     return entries[0] if len(entries) == 1 else tuple(entries)
 
 
-class custom_vjp(_Ruled):
+class custom_vjp(_Ruled[P, R]):
     """A function whose reverse mode is the user's, as in JAX.
 
     ``f.defvjp(fwd, bwd)`` gives the rule: ``fwd(*args)`` → (result of f, residuals), any tree;
@@ -205,12 +213,12 @@ class custom_vjp(_Ruled):
     array(1, dtype=float32)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         super().__init__(fun, "smelt.custom_vjp", nondiff_argnums)
-        self._forward: Callable | None = None
-        self._backward: Callable | None = None
+        self._forward: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
 
-    def defvjp(self, fwd: Callable, bwd: Callable) -> None:
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Set the rule; see the class."""
         check_function(fwd, "smelt.custom_vjp.defvjp")
         check_function(bwd, "smelt.custom_vjp.defvjp")
@@ -228,7 +236,7 @@ class custom_vjp(_Ruled):
         return {"smelt.custom_forward": forward, "smelt.custom_vjp": rule}
 
 
-class custom_jvp(_Ruled):
+class custom_jvp(_Ruled[P, R]):
     """A function whose forward mode is the user's, as in JAX; reverse mode transposes the rule.
 
     ``f.defjvp(rule)``: ``rule(primals, tangents)`` → (result of f, its tangent), with tuples of the
@@ -252,18 +260,18 @@ class custom_jvp(_Ruled):
     array(0, dtype=float32)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         super().__init__(fun, "smelt.custom_jvp", nondiff_argnums)
-        self._rule: Callable | None = None
-        self._each: tuple[Callable | None, ...] = ()
+        self._rule: Callable[..., Any] | None = None
+        self._each: tuple[Callable[..., Any] | None, ...] = ()
 
-    def defjvp(self, jvp: Callable) -> Callable:
+    def defjvp(self, jvp: Callable[Q, S]) -> Callable[Q, S]:
         """Set the rule; see the class."""
         check_function(jvp, "smelt.custom_jvp.defjvp")
         self._rule = jvp
         return jvp
 
-    def defjvps(self, *jvps: Callable | None) -> None:
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set one rule for each argument; see the class."""
         for f in jvps:
             if f is not None:
@@ -312,7 +320,7 @@ class custom_jvp(_Ruled):
         return functools.reduce(lambda a, b: tree.tree_map(lambda x, y: x + y, a, b), terms)
 
 
-class _Checkpoint(_Ruled):
+class _Checkpoint(_Ruled[P, R]):
     """What `checkpoint` returns."""
 
     def _positional(self, args, kwargs):
@@ -330,7 +338,7 @@ class _Checkpoint(_Ruled):
         return apply_call(call, {"smelt.checkpoint": True}) if call.arrays else call.result_as_it_is()
 
 
-def checkpoint(fun: Callable) -> Callable:
+def checkpoint(fun: Callable[P, R]) -> Callable[P, R]:
     """A function that computes the same as `fun`, and computes it again for its gradient.
 
     Reverse mode keeps values of the forward pass until the backward pass needs them. Of a checkpointed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,9 @@ from . import formats
 from .arguments import check_stream, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array
 from .formats import SAFE_NAMES
+from .signatures import File
 
 __all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
-
-File = str | os.PathLike | IO[bytes]  #: a path, or an open binary file
 
 
 def _stored(x: ArrayLike) -> np.ndarray:

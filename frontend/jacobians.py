@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, overload
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DTypeError, at_user_line
@@ -18,10 +18,23 @@ from .arrays import array
 from .creation import eye, zeros
 from .recording import Recorded, Variables, check_function, name_of, positional, positions_of, recording, unchanged
 from .shaping import moveaxis, reshape
+from .signatures import Function, P
 from .vectorization import vmap
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Callable:
+@overload
+def jacfwd(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], array], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, P], array]: ...
+@overload
+def jacfwd(
+    fun: Callable[[array], array], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[[array], array]: ...
+@overload
+def jacfwd(fun: Callable[P, Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+def jacfwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of `fun`, column by column by forward mode.
 
     Costs one `jvp` for each element of the arguments: for functions with more results than arguments.
@@ -47,7 +60,19 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, *, has_aux: bool = F
     return _jacobian("smelt.jacfwd", fun, argnums, has_aux, _columns)
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Callable:
+@overload
+def jacrev(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], array], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, P], array]: ...
+@overload
+def jacrev(
+    fun: Callable[[array], array], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[[array], array]: ...
+@overload
+def jacrev(fun: Callable[P, Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+def jacrev(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of `fun`, row by row by reverse mode.
 
     Costs one pullback for each element of the result: for functions with more arguments than results.
@@ -60,7 +85,19 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, *, has_aux: bool = F
     return _jacobian("smelt.jacrev", fun, argnums, has_aux, _rows)
 
 
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Callable:
+@overload
+def hessian(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], array], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, P], array]: ...
+@overload
+def hessian(
+    fun: Callable[[array], array], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[[array], array]: ...
+@overload
+def hessian(fun: Callable[P, Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+def hessian(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns the second derivatives of `fun`, by forward mode over reverse mode.
 
     Arguments and errors are those of `jacfwd`. For each leaf y of the result and leaves x, z of the
@@ -74,7 +111,9 @@ def hessian(fun: Callable, argnums: int | Sequence[int] = 0, *, has_aux: bool = 
     return jacfwd(jacrev(fun, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
 
 
-def _jacobian(what: str, fun: Callable, argnums: Any, has_aux: bool, blocks: Callable) -> Callable:
+def _jacobian(
+    what: str, fun: Callable[..., Any], argnums: Any, has_aux: bool, blocks: Callable[..., Any]
+) -> Callable[..., Any]:
     check_function(fun, what)
     positions = positions_of(what, argnums)
     who = name_of(fun)

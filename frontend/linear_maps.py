@@ -8,7 +8,7 @@ nodes, so the first runs once however often the second is applied, and either ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from smelt.ir.aval import Aval
 from smelt.ir.control import ControlOp
@@ -38,6 +38,7 @@ from .recording import (
     tracing,
     unchanged,
 )
+from .signatures import Aux, R
 
 
 class _Program(NamedTuple):
@@ -176,7 +177,15 @@ def _program(module: Any, inputs: Sequence[Any], body: Iterable[Any], outputs: S
     return _Program([v.aval for v in inputs], steps, [number[v] for v in outputs])
 
 
-def linearize(fun: Callable, /, *primals: Any, has_aux: bool = False) -> tuple:
+@overload
+def linearize(
+    fun: Callable[..., R], /, *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, Aux]], /, *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], Aux]: ...
+def linearize(fun: Callable[..., Any], /, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `fun` and its best linear approximation there: ``(fun(*primals), f_jvp)``.
 
     ``f_jvp(*tangents)`` gives what `jvp` would give for these tangents, without computing `fun`
@@ -220,7 +229,7 @@ def linearize(fun: Callable, /, *primals: Any, has_aux: bool = False) -> tuple:
     return (*found, recorded.aux) if has_aux else found
 
 
-def pullback(fun: Callable, primals: Any, has_aux: bool) -> tuple:
+def pullback(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any, ...]:
     """`vjp` without cotangents: the results, and the function from cotangents to those of the primals."""
     with recording(), unchanged(primals):
         recorded = record_primals("smelt.vjp", fun, primals, has_aux)
@@ -243,7 +252,7 @@ def _parameter(aval: Aval) -> Ref:
     return (Node(PARAMETER, NO_ATTRS, (), (aval,)), 0)
 
 
-def linear_transpose(fun: Callable, /, *primals: Any) -> Callable:
+def linear_transpose(fun: Callable[..., Any], /, *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a linear function: ``t(ct)`` with ⟨ct, fun(x)⟩ = ⟨t(ct), x⟩ for all x.
 
     Args:

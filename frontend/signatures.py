@@ -6,19 +6,27 @@ annotations are never evaluated.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 __all__: list[str] = []
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+Aux = TypeVar("Aux")
 
 Scalar = bool | int | float | complex
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import EllipsisType
-    from typing import IO, ParamSpec, Protocol, SupportsIndex, TypeAlias, TypeVar
+    from typing import IO, ClassVar, Protocol, SupportsIndex, TypeAlias
 
     import numpy as np
+    from typing_extensions import TypeVarTuple, Unpack  # which needs not be installed
 
     from smelt.ir.dtypes import DType
     from smelt.runtime.device import Device
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from .arrays import array
     from .streams import Stream
 
-    P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
 
     class SupportsArray(Protocol):
@@ -40,10 +47,8 @@ if TYPE_CHECKING:
         def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     class Function(Protocol[P, R_co]):
-        """A function with the arguments P and the result R."""
-
-        @property
-        def __name__(self) -> str: ...
+        """A function with the arguments P and the result R. As the result of overloads it fares better than
+        Callable: mypy, which sees no types in a lambda, gives Function[Any, Any], which may be called."""
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
@@ -63,7 +68,28 @@ if TYPE_CHECKING:
     )
     #: A path or an open file.
     File: TypeAlias = str | os.PathLike[str] | IO[bytes]
-    #: Nested lists, tuples and dicts of arrays. Other trees are of no type that a checker knows.
-    ArrayTree: TypeAlias = array | Sequence["ArrayTree"] | Mapping[Any, "ArrayTree"]
+    class Dataclass(Protocol):
+        """An instance of a dataclass."""
+
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    #: Nested lists, tuples and dicts of arrays, and dataclasses. Other trees are of no type that a checker knows.
+    ArrayTree: TypeAlias = array | Sequence["ArrayTree"] | Mapping[Any, "ArrayTree"] | Dataclass
+    IsLeaf: TypeAlias = Callable[[Any], Any] | None
+
+    Tree = TypeVar("Tree", bound=ArrayTree)
+    #: Carries with Python numbers, which come back as arrays.
+    WithScalars: TypeAlias = (
+        tuple[Scalar, Unpack[tuple[Any, ...]]]
+        | tuple[Any, Scalar, Unpack[tuple[Any, ...]]]
+        | tuple[Any, Any, Scalar, Unpack[tuple[Any, ...]]]
+        | list[int] | list[float] | dict[str, int] | dict[str, float]
+    )  # fmt: skip
+
+    # Carries, elements and results of loops. A bound would be all that pyright tells a lambda.
+    C = TypeVar("C")
+    X = TypeVar("X")
+    Y = TypeVar("Y")
+    Operands = TypeVarTuple("Operands")
 else:
-    HostArray = ArrayLike = StreamOrDevice = DTypeLike = Index = File = ArrayTree = Any
+    Function = HostArray = ArrayLike = StreamOrDevice = DTypeLike = Index = File = ArrayTree = Any

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, overload
 
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
 from smelt.ir.op import registry as ops
@@ -37,13 +37,51 @@ from .recording import (
 )
 from .recording import name_of as name_of
 from .recording import tracing as tracing
+from .signatures import Aux, Function, P, R, S, Scalar, T
 
+# argnums whose gradients have types
+_First = Literal[0] | None
+_Both = tuple[Literal[0], Literal[1]]
+
+# The types of gradients are those of the arguments. Overloads for arrays come first: they tell a lambda its types.
+
+
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], R], argnums: _First = None
+) -> Function[Concatenate[array, P], tuple[R, array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[[array], R], argnums: _First = None
+) -> Function[[array], tuple[R, array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[T, P], R], argnums: _First = None
+) -> Function[Concatenate[T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[array, array, P], R], argnums: Literal[1]
+) -> Function[Concatenate[array, array, P], tuple[R, array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[S, T, P], R], argnums: Literal[1]
+) -> Function[Concatenate[S, T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[array, array, P], R], argnums: _Both
+) -> Function[Concatenate[array, array, P], tuple[R, tuple[array, array]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[S, T, P], R], argnums: _Both
+) -> Function[Concatenate[S, T, P], tuple[R, tuple[S, T]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
+) -> Function[P, tuple[R, Any]]: ...
 
 def value_and_grad(
-    fun: Callable,
-    argnums: int | Sequence[int] | None = None,
-    argnames: str | Sequence[str] = (),
-) -> Callable:
+    fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
+) -> Callable[..., Any]:
     """A function that returns the value of `fun` and its gradient.
 
     Args:
@@ -73,8 +111,8 @@ def value_and_grad(
 
 
 def _value_and_grad(
-    fun: Callable, argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
-) -> Callable:
+    fun: Callable[..., Any], argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
+) -> Callable[..., Any]:
     check_function(fun, what)
     if isinstance(argnames, str):
         names: tuple[str, ...] = (argnames,)
@@ -162,13 +200,58 @@ def _loss_of(result: Any, who: str, what: str) -> array:
     return loss
 
 
+@overload
+def grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], Any], argnums: _First = None, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, P], array]: ...
+@overload
 def grad(
-    fun: Callable,
+    fun: Callable[[array], Any], argnums: _First = None, *, has_aux: Literal[False] = False
+) -> Function[[array], array]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[T, P], Any], argnums: _First = None, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[T, P], T]: ...
+@overload
+def grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], tuple[Any, Aux]], argnums: _First = None, *, has_aux: Literal[True]
+) -> Function[Concatenate[array, P], tuple[array, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[[array], tuple[Any, Aux]], argnums: _First = None, *, has_aux: Literal[True]
+) -> Function[[array], tuple[array, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[T, P], tuple[Any, Aux]], argnums: _First = None, *, has_aux: Literal[True]
+) -> Function[Concatenate[T, P], tuple[T, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[array, array, P], Any], argnums: Literal[1], *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, array, P], array]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[S, T, P], Any], argnums: Literal[1], *, has_aux: Literal[False] = False
+) -> Function[Concatenate[S, T, P], T]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[array, array, P], Any], argnums: _Both, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, array, P], tuple[array, array]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[S, T, P], Any], argnums: _Both, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[S, T, P], tuple[S, T]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = (),
+    *, has_aux: bool = False,
+) -> Function[P, Any]: ...  # fmt: skip
+def grad(
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] = (),
     *,
     has_aux: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """A function that returns the gradient of `fun`; see `value_and_grad` for the arguments.
 
     With `has_aux` it returns ``(gradient, aux)``, where `fun` returns ``(value, aux)``.
@@ -193,7 +276,37 @@ def grad(
     return wrapped
 
 
-def vjp(fun: Callable, primals: Any, cotangents: Any = None, *, has_aux: bool = False) -> tuple:
+_Arrays = array | list[array] | tuple[array, ...]
+
+
+@overload
+def vjp(
+    fun: Callable[..., _Arrays], primals: Sequence[array], cotangents: None = None, *, has_aux: Literal[False] = False
+) -> tuple[list[array], Callable[[Sequence[array]], list[array]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., _Arrays], primals: Sequence[array], cotangents: Sequence[array], *,
+    has_aux: Literal[False] = False,
+) -> tuple[list[array], list[array]]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[Any], cotangents: None = None, *, has_aux: Literal[False] = False
+) -> tuple[Any, Callable[[Any], list[Any]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[Any], cotangents: Any, *, has_aux: Literal[False] = False
+) -> tuple[Any, list[Any]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], cotangents: None = None, *, has_aux: Literal[True]
+) -> tuple[Any, Callable[[Any], list[Any]], Aux]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], cotangents: Any, *, has_aux: Literal[True]
+) -> tuple[Any, list[Any], Aux]: ...
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[Any], cotangents: Any = None, *, has_aux: bool = False
+) -> tuple[Any, ...]:
     """Vector–Jacobian product: ``(fun(*primals), cotangents · J)``.
 
     Args:
@@ -228,7 +341,22 @@ def vjp(fun: Callable, primals: Any, cotangents: Any = None, *, has_aux: bool = 
     return (*found, recorded.aux) if has_aux else found
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, *, has_aux: bool = False) -> tuple:
+@overload
+def jvp(
+    fun: Callable[..., _Arrays], primals: Sequence[array], tangents: Sequence[array], *,
+    has_aux: Literal[False] = False,
+) -> tuple[list[array], list[array]]: ...  # fmt: skip
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[False] = False
+) -> tuple[Any, Any]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[True]
+) -> tuple[Any, Any, Aux]: ...
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_aux: bool = False
+) -> tuple[Any, ...]:
     """Jacobian–vector product: ``(fun(*primals), J · tangents)``.
 
     Args:
@@ -260,6 +388,10 @@ def jvp(fun: Callable, primals: Any, tangents: Any, *, has_aux: bool = False) ->
     return (*found, recorded.aux) if has_aux else found
 
 
+@overload
+def stop_gradient(a: Scalar, /, *, stream: StreamOrDevice = None) -> array: ...
+@overload
+def stop_gradient(a: T, /, *, stream: StreamOrDevice = None) -> T: ...
 def stop_gradient(a: Any, /, *, stream: StreamOrDevice = None) -> Any:
     """a itself, whose derivative is zero: an array, or a tree of arrays (other leaves stay as they are).
 

@@ -8,11 +8,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import optree
 
 from smelt.ir.errors import TreeError, at_user_line, shown
+
+from .signatures import T
+
+if TYPE_CHECKING:
+    from .arrays import array
+    from .signatures import IsLeaf, Tree
 
 NAMESPACE = "smelt"
 
@@ -181,7 +187,19 @@ def _mapped(walk: Callable, function: Callable, tree: Any, rest: Sequence[Any], 
     return _walk(functools.partial(walk, function), tree, *rest, is_leaf=is_leaf)
 
 
-def tree_map(function: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None) -> Any:
+@overload
+def tree_map(function: Callable[[array], array], tree: Tree, *, is_leaf: IsLeaf = None) -> Tree: ...
+@overload
+def tree_map(
+    function: Callable[[array, array], array], tree: Tree, rest: Tree, /, *, is_leaf: IsLeaf = None
+) -> Tree: ...
+@overload
+def tree_map(
+    function: Callable[[array, array, array], array], tree: Tree, rest: Tree, more: Tree, /, *, is_leaf: IsLeaf = None
+) -> Tree: ...
+@overload
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any: ...
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Apply `function` to corresponding leaves of trees of one structure.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
@@ -191,7 +209,7 @@ def tree_map(function: Callable, tree: Any, *rest: Any, is_leaf: Callable | None
 
 
 def tree_map_with_path(
-    function: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None, path: str = ""
+    function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None, path: str = ""
 ) -> Any:
     """`tree_map` where `function` gets the leaf's dotted path first.
 
@@ -209,9 +227,15 @@ def tree_map_with_path(
     return _mapped(optree.tree_map_with_path, call, tree, rest, is_leaf)
 
 
+@overload
 def tree_flatten(
-    tree: Any, prefix: str = "", is_leaf: Callable | None = None, destination: Any = None
-) -> Any:
+    tree: Any, prefix: str = "", is_leaf: IsLeaf = None, destination: None = None
+) -> list[tuple[str, Any]]: ...
+@overload
+def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, *, destination: T) -> T: ...
+@overload
+def tree_flatten(tree: Any, prefix: str, is_leaf: IsLeaf, destination: T) -> T: ...
+def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, destination: Any = None) -> Any:
     """Pairs of dotted path and leaf, as a list, or put into `destination` (a list or dict).
 
     >>> tree_flatten({"a": 1, "b": [2, 3]})
@@ -259,7 +283,15 @@ def tree_unflatten(tree: Any) -> Any:
     return {key: tree_unflatten(group) for key, group in groups.items()}
 
 
-def tree_reduce(function: Callable, tree: Any, initializer: Any = None, is_leaf: Callable | None = None) -> Any:
+@overload
+def tree_reduce(function: Callable[[T, Any], T], tree: Any, initializer: T, is_leaf: IsLeaf = None) -> T: ...
+@overload
+def tree_reduce(
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
+) -> Any: ...
+def tree_reduce(
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
+) -> Any:
     """Combine the leaves from left to right.
 
     >>> tree_reduce(lambda s, x: s + x, {"a": 1, "b": [2, 3]}, 0)
@@ -275,7 +307,7 @@ def tree_reduce(function: Callable, tree: Any, initializer: Any = None, is_leaf:
     return total
 
 
-def register_class(cls: type) -> type:
+def register_class(cls: type[T]) -> type[T]:
     """Make a dataclass, or a class with ``tree_flatten`` and ``tree_unflatten``, a tree node.
 
     ``tree_flatten(self)`` returns (children, static data), ``tree_unflatten(cls, static, children)``

@@ -16,11 +16,12 @@ from . import tree
 from .arrays import array, as_array, wrap
 from .graph import PARAMETER, Node, Ref, record_function, state
 from .recording import apply_function, article, check_function, check_no_escape, name_of, tracing, unchanged
+from .signatures import P, R
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
-def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable:
+def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
     """A function that applies `fun` over an axis of its arguments.
 
     `fun` runs once, on arrays that lack that axis; each op then works on all examples at once.

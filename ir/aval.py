@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from .dtypes import DType
 
@@ -17,7 +18,11 @@ class Aval:
 
     __slots__ = ("_hash", "dtype", "shape", "size")
 
-    def __init__(self, shape: tuple[int, ...], dtype: DType):
+    shape: tuple[int, ...]
+    dtype: DType
+    size: int
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType) -> None:
         self.shape = shape
         self.dtype = dtype
         self.size = math.prod(shape)
@@ -31,7 +36,7 @@ class Aval:
     def nbytes(self) -> int:
         return self.size * self.dtype.size
 
-    def with_shape(self, shape) -> Aval:
+    def with_shape(self, shape: Iterable[int]) -> Aval:
         return Aval(tuple(shape), self.dtype)
 
     def with_dtype(self, dtype: DType) -> Aval:

@@ -26,6 +26,11 @@ class DType:
 
     __slots__ = ("_numpy", "kind", "mlir", "name", "size")
 
+    name: str
+    mlir: str
+    kind: str
+    size: int
+
     def __init__(self, name: str, mlir: str, kind: str, size: int, numpy: str) -> None:
         self.name, self.mlir, self.kind, self.size = name, mlir, kind, size
         self._numpy: Any = numpy
