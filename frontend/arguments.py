@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.runtime.device import Device, device_named
 
 __all__: list[str] = []
@@ -86,6 +87,14 @@ def word(name: str, what: str, value: Any, *allowed: str) -> str:
             at_user_line(f'smelt.{name}: {what} must be {listed} or "{allowed[-1]}", is {shown(value)}')
         )
     return value
+
+
+def aval_of(who: str, shape: tuple[int, ...], dtype: DType) -> Aval:
+    """The type of an array that a function makes. Raises ShapeError where there can be no such array."""
+    try:
+        return Aval(shape, dtype)
+    except ShapeError as error:
+        raise ShapeError(at_user_line(f"smelt.{who}: {error}")) from None
 
 
 def check_stream(stream: Any) -> None:

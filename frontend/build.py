@@ -12,7 +12,7 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import registry
 
-from .graph import ALIAS, APPLY, GraphFunction, Ref, Step, callees
+from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, Step, callees
 
 #: 64-bit addresses reach so many elements of 8 bytes.
 MOST_ELEMENTS = 1 << 60
@@ -68,7 +68,7 @@ class _ModuleBuilder:
             env.setdefault(ref, value)
         for step in body:
             b.location = self.location(step)
-            _check_sizes(step)
+            check_sizes(step)
             operands = [env[r] for r in step.inputs]
             if step.op is APPLY:
                 f: GraphFunction = step.attrs["callee"]
@@ -134,7 +134,8 @@ def _with_symbols(value: Any, symbols: dict[int, str]) -> Any:
     return symbols[id(value)] if isinstance(value, GraphFunction) else value
 
 
-def _check_sizes(step: Step) -> None:
+def check_sizes(step: Step | Node) -> None:
+    """Raise OutOfMemoryError where a result has more elements than can be addressed."""
     for aval in step.avals:
         if aval.size >= MOST_ELEMENTS:
             line = f"; at {step.where[0].co_filename}:{step.where[1]}" if step.where else ""

@@ -18,7 +18,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Executable, compile_module, default_device
 
 from . import tree
-from .arguments import dtype_of
+from .arguments import aval_of, dtype_of
 from .arrays import array, wrap
 from .build import MOST_ELEMENTS, build_module
 from .evaluate import evaluate
@@ -334,7 +334,7 @@ class ShapeDtype:
     """
 
     def __init__(self, shape: Sequence[int], dtype: Any):
-        self.aval = Aval(shape_tuple("ShapeDtype", shape), dtype_of("ShapeDtype", dtype))
+        self.aval = aval_of("ShapeDtype", shape_tuple("ShapeDtype", shape), dtype_of("ShapeDtype", dtype))
         if any(d < 0 for d in self.aval.shape) or math.prod(max(d, 1) for d in self.aval.shape) >= MOST_ELEMENTS:
             raise ShapeError(at_user_line(f"smelt.ShapeDtype: {self.aval} is no shape that an array can have"))
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.aval import Aval
 from smelt.ir.control import COND, SCAN, WHILE
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line
 
 from . import tree
-from .arguments import MOST, integer
+from .arguments import MOST, aval_of, integer
 from .arithmetic import clip
 from .arrays import ArrayLike, array, as_array, convert, wrap
 from .control_tracing import Traced, Values, control, graph_functions, match_branches, match_carry
@@ -393,7 +392,7 @@ def _scan(
     }  # fmt: skip
     if checkpoint:
         attrs["checkpoint"] = True
-    stacked = [Aval((length, *a.shape), a.dtype) for a in ys.avals]
+    stacked = [aval_of("scan", (length, *a.shape), a.dtype) for a in ys.avals]
     results = control(SCAN, attrs, [*constants, *carry.refs, *items.refs], [*carry.avals, *stacked])
     n = len(carry.arrays)
     return carry.rebuild(results[:n]), ys.rebuild(results[n:])[0]

@@ -13,6 +13,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import ShapeError, TreeError, at_user_line
 
 from . import tree
+from .arguments import aval_of
 from .arrays import array, wrap
 from .creation import zeros
 from .graph import ALIAS, LEAF, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, snapshot, topological
@@ -281,7 +282,7 @@ def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
             else:
                 around = found - {level}
                 attrs = {"batch": max(around)} if around else NO_ATTRS
-                value = placeholder(x.aval.with_shape((size, *x.shape)), attrs)
+                value = placeholder(aval_of("vmap", (size, *x.shape), x.dtype), attrs)
             values.append(value)
             refs.append(value._ref)
         inputs, places = call.rebuild(values), call.rebuild(axes, keep=False)

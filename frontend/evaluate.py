@@ -16,6 +16,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
 from . import tree
+from .build import build_module, check_sizes
 from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, callees, snapshot, state, structure_key, topological
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
@@ -141,6 +142,9 @@ def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
     device = default_device()
     small = device.name != "reference" and _work(order) < settings.small_work
     if (small or device.name == "reference") and all(n.op is not APPLY and n.op.kind != "control" for n in order):
+        if not small:
+            for node in order:
+                check_sizes(node)
         _run_directly(order)
         return
     wanted = [(n, i) for n in keep for i in range(len(n.avals))]
@@ -149,8 +153,6 @@ def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
     key = (structure_key(inputs, body, wanted), device.name, small, settings.check)
 
     def make() -> Any:
-        from .build import build_module
-
         return compile_module(build_module(inputs, body, wanted), device, interpret=small)
 
     program = executables.get_or_make(key, make)
@@ -198,7 +200,7 @@ def _work(order: Sequence[Node | Step]) -> float:
         if node.op.kind == "contraction":
             lhs, rhs = (n.avals[i] for n, i in node.inputs)
             out = node.avals[0]
-            size = int((lhs.size * rhs.size * max(out.size, 1)) ** 0.5)
+            size = max(out.size, int((lhs.size * rhs.size * max(out.size, 1)) ** 0.5))
         total += size * max(node.op.flops, 1.0)
     return total
 

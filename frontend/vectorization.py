@@ -13,6 +13,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import ShapeError, TreeError, at_user_line, shown
 
 from . import tree
+from .arguments import aval_of
 from .arrays import array, as_array, wrap
 from .graph import PARAMETER, Node, Ref, record_function, state
 from .recording import apply_function, article, check_function, check_no_escape, name_of, tracing, unchanged
@@ -97,7 +98,7 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
             "out_axes": tuple(out_places),
         }
         avals = [
-            x.aval if a < 0 else x.aval.with_shape((*x.shape[:a], size, *x.shape[a:]))
+            x.aval if a < 0 else aval_of("vmap", (*x.shape[:a], size, *x.shape[a:]), x.dtype)
             for x, a in zip(outs, out_places)
         ]
         for i, x in zip(positions, apply_function(f, [("batch", attrs)], inputs, avals)):

@@ -5,11 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 from .dtypes import DType
+from .errors import ShapeError
+
+#: Axes that an array can have: NumPy's limit, for every array can become one of NumPy.
+MAX_NDIM = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
+#: Bytes that an address can reach. Other libraries count those of an empty array by its extents other than 0.
+MAX_BYTES = 1 << 63
 
 
 class Aval:
     """Shape and dtype of an array (JAX's word: abstract value).
+
+    Raises:
+        ShapeError: more than MAX_NDIM axes, or an empty array whose other extents are those of no array.
 
     >>> from smelt.ir import dtypes
     >>> Aval((2, 3), dtypes.float32)
@@ -26,6 +37,8 @@ class Aval:
         self.shape = shape
         self.dtype = dtype
         self.size = math.prod(shape)
+        if len(shape) > MAX_NDIM or not self.size:
+            check_extents(shape, dtype)
         self._hash = hash((shape, dtype.name))
 
     @property
@@ -57,3 +70,11 @@ class Aval:
     def mlir(self) -> str:
         """The MLIR tensor type, as text."""
         return f"tensor<{''.join(f'{d}x' for d in self.shape)}{self.dtype.mlir}>"
+
+
+def check_extents(shape: tuple[int, ...], dtype: DType) -> None:
+    """Raise ShapeError where no array can have this shape, however little memory its elements take."""
+    if len(shape) > MAX_NDIM:
+        raise ShapeError(f"{len(shape)} axes are more than the {MAX_NDIM} that an array can have")
+    if math.prod([d for d in shape if d]) * dtype.size >= MAX_BYTES:
+        raise ShapeError(f"shape {shape} of {dtype.name} is too large even for an empty array")

@@ -58,6 +58,8 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "huge shape": lambda: (2**40, 2**40), "fractions": lambda: (1.5, 2), "twice": lambda: (0, 0),
     "no dtype": lambda: "float33", "structure": lambda: np.dtype([("a", int)]), "date": lambda: np.datetime64("2020"),
     "empty array": lambda: np.zeros(0), "0-d": lambda: np.array(1.5), "array": lambda: smelt.array([1.0, 2.0]),
+    "65 axes": lambda: (1,) * 65, "array of 64 axes": lambda: smelt.zeros((1,) * 64),
+    "huge but empty": lambda: (0, 2**62, 2**62), "huge but empty array": lambda: smelt.zeros((0, 2**58), smelt.uint8),
     "integers": lambda: smelt.array([1, 2]), "NumPy float": lambda: np.float64(1.5), "half": lambda: np.float16(2),
 }  # fmt: skip
 NO_ARRAYS = ("text", "object", "class", "module", "function", "slice", "ellipsis", "objects", "texts", "ragged", "deep",

@@ -1,0 +1,115 @@
+"""Arrays have as many axes as NumPy's, and empty ones no extents that no array could have: else a ShapeError that
+names the line. What single arguments do is in test_hostile.py."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.aval import MAX_NDIM
+from smelt.ir.errors import ShapeError, SmeltError
+from smelt.ir.settings import override
+
+from .test_hostile import FUNCTIONS, force, valid
+
+
+def full(n: int = MAX_NDIM) -> smelt.array:
+    return smelt.zeros((1,) * n)
+
+
+#: More axes than there can be.
+AXES: dict[str, Callable[[], Any]] = {
+    "zeros": lambda: full(MAX_NDIM + 1),
+    "expand_dims": lambda: smelt.expand_dims(full(), 0),
+    "stack": lambda: smelt.stack([full(), full()]),
+    "None": lambda: full()[None],
+    "indices": lambda: full()[smelt.zeros((1, 1), smelt.int32)],
+    "take": lambda: smelt.take(full(), smelt.zeros((1, 1), smelt.int32), axis=0),
+    "tensordot": lambda: smelt.tensordot(full(), full(), 0),
+    "tile": lambda: smelt.tile(full(), (2,) * 10 + (1,) * MAX_NDIM),
+    "unflatten": lambda: smelt.unflatten(full(), 0, (1, 1)),
+    "meshgrid": lambda: smelt.meshgrid(*[smelt.zeros(1)] * (MAX_NDIM + 1)),
+    "as_strided": lambda: smelt.as_strided(smelt.zeros(3), (1,) * (MAX_NDIM + 1), (0,) * (MAX_NDIM + 1)),
+    "ShapeDtype": lambda: smelt.ShapeDtype((1,) * (MAX_NDIM + 1), smelt.float32),
+    "vmap": lambda: smelt.vmap(lambda x: smelt.broadcast_to(x, (1,) * MAX_NDIM) * 1)(smelt.zeros((3,))),
+    "jacrev": lambda: smelt.jacrev(lambda x: x * 1)(full(MAX_NDIM // 2 + 1)),
+    "jacfwd": lambda: smelt.jacfwd(lambda x: x * 1)(full(MAX_NDIM // 2 + 1)),
+    "hessian": lambda: smelt.hessian(lambda x: (x * x).sum())(full(MAX_NDIM // 2 + 1)),
+    "scan": lambda: smelt.scan(lambda c, x: (c, full()), smelt.zeros(()), smelt.zeros((3,))),
+    "compile": lambda: smelt.compile(lambda x: smelt.expand_dims(x, 0))(full()),
+    "make_ir": lambda: smelt.make_ir(lambda x: smelt.expand_dims(x, 0))(full()),
+}
+#: Empty arrays with other extents that are too large.
+EXTENTS: dict[str, Callable[[], Any]] = {
+    "zeros": lambda: smelt.zeros((0, 2**62, 2**62)),
+    "reshape": lambda: smelt.zeros((0, 3)).reshape((0, 2**63)),
+    "the last extent": lambda: smelt.zeros((0, 3)).reshape((2**32, 2**31, 0)),
+    "repeat": lambda: smelt.repeat(smelt.zeros((0, 3)), 2**62, axis=1),
+    "tile": lambda: smelt.tile(smelt.zeros((0, 3)), (1, 2**62)),
+    "pad": lambda: smelt.pad(smelt.zeros((0, 3)), [(0, 0), (2**61, 2**61)]),
+    "concatenate": lambda: smelt.concatenate([smelt.zeros((0, 2**60))] * 20, axis=1),
+    "view": lambda: smelt.zeros((0, 2**60), smelt.uint8).astype(smelt.float64),
+    "eye": lambda: smelt.eye(0, 2**62),
+    "vmap": lambda: smelt.vmap(lambda x: smelt.broadcast_to(x, (0, 2**60)))(smelt.zeros((100,))),
+}
+WRONG = {f"axes: {k}": v for k, v in AXES.items()} | {f"extents: {k}": v for k, v in EXTENTS.items()}
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("name", WRONG)
+def test_shapes_that_no_array_has(name: str, device: str) -> None:
+    with override(device=device), pytest.raises(SmeltError) as caught:
+        force(WRONG[name]())
+    assert re.search("axes are more than|too large even for an empty|more elements than can be", str(caught.value))
+    assert __file__ in str(caught.value), caught.value
+
+
+def test_the_error_names_the_line() -> None:
+    with pytest.raises(ShapeError, match=rf"smelt\.\w+: 65 axes are more than the 64 .*{__file__}"):
+        smelt.expand_dims(smelt.zeros((1,) * 64), 0)
+
+
+def two_arrays(function: Callable) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if str(p.annotation) == "ArrayLike" and p.default is p.empty][:2]
+
+
+BINARY = {name: found for name, f in FUNCTIONS.items() if len(found := two_arrays(f)) == 2}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_empty_arrays_that_stretch_each_other(name: str) -> None:
+    """Each of them is possible; what they make together is not."""
+    dtype = smelt.int32 if name.startswith(("bitwise_", "left_shift", "right_shift")) else smelt.float32
+    given = dict(zip(BINARY[name], (smelt.zeros((0, 2**40, 1), dtype), smelt.zeros((0, 1, 2**40), dtype))))
+    arguments = []
+    for parameter in inspect.signature(FUNCTIONS[name]).parameters.values():
+        if parameter.name in given:
+            arguments.append(given[parameter.name])
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
+            arguments.append(valid(name, parameter))
+    try:
+        force(FUNCTIONS[name](*arguments))
+    except SmeltError as error:
+        assert __file__ in str(error)
+
+
+def test_as_many_axes_as_there_can_be() -> None:
+    x = smelt.array(np.arange(8, dtype=np.float32).reshape((2, 2, 2) + (1,) * (MAX_NDIM - 3)))
+    for function in (lambda x: x + 1, lambda x: x.sum(axis=1, keepdims=True), lambda x: smelt.transpose(x) * 2):
+        want = function(np.array(x)) if function is not None else None
+        assert np.array_equal(np.array(function(x)), want)
+        assert np.array_equal(np.array(smelt.compile(function)(x)), want)
+
+
+def test_products_without_anything_to_sum_may_be_too_large() -> None:
+    with pytest.raises(MemoryError):
+        smelt.eval(smelt.zeros((2**33, 0)) @ smelt.zeros((0, 2**33)))
+    with override(device="reference"), pytest.raises(MemoryError):
+        smelt.eval(smelt.zeros((2**33, 0)) @ smelt.zeros((0, 2**33)))
