@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from . import dtypes, mlir
-from .errors import AttributeValueError, at_user_line, shown
+from .errors import AttributeValueError, IRError, at_user_line, shown
 from .op import Op
 
 
@@ -60,6 +61,10 @@ def _decode_number(attr: Any) -> Any:
 LITERAL_DTYPES = (dtypes.bool_, *dtypes.INTEGERS, dtypes.float16, dtypes.float32, dtypes.float64)
 
 
+#: A literal that is one number throughout is short as text, however many elements it has.
+MAX_ELEMENTS = 1 << 26
+
+
 def _encode_array(array: np.ndarray) -> Any:
     """A DenseElementsAttr of the array's shape and dtype."""
     from .aval import Aval
@@ -78,6 +83,8 @@ def _decode_array(attr: Any) -> np.ndarray:
     dtype = dtypes.by_mlir(str(kind.element_type))
     shape = tuple(kind.shape)
     if dtype in LITERAL_DTYPES:
+        if math.prod(shape) > MAX_ELEMENTS:
+            raise AttributeValueError(f"a literal of {math.prod(shape)} elements; there are at most {MAX_ELEMENTS}")
         if attr.is_splat:
             return np.full(shape, _decode_number(attr.get_splat_value()), dtype.numpy)
         return np.array(attr).astype(dtype.numpy).reshape(shape)
@@ -160,6 +167,18 @@ def decode_all(op: Op, operation: Any) -> dict[str, Any]:
         else:
             result[name] = spec.default
     return result
+
+
+def attributes_of(operation: Any) -> dict[str, Any]:
+    """The attributes of an operation. Raises IRError for one of a kind that the bindings cannot read."""
+    present = operation.attributes
+    found = {}
+    for name in present:
+        try:
+            found[name] = present[name]
+        except TypeError:
+            raise IRError(f"the attribute {name} of {operation.name} cannot be read; at {operation.location}") from None
+    return found
 
 
 def _ints(value: Any) -> bool:

@@ -78,7 +78,7 @@ def verify_operation(op: Op, operation: Any) -> str | None:
     operands: list[Aval] = []
     try:
         attrs = attributes.decode_all(op, operation)
-        for name, _ in operation.attributes.items():
+        for name in operation.attributes:
             if name not in op.attrs and name != "operandSegmentSizes" and "." not in name:
                 return f"smelt.{op.name} has no attribute {name}"
         names, count = op.operand_names, len(operation.operands)

@@ -15,6 +15,7 @@ from .errors import IRError
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_NESTING = 200
+MAX_DIGITS = 7  #: MLIR's parser takes memory for all results up to the one that ``%x#9999999`` names
 
 #: What stands before a dot may be a dialect.
 _PREFIX = re.compile(r"[A-Za-z_]\w*(?=\.)")
@@ -26,6 +27,11 @@ def check_text(source: str) -> None:
     """Raise IRError for text that is too large or nested too deeply to be given to the parser."""
     if len(source) > MAX_BYTES:
         raise IRError(f"the text has {len(source)} characters; the limit is {MAX_BYTES}")
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        raise IRError(f"line {line}: this is not MLIR text (half of a surrogate pair)") from None
     if source.startswith("ML\xefR") or "\0" in source:
         raise IRError("this is not MLIR text (bytecode is not read)")
     depth, line, i, n = 0, 1, 0, len(source)
@@ -44,6 +50,8 @@ def check_text(source: str) -> None:
         elif c == "-" and source.startswith("->", i):
             i += 2
             continue
+        elif c == "#" and source[i + 1 : i + 1 + MAX_DIGITS].isdigit():
+            raise IRError(f"line {line}: the number of a result has at most {MAX_DIGITS - 1} digits")
         elif c in _OPEN:
             depth += 1
             if depth > MAX_NESTING:

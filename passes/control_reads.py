@@ -95,7 +95,7 @@ class ModuleReads:
         """Whether a function is known to others by its arguments and results: a declaration, a kernel, a rule."""
         if name not in self.functions:
             return True
-        return any(key.startswith("smelt.") for key, _ in self.functions[name].mlir.attributes.items())
+        return any(key.startswith("smelt.") for key in self.functions[name].mlir.attributes)
 
     def _function(self, function: Function) -> Reads:
         mask: dict[Value, int] = {a: 1 << i for i, a in enumerate(function.arguments)}

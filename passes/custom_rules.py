@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt.ir import mlir
+from smelt.ir.attributes import attributes_of
 from smelt.ir.aval import Aval
 from smelt.ir.builder import (
     Builder,
@@ -331,6 +332,6 @@ def _integer(operation: Any, name: str) -> int:
 def _attribute(operation: Any, name: str, kind: Any, example: str) -> Any:
     try:
         return kind(operation.attributes[name])
-    except ValueError:
-        found = operation.attributes[name]
+    except (ValueError, TypeError):
+        found = attributes_of(operation)[name]
         raise IRError(f"{name} must be like {example}, is {found}; at {operation.location}") from None

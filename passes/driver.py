@@ -107,6 +107,7 @@ class Pipeline:
     @staticmethod
     def parse(spelling: str) -> Pipeline:
         """A pipeline from text. Raises PipelineError with what is wrong."""
+        check_spelling(spelling)
         parser = _Parser(spelling.strip())
         items = parser.items()
         parser.expect_end()
@@ -255,6 +256,25 @@ def _said(error: BaseException) -> str:
 def _last_line(error: BaseException) -> str:
     frames = list(traceback.walk_tb(error.__traceback__))
     return f"{frames[-1][0].f_code.co_filename}:{frames[-1][1]}" if frames else "an unknown line"
+
+
+#: MLIR's own parser of pipelines recurses into nested ones.
+MAX_NESTING, MAX_CHARACTERS = 200, 1 << 20
+
+
+def check_spelling(spelling: str) -> None:
+    """Raise PipelineError for what cannot be handed to MLIR's parser of pipelines."""
+    if not isinstance(spelling, str):
+        raise PipelineError(f"a pipeline is a text, not {shown(spelling)}")
+    if len(spelling) > MAX_CHARACTERS:
+        raise PipelineError(f"the pipeline has {len(spelling)} characters; the limit is {MAX_CHARACTERS}")
+    depth = 0
+    for at, c in enumerate(spelling):
+        if c == "\0" or 0xD800 <= ord(c) < 0xE000:
+            raise PipelineError(f"in pipeline {shown(spelling)}, column {at + 1}: {shown(c)} is no character of a name")
+        depth += (c in "({[") - (c in ")}]")
+        if depth > MAX_NESTING:
+            raise PipelineError(f"in pipeline {shown(spelling)}, column {at + 1}: the pipeline nests too deeply")
 
 
 class _Parser:

@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from smelt.ir.attributes import attributes_of
 from smelt.ir.builder import Builder, OpView, Value, functions, new_function
 from smelt.ir.control import COND, LOOPS, SCAN, WHILE
 
@@ -325,7 +326,7 @@ class _Narrowing:
             [f.returns[i].aval for i in version.results], f.mlir.location, before=f.mlir,
             public=self.is_whole(version) and not is_private(f.mlir), argument_locations=[locations[i] for i in taken],
         )  # fmt: skip
-        for key, attribute in f.mlir.attributes.items():
+        for key, attribute in attributes_of(f.mlir).items():
             if key not in ("sym_name", "sym_visibility", "function_type"):
                 operation.attributes[key] = attribute
         env = {f.arguments[i]: arguments[place] for i, place in enumerate(version.arguments) if place >= 0}

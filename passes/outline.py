@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from smelt.ir import mlir
+from smelt.ir.attributes import attributes_of
 from smelt.ir.builder import Builder, Function, OpView, Value, new_function
 from smelt.ir.dialect import context
 
@@ -39,7 +40,7 @@ def reassemble(
         else:
             emit(b, item, env)
     b.return_([env[v] for v in function.returns])
-    for name, attr in function.mlir.attributes.items():
+    for name, attr in attributes_of(function.mlir).items():
         operation.attributes[name] = attr
     if "sym_visibility" not in function.mlir.attributes:
         del operation.attributes["sym_visibility"]

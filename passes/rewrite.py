@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from smelt.ir import mlir
+from smelt.ir.attributes import attributes_of
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function
 from smelt.ir.control import HELPERS
 from smelt.ir.errors import IRError, SmeltError, at_user_line, shown
@@ -52,7 +53,7 @@ def rebuild(
         argument_locations=argument_locations(function),
     )
     try:
-        for name, attr in old.attributes.items():
+        for name, attr in attributes_of(old).items():
             operation.attributes[name] = attr
         if "sym_visibility" not in old.attributes and "sym_visibility" in operation.attributes:
             del operation.attributes["sym_visibility"]
@@ -154,9 +155,10 @@ def rules_of(operation: Any) -> dict[str, str]:
         if name in attrs:
             try:
                 found[name] = mlir.ir.FlatSymbolRefAttr(attrs[name]).value
-            except ValueError:
+            except (ValueError, TypeError):
                 owner = mlir.ir.StringAttr(attrs["sym_name"]).value
-                raise IRError(f"{name} of @{owner} must name a function, like @f_rule; it is {attrs[name]}") from None
+                what = attributes_of(operation)[name]
+                raise IRError(f"{name} of @{owner} must name a function, like @f_rule; it is {what}") from None
     return found
 
 

@@ -24,6 +24,7 @@ from smelt.ir import locks
 from smelt.ir.errors import MetalCheckError, SmeltError
 from smelt.ir.settings import settings
 
+from .limits import too_deep
 from .text import Adapted, adapt
 
 LIBCLANG = "libclang==18.1.1"
@@ -82,7 +83,10 @@ def check(
                                     ^
     """
     clang = _libclang()
-    files = _adapt_files(text, name, include)
+    files: dict[str, Adapted] = {}
+    report = _Report(name, files, strict)
+    if not _adapt_files(text, include, files, report):
+        return report.sorted()
     arguments = [*_ARGUMENTS, *(f"-D{define}" for define in defines), *(f"-I{folder}" for folder in include)]
     arguments += ["-include-pch", _precompiled()] if not defines else ["-I" + HEADERS, "-include", "metal_stdlib"]
     sources = [(path, file.text) for path, file in files.items()]
@@ -90,7 +94,6 @@ def check(
         unit = clang.Index.create().parse(_MAIN, args=arguments, unsaved_files=_encoded(sources), options=_INCOMPLETE)
     except clang.TranslationUnitLoadError:
         return [Diagnostic("error", name, 0, 0, "the parser failed on this text")]
-    report = _Report(name, files, strict)
     for path, file in files.items():
         for finding in file.findings:
             report.add(finding.severity, path, finding.offset, finding.message)
@@ -240,9 +243,21 @@ class _Report:
         return [diagnostic for _, (_, diagnostic) in found]
 
 
-def _adapt_files(text: str, name: str, include: Sequence[str]) -> dict[str, Adapted]:
-    """The text and the files that it includes, adapted; clang finds them by the paths that are the keys."""
-    files = {_MAIN: adapt(text.encode("utf-8", "replace").decode("latin-1"))}
+def _adapt_files(text: str, include: Sequence[str], files: dict[str, Adapted], report: _Report) -> bool:
+    """Adapt the text and the files that it includes, into `files`; clang finds them by the paths that are the keys.
+
+    False where one of them is too deep for clang, which then is in the report.
+    """
+
+    def put(path: str, source: str) -> bool:
+        deep = too_deep(source)
+        files[path] = Adapted(source) if deep else adapt(source)
+        if deep:
+            report.add("error", path, deep.offset, deep.message)
+        return deep is None
+
+    if not put(_MAIN, text.encode("utf-8", "replace").decode("latin-1")):
+        return False
     waiting = [(include, found) for found in files[_MAIN].includes]
     while waiting and len(files) < 500:
         folders, relative = waiting.pop()
@@ -250,11 +265,13 @@ def _adapt_files(text: str, name: str, include: Sequence[str]) -> dict[str, Adap
             path = os.path.join(folder, relative)
             if os.path.isfile(path) and path not in files:
                 with open(path, encoding="latin-1") as file:
-                    files[path] = adapt(file.read())
+                    source = file.read()
+                if not put(path, source):
+                    return False
                 nested = [os.path.dirname(path), *include]
                 waiting += [(nested, found) for found in files[path].includes]
                 break
-    return files
+    return True
 
 
 def _decoded(text: str) -> str:

@@ -29,13 +29,13 @@ from .names import (
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\\\r?\n|//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
       | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
-      | (?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
-      | (?P<name>[A-Za-z_]\w*)
+      | (?P<number>\.?[0-9](?:[eEpP][+-]|[\w.\x80-\xff])*)
+      | (?P<name>[A-Za-z_\x80-\xff][\w\x80-\xff]*)
       | (?P<mark>\[\[|::|->\*|->|<<=|<<|&&|\|\||[=!<>+*/%&|^-]=|\+\+|--|\#\#|.)""",
     re.VERBOSE | re.DOTALL,
 )
 _DIRECTIVE = re.compile(r"#(?:\\\r?\n|[^\n])*")
-_KERNEL_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[^\n{]*\bkernel\b[^\n{]*$", re.MULTILINE)
+_KERNEL_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([\w\x80-\xff]+)[^\n{]*\bkernel\b[^\n{]*$", re.MULTILINE)
 _OPEN, _CLOSE = "([{", ")]}"
 #: How many tokens a search looks ahead; keeps hostile text from taking quadratic time.
 _REACH = 2000

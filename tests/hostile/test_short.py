@@ -1,0 +1,89 @@
+"""Some mutations of each kind, and those that once found something."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from smelt.ir import mlir, text
+from smelt.ir.errors import PipelineError, SmeltError
+from smelt.passes import Pipeline
+
+from . import batch
+from .subjects import SUBJECTS
+
+#: How many, in two or three seconds.
+COUNTS = {"mlir": 600, "npy": 4000, "npz": 2000, "safetensors": 4000, "metal": 60, "pipelines": 500, "settings": 2000}
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_mutations(subject: str) -> None:
+    if subject == "metal":
+        pytest.importorskip("clang")
+    assert not [str(finding) for finding in batch.run(subject, 1_000_000, COUNTS[subject])]
+
+
+def test_a_crash_and_a_hang_are_findings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The child is this program in place of the batch."""
+    program = tmp_path / "child"
+    program.write_text(
+        "import os, sys, time\nfirst, count, at, log = int(sys.argv[4]), int(sys.argv[5]), *sys.argv[6:]\n"
+        "for n in range(first, first + count):\n    open(at, 'w').write(str(n))\n"
+        "    if n == 3: os.abort()\n    if n == 5: time.sleep(60)\n"
+        "    if n == 6: open(log, 'a').write(f'{n}\\tKeyError: 1\\n')\n"
+    )
+    monkeypatch.setattr(batch, "SECONDS", 1.5)
+    monkeypatch.setattr(batch, "INTERPRETER", [sys.executable, str(program)])
+    found = batch.run("mlir", 0, 9)
+    assert [f.seed for f in found] == [3, 5, 6]
+    assert "ended with -6" in found[0].what and "nothing came back" in found[1].what and "KeyError" in found[2].what
+
+
+LITERAL = 'func.func @main() {{ %0 = "smelt.literal"() {{value = {0} : {1}}} : () -> {1}\n return }}'
+ATTRIBUTE = (
+    'func.func @main() {{ %0 = "smelt.iota"() {{shape = array<i64: 4>, axis = 0 : i64, dtype = f32, {0}}} '
+    ": () -> tensor<4xf32>\n return }}"
+)
+MODULES = {
+    "number of a result": "func.func @main(%x: tensor<f32>) { return %x#2147483647 : tensor<f32> }",
+    "number of another result": 'func.func @main(%x: tensor<f32>) { %0 = "smelt.exp"(%y#99999999) : (tensor<f32>) -> '
+    "tensor<f32>\n return }",
+    "huge splat": LITERAL.format("dense<1>", "tensor<9223372036854775807xi8>"),
+    "large splat": LITERAL.format("dense<true>", "tensor<4294967296xi1>"),
+    "another array": ATTRIBUTE.format("more = array<ui8: 1>"),
+    "array of another type": ATTRIBUTE.format("more = array<f8E4M3: 1.0>"),
+    "complex elements": ATTRIBUTE.format("more = dense<(1.0,2.0)> : tensor<2xcomplex<f32>>"),
+    "half a character": "func.func @main() { return } // \ud800",
+    "rules of a function": "func.func @main() attributes {smelt.custom_vjp = array<ui8: 1>} { return }",
+    "attribute of a function": "func.func @main() attributes {a.b = array<ui8: 1>} { func.call @f() : () -> ()\n"
+    " return }\n"
+    "func.func private @f() { return }",
+    "attribute of a call": "func.func @main() { func.call @f() {a.b = array<ui8: 1>} : () -> ()\n return }\n"
+    "func.func private @f() { return }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MODULES)
+@pytest.mark.parametrize("pipeline", ["inline,canonicalize,cse,dce", "dce,fuse,plan-buffers", "place{kinds=opaque}"])
+def test_modules_that_once_found_something(what: str, pipeline: str) -> None:
+    try:
+        with mlir.lock:
+            Pipeline.parse(pipeline).run(text.parse(MODULES[what]))
+    except SmeltError as error:
+        assert "pass" not in str(error).split()[:2], error
+    else:
+        assert "of a call" in what or "of a function" in what, "this is no valid module"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["a\0b", "\ud800", "func.func(" * 5000, "cse{" * 5000, "any(" * 300 + "cse" + ")" * 300, "x" * (1 << 21),
+     "canonicalize{a=\0}", "fixpoint(" * 40 + "cse" + ")" * 40, "{", ")", ",", "=", "func.func(\ud800)", "cse{a=b",
+     None, 3],
+    ids=range(16),
+)  # fmt: skip
+def test_pipelines_that_are_none(spelling: str) -> None:
+    with pytest.raises(PipelineError):
+        Pipeline.parse(spelling)

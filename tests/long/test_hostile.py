@@ -1,0 +1,23 @@
+"""100,000 mutations of each kind of text and file: no crash, no hang, no exception that is not smelt's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile import batch
+from tests.hostile.subjects import SUBJECTS
+
+#: A process for each: what one leaves behind, another does not see.
+BATCH = 5_000
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_mutations(campaign, subject: str) -> None:
+    if subject == "metal":
+        pytest.importorskip("clang")
+    found: list[batch.Finding] = []
+    amount = campaign.amount(100_000)
+    for first in range(0, amount, BATCH):
+        found += batch.run(subject, first, min(BATCH, amount - first))
+    campaign.ran(f"mutations: {subject}", amount)
+    assert not found, "\n".join(str(finding) for finding in found[:20])
