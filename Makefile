@@ -15,7 +15,7 @@ QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_c
 .PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 sdist-check lint types pytest docs-check format bench bench-setup clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## train a network on scikit-learn's handwritten digits
 	$(BIN)/python examples/digits.py
