@@ -7,12 +7,15 @@ import time
 import numpy as np
 import pytest
 
-from smelt.backends.metal.emit import emit
+from smelt.backends.metal import nvidia
+from smelt.backends.metal.check import check
+from smelt.backends.metal.emit import arith, emit
 from smelt.backends.metal.emit.types import EmitError
 from smelt.backends.metal.manifest import ArrayInfo, KernelBuffer, Launch, Manifest, Place
 from smelt.backends.metal.simulator import Library
 from smelt.ir import mlir
 from smelt.ir.dialect import context
+from smelt.ir.errors import DeviceError
 
 from .emit_kernels import aligned, emitted, kernel, launch, lines, module
 
@@ -370,3 +373,26 @@ def test_emission_is_quick() -> None:
             times.append(time.perf_counter() - start)
     assert min(times) < 0.05, times
     print(f"{1e3 * min(times):.1f} ms")
+
+
+def test_every_reader_knows_the_precise_functions() -> None:
+    """The strict check, the simulator and, where it is installed, NVIDIA's compiler."""
+    names = sorted(name for name in arith._CALLS.values() if name.startswith("precise::"))
+    assert len(names) > 20
+    two = ("precise::atan2", "precise::pow")
+    calls = [f"y[{i}] = metal::{n}(x[{i}]{', x[0]' * (n in two)});" for i, n in enumerate(names)]
+    arguments = "device const float* x [[buffer(0)]], device float* y [[buffer(1)]]"
+    text = f"#include <metal_stdlib>\nusing namespace metal;\nkernel void f({arguments}) {{ {' '.join(calls)} }}\n"
+    assert check(text) == []
+    x = np.linspace(0.1, 0.9, 32, dtype=np.float32)
+    y = np.zeros_like(x)
+    buffers = {i: (a.ctypes.data, a.nbytes) for i, a in enumerate((x, y))}
+    Library(text).launch("f", buffers, (1, 1, 1), (1, 1, 1))
+    at = names.index("precise::sqrt")
+    assert y[at] == np.sqrt(x[at]) and np.count_nonzero(y) >= len(names) - 1
+    source, _ = nvidia.cuda_source(text)
+    try:
+        assert nvidia.compile_cubin(source)
+    except DeviceError as error:
+        if "not found" not in str(error):
+            raise
