@@ -214,14 +214,14 @@ def read_safetensors(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DTy
 
 def _integer(text: str) -> int:
     if len(text) > 20:
-        raise ValueError(f"the number {text[:20]}... is too large")
+        raise FileFormatError(f"the number {text[:20]}... is too large")
     return int(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise FileFormatError("a name stands twice in one object")
     return found
 
 

@@ -232,11 +232,11 @@ def load(
         raise type(error)(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
     except MemoryError:
         raise OutOfMemoryError(at_user_line(f"{where}: no memory for what it holds")) from None
-    except ValueError as error:
+    except ValueError as problem:
         # Of the file itself: it is closed, or its name cannot be one.
-        if isinstance(error, (OSError, SmeltError)):
+        if isinstance(problem, (OSError, SmeltError)):
             raise
-        raise FileFormatError(at_user_line(f"{where}: {error}")) from None
+        raise FileFormatError(at_user_line(f"{where}: {problem}")) from None
 
 
 def _format_of(source: Any, name: str) -> str | None:

@@ -9,7 +9,7 @@ from . import attributes, mlir
 from . import op as _op
 from .aval import Aval
 from .dtypes import DType
-from .errors import ArgumentTypeError, IRError, at_user_line, shown
+from .errors import ArgumentTypeError, IRError, SmeltError, at_user_line, shown
 from .op import Op
 from .scopes import Scope
 
@@ -188,7 +188,7 @@ def inferred(op: Op, operands: Sequence[Value], attrs: dict[str, Any]) -> tuple[
     return op.infer_checked(avals, attrs)
 
 
-def misread(name: str, operands: Sequence[Any], scope: Scope) -> Exception:
+def misread(name: str, operands: Sequence[Any], scope: Scope) -> SmeltError:
     """The error about operands that an op of the function being built may not read."""
     if not scope.alive:
         return IRError(at_user_line(f"{name}: the function of this builder has been erased or rebuilt"))

@@ -209,8 +209,8 @@ def _from_text(pass_name: str, key: str, text: str, field: dataclasses.Field[Any
     try:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        if kind in (tuple, list, dict, set, frozenset):
-            raise ValueError
-        return kind(text)
+        if kind not in (tuple, list, dict, set, frozenset):
+            return kind(text)
     except (KeyError, ValueError, TypeError):
-        raise PipelineError(f"option {key} of pass {pass_name} must be a {kind.__name__}, is {shown(text)}") from None
+        pass
+    raise PipelineError(f"option {key} of pass {pass_name} must be a {kind.__name__}, is {shown(text)}")

@@ -7,6 +7,7 @@ import builtins
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,14 @@ class Resolver:
             return known
         if name in self.functions:  # a function or method that makes the error
             return self.class_named(named_by(self.functions[name].returns))
+        maker = getattr(self.module, name, None)  # one of another module
+        if inspect.isfunction(maker):
+            return self.class_named_in(maker.__module__, str(maker.__annotations__.get("return", "")))
         return self.assigned(name, function)
+
+    def class_named_in(self, module: str, name: str) -> list[type[BaseException]]:
+        found = getattr(sys.modules[module], name, None)
+        return [found] if inspect.isclass(found) and issubclass(found, BaseException) else []
 
     def assigned(self, name: str, function: ast.FunctionDef | None) -> list[type[BaseException]]:
         """The classes among what a local variable, a parameter or an except clause binds."""
