@@ -23,7 +23,7 @@ from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, callees, snapshot, 
 #: bounded time and its repeated pieces share an executable.
 MAX_NODES = 1000
 
-executables = LruCache()
+executables = LruCache(weigh=lambda program: program.nbytes)
 
 #: One graph is evaluated at a time: threads may share nodes.
 _lock = locks.lock()

@@ -73,9 +73,15 @@ class _Halves(NamedTuple):
     first: _Program
     second: _Program
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that it keeps, roughly."""
+        steps = [*self.first.steps, *self.second.steps]
+        return sum(1000 + sum(getattr(value, "nbytes", 0) for value in attrs.values()) for _, attrs, *_ in steps)
+
 
 #: By the function's structure and what was asked for: "push" or "pull".
-_divided = LruCache()
+_divided = LruCache(weigh=lambda halves: 0 if halves is None else halves.nbytes)
 
 
 def _halves(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from smelt.ir import locks
 from smelt.ir.dtypes import DType
+from smelt.ir.settings import settings
 from smelt.runtime import Executable
 
 from .arrays import array
@@ -73,6 +74,15 @@ class Versions:
         self.entries[key] = self.recent = version
         if len(self.entries) > MAX_VERSIONS:
             self.entries.popitem(last=False)
+        while len(self.entries) > 1 and self.nbytes > settings.cache_bytes:
+            self.entries.popitem(last=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the versions keep, roughly. Arrays that several captured count once."""
+        versions = [v for v in list(self.entries.values()) if v is not UNCLEAR]
+        captured = {id(b): b.array.nbytes for v in versions for b in v.captured}
+        return sum(v.executable.nbytes for v in versions) + sum(captured.values())
 
     @contextlib.contextmanager
     def tracing(self, fun: Callable) -> Iterator[None]:

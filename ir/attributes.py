@@ -137,7 +137,8 @@ def decode(kind: str, attr: Any) -> Any:
     value = DECODERS[kind](attr)
     if len(_decoded) > 8192:
         _decoded.clear()
-    _decoded[key] = value
+    if not isinstance(value, (tuple, str)) or len(value) < 1000:
+        _decoded[key] = value
     return value
 
 

@@ -13,6 +13,8 @@ SMELT_CHECK          0         1: kernels of the cpu backend check each access a
 SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile; 0 means off
 SMELT_NUM_THREADS    all       threads of the cpu backend; 0: all
 SMELT_CACHE_SIZE     512       executables kept; the least recently used goes first
+SMELT_CACHE_BYTES    1 GiB     memory that the programs of one cache keep at most, the arrays that they captured
+                               included; the one used last stays in any case
 SMELT_POOL_BYTES     2 GiB     memory kept for reuse by the buffer pool; 0 means off
 SMELT_DISABLE_COMPILE  0       1: ``smelt.compile`` returns functions unchanged
 SMELT_SMALL_WORK     1048576   a lazy graph with less work than this many element operations runs op by
@@ -143,6 +145,7 @@ RULES: dict[str, Flag | Number | Choice | Text] = {
     "dump_ir": Text(optional=True),
     "num_threads": Number(0, most=1024),
     "cache_size": Number(512),
+    "cache_bytes": Number(1 << 30),
     "pool_bytes": Number(2 << 30),
     "disable_compile": Flag(),
     "small_work": Number(1 << 20),
@@ -178,6 +181,7 @@ class Settings:
     dump_ir: str
     num_threads: int
     cache_size: int
+    cache_bytes: int
     pool_bytes: int
     disable_compile: bool
     small_work: int

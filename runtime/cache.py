@@ -11,11 +11,18 @@ from smelt.ir.settings import settings
 
 
 class LruCache:
-    """At most ``settings.cache_size`` entries. Thread-safe; a value is made once even so."""
+    """At most ``settings.cache_size`` entries of ``settings.cache_bytes`` in all; the one used last stays in any case.
 
-    def __init__(self) -> None:
+    Thread-safe; a value is made once even so.
+
+    Args:
+        weigh: the bytes that a value keeps, roughly.
+    """
+
+    def __init__(self, weigh: Callable[[Any], int]) -> None:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = locks.lock()
+        self._weigh = weigh
         self.hits = 0
         self.misses = 0
 
@@ -38,9 +45,21 @@ class LruCache:
                     self.misses += 1
                     value = make()
                     self._entries[key] = value
-                    while len(self._entries) > max(1, settings.cache_size):
-                        self._entries.popitem(last=False)
+                    self._shrink()
         return value
+
+    def _shrink(self) -> None:
+        entries = self._entries
+        while len(entries) > max(1, settings.cache_size):
+            entries.popitem(last=False)
+        excess = self.nbytes - settings.cache_bytes
+        while excess > 0 and len(entries) > 1:
+            excess -= self._weigh(entries.popitem(last=False)[1])
+
+    @property
+    def nbytes(self) -> int:
+        """What the values keep, roughly."""
+        return sum(map(self._weigh, list(self._entries.values())))
 
     def clear(self) -> None:
         with self._lock:

@@ -49,6 +49,11 @@ class Executable:
         raise NotImplementedError
 
     @property
+    def nbytes(self) -> int:
+        """Memory that it keeps, roughly: machine code and texts."""
+        return 64_000 + 32_000 * len(self.kernels)
+
+    @property
     def kernels(self) -> list[Any]:
         """What is launched, in order (empty where the device has no kernels)."""
         return []

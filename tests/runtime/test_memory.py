@@ -69,7 +69,7 @@ def test_out_of_memory_is_an_error_and_leaves_everything_usable():
 
 
 def test_cache_is_bounded():
-    cache = LruCache()
+    cache = LruCache(weigh=lambda value: 1)
     with override(cache_size=3):
         for i in range(10):
             cache.get_or_make(i, lambda i=i: i + 1)

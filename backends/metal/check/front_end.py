@@ -9,12 +9,14 @@ not find may still be.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import hashlib
 import os
 import re
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -296,6 +298,8 @@ class _Bytes:
 # ------------------------------------------------------------------------------------------------------ libclang
 
 _lock = locks.lock()
+#: Precompiled libraries of other versions go after this.
+_OLD_SECONDS = 30 * 24 * 3600
 
 
 @lru_cache(maxsize=1)
@@ -329,7 +333,18 @@ def _precompiled() -> str:
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
         unit.save(temporary)
         os.replace(temporary, path)
+        _discard_old(os.path.dirname(path))
         return path
+
+
+def _discard_old(folder: str) -> None:
+    """Delete precompiled libraries of other versions that nobody has used for long."""
+    for name in os.listdir(folder):
+        other = os.path.join(folder, name)
+        if name.startswith("metal-") and name.endswith(".pch"):
+            with contextlib.suppress(OSError):
+                if time.time() - os.stat(other).st_atime > _OLD_SECONDS:
+                    os.unlink(other)
 
 
 @lru_cache(maxsize=8)

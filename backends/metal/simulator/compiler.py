@@ -113,7 +113,7 @@ def compiler() -> Compiler:
     return _compiler(tuple(_candidates()))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8)
 def _folder(wanted: str) -> Path:
     if wanted:
         places = [Path(wanted)]

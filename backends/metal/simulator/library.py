@@ -11,6 +11,7 @@ not all threads reach, and, by comparing orders (`Options.order`), barriers that
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import weakref
 from collections import OrderedDict
@@ -23,6 +24,7 @@ from smelt.backends.metal.simulator import compiler
 from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
 from smelt.ir import locks
 from smelt.ir.errors import AttributeValueError
+from smelt.ir.settings import settings
 
 __all__ = ["Entry", "Library", "Options", "Parameter", "SimulatorError"]
 
@@ -155,6 +157,7 @@ class _Code:
         source, found = host_source(text)
         self.entries = MappingProxyType(found.entries)
         path = compiler.shared_object(source, guard)
+        self.nbytes = os.stat(path).st_size
         library = ctypes.CDLL(str(path))
         self.library = library
         table = ctypes.addressof(ctypes.c_char.in_dll(_runtime(), "smelt_functions"))
@@ -191,8 +194,9 @@ def _code(text: str, guard: bool) -> _Code:
     made = _Code(text, guard)
     with _lock:
         _codes[text, guard] = made
-        while len(_codes) > _KEPT:
-            _codes.popitem(last=False)
+        excess = sum(code.nbytes for code in _codes.values()) - settings.cache_bytes
+        while len(_codes) > 1 and (len(_codes) > _KEPT or excess > 0):
+            excess -= _codes.popitem(last=False)[1].nbytes
     return made
 
 

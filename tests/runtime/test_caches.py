@@ -1,0 +1,145 @@
+"""Caches are bounded, by entries and by bytes; a cache that nobody thought of fails here."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.metal.simulator import library
+from smelt.ir.settings import override
+from smelt.runtime import LruCache
+
+from ..architecture.sources import ROOMS, ROOT, python_files
+
+#: What modules keep, and what bounds it.
+KEPT = {
+    "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
+    "frontend/arrays.py _infer_cache": "10,000 types",
+    "frontend/arrays.py _scalar_buffers": "1,000 numbers",
+    "frontend/buffer_protocol.py _kept": "filled once",
+    "frontend/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
+    "frontend/linear_maps.py _divided": "settings.cache_size, settings.cache_bytes",
+    "frontend/static_keys.py _integers": "tuples of less than 100 integers",
+    "frontend/versions.py _shared": "goes with its function; settings.cache_bytes each",
+    "ir/attributes.py _decoded": "8,192 attributes, none of them long",
+    "ir/dialect.py _avals": "8,192 types",
+    "ir/errors.py _internal_files": "10,000 names of files",
+    "ir/locks.py _made": "weak",
+    "ir/mlir.py _loaded": "the dialects there are",
+    "ir/op.py _registry": "the ops there are",
+    "ir/scopes.py _scopes": "weak",
+    "passes/patterns.py _by_kind": "the patterns there are",
+    "passes/patterns.py _by_name": "the patterns there are",
+    "passes/patterns.py _foreign": "the patterns of other packages",
+    "passes/patterns.py _tables": "the ops there are",
+    "passes/registry.py _passes": "the passes there are",
+    "runtime/executable.py _loaded": "the devices there are",
+}
+#: functools.cache on functions with arguments, and what bounds these.
+FUNCTIONS = {
+    "backends/cpu/jit.py _manager": "two pipelines",
+    "ir/dtypes.py promote": "pairs of dtypes",
+    "ir/mlir.py module": "the modules of the bindings",
+    "passes/place.py needs": "goes with the call around it",
+    "runtime/metal.py memory_of": "the devices there are",
+}
+_CONTAINERS = ("dict", "set", "list", "OrderedDict", "defaultdict", "deque", "LruCache", "WeakSet",
+               "WeakKeyDictionary", "WeakValueDictionary")  # fmt: skip
+
+
+def containers(tree: ast.Module) -> Iterator[str]:
+    """Names of empty containers that a module makes: those it means to fill."""
+    for node in tree.body:
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        target, value = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value
+        empty = isinstance(value, (ast.Dict, ast.List, ast.Set)) and not ast.unparse(value).strip("{}[]")
+        made = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in _CONTAINERS
+        if (empty or made) and ast.unparse(target) not in ("__all__", "__path__", "NO_ATTRS"):
+            yield ast.unparse(target)
+
+
+def unbounded_functions(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.args.args:
+            for decorator in map(ast.unparse, node.decorator_list):
+                if decorator in ("functools.cache", "cache") or "maxsize=None" in decorator:
+                    yield node.name
+
+
+@pytest.mark.parametrize("found, listed", [(containers, KEPT), (unbounded_functions, FUNCTIONS)])
+def test_every_cache_is_listed_with_its_bound(found: Any, listed: dict[str, str]) -> None:
+    names = {
+        f"{path.relative_to(ROOT).as_posix()} {name}"
+        for path in python_files(*ROOMS)
+        for name in found(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert names == set(listed)
+
+
+def test_a_cache_is_bounded_by_bytes() -> None:
+    cache = LruCache(weigh=len)
+    with override(cache_bytes=100):
+        for i in range(10):
+            cache.get_or_make(i, lambda: b"x" * 30)
+            cache.get(0)
+        assert sorted(cache._entries) == [0, 8, 9] and cache.nbytes == 90
+        cache.get_or_make("large", lambda: b"x" * 1000)
+        assert list(cache._entries) == ["large"]  # the one used last stays
+    with override(cache_size=0):
+        cache.get_or_make("next", lambda: b"x")
+        assert len(cache) == 1
+
+
+def test_versions_are_bounded_by_what_they_captured() -> None:
+    made: list[weakref.ref] = []
+
+    @smelt.compile
+    def f(x: Any) -> Any:
+        weight = smelt.array(np.ones(100_000, np.float32))
+        smelt.eval(weight)
+        made.append(weakref.ref(weight._ref[0].values[0]))
+        return x.sum() + weight
+
+    with override(cache_bytes=1_500_000):
+        for n in range(1, 9):
+            assert f(smelt.ones((n,)))[0].item() == n + 1
+        gc.collect()
+        assert len(made) == 8 and len(f._store.entries) in (2, 3)
+        assert sum(r() is not None for r in made) <= 3
+        assert f(smelt.ones((8,)))[0].item() == 9 and len(made) == 8
+
+
+def test_an_array_that_several_versions_captured_counts_once() -> None:
+    weight = smelt.ones((200_000,)) * 2
+    smelt.eval(weight)
+    f = smelt.compile(lambda x: x.sum() + weight)
+    with override(cache_bytes=1_500_000):
+        for n in (1, 2, 3, 1, 2, 3):
+            assert f(smelt.ones((n,)))[0].item() == n + 2
+    assert len(f._store.entries) == 3 and f._store.traces == 3
+
+
+def test_executables_of_lazy_graphs_are_bounded() -> None:
+    from smelt.evaluate import executables
+
+    with override(cache_bytes=600_000, small_work=0):
+        for n in range(2, 12):
+            assert (smelt.ones((n, 3)) * 3).sum().item() == 9 * n
+        assert 1 <= len(executables) <= 8 and executables.nbytes <= 600_000
+
+
+def test_libraries_of_the_simulator_are_bounded(tmp_path: Path) -> None:
+    text = "kernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {{ x[i] = {}.0f; }}\n"
+    with override(cache_bytes=0):
+        for n in range(3):
+            library.Library(text.format(n))
+        assert len(library._codes) == 1
