@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
+import smelt
+from smelt.arrays import emit
 from smelt.backends.cpu import program, streaming, threads
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
@@ -34,6 +36,7 @@ class Way:
         streamed: results are written past the caches, however small.
         chunked: reductions to few rows are done in chunks, however small.
         checked: each access is checked against its array; indices have to be in range.
+        by: "module" of all graphs; "lazy" arrays, evaluated together; "vmap" over two rows of other elements.
     """
 
     device: str = "cpu"
@@ -42,6 +45,7 @@ class Way:
     streamed: bool = False
     chunked: bool = False
     checked: bool = False
+    by: str = "module"
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
@@ -60,12 +64,13 @@ class Way:
 
 
     def __str__(self) -> str:
-        """What is not as always.
+        """What is special about it.
 
         >>> str(Way(members=2, checked=True))
         'cpu, members=2, checked=True'
         """
-        return ", ".join([self.device, *(f"{k}={v}" for k, v in asdict(self).items() if k != "device" and v)])
+        special = {k: v for k, v in asdict(self).items() if v not in (self.device, "module", 0)}
+        return ", ".join([self.device, *(f"{k}={v}" for k, v in special.items())])
 
     def graphs(self, seeds: Iterable[int]) -> list[Graph]:
         """Graphs that can be run in this way."""
@@ -81,6 +86,7 @@ def python_threads() -> threads.PythonThreads:
 WAYS = (
     Way(), Way(members=3, checked=True), Way(streamed=True, checked=True), Way(chunked=True, members=2),
     Way(members=4, streamed=True, alone=True), Way(checked=True), Way(chunked=True, streamed=True, checked=True),
+    Way(by="lazy", checked=True), Way(by="vmap", members=2, checked=True),
 )  # fmt: skip
 
 
@@ -102,12 +108,43 @@ def module_of(graphs: Sequence[Graph]) -> Any:
 def results_of(graphs: Sequence[Graph], way: Way, kernels: list | None = None) -> list[list[np.ndarray]]:
     """The results of each graph; `kernels` receives what was launched."""
     with way.taken():
+        if way.by == "lazy":
+            return _by_lazy_arrays(graphs)
+        if way.by == "vmap":
+            return [_by_vmap(g) for g in graphs]
         executable = compile_module(module_of(graphs), device_named(way.device))
         if kernels is not None:
             kernels += executable.kernels
         inputs = [Buffer.of(x, a) for g in graphs for x, a in zip(g.inputs, g.arguments)]
         found = iter([b.array for b in executable.run(inputs)])
         return [[np.array(next(found)) for _ in g.returns] for g in graphs]
+
+
+def _function_of(graph: Graph) -> Callable[..., list]:
+    def function(*arguments: Any) -> list:
+        values = graph.run(arguments, emit)
+        return [values[i] for i in graph.returns]
+
+    return function
+
+
+def _by_lazy_arrays(graphs: Sequence[Graph]) -> list[list[np.ndarray]]:
+    with override(small_work=0):
+        found = []
+        for g in graphs:
+            arrays = [smelt.array(x, dtype=a.dtype) for x, a in zip(g.inputs, g.arguments)]
+            found.append(_function_of(g)(*arrays))
+        smelt.eval(found)
+        return [[np.array(x) for x in xs] for xs in found]
+
+
+def _by_vmap(graph: Graph) -> list[np.ndarray]:
+    """The results of the second of two rows; the first has the elements backwards."""
+    if not graph.inputs:
+        return _by_lazy_arrays([graph])[0]
+    rows = [np.stack([x.reshape(-1)[::-1].reshape(x.shape), x]) for x in graph.inputs]
+    arrays = [smelt.array(x, dtype=a.dtype) for x, a in zip(rows, graph.arguments)]
+    return [np.array(x)[1] for x in smelt.compile(smelt.vmap(_function_of(graph)))(*arrays)]
 
 
 def problems(graphs: Sequence[Graph], way: Way) -> list[str]:
