@@ -195,3 +195,51 @@ def test_attributes_of_another_kind_are_refused(attribute: str) -> None:
     functions(module)["fused"].attributes[name] = mlir.ir.Attribute.parse(value, context())
     with pytest.raises(IRError, match="must be"):
         verify_fusions(module)
+
+
+# Kernels of one shape that read the same array: merged where each row can hand over what the next reads
+
+N = 64
+
+
+def spread(b: Any, s: Any, axis: int) -> Any:
+    """A value of N elements as a matrix that is constant along the other axis than `axis`."""
+    return b.broadcast_to(b.reshape_to(s, (N, 1) if axis == 0 else (1, N)), (N, N))
+
+
+#: How a second reduction of x reads what the first one gave for each row.
+HANDED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "own row": lambda b, x, s: b.mul(x, spread(b, s, 0)),
+    "another row": lambda b, x, s: b.mul(x, spread(b, b.reverse(s, axes=(0,)), 0)),
+    "every row": lambda b, x, s: b.mul(x, spread(b, s, 1)),
+    "own row and every": lambda b, x, s: b.mul(b.mul(x, spread(b, s, 0)), spread(b, s, 1)),
+    "transposed": lambda b, x, s: b.add(x, b.transpose(b.mul(x, spread(b, s, 0)), permutation=(1, 0))),
+    "next row": lambda b, x, s: b.mul(
+        x,
+        spread(
+            b,
+            b.concatenate(
+                b.slice(s, start=(1,), stop=(N,), stride=(1,)), b.slice(s, start=(0,), stop=(1,), stride=(1,)), axis=0
+            ),
+            0,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("returned", [True, False])
+@pytest.mark.parametrize("how", HANDED)
+def test_rows_hand_over_only_what_is_their_own(how: str, returned: bool) -> None:
+    aval = Aval((N, N), f32)
+
+    def function(b: Any, x: Any) -> list[Any]:
+        s = b.reduce_sum(x, axes=(1,))
+        m = b.reduce_max(x, axes=(1,))
+        found = [b.reduce_sum(HANDED[how](b, x, s), axes=(1,)), b.reduce_min(HANDED[how](b, x, m), axes=(1,))]
+        return [*found, s, b.mul(x, spread(b, s, 0))] if returned else found
+
+    module = module_of([aval], function)
+    x = random_array(aval)
+    want = Interpreter(module)("main", [x])
+    for have, expected in zip(run(compile_(module), [x]), want, strict=True):
+        np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-3)
