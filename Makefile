@@ -11,8 +11,13 @@ ELSEWHERE := build/elsewhere/a b/smelt
 QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_compile*.py) \
 	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
 
+# What test-pythons runs: objects, threads, signals, the buffer protocol, machine code called through ctypes.
+ON_PYTHONS := tests/runtime tests/ir tests/backends/test_cpu.py tests/backends/test_threads.py \
+	tests/backends/test_interrupts.py $(foreach part,extents handles mlx_behaviour,tests/frontend/test_$(part).py)
+PYTHONS ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 sdist-check lint types pytest docs-check format bench bench-setup clean
+.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs-check format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +47,9 @@ test-metal: $(VENV)/.test ## on a Mac: the GPU's acceptance, with a report to ha
 
 test-arm64: $(VENV)/.test $(PACKAGE) ## CPU tests on Linux aarch64, emulated (root; apt-get install qemu-user-static debootstrap)
 	sh tests/platforms/arm64.sh $(BIN)/python tests/ops tests/backends/test_cpu.py tests/backends/test_blas.py tests/runtime tests/frontend
+
+test-pythons: $(VENV)/.test $(PACKAGE) ## what depends on Python's version, on every Python >= 3.10 here; PYTHONS="a b" names them
+	$(BIN)/python -m tests.platforms.pythons --on "$(PYTHONS)" $(ON_PYTHONS)
 
 sdist-check: $(VENV)/.test ## build the source distribution, install from it in a fresh environment, run its tests there
 	$(BIN)/python -m tests.platforms.sdist

@@ -110,9 +110,11 @@ class Node:
         del inputs
         if not _release.active:
             _release.active = True
-            while queue:
-                queue.pop()
-            _release.active = False
+            try:
+                while queue:
+                    queue.pop()
+            finally:  # an interrupt inside leaves the rest to the next one
+                _release.active = False
 
 
 class _Release(threading.local):
