@@ -403,8 +403,11 @@ class IntegerPower(Elementwise, name="integer_power"):
 
     @silent
     def reference(self, x, *, exponent):
-        if x.dtype.kind in "iu":
-            return np.power(x, np.array(exponent).astype(x.dtype))
+        if x.dtype.kind in "iu":  # NumPy would want an exponent of this dtype
+            result, square, n = np.ones_like(x), x, exponent
+            while n:
+                result, square, n = np.multiply(result, square) if n & 1 else result, np.multiply(square, square), n >> 1
+            return result
         wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
         return np.power(x.astype(wide), exponent).astype(x.dtype)
 
