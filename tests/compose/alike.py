@@ -11,7 +11,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.op import Op, registry
 
-from .drawing import Draw, accepted
+from .drawing import OPS, Draw, accepted, finished
 from .graphs import Graph, without_dead
 
 
@@ -24,9 +24,9 @@ class DrawAlike(Draw):
     def some_shape(self, most: int) -> tuple[int, ...]:
         return self.r.choice(self.SHAPES)
 
-    def __init__(self, seed: int, ops: Sequence[Op]):
+    def __init__(self, seed: int, ops: Sequence[Op], inside: bool = False):
         self.ops = ops
-        super().__init__(seed)
+        super().__init__(seed, inside)
         self.fills = self.r.choice((0.0, 0.05, 0.4))  #: how often operands are one number
 
     def some_op(self, among: Sequence[Op]) -> Op:
@@ -125,3 +125,12 @@ def graph_of(seed: int, roots: Sequence[Op], others: Sequence[Op]) -> Graph:
             break
     draw.graph.returns = [len(draw.graph.steps) - 1]
     return without_dead(draw.graph)
+
+
+def graph_alike(seed: int, inside: bool = False) -> Graph:
+    """A graph of any ops, some of them in most of its places."""
+    draw = DrawAlike(seed, OPS, inside)
+    favourites = draw.r.sample(OPS, 4)
+    for _ in range(draw.r.randint(4, 12)):
+        draw.op(favourites if draw.r.random() < 0.6 else OPS)
+    return finished(draw)

@@ -382,6 +382,11 @@ def graph(seed: int, least: int = 3, most: int = 10, inside: bool = False) -> Gr
     draw = Draw(seed, inside)
     for _ in range(draw.r.randint(least, most)):
         draw.op()
+    return finished(draw)
+
+
+def finished(draw: Draw) -> Graph:
+    """What was drawn, with results: what nothing reads, and some other values."""
     steps = draw.graph.steps
     used = {i for s in steps for i in s.operands}
     ends = [i for i in range(len(steps)) if i not in used]

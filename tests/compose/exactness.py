@@ -98,7 +98,7 @@ def known_result(op: Op, operands: Sequence[Known], avals: Sequence[Aval], attrs
         return _of_complex(op, operands, avals, attrs, out)
     if op.kind == "movement" or op.name in (*_MOVES, "reduce_max", "reduce_min"):
         found = _merged(operands[:1] if op.name == "gather" else operands[op.name == "select" :])
-        if op.kind == "reduction" and not math.prod(avals[0].shape[a] for a in attrs["axes"]):
+        if _starts_from_identity(op, avals, attrs):
             found = replace(found, bound=max(found.bound, integers_below(out.dtype)), special=out.dtype.is_float)
         return replace(found, signed=False) if op.name in _EITHER_ZERO else found
     if op.name == "scatter":
@@ -130,6 +130,13 @@ def known_result(op: Op, operands: Sequence[Known], avals: Sequence[Aval], attrs
             return None
         return replace(_arithmetic(operands, math.prod(k.bound for k in operands) * depth, out), signed=False)
     return _of_function(op, operands, attrs, out)
+
+
+def _starts_from_identity(op: Op, avals: Sequence[Aval], attrs: dict) -> bool:
+    """Whether a result may be the largest or smallest number, because nothing was compared yet."""
+    if op.kind == "reduction":
+        return not math.prod(avals[0].shape[a] for a in attrs["axes"])
+    return op.kind == "scan" and not attrs["inclusive"]
 
 
 def _of_function(op: Op, operands: Sequence[Known], attrs: dict, out: Aval) -> Known | None:

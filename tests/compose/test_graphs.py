@@ -1,4 +1,4 @@
-"""Random graphs of every op through the kernels of the CPU, in every way that these are scheduled and run.
+"""Random graphs of every op through kernels, in every way that these are scheduled and run.
 
 `make test-long` runs many more.
 """
