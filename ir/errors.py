@@ -15,6 +15,8 @@ import sysconfig
 from types import FrameType
 from typing import NamedTuple
 
+from . import locks
+
 
 class SmeltError(Exception):
     """Base class of all errors raised by smelt.
@@ -133,7 +135,7 @@ def _packages_between() -> tuple[str, ...]:
 @functools.cache
 def _library() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where Python's own library lies, and folders inside it that hold other packages."""
-    paths = sysconfig.get_paths()
+    paths = locks.whole(sysconfig.get_paths)  # an interrupt inside leaves sysconfig unusable
     folders = {paths["stdlib"], paths["platstdlib"], os.path.dirname(contextlib.contextmanager.__code__.co_filename)}
     others = [os.path.join(folder, name) for folder in folders for name in ("site-packages", "dist-packages")]
     return tuple(path + os.sep for path in folders), tuple(path + os.sep for path in others)
@@ -142,7 +144,7 @@ def _library() -> tuple[tuple[str, ...], tuple[str, ...]]:
 @functools.cache
 def _command_folders() -> frozenset[str]:
     """Where an installation puts the commands `smelt` and `smelt-opt`."""
-    return frozenset(sysconfig.get_path("scripts", scheme) for scheme in sysconfig.get_scheme_names())
+    return locks.whole(lambda: frozenset(sysconfig.get_path("scripts", s) for s in sysconfig.get_scheme_names()))
 
 
 def _is_internal_file(name: str) -> bool:

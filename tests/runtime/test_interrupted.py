@@ -128,6 +128,23 @@ print(made, locks.whole(lambda: threading.current_thread() is threading.main_thr
     assert run(code) == "KeyboardInterrupt\n" * 4 + "[0, 1, 2, 3] False\n"
 
 
+def test_no_interrupt_gets_into_what_python_itself_sets_up_once() -> None:
+    """Folders of the installation: an interrupt inside leaves `sysconfig` unusable."""
+    code = """
+import sysconfig, threading
+seen = []
+for name in ("get_paths", "get_path"):
+    def wrapped(*args, function=getattr(sysconfig, name)):
+        seen.append(threading.current_thread() is threading.main_thread())
+        return function(*args)
+    setattr(sysconfig, name, wrapped)
+import smelt
+smelt.eval(smelt.ones((2,)) + 1)
+print(set(seen))
+"""
+    assert run(code) == "{False}\n"
+
+
 def test_errors_of_what_is_done_whole_are_raised() -> None:
     def fail() -> None:
         raise KeyError("x")
