@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from tests.compose.kernels import WAYS, Way, problems
 ROOT = Path(__file__).resolve().parents[2]
 #: Graphs in one program.
 BATCH = 10
+TERMINATED = "terminated by a signal"
 #: Seconds without a word from a process after which it hangs.
 PATIENCE = 300.0
 
@@ -54,11 +56,14 @@ class Findings:
 def run(first: int, count: int) -> Findings:
     """Run graphs in processes of their own until all have run; crashes are narrowed down to a seed."""
     found = Findings()
-    at = first
+    at, terminated = first, 0
     while at < first + count:
         last, ended = _process(at, first + count - at, found)
         if ended == "":
             break
+        if ended == TERMINATED and terminated < 20:  # by somebody else
+            at, terminated = last, terminated + 1
+            continue
         culprits = [seed for seed in range(last, min(last + BATCH, first + count)) if _alone(seed, found)]
         which = f"seeds {culprits}" if culprits else f"seeds {last} to {last + BATCH - 1} together, not one alone"
         again = f"{culprits[0]} 1" if culprits else f"{last} {BATCH}"
@@ -95,6 +100,8 @@ def _process(first: int, count: int, found: Findings) -> tuple[int, str]:
         timer.cancel()
     if code == 0:
         return last, ""
+    if code == -signal.SIGTERM:
+        return last, TERMINATED
     kind = f"no word for {PATIENCE:g} s" if hung else f"exit status {code}"
     return last, f"{kind}\n{errors[-2000:]}"
 
