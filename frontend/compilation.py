@@ -28,7 +28,8 @@ from .recording import check_function
 from .signatures import P, Q, R, T
 from .static_keys import static_key
 from .transforms import name_of, tracing
-from .versions import UNCLEAR, Version, Versions, versions_of
+from .tree_updates import put
+from .versions import UNCLEAR, Receiver, Version, Versions, receiver, unwrapped, versions_of
 
 #: Traces of one function after which a warning says what keeps changing.
 WARN_AFTER = 16
@@ -147,7 +148,7 @@ class CompiledFunction(Generic[P, R]):
     @overload
     def __get__(self: CompiledFunction[Concatenate[T, Q], R], instance: T, owner: Any = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(self, receiver(instance))
 
     def __repr__(self) -> str:
         return f"<smelt.compile of {self._name}, {len(self._store.entries)} versions>"
@@ -175,7 +176,7 @@ class CompiledFunction(Generic[P, R]):
         """The function as part of another trace. As in a call of its own, it gets its own handles on its arguments,
         so those of the caller stay as they are."""
         leaves, treedef = tree.flatten((args, kwargs))
-        args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if type(x) is array else x for x in leaves])
+        args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if type(x) is array else unwrapped(x) for x in leaves])
         return self._fun(*args, **kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
@@ -196,10 +197,18 @@ class CompiledFunction(Generic[P, R]):
         state_arrays: list[array] = []
         if self._inputs is not None:
             state_leaves, state_tree = tree.flatten(self._inputs)
-            state_arrays = [x for x in state_leaves if isinstance(x, array)]
-            refs += [x._ref for x in state_arrays]
-            parts += [x.aval if isinstance(x, array) else _state_key(x) for x in state_leaves]
+            if _ARRAYS.issuperset(map(type, state_leaves)):
+                state_arrays = state_leaves
+                held = [x._ref for x in state_leaves]
+                parts += [node.avals[i] for node, i in held]
+            else:
+                state_arrays = [x for x in state_leaves if isinstance(x, array)]
+                held = [x._ref for x in state_arrays]
+                parts += [x.aval if isinstance(x, array) else _state_key(x) for x in state_leaves]
+            refs += held
             parts.append(state_tree)
+            if len({*map(id, state_arrays)}) < len(state_arrays):  # one array in two places
+                parts.append(tuple(_places(state_arrays)))
         key = tuple(parts)
         store = self._store
         version = store.entries.get(key)
@@ -218,9 +227,9 @@ class CompiledFunction(Generic[P, R]):
         results = version.executable.run(buffers)
         outs: list[Any] = [wrap((leaf(b), 0)) for b in results[: version.n_outputs]]
         if self._outputs is not None:
-            updated = iter(results[version.n_outputs :])
-            state_out = [wrap((leaf(next(updated)), 0)) if x is array else x for x in version.state_leaves]
-            _put(self._outputs, tree.unflatten(version.state_tree, state_out))
+            updated = [wrap((leaf(b), 0)) for b in results[version.n_outputs :]]
+            state_out = [updated[place] if place is not None else x for place, x in version.state_leaves]
+            put(self._outputs, tree.unflatten(version.state_tree, state_out))
         for position, value in version.static_outputs:
             outs.insert(position, value)
         return tree.unflatten(version.out_tree, outs)
@@ -249,7 +258,8 @@ class CompiledFunction(Generic[P, R]):
             version.static_outputs = sorted(traced.static_outputs.items())
             version.n_outputs = len(f.outputs) - traced.n_state_out
             state_leaves, version.state_tree = tree.flatten(outputs)
-            version.state_leaves = [array if isinstance(x, array) else x for x in state_leaves]
+            places = iter(_places(_arrays_of(outputs)[0]))
+            version.state_leaves = [(next(places), None) if isinstance(x, array) else (None, x) for x in state_leaves]
             store.put(key, version)
             return version
 
@@ -285,7 +295,7 @@ class CompiledFunction(Generic[P, R]):
                 parameters.append((node, 0))
                 inner.append(wrap(parameters[-1]))
             else:
-                inner.append(x)
+                inner.append(unwrapped(x))
         rebuilt = tree.unflatten(treedef, inner)
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
         saved = [(x, x._ref) for x in state_arrays]
@@ -310,7 +320,7 @@ class CompiledFunction(Generic[P, R]):
             for x, ref in saved:
                 x._ref = ref
             for held, copied in before:
-                _put(held, copied)
+                put(held, copied)
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
         refs = [x._ref for x in outs if isinstance(x, array)]
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
@@ -369,6 +379,8 @@ def _materialize(x: Any) -> Any:
 
 def _static_key(x: Any, name: str) -> Any:
     """Part of the cache key for an argument that is no array: its value is part of the program."""
+    if isinstance(x, Receiver):
+        return x.key()
     if isinstance(x, np.ndarray):
         raise TreeError(at_user_line(f"smelt.compile: {name} got a NumPy array; pass smelt.array(x)"))
     try:
@@ -396,6 +408,12 @@ def _keys_of_dicts(trees: Iterable[Any]) -> Any:
     return None if all(type(k) is str for k in keys) else tuple(map(static_key, keys))
 
 
+def _places(arrays: Sequence[array]) -> list[int]:
+    """For each array the place where it stands first."""
+    first: dict[int, int] = {}
+    return [first.setdefault(id(x), i) for i, x in enumerate(arrays)]
+
+
 def _arrays_of(value: Any) -> tuple[list[array], Any]:
     leaves, treedef = tree.flatten(value)
     return [x for x in leaves if isinstance(x, array)], treedef
@@ -403,40 +421,6 @@ def _arrays_of(value: Any) -> tuple[list[array], Any]:
 
 def _same(x: Any) -> Any:
     return x
-
-
-def _put(target: Any, source: Any) -> None:
-    """Make `target` hold what `source` holds. Dicts and lists keep their identity and get new arrays, so
-    arrays taken out of them before stay as they were; elsewhere arrays change in place."""
-    if not _assign(target, source):
-        for old, new in zip(_arrays_of(target)[0], _arrays_of(source)[0]):
-            old._ref = new._ref
-
-
-def _assign(target: Any, source: Any) -> bool:
-    """`_put`; False where `target` itself has to be replaced instead."""
-    if isinstance(target, dict) and isinstance(source, dict):
-        for key in [k for k in target if k not in source]:
-            del target[key]
-        for key, value in source.items():
-            if not _assign(target.get(key), value):
-                target[key] = value
-    elif isinstance(target, list) and isinstance(source, list):
-        del target[len(source) :]
-        for i, value in enumerate(source):
-            if i == len(target):
-                target.append(value)
-            elif not _assign(target[i], value):
-                target[i] = value
-    elif isinstance(target, tuple) and isinstance(source, tuple) and len(target) == len(source):
-        for old, new in zip(target, source):
-            _put(old, new)
-    elif isinstance(target, array) or type(target) is not type(source):
-        return False
-    else:  # dataclasses, registered classes
-        for old, new in zip(_arrays_of(target)[0], _arrays_of(source)[0]):
-            old._ref = new._ref
-    return True
 
 
 def _check_no_iterator(results: list, name: str) -> None:
@@ -501,8 +485,10 @@ def compile(
         fun: takes and returns trees of arrays. Other arguments (numbers, strings, functions) are
             static: each value is traced anew, where types and bits tell values apart: 0.0 is not -0.0, 1 not
             True. Arrays that `fun` closes over are constants.
-        inputs: a tree of arrays (e.g. a dict of parameters) that `fun` reads besides its arguments.
-        outputs: a tree of arrays that `fun` updates; they hold the new values after each call.
+        inputs: a tree of arrays (e.g. a dict of parameters, a module) that `fun` reads besides its arguments.
+            Leaves that are no arrays, and other attributes, are static.
+        outputs: a tree of arrays that `fun` updates; they hold the new values after each call. Dicts, lists and
+            objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
         shapeless: accepted; each shape is compiled separately, which is right for every program.
         pipeline: passes to run instead of the device's default, as text.
 
@@ -512,7 +498,7 @@ def compile(
 
     Raises:
         TraceError: `fun` asks for the value of an array. TreeError: an argument that is neither an
-        array, nor a tree, nor hashable.
+        array, nor a tree, nor hashable, or holds arrays and is no tree; state that `outputs` cannot hold.
 
     >>> import smelt
     >>> @smelt.compile

@@ -187,7 +187,7 @@ def matching(who: str, kind: str, like: Any, given: Any, root: str) -> list[Ref]
     if different := tree.difference(like, given, root):
         raise TreeError(at_user_line(f"{who} must return {kind}s in the structure of the values; {different}"))
     found = []
-    for x, t, path in zip(leaves, tree.flatten(given)[0], tree.paths(like, root)):
+    for x, t, path in zip(leaves, tree.flatten_like(like, given), tree.paths(like, root)):
         if isinstance(x, array) and x.dtype.is_inexact:
             t = zeros(x.shape, x.dtype) if t is None else check_like(who, kind, t, x.aval, path)
             found.append(t._ref)
@@ -242,7 +242,7 @@ def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:
         result, residuals = settled(pair)
         if different := tree.difference(call.raw, result, "result"):
             raise TreeError(at_user_line(f"{who} must return the result of {call.name} first; {different}"))
-        leaves = tree.flatten(result)[0]
+        leaves = tree.flatten_like(call.raw, result)
         outs = [
             check_like(who, "result", leaves[i], x.aval, f"the result of {call.name}")._ref
             for i, x in zip(call.out_places, call.outs)
@@ -293,6 +293,7 @@ def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
         outputs, out_axes = pair
         if different := tree.difference(call.raw, outputs, "result"):
             raise TreeError(at_user_line(f"{who} must return outputs in the structure of the result; {different}"))
+        outputs = tree.unflatten(call.out_tree, tree.flatten_like(call.raw, outputs))
         given, found_axes = tree.flatten(outputs)[0], _broadcast_axes(out_axes, outputs, "out_axes", "result")
         outs, dims = [], []
         for i, x in zip(call.out_places, call.outs):

@@ -33,9 +33,10 @@ def eval(*args: Any) -> None:
     """Evaluate arrays, or trees of arrays. Evaluating again does nothing.
 
     Args:
-        args: arrays, or lists, tuples, dicts and registered classes of arrays; other leaves are ignored.
+        args: arrays, or trees of arrays (see `smelt.utils`); other leaves are ignored.
 
     Raises:
+        TreeError: a leaf that is no array holds arrays.
         TraceError: an array belongs to a trace of `compile` or `vmap`. MemoryError: out of memory.
 
     >>> import smelt

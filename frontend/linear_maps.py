@@ -301,7 +301,7 @@ def linear_transpose(fun: Callable[..., Any], /, *primals: Any) -> Callable[[Any
             raise TreeError(at_user_line(f"{what}: the cotangent has the tree of the result of {who}; {different}"))
         given = [
             check_like(what, "cotangent", ct, x.aval, path)
-            for ct, x, path in zip(tree.flatten(cotangent)[0], outs, paths)
+            for ct, x, path in zip(tree.flatten_like(result, cotangent), outs, paths)
         ]
         found = apply_function(
             f,

@@ -196,7 +196,7 @@ class Variables:
         for (name, value), given in zip(self.arguments, values):
             if different := tree.difference(value, given, name):
                 raise TreeError(at_user_line(f"{self.what}: each {kind} has the tree of its primal; {different}"))
-            for x, t, path in zip(tree.flatten(value)[0], tree.flatten(given)[0], tree.paths(value, name)):
+            for x, t, path in zip(tree.flatten(value)[0], tree.flatten_like(value, given), tree.paths(value, name)):
                 if isinstance(x, array):
                     found.append(check_like(self.what, kind, t, x.aval, path))
         return found
@@ -290,7 +290,7 @@ class Recorded:
                 raise TreeError(
                     at_user_line(f"{self.what}: cotangents have the tree of the results of {self.name}; {different}")
                 )
-            leaves = tree.flatten(value)[0]
+            leaves = tree.flatten_like(self.result, value)
             given = [leaves[i] for i in self.places]
         paths = self.paths
         return [

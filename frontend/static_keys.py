@@ -74,7 +74,7 @@ def _numpy(x: Any) -> Any:
 
 
 def _method(x: Any) -> Any:
-    return (type(x), _Same(x.__self__), x.__func__)
+    return (type(x), Same(x.__self__), x.__func__)
 
 
 def _text(x: Any) -> Any:
@@ -101,7 +101,7 @@ _KEYS: dict[type, Callable[[Any], Any]] = {
 }
 
 
-class _Same:
+class Same:
     """An object by its identity. It is held, so that no other takes its place."""
 
     __slots__ = ("x",)
@@ -110,7 +110,7 @@ class _Same:
         self.x = x
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.x is other.x
+        return isinstance(other, Same) and self.x is other.x
 
     def __hash__(self) -> int:
         return id(self.x)
@@ -121,9 +121,9 @@ def _key_of_other(x: Any) -> Any:
     if isinstance(x, (np.generic, np.ndarray)):
         return _numpy(x)
     if isinstance(x, enum.Enum):
-        return (kind, _Same(x)) if x.name is not None else (kind, static_key(x.value))
+        return (kind, Same(x)) if x.name is not None else (kind, static_key(x.value))
     if isinstance(x, type):
-        return (kind, _Same(x))
+        return (kind, Same(x))
     if isinstance(x, os.PathLike) and kind.__module__.startswith("pathlib"):
         return (kind, os.fspath(x))  # it stores its hash in itself
     for base in kind.__mro__:
@@ -133,9 +133,9 @@ def _key_of_other(x: Any) -> Any:
             return (kind, _KEYS[base](x), _attributes(x))
     if dataclasses.is_dataclass(kind):
         fields = tuple([static_key(getattr(x, f.name, None)) for f in dataclasses.fields(kind)])
-        return (kind, fields, _attributes(x)) if kind.__eq__ is not object.__eq__ else (kind, _Same(x))
+        return (kind, fields, _attributes(x)) if kind.__eq__ is not object.__eq__ else (kind, Same(x))
     if kind.__eq__ is object.__eq__:
-        return (kind, _Same(x))
+        return (kind, Same(x))
     try:
         hash(x)
     except TypeError:

@@ -38,6 +38,7 @@ from .recording import (
 from .recording import name_of as name_of
 from .recording import tracing as tracing
 from .signatures import Aux, Function, P, R, S, Scalar, T
+from .tree_updates import Mirrored
 
 # argnums whose gradients have types
 _First = Literal[0] | None
@@ -150,7 +151,7 @@ def _value_and_grad(
             markers = variables.markers()
             refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
             values = variables.rebuild(markers)
-            mirrored = tree.Mirrored([value for _, value in selected], values)
+            mirrored = Mirrored([value for _, value in selected], values)
             result = settled(call(values))
             mirrored.write_back()
             loss = _loss_of(result, who, what)

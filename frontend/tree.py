@@ -1,12 +1,11 @@
-"""Trees of arrays: nested lists, tuples, dicts, named tuples, dataclasses and registered classes.
+"""Trees of arrays: nested lists, tuples, dicts and their subclasses, dataclasses and registered classes.
 
-Built on optree. Leaves are arrays and everything that is not a container.
+Built on optree. Leaves are arrays and everything that is not a container; `tree_nodes` says what is one.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,29 +14,28 @@ import optree
 from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .signatures import T
+from .tree_nodes import NAMESPACE, adopt, plain
+from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:
     from .arrays import array
     from .signatures import IsLeaf, Tree
 
-NAMESPACE = "smelt"
-
 TreeDef = optree.PyTreeSpec
 
 
-#: Types of leaves that have been looked at: they are no dataclasses.
-_plain: set[type] = {int, float, bool, str, type(None)}
-
-
-def _walk(walk: Callable, *trees: Any, **options: Any) -> Any:
-    """A walk of optree over trees; those that nest too deeply are an error of their own."""
+def _walk(walk: Callable, tree: Any, **options: Any) -> Any:
+    """A walk of optree over a tree; one that nests too deeply is an error of its own."""
     is_leaf = options.get("is_leaf")
     if is_leaf is not None and not callable(is_leaf):
         raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
     if is_leaf is not None:
         options["is_leaf"] = lambda x: bool(is_leaf(x))
     try:
-        return walk(*trees, **options, none_is_leaf=True, namespace=NAMESPACE)
+        stop = options.get("is_leaf")
+        while _adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=NAMESPACE), is_leaf):
+            pass
+        return walk(tree, **options, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
         raise _too_deep() from None
 
@@ -46,33 +44,42 @@ def _too_deep() -> TreeError:
     return TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself"))
 
 
+def _adopted(leaves: list[Any], is_leaf: Callable | None = None) -> bool:
+    """Whether a leaf turned out to be a node."""
+    if plain.issuperset(map(type, leaves)):
+        return False
+    return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x, flatten) for x in leaves)
+
+
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree and its structure. None is a leaf; a dataclass that holds arrays is not."""
+    """The leaves of a tree and its structure. None is a leaf.
+
+    Raises:
+        TreeError: a leaf that is no array holds arrays.
+    """
     try:
         leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+        if not plain.issuperset(map(type, leaves)) and _adopted(leaves):
+            return flatten(tree)
     except RecursionError:
         raise _too_deep() from None
-    if not _plain.issuperset(map(type, leaves)):
-        for x in leaves:
-            if type(x) not in _plain and _adopt(x):
-                return flatten(tree)
     return leaves, treedef
 
 
-def _adopt(x: Any) -> bool:
-    """Make the class of an unregistered dataclass with arrays in it a tree node; whether that was so."""
-    kind = type(x)
-    if not dataclasses.is_dataclass(kind):
-        if len(_plain) < 1000:
-            _plain.add(kind)
-        return False
-    from .arrays import array
+def flatten_like(like: Any, tree: Any) -> list[Any]:
+    """The leaves of a tree in the order of another one's, from which it does not differ (see `difference`)."""
+    leaves, treedef = flatten(tree)
+    if flatten(like)[1] == treedef:
+        return leaves
+    return _aligned(like, tree)
 
-    held = [v for f in dataclasses.fields(kind) for v in flatten(getattr(x, f.name, None))[0]]
-    if not any(isinstance(v, array) for v in held):
-        return False
-    register_class(kind)
-    return True
+
+def _aligned(like: Any, tree: Any, is_leaf: Callable | None = None) -> list[Any]:
+    """What stands in a tree where another one has its leaves."""
+    below = None if is_leaf is not None and is_leaf(like) else children(like)
+    if below is None:
+        return [tree]
+    return [leaf for _, x, y in paired(like, tree) for leaf in _aligned(x, y, is_leaf)]
 
 
 def paths(tree: Any, root: str) -> list[str]:
@@ -84,17 +91,38 @@ def paths(tree: Any, root: str) -> list[str]:
     return [a.codify(root) for a in _walk(optree.tree_accessors, tree)]
 
 
+def is_node(x: Any) -> bool:
+    """Whether x is a tree of more than a leaf; objects that hold arrays and are no trees are none."""
+    if type(x) not in plain and optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE):
+        with contextlib.suppress(TreeError):
+            return adopt(x, flatten)
+    return not optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def _entries(tree: Any) -> list[tuple[Any, str, Any]] | None:
+    """Of each child of a tree node the entry, as an expression too, and the child; None for a leaf."""
+    if not is_node(tree):
+        return None
+    accessors, below, _ = optree.tree_flatten_with_accessor(
+        tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=NAMESPACE
+    )
+    return [(a[0].entry, a.codify(""), child) for a, child in zip(accessors, below)]
+
+
 def children(tree: Any) -> list[tuple[str, Any]] | None:
     """Expression and value of each child of a tree node; None for a leaf. Dicts in the order of their keys."""
-    if _walk(optree.tree_is_leaf, tree):
-        return None
-    found: list[tuple[str, Any]] = []
+    found = _entries(tree)
+    return None if found is None else [(step, child) for _, step, child in found]
 
-    def note(accessor: Any, child: Any) -> None:
-        found.append((accessor.codify(""), child))
 
-    _walk(functools.partial(optree.tree_map_with_accessor, note), tree, is_leaf=lambda x: x is not tree)
-    return found
+def paired(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
+    """Expression and both values of the children of two nodes of the same kind and size; in dicts by their keys."""
+    below, entries = _entries(a) or [], _entries(b) or []
+    if isinstance(a, dict):
+        by_entry = {entry: child for entry, _, child in entries}
+        if all(entry in by_entry for entry, _, _ in below):
+            return [(step, x, by_entry[entry]) for entry, step, x in below]
+    return [(step, x, y) for (_, step, x), (_, _, y) in zip(below, entries)]
 
 
 def same_kind(a: Any, b: Any) -> bool:
@@ -104,14 +132,22 @@ def same_kind(a: Any, b: Any) -> bool:
     return type(a) is type(b) or (isinstance(a, dict) and isinstance(b, dict))
 
 
-def difference(a: Any, b: Any, root: str) -> str | None:
-    """Where two trees differ in structure, for an error message; None if they do not.
+def difference(a: Any, b: Any, root: str, prefix: bool = False) -> str | None:
+    """Where two trees differ in structure, for an error message; None if they do not. With `prefix`, anything may
+    stand where the first one has a leaf.
 
     >>> difference({"w": 1}, {"w": (2, 3)}, "x")
     "x['w'] is an int, but there is a tuple"
     """
+    try:
+        return _difference(a, b, root, prefix)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _difference(a: Any, b: Any, root: str, prefix: bool) -> str | None:
     below_a, below_b = children(a), children(b)
-    if below_a is None and below_b is None:
+    if below_a is None and (below_b is None or prefix):
         return None
     if below_a is None or below_b is None or not same_kind(a, b):
         return f"{root} is {kind_of(a)}, but there is {kind_of(b)}"
@@ -119,8 +155,8 @@ def difference(a: Any, b: Any, root: str) -> str | None:
         return f"{root} has the keys {sorted(a, key=str)}, but there are {sorted(b, key=str)}"
     if len(below_a) != len(below_b):
         return f"{root} has {len(below_a)} entries, but there are {len(below_b)}"
-    for (step, x), (_, y) in zip(below_a, below_b):
-        if found := difference(x, y, root + step):
+    for step, x, y in paired(a, b):
+        if found := _difference(x, y, root + step, prefix):
             return found
     return None
 
@@ -136,55 +172,29 @@ def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     return optree.tree_unflatten(treedef, leaves)
 
 
-class Mirrored:
-    """Pairs of lists and dicts: those of a caller, and copies that a function gets in their place."""
-
-    def __init__(self, original: Any, copy: Any):
-        self._pairs: list[tuple[Any, Any, Any]] = []  # original, copy, and the entries of the copy at first
-        self._visit(original, copy)
-
-    def _visit(self, original: Any, copy: Any) -> None:
-        if isinstance(original, dict):
-            self._pairs.append((original, copy, dict(copy)))
-            below = [(original[k], copy[k]) for k in copy]
-        elif isinstance(original, (list, tuple)):
-            if isinstance(original, list):
-                self._pairs.append((original, copy, list(copy)))
-            below = list(zip(original, copy))
-        else:
-            return
-        for a, b in below:
-            self._visit(a, b)
-
-    def write_back(self) -> None:
-        """Make every change of an entry of a copy also in the original."""
-        for original, copy, before in self._pairs:
-            if isinstance(original, list):
-                if len(copy) != len(before) or any(a is not b for a, b in zip(copy, before)):
-                    known = {id(b): o for b, o in zip(before, original)}
-                    original[:] = [known.get(id(x), x) for x in copy]
-                continue
-            for key in before.keys() - copy.keys():
-                del original[key]
-            for key, x in copy.items():
-                if key not in before or before[key] is not x:
-                    original[key] = x
-
-
 def _check_function(function: Any) -> None:
     if not callable(function):
         raise TreeError(at_user_line(f"smelt: a tree is mapped by a function, got {shown(function)}"))
 
 
-def _mapped(walk: Callable, function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callable | None) -> Any:
-    """A function applied to leaves of trees, which have the structure of the first one."""
+def _mapped(function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callable | None, path: str | None) -> Any:
+    """A function applied to leaves of trees, which have the structure of the first one; to their paths too if there
+    is a `path` to begin with."""
     _check_function(function)
-    trees = [_walk(optree.tree_structure, t, is_leaf=is_leaf) for t in (tree, *rest)] if rest else []
-    for i, (other, structure) in enumerate(zip(rest, trees[1:])):
-        if not trees[0].is_prefix(structure):
-            where = difference(tree, other, "the first tree") or "their structures differ"
+    leaves, treedef = _walk(optree.tree_flatten, tree, is_leaf=is_leaf)
+    columns = [leaves]
+    for i, other in enumerate(rest):
+        structure = _walk(optree.tree_structure, other, is_leaf=is_leaf)
+        if treedef.is_prefix(structure):
+            columns.append(treedef.flatten_up_to(other))
+            continue
+        if where := difference(tree, other, "the first tree", prefix=True):
             raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {where}"))
-    return _walk(functools.partial(walk, function), tree, *rest, is_leaf=is_leaf)
+        columns.append(_aligned(tree, other, is_leaf))
+    if path is not None:
+        paths = [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in treedef.paths()]
+        columns.insert(0, paths)
+    return optree.tree_unflatten(treedef, [function(*xs) for xs in zip(*columns)])
 
 
 @overload
@@ -205,7 +215,7 @@ def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLea
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
-    return _mapped(optree.tree_map, function, tree, rest, is_leaf)
+    return _mapped(function, tree, rest, is_leaf, None)
 
 
 def tree_map_with_path(
@@ -217,14 +227,9 @@ def tree_map_with_path(
     {'w': ['w.0=1', 'w.1=2']}
     """
 
-    def call(accessor: tuple, *leaves: Any) -> Any:
-        dotted = ".".join([path] * bool(path) + [str(p) for p in accessor])
-        return function(dotted, *leaves)
-
-    _check_function(function)
     if not isinstance(path, str):
         raise TreeError(at_user_line(f"smelt.utils.tree_map_with_path: path must be a text, is {shown(path)}"))
-    return _mapped(optree.tree_map_with_path, call, tree, rest, is_leaf)
+    return _mapped(function, tree, rest, is_leaf, path)
 
 
 @overload
@@ -305,36 +310,3 @@ def tree_reduce(
     for leaf in rest:
         total = function(total, leaf)
     return total
-
-
-def register_class(cls: type[T]) -> type[T]:
-    """Make a dataclass, or a class with ``tree_flatten`` and ``tree_unflatten``, a tree node.
-
-    ``tree_flatten(self)`` returns (children, static data), ``tree_unflatten(cls, static, children)``
-    builds an instance. Usable as a decorator. Raises TreeError for any other class.
-    """
-    made: Any = cls
-    if hasattr(cls, "tree_flatten") and hasattr(cls, "tree_unflatten"):
-
-        def flatten_instance(x: Any) -> Any:
-            return x.tree_flatten()
-
-        optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=NAMESPACE)
-    elif dataclasses.is_dataclass(cls):
-        names = [f.name for f in dataclasses.fields(cls)]
-
-        def split(x: Any) -> tuple:
-            return [getattr(x, n) for n in names], None, names
-
-        def join(_: Any, children: Any) -> Any:
-            instance = object.__new__(cls)
-            for n, child in zip(names, children):
-                object.__setattr__(instance, n, child)
-            return instance
-
-        optree.register_pytree_node(made, split, join, namespace=NAMESPACE)
-    else:
-        raise TreeError(
-            at_user_line(f"{cls.__name__} is neither a dataclass nor has tree_flatten and tree_unflatten")
-        )
-    return cls

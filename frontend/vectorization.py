@@ -254,6 +254,6 @@ def _broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | N
             )
         )
     found: list[int | None] = []
-    for (step, child), (_, entry) in zip(below, entries):
+    for step, child, entry in tree.paired(value, axes):
         found += _broadcast_axes(entry, child, what, path + step)
     return found

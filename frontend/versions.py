@@ -18,8 +18,10 @@ from smelt.ir.dtypes import DType
 from smelt.ir.settings import settings
 from smelt.runtime import Executable
 
+from . import tree
 from .arrays import array
-from .static_keys import static_key
+from .static_keys import Same, static_key
+from .tree_nodes import arrays_within
 
 __all__: list[str] = []
 
@@ -38,7 +40,8 @@ class Version:
     executable: Executable
     n_outputs: int
     out_tree: Any
-    state_leaves: list[Any]  #: what stands in `outputs` after a call, with `array` for each of its arrays
+    #: What stands in `outputs` after a call: which of the arrays that it returns for them, or None and a static leaf.
+    state_leaves: list[tuple[int | None, Any]]
     state_tree: Any
     static_outputs: list[tuple[int, Any]]
 
@@ -117,8 +120,12 @@ def versions_of(fun: Callable, *options: Any) -> Versions:
             return known[1]
     versions = Versions(Surroundings(fun))
     with contextlib.suppress(TypeError):  # what has no weak references is not shared
-        _shared[key] = (weakref.ref(owner, lambda _: _shared.pop(key, None)), versions)
+        _shared[key] = (weakref.ref(owner, functools.partial(_forget, _shared, key)), versions)
     return versions
+
+
+def _forget(shared: dict, key: tuple, _: Any) -> None:  # a dict of its own: globals go first when Python ends
+    shared.pop(key, None)
 
 
 class _Identity:
@@ -225,3 +232,26 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
     """The globals and attributes that code names, functions inside it included."""
     inner = [name for c in code.co_consts if isinstance(c, types.CodeType) for name in _names(c)]
     return tuple(dict.fromkeys([*code.co_names, *inner]))
+
+
+class Receiver:
+    """The object of a method that was compiled in its class, where it is no tree. Its arrays are constants, and
+    others of them make another program."""
+
+    __slots__ = ("instance",)
+
+    def __init__(self, instance: Any):
+        self.instance = instance
+
+    def key(self) -> Any:
+        held = [(path, _Identity(x._ref[0]), x._ref[1]) for path, x in arrays_within(self.instance)]
+        return (Receiver, Same(self.instance), *held)
+
+
+def receiver(instance: Any) -> Any:
+    """What stands for an object as the first argument of a method."""
+    return instance if tree.is_node(instance) else Receiver(instance)
+
+
+def unwrapped(x: Any) -> Any:
+    return x.instance if type(x) is Receiver else x

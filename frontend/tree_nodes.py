@@ -1,0 +1,372 @@
+"""Classes that are nodes of trees: those that users register, and those that are known by what they are.
+
+Dataclasses that hold arrays, and subclasses of dict, list and tuple become nodes when they are first met. Their
+arrays in attributes belong to the tree too; all other attributes are part of its structure. An object that holds
+arrays and is none of these is an error: what it holds would be taken for constants without a word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Any
+
+import numpy as np
+import optree
+
+from smelt.ir import locks
+from smelt.ir.errors import TreeError, at_user_line
+
+from .signatures import T
+from .static_keys import Same, static_key
+
+__all__: list[str] = []
+
+NAMESPACE = "smelt"
+
+#: Types of leaves that hold no arrays, or none that count: those of functions are constants.
+plain: set[type] = {
+    int, float, bool, str, bytes, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType,
+    types.MethodType, types.ModuleType, np.ndarray, type(...), range, slice,
+}  # fmt: skip
+#: Objects that a search for arrays looks at before it gives up.
+_MOST_OBJECTS = 1000
+_TREES = (dict, list, tuple)
+_lock = locks.lock()
+#: Registered by users, and made nodes here.
+_registered: weakref.WeakSet[type] = weakref.WeakSet()
+_adopted: weakref.WeakSet[type] = weakref.WeakSet()
+#: By class, attributes that have held arrays, and that have been the same array as an entry: they stay children, or
+#: the same, where something else stands for an array, such as None or an axis.
+_attributes: weakref.WeakKeyDictionary[type, tuple[set[str], set[str]]] = weakref.WeakKeyDictionary()
+
+
+def adopt(x: Any, flatten: Callable[[Any], Any]) -> bool:
+    """Make the class of a leaf a node, if it is one that is known by what it is; whether that was so.
+
+    Raises:
+        TreeError: the leaf holds arrays, but is no tree.
+    """
+    kind = type(x)
+    if _is_plain(kind):
+        if len(plain) < 1000:
+            plain.add(kind)
+        return False
+    with _lock:
+        if kind in _adopted or kind in _registered:  # by another thread, since the caller looked
+            return True
+        if issubclass(kind, _TREES):
+            _register(kind)
+            return True
+        if any(base in _registered and hasattr(base, "tree_flatten") for base in kind.__mro__):
+            register_class(kind)
+            return True
+        if dataclasses.is_dataclass(kind):
+            held = [v for f in dataclasses.fields(kind) for v in flatten(getattr(x, f.name, None))[0]]
+            if any(_is_array(v) for v in held):
+                _register(kind)
+                return True
+        elif kind is functools.partial and next(arrays_within(x), None):
+            partial: Any = kind
+            optree.register_pytree_node(
+                partial, _split_partial, _join_partial, path_entry_type=_Entry, namespace=NAMESPACE
+            )
+            _adopted.add(kind)
+            return True
+    if found := next(arrays_within(x), None):
+        raise TreeError(
+            at_user_line(
+                f"smelt: a leaf of a tree is {_article(kind.__name__)} that holds arrays ({found[0]}), which "
+                "nobody would see change; register its class with smelt.utils.register_class, make it a dataclass or "
+                "a subclass of dict, list or tuple, or pass its arrays"
+            )
+        )
+    return False
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _is_array(x: Any) -> bool:
+    from .arrays import array
+
+    return isinstance(x, array)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether no instance of a class holds arrays that count."""
+    if issubclass(kind, (np.generic, np.ndarray, enum.Enum, type, types.ModuleType)):
+        return True
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:  # arrays, dtypes, compiled functions
+        return True
+    held = dataclasses.is_dataclass(kind) or issubclass(kind, (*_TREES, Mapping, Set, deque, functools.partial))
+    return not held and not kind.__dictoffset__ and not _slots(kind)
+
+
+@functools.lru_cache(maxsize=1000)
+def _slots(kind: Any) -> tuple[str, ...]:
+    """The attributes in slots, under the names that Python gives them."""
+    found = []
+    for base in kind.__mro__:
+        named = vars(base).get("__slots__", ())
+        for name in (named,) if isinstance(named, str) else named:
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{base.__name__.lstrip('_')}{name}"
+            if isinstance(vars(base).get(name), types.MemberDescriptorType):
+                found.append(name)
+    return tuple(found)
+
+
+def attributes(x: Any) -> dict[str, Any]:
+    """What an object has in its dict and slots; its properties are not asked."""
+    kind: Any = type(x)
+    found = dict(object.__getattribute__(x, "__dict__")) if kind.__dictoffset__ else {}
+    for name in _slots(kind):
+        try:
+            found[name] = object.__getattribute__(x, name)
+        except AttributeError:  # never assigned
+            continue
+    return found
+
+
+def arrays_within(x: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays that an object which is no tree holds, in attributes and entries, and where."""
+    seen = {id(x)}
+    pending: deque[tuple[str, Any]] = deque([("", x)])
+    while pending and len(seen) < _MOST_OBJECTS:
+        where, found = pending.popleft()
+        below = [*_inside(found), *((f".{name}", v) for name, v in attributes(found).items())]
+        for step, v in below[:_MOST_OBJECTS]:
+            if _is_array(v):
+                yield where + step, v
+            elif type(v) not in plain and id(v) not in seen and not _is_plain(type(v)):
+                seen.add(id(v))
+                pending.append((where + step, v))
+
+
+def _inside(x: Any) -> list[tuple[str, Any]]:
+    """What a container holds that may be of any class."""
+    try:
+        if isinstance(x, Mapping):
+            return [(f"[{k!r}]", v) for k, v in x.items()]
+        if isinstance(x, (list, tuple, deque, Set)):
+            return [(f"[{i}]", v) for i, v in enumerate(x)]
+    except Exception:  # it may do anything when it is asked
+        return []
+    return [(".args", x.args), (".keywords", x.keywords)] if isinstance(x, functools.partial) else []
+
+
+# Nodes made here
+
+
+def _split_partial(x: Any) -> Any:
+    return (x.args, x.keywords), Same(x.func), (_Attribute("args"), _Attribute("keywords"))
+
+
+def _join_partial(function: Any, children: Any) -> Any:
+    args, keywords = children
+    return functools.partial(function.x, *args, **keywords)
+
+
+class _Attribute(str):
+    """The name of an attribute among the entries of a node."""
+
+
+class _Entry(optree.PyTreeEntry):
+    """A step to a child that is an attribute or stands under a key."""
+
+    def __call__(self, x: Any) -> Any:
+        return getattr(x, self.entry) if isinstance(self.entry, _Attribute) else x[self.entry]
+
+    def codify(self, node: str = "") -> str:
+        return f"{node}.{self.entry}" if isinstance(self.entry, _Attribute) else f"{node}[{self.entry!r}]"
+
+
+class Structure:
+    """What a node is besides its children.
+
+    Attributes:
+        kind: its class. keys: of its entries. held: the attributes among its children. others: all other
+            attributes. same: attributes that are the same object as an entry.
+    """
+
+    __slots__ = ("_key", "factory", "held", "keys", "kind", "others", "same")
+
+    kind: Any
+
+    def __init__(self, x: Any, keys: list, held: list[str], others: dict[str, Any], same: dict[str, int]):
+        self.kind, self.keys, self.held, self.others, self.same = type(x), keys, held, others, same
+        self.factory = x.default_factory if isinstance(x, defaultdict) else None
+        self._key = (
+            self.kind,
+            tuple(map(_key_of_attribute, keys)),
+            tuple(held),
+            tuple(same.items()),
+            Same(self.factory),
+            tuple([(name, _key_of_attribute(v)) for name, v in others.items()]),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key[:3])
+
+
+def _key_of_attribute(x: Any) -> Any:
+    try:
+        return static_key(x)
+    except (TreeError, RecursionError):
+        return Same(x)
+
+
+def _base_of(kind: type) -> Any:
+    """The class written in C that makes instances of a subclass of dict, list or tuple."""
+    return next(c for c in kind.__mro__ if c in (OrderedDict, defaultdict, dict, list, tuple))
+
+
+def _entries(x: Any) -> tuple[list, list]:
+    """Keys and children of a node made here, without its attributes."""
+    if isinstance(x, OrderedDict):
+        keys = list(OrderedDict.keys(x))
+    elif isinstance(x, dict):
+        keys = _sorted(dict.keys(x))
+    elif isinstance(x, list):
+        return list(range(list.__len__(x))), list(list.__iter__(x))
+    elif isinstance(x, tuple):
+        return list(range(tuple.__len__(x))), list(tuple.__iter__(x))
+    else:
+        keys = [_Attribute(f.name) for f in dataclasses.fields(x) if hasattr(x, f.name)]
+        return keys, [object.__getattribute__(x, k) if k in attributes(x) else getattr(x, k) for k in keys]
+    return keys, [dict.__getitem__(x, k) for k in keys]
+
+
+def _sorted(keys: Iterable) -> list:
+    """As optree has them: in order; by class where they have none."""
+    keys = list(keys)
+    try:
+        return sorted(keys)
+    except TypeError:
+        try:
+            return sorted(keys, key=lambda k: (f"{type(k).__module__}.{type(k).__qualname__}", k))
+        except TypeError:
+            return keys
+
+
+def take_apart(x: Any) -> tuple[list, Structure, list]:
+    """Children, structure and entries of a node made here."""
+    keys, children = _entries(x)
+    held, others, same = [], {}, {}
+    own = attributes(x)
+    if own:
+        places = {id(child): i for i, child in enumerate(children)}
+        fields = set(keys) if not isinstance(x, _TREES) else ()
+        known, twins = _attributes.setdefault(type(x), (set(), set()))
+        for name, value in own.items():
+            if name in fields:
+                continue
+            if id(value) in places and (name in twins or _is_array(value)):
+                same[name] = places[id(value)]
+            elif name in known or _is_array(value) or (type(value) not in plain and _holds_arrays(value)):
+                held.append(name)
+            else:
+                others[name] = value
+        known.update(held)
+        twins.update(same)
+    structure = Structure(x, keys, held, others, same)
+    return [*children, *(own[n] for n in held)], structure, [*keys, *map(_Attribute, held)]
+
+
+def _holds_arrays(x: Any) -> bool:
+    from .tree import flatten
+
+    return any(_is_array(leaf) for leaf in flatten(x)[0])
+
+
+def _put_together(structure: Any, children: Any) -> Any:
+    kind, keys = structure.kind, structure.keys
+    children = list(children)
+    if issubclass(kind, _TREES):
+        base = _base_of(kind)
+        if base is tuple:
+            x = tuple.__new__(kind, children[: len(keys)])
+        else:
+            x = base.__new__(kind)
+            if base is list:
+                list.extend(x, children[: len(keys)])
+            for key, child in zip(keys, children) if base is not list else ():
+                base.__setitem__(x, key, child)
+            if base is defaultdict:
+                x.default_factory = structure.factory
+    else:
+        x = object.__new__(kind)
+        for key, child in zip(keys, children):
+            object.__setattr__(x, key, child)
+    for name, value in structure.others.items():
+        object.__setattr__(x, name, value)
+    for name, value in zip(structure.held, children[len(keys) :]):
+        object.__setattr__(x, name, value)
+    for name, i in structure.same.items():
+        object.__setattr__(x, name, children[i])
+    return x
+
+
+def _register(kind: Any) -> None:
+    optree.register_pytree_node(kind, take_apart, _put_together, path_entry_type=_Entry, namespace=NAMESPACE)
+    _adopted.add(kind)
+
+
+def is_adopted(x: Any) -> bool:
+    """Whether x is a node of a class that was made one here."""
+    return type(x) in _adopted
+
+
+def register_class(cls: type[T]) -> type[T]:
+    """Make a dataclass, or a class with ``tree_flatten`` and ``tree_unflatten``, a tree node.
+
+    ``tree_flatten(self)`` returns (children, static data), ``tree_unflatten(cls, static, children)``
+    builds an instance. Usable as a decorator; subclasses are nodes too. Dataclasses that hold arrays, and subclasses
+    of dict, list and tuple, are nodes without it.
+
+    Raises:
+        TreeError: any other class.
+
+    >>> @register_class
+    ... class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    ...     def tree_flatten(self):
+    ...         return (self.a, self.b), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, static, children):
+    ...         return cls(*children)
+    >>> from smelt.utils import tree_map
+    >>> tree_map(lambda x: x + 1, Pair(1, 2)).b
+    3
+    """
+    made: Any = cls
+    custom = hasattr(cls, "tree_flatten") and hasattr(cls, "tree_unflatten")
+    if not isinstance(cls, type) or not (custom or dataclasses.is_dataclass(cls) or issubclass(cls, _TREES)):
+        name = getattr(cls, "__name__", type(cls).__name__)
+        raise TreeError(at_user_line(f"{name} is neither a dataclass nor has tree_flatten and tree_unflatten"))
+    with _lock:
+        if cls in _adopted or cls in _registered:
+            optree.unregister_pytree_node(made, namespace=NAMESPACE)
+            _adopted.discard(cls)
+        if custom:
+
+            def flatten_instance(x: Any) -> Any:
+                return x.tree_flatten()
+
+            optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=NAMESPACE)
+        else:
+            _register(made)
+        _registered.add(cls)
+        plain.discard(cls)
+    return cls
