@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
+import smelt
 from smelt.ir.aval import Aval
 
 from .modules import check, f32
@@ -37,3 +39,35 @@ def test_reductions_of_arrays_without_elements(shape: tuple[int, ...]) -> None:
 def test_each_reduction_by_itself(axes: tuple[int, ...]) -> None:
     for shape in ((0, 100, 64), (0, 64, 100), (64, 0, 100), (64, 100, 0), (1, 0, 64)):
         check([Aval(shape, f32)], lambda b, x, axes=axes: b.reduce_sum(x, axes=axes))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0, 100, 64), 1), ((0, 64, 100), -1), ((64, 0, 100), 2)])
+def test_results_without_elements(shape: tuple[int, ...], axis: int) -> None:
+    """Called often enough that writes past an empty result would end the process."""
+    total = smelt.compile(lambda x: x.sum(axis=axis))
+    mean = smelt.compile(lambda x: x.mean(axis=axis))
+    x = smelt.zeros(shape)
+    for _ in range(200):
+        smelt.eval(total(x), mean(x))
+    assert total(x).shape == mean(x).shape == tuple(d for a, d in enumerate(shape) if a != axis % 3)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "min"])
+@pytest.mark.parametrize("returned", [False, True])
+@pytest.mark.parametrize("by", ["pad", "concatenate"])
+def test_a_reduction_beside_what_it_pads(by: str, returned: bool, reduction: str) -> None:
+    @smelt.compile
+    def function(k: smelt.array) -> tuple[smelt.array, ...]:
+        twice = k * 2
+        c = smelt.pad(twice, [(0, 0), (0, 240), (0, 0)]) if by == "pad" else (
+            smelt.concatenate([twice, smelt.zeros((4, 240, 32))], axis=1)
+        )  # fmt: skip
+        found = (c, getattr(smelt, reduction)(c, axis=-1))
+        return (*found, k * 2) if returned else found
+
+    x = np.random.default_rng(0).standard_normal((4, 16, 32)).astype(np.float32)
+    wide = np.pad(2 * x, [(0, 0), (0, 240), (0, 0)])
+    want = (wide, getattr(np, reduction)(wide, axis=-1), 2 * x)
+    for _ in range(40):
+        for have, expected in zip(function(smelt.array(x)), want):
+            np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4)
