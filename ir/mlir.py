@@ -48,7 +48,7 @@ def _find_host() -> str:
                 importlib.import_module(f"{name}.{part}")
             if not hasattr(importlib.import_module(f"{name}.ir"), "DynamicOpTrait"):
                 raise BindingsError(f"{name}.ir has no DynamicOpTrait")
-        except ImportError as error:
+        except (ImportError, TypeError, ValueError) as error:  # also of a name that can be none, such as ".x"
             problems.append(f"{name}: {error}")
         else:
             return name

@@ -133,7 +133,12 @@ class Text:
     def check(self, value: Any) -> str:
         if not isinstance(value, (str, os.PathLike)):
             raise _Refused
-        text = str(os.fspath(value))
+        try:
+            text = os.fsdecode(value)
+            if b"\0" in os.fsencode(text):
+                raise _Refused
+        except (UnicodeError, TypeError):
+            raise _Refused from None
         return "" if self.optional and text.strip().lower() in ("0", "off") else text
 
 

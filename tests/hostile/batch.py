@@ -47,7 +47,8 @@ def _child(subject: str, first: int, end: int) -> tuple[list[Finding], int]:
         at, log, errors = (Path(folder, name) for name in ("at", "log", "errors"))
         words = (subject, first, end - first, at, log)
         command = [*INTERPRETER, "-m", "tests.hostile.batch", *map(str, words)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent.parent)])}
+        paths = [os.environ.get("PYTHONPATH"), str(Path(__file__).parent.parent.parent)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         with open(errors, "wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=folder)
         last, since, what = "", time.monotonic(), ""

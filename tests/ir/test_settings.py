@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +82,20 @@ def test_unknown_settings() -> None:
     with pytest.raises(SettingError, match="no setting 'debgu'; it has device, debug"), override(debgu=1):
         pass
     assert not hasattr(settings, "debgu")
+
+
+@pytest.mark.parametrize("name", [name for name, rule in RULES.items() if isinstance(rule, Text)])
+@pytest.mark.parametrize("value", ["\0", "a\0b", "\ud800", b"a\0b", Path("a\0b")], ids=repr)
+def test_what_no_path_can_be(name: str, value: Any) -> None:
+    with pytest.raises(SettingError, match=f"the setting {name} must be a text"), override(**{name: value}):
+        pass
+
+
+@pytest.mark.parametrize("package", [".x", "..", "a b", "os", "torch_mlir.", "é", "smelt", "no.such.package"])
+def test_packages_that_host_no_bindings(package: str) -> None:
+    done = run("import smelt\nsmelt.make_ir(smelt.exp)(smelt.ones(2))", SMELT_MLIR_PACKAGE=package)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "BindingsError: smelt needs MLIR's Python bindings" in last and f"Tried {package}: " in last
 
 
 def test_the_table_documents_every_setting() -> None:
