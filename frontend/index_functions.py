@@ -12,9 +12,9 @@ from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from .arguments import check_stream
-from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, emit, emit_elementwise, wrap
+from .arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, emit, wrap
 from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
-from .movement import filled, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
+from .movement import clamped, filled, for_gather, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
 from .updating import fitted, value_for
 
 __all__ = [
@@ -180,6 +180,7 @@ def slice(
         raise ShapeError(at_user_line(f"smelt.slice: slice_size {sizes} does not fit into a {x.aval}"))
     if not along:
         return sliced(x, [0] * x.ndim, sizes)
+    starts = [for_gather(s, x.shape[axis] - sizes[axis]) for s, axis in zip(starts, along)]
     return emit(ops["gather"], (x, *starts), {"axes": along, "slice_sizes": sizes})
 
 
@@ -209,11 +210,5 @@ def slice_update(
     if not new.size:
         return wrap(x._ref)
     limits = [x.shape[a] - shape[a] for a in along]
-    inside = [_at_most(s, high) for s, high in zip(starts, limits)]
+    inside = [clamped(s, high) for s, high in zip(starts, limits)]
     return emit(ops["scatter"], (x, broadcast_to_shape(new, shape), *inside), {"axes": along, "mode": "set"})
-
-
-def _at_most(index: array, high: int) -> array:
-    """A start that keeps the window inside: between 0 and `high`."""
-    low = emit_elementwise(ops["maximum"], index, filled(index.shape, 0, index.dtype))
-    return emit_elementwise(ops["minimum"], low, filled(index.shape, high, index.dtype))

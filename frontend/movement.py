@@ -11,6 +11,7 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, OutOfMemoryError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
+from smelt.ir.settings import settings
 
 from . import arrays
 from .arguments import MOST
@@ -144,3 +145,14 @@ def joined(xs: list[array], axis: int) -> array:
         pairs = [emit(ops["concatenate"], xs[i : i + 2], {"axis": axis}) for i in range(0, len(xs) - 1, 2)]
         xs = pairs + xs[len(pairs) * 2 :]
     return xs[0]
+
+
+def clamped(index: array, high: int) -> array:
+    """Indices brought between 0 and `high`."""
+    low = emit_elementwise(ops["maximum"], index, filled(index.shape, 0, index.dtype))
+    return emit_elementwise(ops["minimum"], low, filled(index.shape, high, index.dtype))
+
+
+def for_gather(index: array, high: int) -> array:
+    """Indices that may lie outside 0 … `high` on purpose: gather clamps them, but checked kernels refuse them."""
+    return clamped(index, high) if settings.check else index

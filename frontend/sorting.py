@@ -11,7 +11,7 @@ from smelt.ir.op import registry as ops
 
 from .arguments import check_stream, dtype_of, integer, word
 from .arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
-from .movement import filled, one_axis, piece, select, to_shape
+from .movement import filled, for_gather, one_axis, piece, select, to_shape
 
 __all__ = [
     "argpartition",
@@ -151,6 +151,7 @@ def searchsorted(
         further = emit_elementwise(ops["add"], place, filled(shape, step, dtypes.int32))
         inside = emit_elementwise(ops["less_equal"], further, filled(shape, size, dtypes.int32))
         index = emit_elementwise(ops["sub"], further, filled(shape, 1, dtypes.int32))
+        index = for_gather(index, size - 1)
         seen = to_shape(emit(ops["gather"], (x, index), {"axes": (0,), "slice_sizes": (1,)}), shape)
         before = _precedes(seen, v) if side == "left" else emit_elementwise(ops["logical_not"], _precedes(v, seen))
         place = select(emit_elementwise(ops["logical_and"], inside, before), further, place)

@@ -31,7 +31,7 @@ from .arrays import (
 )
 from .graph import state
 from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
-from .movement import filled, padded, permuted, reversed_along, select, sliced, to_shape
+from .movement import filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from .signatures import Index
 
 __all__: list[str] = []
@@ -215,6 +215,7 @@ def _masked_update(x: array, mask: array, value: array, mode: str) -> array:
             return wrap(x._ref)
         flat = convert(to_shape(mask, (mask.size,)), dtypes.int32 if mask.size < 2**31 else dtypes.int64)
         before = emit(ops["cumsum"], (flat,), {"axis": 0, "reverse": False, "inclusive": False})
+        before = for_gather(before, count - 1)
         dealt = emit(ops["gather"], (value, before), {"axes": (0,), "slice_sizes": (1, *rest)})
         new = to_shape(dealt, x.aval.shape)
     there = broadcast_to_shape(to_shape(mask, (*mask.shape, *[1] * len(rest))), x.aval.shape)

@@ -218,3 +218,17 @@ def test_constant_indices_out_of_range_do_not_stop_a_compile() -> None:
     assert found(smelt.array(False), x).tolist() == [0.0]
     with pytest.raises(IndexOutOfRangeError):
         smelt.eval(found(smelt.array(True), x))
+
+
+@pytest.mark.usefixtures("checked")
+@pytest.mark.parametrize("small_work", [0, 1 << 20])
+def test_functions_that_clamp_are_no_error(small_work: int) -> None:
+    """What smelt's functions promise for every argument holds in checked kernels too."""
+    settings.small_work = small_work
+    x = smelt.arange(6.0).reshape(2, 3)
+    assert smelt.slice(x, smelt.array([9]), (1,), (2, 2)).tolist() == [[1.0, 2.0], [4.0, 5.0]]
+    assert smelt.slice_update(x, smelt.zeros((2, 2)), smelt.array([-4]), (1,)).tolist() == [[0, 0, 2], [0, 0, 5]]
+    assert smelt.searchsorted(smelt.arange(5.0), smelt.array([-1.0, 2.5, 99.0])).tolist() == [0, 3, 5]
+    assert smelt.unique(smelt.array([3, 1, 3]), 5, fill_value=9).tolist() == [1, 3, 9, 9, 9]
+    x[x > 1] = smelt.array([7.0, 8.0, 9.0, 10.0])
+    assert x.tolist() == [[0.0, 1.0, 7.0], [8.0, 9.0, 10.0]]
