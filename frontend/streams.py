@@ -64,10 +64,12 @@ class StreamContext:
         self._device = device_named(s.device if isinstance(s, Stream) else s)
 
     def __enter__(self) -> None:
-        _defaults.saved.append((chosen.device, dict(_defaults.streams)))
-        chosen.device = self._device
+        streams = dict(_defaults.streams)
         if self._stream is not None:
-            set_default_stream(self._stream)
+            streams[self._device.name] = self._stream
+        _defaults.saved.append((chosen.device, _defaults.streams))
+        # Nothing is called from here on, so no interrupt comes between.
+        chosen.device, _defaults.streams = self._device, streams
 
     def __exit__(
         self, exc_type: type | None = None, exc_value: object | None = None, traceback: TracebackType | None = None

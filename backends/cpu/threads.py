@@ -17,6 +17,7 @@ import functools
 import importlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -107,15 +108,57 @@ class PythonThreads(Team):
             self._size, self._process = count - 1, process
             futures = locks.whole(lambda: importlib.import_module("concurrent.futures"))
             self._pool = futures.ThreadPoolExecutor(self._size, "smelt")
-        pending = []
+        calls, error = _Calls(call, table), None
         try:
-            pending += [self._pool.submit(call, table) for _ in range(count - 1)]
-        except RuntimeError:  # the interpreter is shutting down
-            for _ in range(count - 1 - len(pending)):
-                call(table)
-        call(table)
-        for future in pending:
-            future.result()
+            futures: list[Any] = []
+            try:
+                while len(futures) < count - 1:
+                    futures.append(self._pool.submit(calls.run))
+            except RuntimeError:  # the interpreter is shutting down
+                for _ in range(count - 1 - len(futures)):
+                    call(table)
+            call(table)
+            for future in futures:
+                future.result()
+        except BaseException as raised:
+            error = raised
+        while True:  # an interrupt ends no call: the memory that they write to may go afterwards
+            try:
+                if calls.over():
+                    break
+            except BaseException as raised:
+                error = error or raised
+        if error is not None:
+            raise error
+
+
+class _Calls:
+    """The calls of one launch by other threads."""
+
+    def __init__(self, call: Callable[[int], None], table: int):
+        self._call, self._table = call, table
+        self._lock = locks.lock()
+        self._running, self._closed = 0, False
+
+    def run(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._running += 1
+        try:
+            self._call(self._table)
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def over(self) -> bool:
+        """Let no more calls begin; whether none is running."""
+        with self._lock:
+            self._closed = True
+            if not self._running:
+                return True
+        time.sleep(0.0005)
+        return False
 
 
 def _openmp() -> Team | None:

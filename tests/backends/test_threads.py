@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,6 +96,39 @@ def test_python_threads_work_while_the_interpreter_shuts_down() -> None:
     team._pool.shutdown()
     team.launch(calls.append, 0, 7, 3)
     assert calls == [7] * 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGALRM")
+def test_an_interrupt_waits_for_the_calls_that_run() -> None:
+    """They write to memory that goes when the launch has ended."""
+    team, begun, ended = threads.PythonThreads(), [], []
+
+    def call(table: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            return  # machine code ends before a handler runs
+        begun.append(table)
+        time.sleep(0.3)
+        ended.append(table)
+
+    def handler(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    saved = signal.signal(signal.SIGALRM, handler)
+    try:
+        for seconds in (0.0005, 0.001, 0.05, 0.1):
+            signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+            with pytest.raises(KeyboardInterrupt):
+                team.launch(call, 0, 7, 4)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            now = len(ended)
+            assert len(begun) == now
+            time.sleep(0.05)
+            assert len(begun) == len(ended) == now
+    except KeyboardInterrupt:  # a second one, after the launch
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, saved)
 
 
 SMALLER_TEAM = """
