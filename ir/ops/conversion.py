@@ -54,6 +54,8 @@ def convert_array(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
         result = np.where(inside, wide, 0).astype(dtype.numpy)
         result = np.where(wide >= high, np.array(info.max, dtype.numpy), result)
         return np.where(~inside & (wide < 0), np.array(info.min, dtype.numpy), result).astype(dtype.numpy)
+    if x.dtype.kind == "b" and dtype is dtypes.bfloat16:  # its cast takes a byte such as 2 for a number
+        x = x.view(np.uint8) != 0
     return x.astype(dtype.numpy)
 
 

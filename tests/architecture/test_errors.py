@@ -32,6 +32,7 @@ ALLOWED: dict[type[BaseException], str] = {
 PLACES = {
     ("ir/locks.py", "error"): "what an action raised that is done whole",
     ("ir/locks.py", "interrupt"): "what a handler of a signal raised meanwhile",
+    ("backends/cpu/threads.py", "error"): "what a call raised, or an interrupt while the others still ran",
     ("backends/metal/manifest.py", "KeyError"): "a look-up among a manifest's kernels, for its own callers",
     ("frontend/buffer_protocol.py", "error"): "what the export raised, a BufferExportError",
     ("passes/driver.py", "found"): "what a pass raised, or an IRError that explains it",

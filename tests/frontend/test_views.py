@@ -186,3 +186,17 @@ def test_view_of_scalars_and_errors() -> None:
         smelt.view(exact(1.0), smelt.int8)
     with pytest.raises(DTypeError, match=r"smelt\.view.*test_views\.py"):
         smelt.view(exact(1.0), "int7")
+
+
+@pytest.mark.parametrize("to", dtypes.ALL, ids=lambda d: d.name)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_bools_are_0_and_1_in_every_dtype(to: smelt.Dtype, compiled: bool) -> None:
+    def function(x: smelt.array) -> smelt.array:
+        return x.view(smelt.bool_).astype(to)
+
+    found = (smelt.compile(function) if compiled else function)(RAW_X)
+    wanted = (RAW != 0).astype(to.numpy)
+    if to is smelt.bool_:  # which keeps its bytes
+        np.testing.assert_array_equal(np.array(found), wanted)
+    else:
+        assert np.array(found).tobytes() == wanted.tobytes()
