@@ -13,6 +13,8 @@ from __future__ import annotations
 import _thread
 import logging  # noqa: F401  (see `_before_fork`)
 import os
+import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -75,6 +77,8 @@ def whole(action: Callable[[], T]) -> T:
     if threading.get_ident() != threading.main_thread().ident:
         with _whole:
             return action()
+    if _is_importing():
+        return _here(action)
     job, interrupt = _Job(action), None
     while not job.over:
         try:
@@ -86,6 +90,46 @@ def whole(action: Callable[[], T]) -> T:
     if job.error is not None:
         raise job.error
     return job.result
+
+
+def _is_importing() -> bool:
+    """Whether this thread is inside of an import, and may hold locks that another thread's imports wait for."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _here(action: Callable[[], T]) -> T:
+    """What `action` returns, in the main thread; handlers of signals run after it."""
+    arrived: list[tuple[Any, int, Any]] = []
+    handlers: dict[int, Any] = {n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))}
+    free = False
+    try:
+        for number, handler in handlers.items():
+            signal.signal(number, lambda n, frame, handler=handler: arrived.append((handler, n, frame)))
+        # Another thread may have it and wait for what this one imports; either does no harm to the other.
+        free = _whole.acquire(timeout=1)
+        return action()
+    finally:
+        if free:
+            _whole.release()
+        interrupt = None
+        for number, handler in handlers.items():
+            while signal.getsignal(number) is not handler:
+                try:
+                    signal.signal(number, handler)
+                except BaseException as error:  # of a handler that is back
+                    interrupt = interrupt or error
+        for handler, number, frame in arrived:
+            try:
+                handler(number, frame)
+            except BaseException as error:
+                interrupt = interrupt or error
+        if interrupt is not None:
+            raise interrupt
 
 
 def _before_fork() -> None:

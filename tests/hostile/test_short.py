@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smelt.ir import mlir, text
-from smelt.ir.errors import PipelineError, SmeltError
+from smelt.ir.errors import IRError, PipelineError, SmeltError
 from smelt.passes import Pipeline
 
 from . import batch
@@ -46,7 +46,25 @@ ATTRIBUTE = (
     'func.func @main() {{ %0 = "smelt.iota"() {{shape = array<i64: 4>, axis = 0 : i64, dtype = f32, {0}}} '
     ": () -> tensor<4xf32>\n return }}"
 )
+#: A value is read, then defined in a region of an op that does not parse: MLIR's parser wrote to freed memory.
+FORWARD = """func.func @f(%x: tensor<f32>, %c: i1, %i: index) -> tensor<f32> {
+  %1 = scf.if %c -> (tensor<f32>) {
+    scf.yield %6 : tensor<f32>
+  } else {
+    scf.yield %x : tensor<f32>
+  }
+  %5 = scf.index_switch %i -> tensor<f32>
+  case 0 {
+    %6 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+    scf.yield %6 : tensor<f32>
+  }
+  default {
+    %7 = func.call @f(%x) : (tensor<i1>) -> tensor<f32>
+  }
+  return %x : tensor<f32>
+}"""
 MODULES = {
+    "a region that is freed": FORWARD,
     "number of a result": "func.func @main(%x: tensor<f32>) { return %x#2147483647 : tensor<f32> }",
     "number of another result": 'func.func @main(%x: tensor<f32>) { %0 = "smelt.exp"(%y#99999999) : (tensor<f32>) -> '
     "tensor<f32>\n return }",
@@ -75,6 +93,19 @@ def test_modules_that_once_found_something(what: str, pipeline: str) -> None:
         assert "pass" not in str(error).split()[:2], error
     else:
         assert "of a call" in what or "of a function" in what, "this is no valid module"
+
+
+def test_values_of_later_regions_are_found_in_the_text() -> None:
+    with pytest.raises(IRError, match="line 9: %6 is read before, and outside of, the region that defines it"):
+        text.check_text(FORWARD)
+
+
+def test_the_texts_of_the_tests_define_what_they_read() -> None:
+    files = sorted((Path(__file__).parent.parent).rglob("*.mlir"))
+    assert len(files) > 100
+    for file in files:
+        for part in file.read_text(encoding="utf-8").split("// -----"):
+            text._check_regions(part)
 
 
 @pytest.mark.parametrize(

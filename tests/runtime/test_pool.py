@@ -146,31 +146,41 @@ print(errors, pool.active_bytes, pool.cached_bytes == sum(n * len(b) for n, b in
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGALRM")
 def test_handlers_of_signals_may_take_blocks_and_raise() -> None:
     code = f"""{START}
-taken = 0
+np.random.default_rng()  # a library that is imported may not stand an interrupt
+taken = depth = 0
 def handler(number, frame):
-    global taken
-    taken += 1
-    Buffer.empty(Aval((100_000,), dtypes.uint8)).array[:] = 1
-    smelt.eval(smelt.ones((300, 300)) + 1)
-    while frame is not None and frame.f_code is not check.__code__:
-        frame = frame.f_back
-    if taken % 2 and frame is not None:
-        raise KeyboardInterrupt
+    global taken, depth
+    taken, depth = taken + 1, depth + 1
+    try:
+        if depth < 3:  # while this one runs, one more may come
+            signal.setitimer(signal.ITIMER_REAL, 0.003)
+        Buffer.empty(Aval((100_000,), dtypes.uint8)).array[:] = 1
+        smelt.eval(smelt.ones((300, 300)) + 1)
+        while frame is not None and frame.f_code is not check.__code__:
+            frame = frame.f_back
+        if taken % 2 and frame is not None:
+            raise KeyboardInterrupt
+    finally:
+        depth -= 1
+        if running:
+            signal.setitimer(signal.ITIMER_REAL, 0.003)
 signal.signal(signal.SIGALRM, handler)
-signal.setitimer(signal.ITIMER_REAL, 0.002, 0.003)
-interrupted, end = 0, time.monotonic() + 2
-while time.monotonic() < end:
+running = True
+signal.setitimer(signal.ITIMER_REAL, 0.002)
+interrupted, end = 0, time.monotonic() + 20
+while interrupted < 100 and time.monotonic() < end:
     try:
         check(3, 50)
     except KeyboardInterrupt:
         interrupted += 1
+running = False
 signal.setitimer(signal.ITIMER_REAL, 0)
 gc.collect()
-print(taken > 20, interrupted > 10, pool.active_bytes)
+print(interrupted > 10, pool.active_bytes)
 pool.limit = 4_000_000
 check(4, 3)  # a sum that came out wrong refuses nothing
 """
-    assert run(code) == "True True 0\n"
+    assert run(code) == "True 0\n"
 
 
 def test_destructors_may_compute() -> None:

@@ -297,17 +297,10 @@ def test_a_parser_that_hangs_is_given_up():
 # Processes
 
 
-def test_help_is_quick():
-    start = time.perf_counter()
-    done = process("smelt.tools.opt", "--help")
-    assert done.returncode == 0 and b"--pass-pipeline" in done.stdout
-    assert time.perf_counter() - start < 2  # half a second where nothing else runs
-
-
-def test_help_loads_no_mlir():
-    code = "import sys, smelt.tools.opt as o; o.main(['--help']); print('torch_mlir' in sys.modules)"
+def test_help_loads_no_library_that_takes_long():
+    code = "import sys, smelt.tools.opt as o; o.main(['--help']); print({'torch_mlir', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"
+    assert "--pass-pipeline" in done.stdout and done.stdout.splitlines()[-1] == "set()"
 
 
 def test_process(good):
