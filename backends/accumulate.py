@@ -12,7 +12,7 @@ from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index
 from smelt.ir.scalar import Scalar, compute_dtype
-from smelt.passes.fusion_analysis import reduced_axes
+from smelt.passes.kernels.analysis import reduced_axes
 
 from .lowering import FusionKernel, Place
 

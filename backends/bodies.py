@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, read_function
-from smelt.passes.plan_buffers import offsets_of, origin
+from smelt.passes.kernels.plan_buffers import offsets_of, origin
 
 
 @dataclass

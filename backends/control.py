@@ -19,7 +19,7 @@ from smelt.ir.control import COND, WHILE
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import int8
 from smelt.ir.scalar import INDEX, Scalar
-from smelt.passes.plan_buffers import ALIGNMENT, Workspace, offsets_of, origin, scratch_of, workspace
+from smelt.passes.kernels.plan_buffers import ALIGNMENT, Workspace, offsets_of, origin, scratch_of, workspace
 
 from .bodies import Body, Piece, carries_in_place
 from .memory import Memory, MemoryKernel

@@ -11,7 +11,7 @@ from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Index, linearize
-from smelt.passes.fusion_analysis import is_row_reduction, operand_reads, reduced_axes
+from smelt.passes.kernels.analysis import is_row_reduction, operand_reads, reduced_axes
 
 from .lowering import Fused, Place
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import OpView, Value
-from smelt.passes.fusion_analysis import Place, collect_reads, is_pointwise, is_row_reduction, operand_reads
+from smelt.passes.kernels.analysis import Place, collect_reads, is_pointwise, is_row_reduction, operand_reads
 
 from .plan import always_inside
 

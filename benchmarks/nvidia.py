@@ -203,8 +203,8 @@ class Loaded:
     """A program on the GPU, with its memory."""
 
     def __init__(self, directory: Path, w: Workload, options: Sequence[str]):
-        from smelt.backends.metal import nvidia
-        from smelt.backends.metal.manifest import Manifest
+        from smelt.backends.cuda import nvidia
+        from smelt.backends.gpu.manifest import Manifest
 
         text = (directory / f"{w.name}.metal").read_text()
         self.manifest = Manifest.from_json((directory / f"{w.name}.json").read_text())
@@ -232,7 +232,7 @@ class Loaded:
                 self._launch(item)
 
     def _walk(self) -> Iterator[tuple[str, list[int], Any]]:
-        from smelt.backends.metal.steps import walk
+        from smelt.backends.gpu.steps import walk
 
         def read(where: tuple[str, int, int], nbytes: int) -> int:
             self.asks = True
@@ -270,7 +270,7 @@ def _numpy(name: str) -> Any:
 
 def milliseconds(run: Callable[[], None]) -> float:
     """The median time of `run` on the GPU."""
-    from smelt.backends.metal import nvidia
+    from smelt.backends.cuda import nvidia
 
     times = []
     for i in range(REPEATS + 5):
@@ -285,7 +285,7 @@ def milliseconds(run: Callable[[], None]) -> float:
 
 def copy_milliseconds(nbytes: int) -> float:
     """The median time of a copy on the device that reads and writes `nbytes` together."""
-    from smelt.backends.metal import nvidia
+    from smelt.backends.cuda import nvidia
 
     source, target = nvidia.Memory(nbytes // 2), nvidia.Memory(nbytes // 2)
     found = milliseconds(lambda: target.copy_from(source))
@@ -309,7 +309,7 @@ def check(w: Workload, loaded: Loaded) -> float:
 
 def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
     """Check and time the kernels in a directory; the table."""
-    from smelt.backends.metal import nvidia
+    from smelt.backends.cuda import nvidia
 
     lines = [
         f"{_gpu_name()} ({nvidia.architecture()}), median of {REPEATS} runs.", "",

@@ -35,40 +35,40 @@ from smelt.ir.errors import SmeltError
 from smelt.runtime.device import Device, cpu, default_device, reference, set_default_device
 from smelt.runtime.device import metal as gpu
 
-from . import methods as _methods  # attaches the operators to array
 from . import random, utils
-from .arithmetic import *
-from .arrays import array
-from .compilation import ShapeDtype, compile, disable_compile, enable_compile, make_ir
-from .complex_numbers import *
-from .compositions import *
-from .control import *
-from .creation import *
-from .custom import checkpoint, custom_function, custom_jvp, custom_vjp
-from .diagonals import *
-from .dtypes_api import *
-from .evaluate import async_eval, eval, synchronize
-from .index_functions import *
+from .functions import methods as _methods  # attaches the operators to array
+from .functions.arithmetic import *
+from .functions.complex_numbers import *
+from .functions.compositions import *
+from .functions.creation import *
+from .functions.diagonals import *
+from .functions.dtypes import *
+from .functions.index_functions import *
+from .functions.joining import *
+from .functions.linear import *
+from .functions.logic import *
+from .functions.mixtures import *
+from .functions.padding import *
+from .functions.reductions import *
+from .functions.rounding import *
+from .functions.sets import *
+from .functions.shaping import *
+from .functions.sorting import *
+from .functions.transcendental import *
+from .functions.views import *
 from .io import *
-from .jacobians import hessian, jacfwd, jacrev
-from .joining import *
-from .linear import *
-from .linear_maps import linear_transpose, linearize
-from .logic import *
+from .lazy.arrays import array
+from .lazy.evaluate import async_eval, eval, synchronize
+from .lazy.printing import get_printoptions, printoptions, set_printoptions
+from .lazy.streams import *
 from .memory import *
-from .mixtures import *
-from .padding import *
-from .printing import get_printoptions, printoptions, set_printoptions
-from .reductions import *
-from .rounding import *
-from .sets import *
-from .shaping import *
-from .sorting import *
-from .streams import *
-from .transcendental import *
-from .transforms import grad, jvp, stop_gradient, value_and_grad, vjp
-from .vectorization import vmap
-from .views import *
+from .transforms.compile import ShapeDtype, compile, disable_compile, enable_compile, make_ir
+from .transforms.control import *
+from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
+from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp
+from .transforms.jacobians import hessian, jacfwd, jacrev
+from .transforms.linearize import linear_transpose, linearize
+from .transforms.vmap import vmap
 
 bool = bool_  # the array API's name
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None

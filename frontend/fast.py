@@ -18,12 +18,12 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceEr
 from smelt.ir.op import registry as _ops
 from smelt.runtime import Buffer, default_device
 
-from .arguments import check_stream, dtype_of
-from .arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, wrap
-from .attention import rope, scaled_dot_product_attention
-from .evaluate import evaluate
-from .graph import ALIAS, leaf, state, topological
-from .normalization import cross_entropy, layer_norm, rms_norm
+from .functions.attention import rope, scaled_dot_product_attention
+from .functions.normalization import cross_entropy, layer_norm, rms_norm
+from .lazy.arguments import check_stream, dtype_of
+from .lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, wrap
+from .lazy.evaluate import evaluate
+from .lazy.graph import ALIAS, leaf, state, topological
 
 __all__ = [
     "cross_entropy",
@@ -118,7 +118,7 @@ def metal_kernel(
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
     compile_options: Any = None,
-) -> MetalKernel:
+) -> GpuKernel:
     """A kernel written in Metal Shading Language, as a function of arrays.
 
     `source` is the body of the kernel; its signature is made for each call. The parameters are
@@ -159,10 +159,10 @@ def metal_kernel(
     ... )
     [array([1, 4, 9], dtype=float32)]
     """
-    return MetalKernel(name, input_names, output_names, source, header, atomic_outputs)
+    return GpuKernel(name, input_names, output_names, source, header, atomic_outputs)
 
 
-class MetalKernel:
+class GpuKernel:
     """What `metal_kernel` makes; call it."""
 
     def __init__(self, name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str,

@@ -27,10 +27,10 @@ from smelt.ir.errors import (
 )
 
 from . import formats
-from .arguments import check_stream, word
-from .arrays import ArrayLike, StreamOrDevice, array, as_array
 from .formats import SAFE_NAMES
-from .signatures import File
+from .lazy.arguments import check_stream, word
+from .lazy.arrays import ArrayLike, StreamOrDevice, array, as_array
+from .lazy.signatures import File
 
 __all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from smelt.ir.settings import settings
 from smelt.runtime import pools
 
-from .arguments import integer
+from .lazy.arguments import integer
 
 __all__ = [
     "clear_cache",

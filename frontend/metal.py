@@ -5,6 +5,8 @@ The functions of memory are those of `smelt` itself: they count the memory of al
 
 from __future__ import annotations
 
+from .lazy.streams import device_info as _device_info
+from .lazy.streams import is_available as _is_available
 from .memory import (
     clear_cache,
     get_active_memory,
@@ -15,8 +17,6 @@ from .memory import (
     set_memory_limit,
     set_wired_limit,
 )
-from .streams import device_info as _device_info
-from .streams import is_available as _is_available
 
 __all__ = [
     "clear_cache",

@@ -5,7 +5,7 @@ dataclasses that hold arrays, partial functions that hold arrays, and registered
 that is no array must not hold arrays: nobody would see them change.
 """
 
-from .tree import register_class, tree_flatten, tree_map, tree_map_with_path, tree_reduce, tree_unflatten
+from .lazy.tree import register_class, tree_flatten, tree_map, tree_map_with_path, tree_reduce, tree_unflatten
 
 __all__ = ["register_class", "tree_flatten", "tree_map", "tree_map_with_path", "tree_reduce", "tree_unflatten"]
 

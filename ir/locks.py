@@ -104,12 +104,12 @@ def _is_importing() -> bool:
 
 def _here(action: Callable[[], T]) -> T:
     """What `action` returns, in the main thread; handlers of signals run after it."""
-    arrived: list[tuple[Any, int, Any]] = []
+    arrived: list[tuple[int, Any]] = []
     handlers: dict[int, Any] = {n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))}
     free = False
     try:
-        for number, handler in handlers.items():
-            signal.signal(number, lambda n, frame, handler=handler: arrived.append((handler, n, frame)))
+        for number in handlers:
+            signal.signal(number, lambda n, frame: arrived.append((n, frame)))
         # Another thread may have it and wait for what this one imports; either does no harm to the other.
         free = _whole.acquire(timeout=1)
         return action()
@@ -123,9 +123,9 @@ def _here(action: Callable[[], T]) -> T:
                     signal.signal(number, handler)
                 except BaseException as error:  # of a handler that is back
                     interrupt = interrupt or error
-        for handler, number, frame in arrived:
+        for number, frame in arrived:
             try:
-                handler(number, frame)
+                handlers[number](number, frame)
             except BaseException as error:
                 interrupt = interrupt or error
         if interrupt is not None:

@@ -26,7 +26,7 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, is_internal, shown
 
 from . import call_graph, registry
-from .fusion_check import verify_fusions
+from .kernels.check import verify_fusions
 
 MAX_ROUNDS = 64
 

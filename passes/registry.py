@@ -105,8 +105,8 @@ def import_room() -> None:
     """Import all modules of this room, whose passes and patterns make themselves known."""
     import smelt.passes as room
 
-    for module in pkgutil.iter_modules(room.__path__):
-        importlib.import_module(f"{room.__name__}.{module.name}")
+    for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+        importlib.import_module(module.name)
 
 
 def find(name: str) -> type[Pass] | None:

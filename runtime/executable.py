@@ -164,8 +164,8 @@ def _executable(module: Any, device: Device) -> Executable:
 
 
 _loaded: set[str] = set()
-_METAL_PARTS = ("apple", "emit", "schedules", "simulator")
-_TOOLS = ("check", "nvidia")  #: what no program needs
+_METAL_PARTS = ("apple", "emit", "simulator")
+_TOOLS = ("check",)  #: what no program needs
 
 
 def load_compiler(device: Device) -> None:
@@ -181,14 +181,16 @@ def _import_compiler(name: str) -> None:
     rooms = ["smelt.ir"]
     if name.startswith("metal"):
         importlib.import_module("smelt.runtime.metal")
-        rooms += ["smelt.backends.metal", *(f"smelt.backends.metal.{part}" for part in _METAL_PARTS)]
+        rooms += ["smelt.backends.gpu", "smelt.backends.metal"]
+        rooms += [f"smelt.backends.metal.{part}" for part in _METAL_PARTS]
     elif name != "reference":
         rooms += ["smelt.backends.cpu"]
     import_room()
     for room in rooms:
-        for module in pkgutil.iter_modules(importlib.import_module(room).__path__):
-            if module.name not in _TOOLS:
-                importlib.import_module(f"{room}.{module.name}")
+        walk = pkgutil.walk_packages if room.endswith(".gpu") else pkgutil.iter_modules
+        for module in walk(importlib.import_module(room).__path__, f"{room}."):
+            if module.name.rpartition(".")[2] not in _TOOLS:
+                importlib.import_module(module.name)
     _loaded.add(name)
 
 

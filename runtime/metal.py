@@ -66,7 +66,7 @@ class SimulatedProgram:
             self._kernels[kernel.entry] = kernel, [(b.index, size) for b, size in zip(kernel.buffers, sizes)]
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
-        from smelt.backends.metal.steps import walk
+        from smelt.backends.gpu.steps import walk
 
         tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
 
@@ -179,7 +179,7 @@ class MetalExecutable(Executable):
 
     def __init__(self, module: Any, device: str, gpu: str | None = None):
         from smelt.backends import metal
-        from smelt.backends.metal.program import HostSegment
+        from smelt.backends.gpu.program import HostSegment
 
         self.program = metal.compile_module(module, gpu or ("simulator" if device == "metal:sim" else "apple8"))
         super().__init__(list(self.program.arguments), list(self.program.results))
@@ -219,14 +219,14 @@ def cross_compile(module: Any, gpu: str = "apple8") -> Any:
     """A program for Metal from a module (which is consumed), on any machine.
 
     Args:
-        gpu: a name in `smelt.backends.metal.devices.GPUS`.
+        gpu: a name in `smelt.backends.gpu.devices.GPUS`.
 
     Raises:
         IRError: there is no such GPU, or no function @main.
     """
     load_compiler(metal_sim)
     from smelt.backends import metal
-    from smelt.backends.metal.devices import GPUS
+    from smelt.backends.gpu.devices import GPUS
     from smelt.passes import Pipeline
 
     if gpu not in GPUS:

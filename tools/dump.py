@@ -220,4 +220,4 @@ def _by_type(name: str, extents: str) -> Any:
     except SmeltError:
         dtype = dtypes.by_name(name)
     shape = tuple(int(d) for d in extents.split(",") if d.strip())
-    return smelt.compilation.ShapeDtype(shape, dtype)
+    return smelt.ShapeDtype(shape, dtype)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from smelt.ir import mlir
 from smelt.ir.builder import Function
 from smelt.ir.errors import SmeltError
-from smelt.passes.fusion_analysis import kept_axes, split_chunks
-from smelt.passes.fusion_check import verify_fusion
+from smelt.passes.kernels.analysis import kept_axes, split_chunks
+from smelt.passes.kernels.check import verify_fusion
 
 from .kernel import KernelModule
 from .rows import build_row, build_split

@@ -17,7 +17,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
-from smelt.passes.plan_buffers import Workspace, scratch_of
+from smelt.passes.kernels.plan_buffers import Workspace, scratch_of
 
 from .parts import Body
 from .threads import Team

@@ -20,7 +20,7 @@ from smelt.ir.builder import Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Kernel, Scalar
-from smelt.passes.plan_buffers import scratch_of
+from smelt.passes.kernels.plan_buffers import scratch_of
 
 from .interrupts import Cell, Polling, poll
 from .kernel import CpuKernel, KernelModule

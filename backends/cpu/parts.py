@@ -10,8 +10,8 @@ from smelt.backends import bodies
 from smelt.backends.bodies import carries_in_place
 from smelt.ir.builder import Function, OpView, read_function
 from smelt.ir.control import COND, SCAN, WHILE, callees
-from smelt.passes.fusion_analysis import kept_axes, split_chunks
-from smelt.passes.plan_buffers import is_view
+from smelt.passes.kernels.analysis import kept_axes, split_chunks
+from smelt.passes.kernels.plan_buffers import is_view
 
 from . import blas, traffic
 from .build import build

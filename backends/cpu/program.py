@@ -14,7 +14,7 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import AttributeValueError
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.settings import settings
-from smelt.passes.plan_buffers import arena_bytes, origin, workspace
+from smelt.passes.kernels.plan_buffers import arena_bytes, origin, workspace
 
 from . import blas, interrupts, jit, threads
 from .checks import Checks

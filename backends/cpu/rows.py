@@ -21,7 +21,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
-from smelt.passes.fusion_analysis import is_row_reduction, reduced_axes
+from smelt.passes.kernels.analysis import is_row_reduction, reduced_axes
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops

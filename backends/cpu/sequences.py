@@ -8,7 +8,7 @@ from smelt.backends.lowering import fuse_variables
 from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
-from smelt.passes.fusion_analysis import collect_reads
+from smelt.passes.kernels.analysis import collect_reads
 
 from .kernel import KernelModule
 from .loops import Nest, Split, emit_nest

@@ -24,8 +24,8 @@ from typing import Any
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, variables
-from smelt.passes.fusion_analysis import Place, collect_reads, is_row_reduction, reduced_axes
-from smelt.passes.fusion_groups import innermost_axis
+from smelt.passes.kernels.analysis import Place, collect_reads, is_row_reduction, reduced_axes
+from smelt.passes.kernels.groups import innermost_axis
 
 from .rows import LINE
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.passes.call_graph import EXPAND
 
 if TYPE_CHECKING:
-    from .program import Program
+    from ..gpu.program import Program
 
 #: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels.
 PIPELINE = (
@@ -22,6 +22,7 @@ PIPELINE = (
 
 def compile_module(module: Any, gpu: str = "apple8") -> Program:
     """A program from a module that has been through `PIPELINE`; see `program.compile_module`."""
-    from . import program
+    from ..gpu import program
+    from .emit import emit
 
-    return program.compile_module(module, gpu)
+    return program.compile_module(module, gpu, emit)

@@ -11,8 +11,9 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..arguments import check_stream, dtype_of
-from ..arrays import (
+from ..functions.reductions import reshape_to
+from ..lazy.arguments import check_stream, dtype_of
+from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
     array,
@@ -23,8 +24,7 @@ from ..arrays import (
     emit,
     scalar_array,
 )
-from ..movement import one_axis
-from ..reductions import reshape_to
+from ..lazy.movement import one_axis
 from .continuous import gumbel
 from .keys import WORD, checked_key
 from .sampling import apply, check_fits, computed_in, random_bits, shape_of, uniform_unit

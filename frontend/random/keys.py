@@ -12,10 +12,10 @@ from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
-from ..arguments import check_stream, integer
-from ..arrays import StreamOrDevice, array, emit, wrap
-from ..graph import PARAMETER, leaf
-from ..reductions import reshape_to
+from ..functions.reductions import reshape_to
+from ..lazy.arguments import check_stream, integer
+from ..lazy.arrays import StreamOrDevice, array, emit, wrap
+from ..lazy.graph import PARAMETER, leaf
 
 _KEY = Aval((2,), dtypes.uint32)
 WORD = 0xFFFFFFFF

@@ -11,8 +11,8 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..arguments import dtype_of
-from ..arrays import (
+from ..lazy.arguments import dtype_of
+from ..lazy.arrays import (
     ArrayLike,
     Scalar,
     array,
@@ -24,8 +24,8 @@ from ..arrays import (
     emit_elementwise,
     scalar_array,
 )
-from ..movement import checked_shape
-from ..operands import constant
+from ..lazy.movement import checked_shape
+from ..lazy.operands import constant
 
 # Arguments
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.arrays import emit
 from smelt.backends import control, cpu, memory
 from smelt.backends.cpu import native, rows, schedules, streaming
 from smelt.ir import dtypes, index
@@ -19,6 +18,7 @@ from smelt.ir.errors import IndexOutOfRangeError, KernelError
 from smelt.ir.op import registry
 from smelt.ir.scalar import INDEX
 from smelt.ir.settings import override, settings
+from smelt.lazy.arrays import emit
 
 from .modules import check, compile_, cross_entropy, f32, layer_norm, module_of, over, random_array, run, softmax
 

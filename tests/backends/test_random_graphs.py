@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from smelt.backends.metal.devices import GPUS
+from smelt.backends.gpu.devices import GPUS
 from smelt.backends.metal.simulator import Options
 from smelt.ir import text
 from smelt.ir.interpreter import Interpreter

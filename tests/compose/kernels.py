@@ -12,13 +12,13 @@ from unittest import mock
 import numpy as np
 
 import smelt
-from smelt.arrays import emit
 from smelt.backends.cpu import program, streaming, threads
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
 from smelt.ir.settings import override
-from smelt.passes import fusion_groups
+from smelt.lazy.arrays import emit
+from smelt.passes.kernels import groups as fusion_groups
 from smelt.runtime import Buffer, buffer, compile_module
 from smelt.runtime.device import device_named
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import smelt
-import smelt.methods
+import smelt.functions.methods
 
 
 def exact(values):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import smelt
-import smelt.methods
-from smelt import creation
+import smelt.functions.methods
+from smelt.functions import creation
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError
 from tests.frontend.checks import exact, same
 
@@ -187,7 +187,7 @@ def test_unknown_operands():
 
 
 def test_the_class_has_mlx_methods():
-    for names in smelt.methods.METHODS.values():
+    for names in smelt.functions.methods.METHODS.values():
         for name in names.split():
             assert callable(getattr(smelt.array, name))
     x = smelt.array([[1.0, 4.0]])

@@ -341,8 +341,8 @@ def test_compiled_equals_uncompiled():
 
 
 def test_scalars_do_not_retrace_lazy_graphs():
-    from smelt.evaluate import executables
     from smelt.ir.settings import override
+    from smelt.lazy.evaluate import executables
 
     x = exact(np.ones(8, np.float32))
     with override(small_work=0):

@@ -69,7 +69,7 @@ NO_DTYPES = ("text", "object", "no dtype", "structure", "1.5", "no list", "dict"
 NO_STREAMS = ("text", "object", "class", "99", "no list", "True", "array", "function", "dict")
 
 #: Modules with functions that take functions with arguments of their own; they have tests of errors themselves.
-ELSEWHERE = ("smelt.control", "smelt.custom", "smelt.fast", "smelt.metal")
+ELSEWHERE = ("smelt.transforms.control", "smelt.transforms.custom", "smelt.fast", "smelt.metal")
 #: What is not called with hostile arguments: (function, parameter), or (function, None), and why.
 LEFT_OUT = {
     ("compile", "inputs"): "a tree of arrays, or anything that holds them",

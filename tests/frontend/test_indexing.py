@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smelt
-import smelt.methods
+import smelt.functions.methods
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, TraceError
 from tests.frontend.checks import check_gradient, exact, same
 

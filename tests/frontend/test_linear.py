@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smelt
-import smelt.methods
-from smelt import linear
+import smelt.functions.methods
+from smelt.functions import linear
 from smelt.ir.errors import ShapeError
 from tests.frontend.checks import check_gradient, exact, same
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.fast import MetalKernel, metal_kernel
+from smelt.fast import GpuKernel, metal_kernel
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, SmeltError, TraceError
 from smelt.ir.settings import override
 
@@ -39,7 +39,7 @@ def call(kernel: Callable[..., Any], *inputs: Any, **changes: Any) -> list[smelt
 
 def text_of(kernel: Callable[..., Any], *inputs: Any, **changes: Any) -> str:
     """The text of a call, which is not run."""
-    with patch.object(MetalKernel, "_launch", return_value=[]) as launch:
+    with patch.object(GpuKernel, "_launch", return_value=[]) as launch:
         call(kernel, *inputs, **changes)
     return launch.call_args.args[0]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import smelt
-import smelt.methods
-from smelt import sorting
+import smelt.functions.methods
+from smelt.functions import sorting
 from smelt.ir.errors import IndexOutOfRangeError, ShapeError
 from tests.frontend.checks import check_gradient, exact, same
 

@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 import smelt.ir.ops
-import smelt.passes.canonicalize  # noqa: F401  (registers the patterns)
+import smelt.passes.simplify.canonicalize  # noqa: F401  (registers the patterns)
 from smelt.ir import text
 from smelt.ir.op import registry
 from smelt.passes import Pipeline
-from smelt.passes.patterns import all_patterns
+from smelt.passes.simplify.patterns import all_patterns
 
 from ..litfile import ROOT
 

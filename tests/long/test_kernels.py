@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from smelt.backends.metal.devices import GPUS
+from smelt.backends.gpu.devices import GPUS
 from smelt.ir.settings import override
 from tests.backends.test_random_graphs import check_cpu, check_metal
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from smelt.ir.index import Atom, Index, delinearize, linearize, variables
-from smelt.passes.contraction_places import inverse_place
+from smelt.passes.kernels.contraction_places import inverse_place
 
 
 def evaluate(index: Index, env: dict[str, int]) -> int:

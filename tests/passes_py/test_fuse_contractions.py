@@ -14,7 +14,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, functions, read_function
 from smelt.ir.interpreter import Interpreter
 from smelt.passes import Pipeline
-from smelt.passes.contraction_places import contraction_plan, is_contraction
+from smelt.passes.kernels.contraction_places import contraction_plan, is_contraction
 
 from ..backends.modules import f32, gelu, module_of, over, random_array, softmax
 

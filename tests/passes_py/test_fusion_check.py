@@ -18,7 +18,7 @@ from smelt.ir.errors import IRError
 from smelt.ir.interpreter import Interpreter
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation
-from smelt.passes.fusion_check import verify_fusions
+from smelt.passes.kernels.check import verify_fusions
 
 from ..backends.modules import compile_, f32, module_of, random_array, run
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-import smelt.passes.canonicalize  # noqa: F401  (registers the patterns)
+import smelt.passes.simplify.canonicalize  # noqa: F401  (registers the patterns)
 from smelt.ir import mlir
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import Op, registry
-from smelt.passes import Pipeline, patterns
+from smelt.passes import Pipeline
+from smelt.passes.simplify import patterns
 from tests.compose.alike import graph_of
 from tests.compose.graphs import Graph
 from tests.compose.kernels import WAYS, module_of, problems

@@ -17,8 +17,9 @@ from smelt.ir import dtypes, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function
 from smelt.ir.errors import ArgumentTypeError, IRError, PassError, PipelineError
-from smelt.passes import Pass, Pipeline, patterns, register_pass, registry
+from smelt.passes import Pass, Pipeline, register_pass, registry
 from smelt.passes.rewrite import rebuild
+from smelt.passes.simplify import patterns
 from smelt.tools import opt
 
 from .plugins import parsed

@@ -22,16 +22,16 @@ from ..architecture.sources import ROOMS, ROOT, python_files
 #: What modules keep, and what bounds it.
 KEPT = {
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
-    "frontend/arrays.py _infer_cache": "10,000 types",
-    "frontend/arrays.py _scalar_buffers": "1,000 numbers",
-    "frontend/buffer_protocol.py _kept": "filled once",
-    "frontend/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
-    "frontend/linear_maps.py _divided": "settings.cache_size, settings.cache_bytes",
-    "frontend/static_keys.py _integers": "tuples of less than 100 integers",
-    "frontend/tree_nodes.py _adopted": "weak",
-    "frontend/tree_nodes.py _attributes": "weak",
-    "frontend/tree_nodes.py _registered": "weak",
-    "frontend/versions.py _shared": "goes with its function; settings.cache_bytes each",
+    "frontend/lazy/arrays.py _infer_cache": "10,000 types",
+    "frontend/lazy/arrays.py _scalar_buffers": "1,000 numbers",
+    "frontend/lazy/buffer_protocol.py _kept": "filled once",
+    "frontend/lazy/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
+    "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
+    "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",
+    "frontend/lazy/tree_nodes.py _adopted": "weak",
+    "frontend/lazy/tree_nodes.py _attributes": "weak",
+    "frontend/lazy/tree_nodes.py _registered": "weak",
+    "frontend/transforms/versions.py _shared": "goes with its function; settings.cache_bytes each",
     "ir/attributes.py _decoded": "8,192 attributes, none of them long",
     "ir/dialect.py _avals": "8,192 types",
     "ir/errors.py _internal_files": "10,000 names of files",
@@ -39,10 +39,10 @@ KEPT = {
     "ir/mlir.py _loaded": "the dialects there are",
     "ir/op.py _registry": "the ops there are",
     "ir/scopes.py _scopes": "weak",
-    "passes/patterns.py _by_kind": "the patterns there are",
-    "passes/patterns.py _by_name": "the patterns there are",
-    "passes/patterns.py _foreign": "the patterns of other packages",
-    "passes/patterns.py _tables": "the ops there are",
+    "passes/simplify/patterns.py _by_kind": "the patterns there are",
+    "passes/simplify/patterns.py _by_name": "the patterns there are",
+    "passes/simplify/patterns.py _foreign": "the patterns of other packages",
+    "passes/simplify/patterns.py _tables": "the ops there are",
     "passes/registry.py _passes": "the passes there are",
     "runtime/executable.py _loaded": "the devices there are",
 }
@@ -51,7 +51,7 @@ FUNCTIONS = {
     "backends/cpu/jit.py _manager": "two pipelines",
     "ir/dtypes.py promote": "pairs of dtypes",
     "ir/mlir.py module": "the modules of the bindings",
-    "passes/place.py needs": "goes with the call around it",
+    "passes/kernels/place.py needs": "goes with the call around it",
     "runtime/metal.py memory_of": "the devices there are",
 }
 _CONTAINERS = ("dict", "set", "list", "OrderedDict", "defaultdict", "deque", "LruCache", "WeakSet",
@@ -132,7 +132,7 @@ def test_an_array_that_several_versions_captured_counts_once() -> None:
 
 
 def test_executables_of_lazy_graphs_are_bounded() -> None:
-    from smelt.evaluate import executables
+    from smelt.lazy.evaluate import executables
 
     with override(cache_bytes=600_000, small_work=0):
         for n in range(2, 12):

@@ -153,7 +153,7 @@ def test_retracing_warns_with_the_reason():
 
 
 def test_versions_are_bounded():
-    from smelt.versions import MAX_VERSIONS
+    from smelt.transforms.versions import MAX_VERSIONS
 
     f = smelt.compile(lambda x, n: x * n)
     with warnings.catch_warnings(), override(device="reference"):

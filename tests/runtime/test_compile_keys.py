@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.evaluate import executables
-from smelt.graph import attrs_key
 from smelt.ir.op import registry
 from smelt.ir.settings import override
-from smelt.static_keys import static_key
+from smelt.lazy.evaluate import executables
+from smelt.lazy.graph import attrs_key
+from smelt.lazy.static_keys import static_key
 
 NAN = float("nan")
 OTHER_NAN = struct.unpack("d", struct.pack("Q", 0xFFF8000000000001))[0]

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.compilation import WARN_AFTER
 from smelt.ir.settings import override, settings
-from smelt.versions import MAX_VERSIONS
+from smelt.transforms.compile import WARN_AFTER
+from smelt.transforms.versions import MAX_VERSIONS
 
 
 def live(references: list) -> int:

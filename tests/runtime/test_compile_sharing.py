@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import smelt
-from smelt.compilation import _compiled
 from smelt.ir.errors import PipelineError
 from smelt.ir.settings import override
-from smelt.versions import MAX_VERSIONS, _shared
+from smelt.transforms.compile import _compiled
+from smelt.transforms.versions import MAX_VERSIONS, _shared
 
 X = smelt.array(2.0)
 SCALE: Any = 3.0
@@ -252,7 +252,7 @@ def test_threads_share_versions() -> None:
 @pytest.mark.parametrize("error", [KeyError, AttributeError, AssertionError])
 def test_a_pipeline_is_blamed_only_where_one_was_given(monkeypatch: pytest.MonkeyPatch, error: type) -> None:
     """A mistake in a backend stays what it is, with the default pipeline, also where that is written out."""
-    import smelt.compilation as compilation
+    import smelt.transforms.compile as compilation
     from smelt.runtime.executable import default_pipeline
 
     def broken(*_: Any) -> Any:

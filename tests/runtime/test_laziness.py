@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt import evaluate as evaluation
-from smelt.graph import LEAF
 from smelt.ir.op import registry
+from smelt.lazy import evaluate as evaluation
+from smelt.lazy.graph import LEAF
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def test_held_intermediates_are_computed_once(executed):
 
 
 def test_python_scalars_are_not_part_of_the_key():
-    from smelt.evaluate import executables
     from smelt.ir.settings import override
+    from smelt.lazy.evaluate import executables
 
     x = smelt.array(np.ones(8, np.float32))
     with override(small_work=0):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import smelt
-from smelt import methods
+from smelt.functions import methods
 
 MODULES = ("smelt", "smelt.fast", "smelt.metal", "smelt.random", "smelt.utils")
 

@@ -19,7 +19,7 @@ from smelt.ir import locks
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
 
-from ..manifest import Manifest, Size
+from ...gpu.manifest import Manifest, Size
 from . import ownership
 from .errors import MetalCompileError, described
 from .memory import Block, Pool

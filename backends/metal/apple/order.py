@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..manifest import KernelBuffer, Manifest
-from ..steps import Where
+from ...gpu.manifest import KernelBuffer, Manifest
+from ...gpu.steps import Where
 
 _SCALAR_BYTES = {
     "bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "bfloat": 2,

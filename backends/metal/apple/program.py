@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smelt.ir import dtypes
 
-from ..manifest import ArrayInfo, KernelInfo, Launch, Manifest
-from ..steps import Where, walk
+from ...gpu.manifest import ArrayInfo, KernelInfo, Launch, Manifest
+from ...gpu.steps import Where, walk
 from .errors import MetalCompileError, MetalRunError
 from .memory import Block
 from .order import Hazards, barriers

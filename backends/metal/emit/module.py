@@ -14,7 +14,7 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
-from ..manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Manifest, Place, Size
+from ...gpu.manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Manifest, Place, Size
 from . import literals
 from .body import Body
 from .helpers import Helpers

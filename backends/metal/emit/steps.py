@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from smelt.ir import mlir
 
-from ..manifest import Branch, Launch, Local, Loop, Place, Step
+from ...gpu.manifest import Branch, Launch, Local, Loop, Place, Step
 from . import literals
 from .ir import Block, Op, Value
 from .types import Array, EmitError, Type

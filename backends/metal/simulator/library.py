@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from smelt.backends.metal.manifest import Size
+from smelt.backends.gpu.manifest import Size
 from smelt.backends.metal.simulator import compiler
 from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
 from smelt.ir import locks

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from smelt.backends.gpu.manifest import Manifest
 from smelt.backends.metal.check import check
 from smelt.backends.metal.emit import emit
-from smelt.backends.metal.manifest import Manifest
 from smelt.backends.metal.simulator import Library
 from smelt.ir import mlir
 from smelt.ir.dialect import context

@@ -10,10 +10,10 @@ import numpy as np
 
 import smelt
 from smelt.backends import metal
+from smelt.backends.gpu.program import DeviceSegment, Program
+from smelt.backends.gpu.steps import Where, walk
 from smelt.backends.metal.apple.order import element_bytes
-from smelt.backends.metal.program import DeviceSegment, Program, compile_module
 from smelt.backends.metal.simulator import Library, Options
-from smelt.backends.metal.steps import Where, walk
 from smelt.ir import text
 from smelt.ir.aval import Aval
 from smelt.ir.interpreter import Interpreter
@@ -29,7 +29,7 @@ def program_of(graph: str, gpu: str = "simulator") -> Program:
     """A module (as text) compiled for Metal."""
     module = text.parse(graph)
     Pipeline.parse(metal.PIPELINE).run(module)
-    return compile_module(module, gpu)
+    return metal.compile_module(module, gpu)
 
 
 def metal_text(function: Callable, *arguments: Any, gpu: str = "apple8") -> str:

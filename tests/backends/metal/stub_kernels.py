@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from smelt.backends.gpu.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
 from smelt.backends.metal.apple import AppleDevice, Block
-from smelt.backends.metal.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
 from smelt.ir.errors import SmeltError
 
 N = 32  # elements of every buffer here

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.gpu.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
 from smelt.backends.metal.apple import AppleDevice, Block, MetalCompileError, MetalRunError
 from smelt.backends.metal.apple.order import barriers, element_bytes
-from smelt.backends.metal.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import override
 

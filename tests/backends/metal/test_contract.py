@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import smelt
+from smelt.backends.gpu.manifest import KernelInfo
+from smelt.backends.gpu.program import DeviceSegment, Program
 from smelt.backends.metal.check import check as strict
-from smelt.backends.metal.manifest import KernelInfo
-from smelt.backends.metal.program import DeviceSegment, Program
 from smelt.backends.metal.simulator import Options
 
 from . import harness

@@ -12,10 +12,10 @@ import optree
 import pytest
 
 import smelt
+from smelt.backends.gpu.manifest import Branch, Launch, Loop, Manifest
+from smelt.backends.gpu.program import DeviceSegment, HostSegment, Program
 from smelt.backends.metal.apple import AppleDevice, MetalRunError
 from smelt.backends.metal.apple.program import LAUNCHES, AppleProgram
-from smelt.backends.metal.manifest import Branch, Launch, Loop, Manifest
-from smelt.backends.metal.program import DeviceSegment, HostSegment, Program
 from smelt.backends.metal.simulator import Library, Options
 from smelt.ir import dtypes, text
 from smelt.ir.aval import Aval

@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from smelt.backends.metal import nvidia
+from smelt.backends.cuda import nvidia
+from smelt.backends.gpu.manifest import ArrayInfo, KernelBuffer, Launch, Manifest, Place
 from smelt.backends.metal.check import check
 from smelt.backends.metal.emit import arith, emit
 from smelt.backends.metal.emit.types import EmitError
-from smelt.backends.metal.manifest import ArrayInfo, KernelBuffer, Launch, Manifest, Place
 from smelt.backends.metal.simulator import Library
 from smelt.ir import mlir
 from smelt.ir.dialect import context

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from smelt.backends.metal import nvidia
+from smelt.backends.cuda import nvidia
 from smelt.ir.errors import DeviceError
 from tests.backends.metal import test_simulator as simulator
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.gpu.devices import GPUS
 from smelt.backends.metal.check import check as strict
-from smelt.backends.metal.devices import GPUS
 from smelt.backends.metal.simulator import Options
 
 from .harness import check, expected, graph_of, metal_text, program_of, run, sample

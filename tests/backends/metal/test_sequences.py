@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.arrays import emit
+from smelt.backends.gpu.program import Program
 from smelt.backends.metal.check import check_or_raise
-from smelt.backends.metal.program import Program
 from smelt.backends.metal.simulator import Options
 from smelt.ir import dtypes
 from smelt.ir.op import registry
+from smelt.lazy.arrays import emit
 
 from . import harness
 

@@ -1,0 +1,1 @@
+"""The Metal texts on NVIDIA GPUs."""

@@ -1,0 +1,478 @@
+"""Scalars and vectors in a Metal kernel: one ``gpu.func`` under construction, and the module it is in.
+
+Elements are computed as on every target (`lowering`). What is Metal's own: positions of threads, the
+exchange between lanes of a simdgroup, threadgroup memory, and loads and stores of 16 bytes. An
+elementary function becomes a function of the module, so that a kernel's text reads like its program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from smelt.backends.lowering import Fused, Place
+from smelt.backends.memory import Memory, MemoryKernel
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView
+from smelt.ir.dialect import context
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Index
+from smelt.ir.kinds import Elementwise
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from .devices import Gpu
+
+#: Elementwise ops with at least this many flops become functions of the module.
+FUNCTION_FLOPS = 8.0
+
+Size = tuple[int, int, int]
+
+
+class GpuModule:
+    """The kernels of a program under construction: a ``gpu.module`` inside a module."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        ir, ctx = mlir.ir, context()
+        self.gpu = gpu
+        unknown = ir.Location.unknown(ctx)
+        with unknown:
+            self.mlir = ir.Module.create()
+        self.mlir.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(ctx)
+        kernels = ir.Operation.create(
+            "gpu.module", attributes={"sym_name": ir.StringAttr.get("kernels", ctx)}, regions=1, loc=unknown,
+            ip=ir.InsertionPoint(self.mlir.body),
+        )  # fmt: skip
+        self.body = ir.Block.create_at_start(kernels.regions[0], [])
+        self.globals: dict[Any, str] = {}
+        self.functions: dict[Any, str] = {}
+        self.names: set[str] = set()
+
+    def fresh(self, name: str) -> str:
+        """`name`, or with a number where it is taken."""
+        found, n = name, 0
+        while found in self.names:
+            n += 1
+            found = f"{name}_{n}"
+        self.names.add(found)
+        return found
+
+    def start(
+        self,
+        name: str,
+        avals: Sequence[Aval],
+        names: Sequence[str],
+        location: Any,
+        body: Function | None = None,
+    ) -> tuple[GpuKernel, list[Memory]]:
+        """An empty kernel over flat buffers of `avals`; its builder and the buffers."""
+        ir, ctx = mlir.ir, context()
+        types = [GpuKernel.buffer_type(a) for a in avals]
+        operation = ir.Operation.create(
+            "gpu.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(self.fresh(name), ctx),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [], ctx), ctx),
+                "kernel": ir.UnitAttr.get(ctx),
+            },
+            regions=1,
+            loc=location,
+            ip=ir.InsertionPoint(self.body),
+        )
+        locations = [ir.Location.name(n, context=ctx) if n else location for n in names]
+        entry = ir.Block.create_at_start(operation.regions[0], types, locations)
+        k = GpuKernel(self, entry, location, body)
+        k.function = operation
+        return k, [Memory(m, a) for m, a in zip(entry.arguments, avals)]
+
+
+class GpuKernel(MemoryKernel):
+    """One ``gpu.func``, or a function that kernels call."""
+
+    #: Kernels never touch float64; as an argument of a program it is so many bytes.
+    stored_as = {dtypes.bool_: dtypes.uint8, dtypes.float64: dtypes.uint64}
+
+    module: GpuModule
+    function: Any
+
+    def __init__(self, module: GpuModule, entry: Any, location: Any, body: Function | None):
+        super().__init__(module, entry, location, body)
+        self.gpu = module.gpu
+        self._shared = 0
+        self._largest = 0
+        self._ids: dict[Any, Scalar] = {}
+        self._reciprocals: dict[Any, tuple[Scalar, Scalar]] = {}
+
+    # Positions
+
+    def _at_entry(self, name: str, key: Any, **attrs: Any) -> Scalar:
+        """An op without operands, emitted once, where the kernel begins."""
+        if (name, key) not in self._ids:
+            saved, self.ip = self.ip, mlir.ir.InsertionPoint.at_block_begin(self.entry)
+            self._ids[name, key] = Scalar(self, self.emit(name, [], [self.type(INDEX)], **attrs).result, INDEX)
+            self.ip = saved
+        return self._ids[name, key]
+
+    def _dimension(self, name: str, axis: int) -> Scalar:
+        return self._at_entry(name, axis, dimension=self.attr(f"#gpu<dim {'xyz'[axis]}>"))
+
+    def thread(self, axis: int = 0) -> Scalar:
+        """The thread's position in its threadgroup."""
+        return self._dimension("gpu.thread_id", axis)
+
+    def group(self, axis: int = 0) -> Scalar:
+        """The threadgroup's position in the grid."""
+        return self._dimension("gpu.block_id", axis)
+
+    def grid_position(self, axis: int = 0) -> Scalar:
+        """The thread's position in the grid."""
+        return self._dimension("gpu.global_id", axis)
+
+    def lane(self) -> Scalar:
+        """The thread's position in its simdgroup."""
+        return self._at_entry("gpu.lane_id", None)
+
+    def simdgroup(self) -> Scalar:
+        """The simdgroup's position in its threadgroup."""
+        return self._at_entry("gpu.subgroup_id", None)
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """What is emitted meanwhile is called `name` in the text."""
+        saved, self.location = self.location, mlir.ir.Location.name(name, self.location, context=self.context)
+        try:
+            yield
+        finally:
+            self.location = saved
+
+    # How far indices reach, which no buffer need show: ``(x[:, None] * y).sum()`` stores none of its elements
+
+    def reach(self, *values: int) -> None:
+        """Say that the kernel computes indices as large as these."""
+        self._largest = max(self._largest, *map(abs, values))
+
+    def const(self, value: Any, dtype: DType) -> Scalar:
+        if dtype is INDEX:
+            self.reach(value)
+        return super().const(value, dtype)
+
+    def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
+        self.reach(index.lo, index.hi)
+        return super().index(index, dtype)
+
+    def bind(self, fused: Fused, at: Scalar) -> None:
+        self.reach(fused.extent)
+        super().bind(fused, at)
+
+    # Memory
+
+    def shared(self, size: int, dtype: DType, stored: bool = False, name: str = "shared") -> Memory:
+        """Threadgroup memory of `size` elements, held in the dtype in which kernels compute, or as `stored`."""
+        ir = mlir.ir
+        aval = Aval((size,), dtype if stored else compute_dtype(dtype))
+        space = self.attr("#gpu.address_space<workgroup>")
+        kind = ir.MemRefType.get([size], self.storage(aval.dtype), memory_space=space, loc=self.location)
+        self._shared += 1
+        i64 = ir.IntegerType.get_signless(64, self.context)
+        self.function.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, self._shared)
+        return Memory(self.entry.add_argument(kind, ir.Location.name(name, context=self.context)), aval)
+
+    def barrier(self, device: bool = False) -> None:
+        """All threads of a threadgroup meet; what they wrote to threadgroup memory (and, with `device`, to
+        buffers) is seen by all."""
+        attrs = {} if device else {"address_spaces": self.attr("[#gpu.address_space<workgroup>]")}
+        self.emit("gpu.barrier", [], [], **attrs)
+
+    def thread_array(self, size: int, dtype: DType) -> Memory:
+        """An array of the thread's own, in registers as long as all its indices are known."""
+        ir = mlir.ir
+        aval = Aval((size,), compute_dtype(dtype))
+        space = self.attr("#gpu.address_space<private>")
+        kind = ir.MemRefType.get([size], self.storage(aval.dtype), memory_space=space, loc=self.location)
+        saved, self.ip = self.ip, ir.InsertionPoint.at_block_begin(self.entry)
+        sizes = ir.DenseI32ArrayAttr.get([0, 0], self.context)
+        memref = self.emit("memref.alloca", [], [kind], operandSegmentSizes=sizes).result
+        self.ip = saved
+        return Memory(memref, aval)
+
+    # Vectors
+
+    def vector_type(self, dtype: DType, width: int) -> Any:
+        return mlir.ir.VectorType.get([width], self.storage(dtype), loc=self.location)
+
+    def load_vector(self, memory: Memory, offset: Scalar, width: int) -> Any:
+        """`width` stored elements from an offset that is a multiple of `width`."""
+        kind = self.vector_type(memory.aval.dtype, width)
+        return self.emit("vector.load", [memory.memref, offset], [kind]).result
+
+    def store_vector(self, vector: Any, memory: Memory, offset: Scalar) -> None:
+        self.emit("vector.store", [vector, memory.memref, offset], [])
+
+    def extract(self, vector: Any, at: Scalar, dtype: DType) -> Scalar:
+        """One element of a vector of stored elements."""
+        dynamic = mlir.ir.DenseI64ArrayAttr.get([-(2**63)], self.context)
+        raw = self.emit("vector.extract", [vector, at], [self.storage(dtype)], static_position=dynamic).result
+        return self.from_storage(raw, dtype)
+
+    def insert(self, x: Scalar, vector: Any, at: Scalar, dtype: DType) -> Any:
+        """A vector of stored elements with one replaced."""
+        dynamic = mlir.ir.DenseI64ArrayAttr.get([-(2**63)], self.context)
+        raw = self.to_storage(x, dtype)
+        return self.emit("vector.insert", [raw, vector, at], [vector.type], static_position=dynamic).result
+
+    def empty_vector(self, dtype: DType, width: int) -> Any:
+        """A vector to insert into."""
+        kind = self.vector_type(dtype, width)
+        element = self.storage(dtype)
+        zero = mlir.ir.FloatAttr.get(element, 0.0, loc=self.location) if dtype.is_float else (
+            mlir.ir.IntegerAttr.get(element, 0)
+        )
+        splat = mlir.ir.DenseElementsAttr.get_splat(kind, zero)
+        return self.emit("arith.constant", [], [kind], value=splat).result
+
+    # Positions compared
+
+    def below(self, x: Scalar, limit: Scalar | int) -> Scalar:
+        """Whether a position, which is not negative, is below `limit`."""
+        limit = limit if isinstance(limit, Scalar) else self.const(limit, INDEX)
+        i64 = mlir.ir.IntegerType.get_signless(64, self.context)
+        ult = mlir.ir.IntegerAttr.get(i64, 6)
+        return self.op("arith.cmpi", [x, limit], dtypes.bool_, predicate=ult)
+
+    # Lanes of a simdgroup
+
+    def shuffle(self, x: Scalar, distance: int, mode: str = "xor") -> Scalar:
+        """The value that another lane has: of lane ^ distance ("xor"), lane - distance ("up")."""
+        if x.dtype.kind == "c":
+            return self.complex(self.shuffle(self.real(x), distance, mode), self.shuffle(self.imag(x), distance, mode))
+        if x.dtype is INDEX:
+            return self.convert(self.shuffle(self.convert(x, dtypes.uint32), distance, mode), INDEX)
+        operands = [x, self.const(distance, dtypes.int32), self.const(self.gpu.simd, dtypes.int32)]
+        kind = self.attr(f"#gpu<shuffle_mode {mode}>")
+        i1 = mlir.ir.IntegerType.get_signless(1, self.context)
+        return Scalar(self, self.emit("gpu.shuffle", operands, [self.type(x.dtype), i1], mode=kind).results[0], x.dtype)
+
+    # Loops
+
+    def unrolled(
+        self, count: int, body: Callable[..., Sequence[Any] | None], carries: Sequence[Any] = ()
+    ) -> list[Any]:
+        """``for j in range(count)``, to be unrolled; carries are MLIR values."""
+        if count == 1:
+            found = body(self.const(0, INDEX), *carries)
+            return [x.mlir if isinstance(x, Scalar) else x for x in found or ()]
+        return self.counted(count, body, carries, unroll=True)
+
+    def counted(
+        self,
+        stop: int | Scalar,
+        body: Callable[..., Sequence[Any] | None],
+        carries: Sequence[Any] = (),
+        unroll: bool = False,
+        first: Scalar | None = None,
+        step: int = 1,
+        carried: str = "",
+    ) -> list[Any]:
+        """``for j in range(first, stop, step)``; carries are MLIR values, which the text may call `carried`."""
+        ir = mlir.ir
+        types = [c.type for c in carries]
+        first = self.const(0, INDEX) if first is None else first
+        end = stop if isinstance(stop, Scalar) else self.const(stop, INDEX)
+        bounds = [first, end, self.const(step, INDEX)]
+        operation = self.emit("scf.for", [*bounds, *carries], types, regions=1)
+        if unroll:
+            operation.attributes["smelt.unroll"] = ir.UnitAttr.get(self.context)
+        arguments = [self.type(INDEX), *types]
+        named = ir.Location.name(carried, context=self.context) if carried else self.location
+        block = ir.Block.create_at_start(operation.regions[0], arguments, [self.location, *[named] * len(types)])
+        j, *inner = block.arguments
+        with self.inside(block):
+            self.emit("scf.yield", list(body(Scalar(self, j, INDEX), *inner) or ()), [])
+        return list(operation.results)
+
+    def grid_stride(self, fused: Fused | None, extent: int, threads: int, groups: int, body: Callable) -> None:
+        """Run ``body(i)`` for each i below `extent`, spread over all threads of the grid."""
+        first = self.grid_position()
+        stride = threads * groups
+        if stride >= extent:
+            def once() -> None:
+                if fused is not None:
+                    self.bind(fused, first)
+                body(first)
+
+            if stride == extent:
+                once()
+            else:
+                self.when(self.below(first, extent), once)
+            return
+        self.loop(fused, first, self.const(extent, INDEX), lambda i: body(i), step=stride)
+
+    def while_(
+        self,
+        condition: Callable[..., Scalar],
+        body: Callable[..., Sequence[Scalar]],
+        carries: Sequence[Scalar],
+        names: Sequence[str] = (),
+    ) -> list[Scalar]:
+        """``while condition(*carries): carries = body(*carries)``; the text may call the carries `names`."""
+        ir = mlir.ir
+        locations = [ir.Location.name(n, context=self.context) for n in names] or [self.location] * len(carries)
+        types = [self.type(c.dtype) for c in carries]
+        operation = self.emit("scf.while", carries, types, regions=2)
+        for region, ends in zip(operation.regions, ("scf.condition", "scf.yield")):
+            block = ir.Block.create_at_start(region, types, locations)
+            with self.inside(block):
+                inner = [Scalar(self, v, c.dtype) for v, c in zip(block.arguments, carries)]
+                last = [condition(*inner), *inner] if ends == "scf.condition" else body(*inner)
+                self.emit(ends, last, [])
+        return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]
+
+    # Functions
+
+    def _evaluate(self, op: OpView, index: Place) -> None:
+        saved, self.location = self.location, mlir.ir.Location.name(op.name, op.location, context=self.context)
+        try:
+            if isinstance(op.op, Elementwise) and op.op.flops >= FUNCTION_FLOPS:
+                self._call(op, index)
+            elif op.name == "div" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
+                x, y = (self.value(v, index) for v in op.operands)
+                self.scopes[-1][op.results[0], index] = self._quotient(x, y)
+            else:
+                super()._evaluate(op, index)
+        finally:
+            self.location = saved
+
+    def _quotient(self, x: Scalar, y: Scalar) -> Scalar:
+        """x / y for half precision; where a loop does not change `y`, by its reciprocal, computed before the loop."""
+        loop = self._loop_after(y)
+        if loop is None:
+            return x / y
+        if y.mlir not in self._reciprocals:
+            saved, self.ip = self.ip, mlir.ir.InsertionPoint(loop)
+            size = self.math("absf", y)
+            # A power of two keeps the reciprocal a normal number.
+            with self.named("scale"):
+                scale = self.select(size < 2.0**-100, 2.0**64, self.const(1.0, y.dtype))
+                scale = self.select(size > 2.0**100, 2.0**-64, scale)
+            with self.named("reciprocal"):
+                self._reciprocals[y.mlir] = scale, 1.0 / (y * scale)
+            self.ip = saved
+        scale, reciprocal = self._reciprocals[y.mlir]
+        return (x * scale) * reciprocal
+
+    def _loop_after(self, x: Scalar) -> Any:
+        """The op of the block of `x` that the kernel is inside, if it is in another block; None for a constant."""
+        owner = x.mlir.owner
+        if isinstance(owner, mlir.ir.Block):
+            home = owner
+        elif owner.operation.name == "arith.constant":
+            return None
+        else:
+            home = owner.operation.block
+        block, around = self.ip.block, None
+        while block != home:
+            around = block.owner.operation
+            if around.name in ("gpu.func", "func.func"):
+                return None
+            block = around.block
+        return around
+
+    def _call(self, op: OpView, index: Place) -> None:
+        """Evaluate an elementary function by a call."""
+        operands = [self.value(v, index) for v in op.operands]
+        result, source = op.results[0], op.operands[0].dtype
+        key = op.name, tuple(v.dtype for v in op.operands), result.dtype, repr(op.attrs)
+        name = f"{op.name}_{source.mlir}".replace("<", "_").replace(">", "")
+
+        def define(inner: GpuKernel, *xs: Scalar) -> Scalar:
+            inner.source_dtype = source
+            return op.op.lower(inner, *xs, **op.attrs)  # type: ignore[attr-defined]
+
+        found = self.call(key, name, operands, op.op.operand_names, compute_dtype(result.dtype), define)
+        self.scopes[-1][result, index] = found
+
+    def call(
+        self,
+        key: Any,
+        name: str,
+        operands: Sequence[Scalar],
+        names: Sequence[str],
+        out: DType,
+        define: Callable[..., Scalar],
+    ) -> Scalar:
+        """Call a function of the module, which ``define(kernel, *arguments)`` makes unless one of that `key` exists."""
+        if key not in self.module.functions:
+            self.module.functions[key] = self._define(name, [x.dtype for x in operands], names, out, define)
+        callee = mlir.ir.FlatSymbolRefAttr.get(self.module.functions[key], self.context)
+        return Scalar(self, self.emit("func.call", operands, [self.type(out)], callee=callee).result, out)
+
+    def _define(
+        self, name: str, inputs: Sequence[DType], names: Sequence[str], out: DType, define: Callable[..., Scalar]
+    ) -> str:
+        ir, ctx = mlir.ir, self.context
+        types = [self.type(d) for d in inputs]
+        name = self.module.fresh(name)
+        unknown = ir.Location.unknown(ctx)
+        operation = ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name, ctx),
+                "sym_visibility": ir.StringAttr.get("private", ctx),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [self.type(out)], ctx), ctx),
+            },
+            regions=1,
+            loc=unknown,
+            ip=ir.InsertionPoint.at_block_begin(self.module.body),
+        )
+        entry = ir.Block.create_at_start(operation.regions[0], types, [ir.Location.name(n, context=ctx) for n in names])
+        inner = GpuKernel(self.module, entry, unknown, None)
+        result = define(inner, *(Scalar(inner, x, d) for x, d in zip(entry.arguments, inputs)))
+        inner.emit("func.return", [result], [])
+        return name
+
+    # The end
+
+    def finish(
+        self, schedule: str, groups: Size, threads: Size, read: int, written: int, flops: int, source: Sequence[str]
+    ) -> None:
+        """Close the kernel, and say how it is launched and what it costs."""
+        ir, ctx = mlir.ir, self.context
+        self.emit("gpu.return", [], [])
+        i64 = ir.IntegerType.get_signless(64, ctx)
+        attrs = self.function.attributes
+        attrs["known_block_size"] = ir.DenseI32ArrayAttr.get(list(threads), ctx)
+        attrs["known_grid_size"] = ir.DenseI32ArrayAttr.get(list(groups), ctx)
+        attrs["smelt.schedule"] = ir.StringAttr.get(schedule, ctx)
+        for name, value in (("bytes_read", read), ("bytes_written", written), ("flops", flops)):
+            attrs[f"smelt.{name}"] = ir.IntegerAttr.get(i64, value)
+        sizes = [math.prod(ir.MemRefType(x.type).shape) for x in self.entry.arguments]
+        wide = max([*sizes, math.prod(groups) * math.prod(threads), self._largest]) >= 2**31
+        attrs["smelt.index_bits"] = ir.IntegerAttr.get(i64, 64 if wide else 32)
+        attrs["smelt.source"] = ir.ArrayAttr.get([ir.StringAttr.get(s, ctx) for s in source], ctx)
+
+    @property
+    def name(self) -> str:
+        return mlir.ir.StringAttr(self.function.attributes["sym_name"]).value
+
+
+def vector_offset(index: Index, loop: Fused, width: int) -> bool:
+    """Whether `index` moves with `loop` by one, and is a multiple of `width` where the loop's counter is."""
+    names = set(loop.names)
+    for atom, coefficient in index.terms:
+        if atom.kind == "var" and atom.args[0] in names:
+            if coefficient != loop.strides[atom.args[0]]:
+                return False
+        elif coefficient % width or names & {a.args[0] for a in Index(0, [(atom, 1)]).atoms() if a.kind == "var"}:
+            return False
+    present = {a.args[0] for a, _ in index.terms if a.kind == "var"}
+    return index.const % width == 0 and all(n in present for n, extent in loop.variables if extent > 1)
+
+
+def depends_on(place: Place, loop: Fused) -> bool:
+    """Whether an index changes with a loop's counter (an index known at run time may)."""
+    names = set(loop.names)
+    return any(
+        atom.kind == "dynamic" or (atom.kind == "var" and atom.args[0] in names) for i in place for atom in i.atoms()
+    )

@@ -1,0 +1,222 @@
+"""``@main`` of a program: launches in order, with loops and branches around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.backends.bodies import Body, Piece
+from smelt.backends.control import ControlEmitter, Place, Places, bytes_type
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import OpView, read_function
+from smelt.ir.control import callees
+from smelt.ir.dialect import context
+from smelt.ir.scalar import INDEX, Scalar
+from smelt.passes.kernels.plan_buffers import is_view
+
+from . import schedules
+from .kernel import GpuKernel, GpuModule
+from .schedules.schedule import Scratch, ScratchPlan, Step, threads_for
+
+#: What vectors of a kernel need, and what the buffers of a program have.
+ALIGNMENT = 16
+
+
+class Parts:
+    """Builds the kernels of functions, each once."""
+
+    def __init__(self, module: GpuModule, found: dict[str, Any]):
+        self.module, self.found = module, found
+        self._built: dict[str, tuple[Any, list[Step], int]] = {}
+        self._bodies: dict[str, Body[MetalPiece]] = {}
+
+    def body(self, name: str) -> Body[MetalPiece]:
+        """The pieces of a function that a loop or branch runs."""
+        if name not in self._bodies:
+            function = read_function(self.found[name])
+            self._bodies[name] = Body(function, [self.piece(op) for op in function.ops if not is_view(op)])
+        return self._bodies[name]
+
+    def piece(self, op: OpView) -> MetalPiece:
+        if op.op.kind == "control":
+            return MetalPiece(op, "control", [], tuple(self.body(name) for name in callees(op)))
+        if op.op.kind != "call":
+            scratch = ScratchPlan()
+            return MetalPiece(op, "kernel", schedules.build_op(self.module, op, scratch), (), None, scratch.end)
+        callee = op.attrs["callee"]
+        if callee not in self._built:
+            body, scratch = read_function(self.found[callee]), ScratchPlan()
+            self._built[callee] = body, schedules.build(self.module, body, scratch), scratch.end
+        body, steps, size = self._built[callee]
+        return MetalPiece(op, "kernel", steps, (), body, size)
+
+
+class MetalPiece(Piece):
+    """A piece with the body of its fusion, and the size of the scratch that its steps share."""
+
+    def __init__(
+        self, op: OpView, kind: str, steps: list[Step], bodies: tuple[Body[Any], ...] = (), function: Any = None,
+        scratch: int = 0,
+    ):  # fmt: skip
+        super().__init__(op, kind, steps, bodies)
+        self.function, self.scratch = function, scratch
+
+
+#: The arena while it is being used: larger than any.
+MOST_BYTES = 1 << 62
+
+
+class MainEmitter(ControlEmitter):
+    """Emits pieces into ``@main(arguments…, results…, arena)``.
+
+    Args:
+        types: of the arguments and results.
+        has_control: whether there are loops or branches: they look at parts of arrays, so memory is bytes.
+        scratch: where the scratch of steps begins in the arena.
+
+    Attributes:
+        operation: the function.
+        table: the places of arguments and results.
+        arena: of the program.
+        arena_bytes: how much of it is used.
+    """
+
+    def __init__(
+        self, module: GpuModule, found: dict[str, Any], avals: Sequence[Aval], has_control: bool, scratch: int
+    ):  # fmt: skip
+        ir, ctx = mlir.ir, context()
+        unknown = ir.Location.unknown(ctx)
+        types = [bytes_type(a.nbytes) if has_control else GpuKernel.buffer_type(a) for a in avals]
+        types.append(bytes_type(MOST_BYTES))  # how much is used is known at the end
+        self.operation = ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get("main", ctx),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [], ctx), ctx),
+            },
+            regions=1,
+            loc=unknown,
+            ip=ir.InsertionPoint.at_block_begin(module.mlir.body),
+        )
+        block = ir.Block.create_at_start(self.operation.regions[0], types, [unknown] * len(types))
+        super().__init__(GpuKernel(module, block, unknown, None), found)
+        self.module = module
+        *table, arena = block.arguments
+        self.table = [Place(memref, 0 if has_control else None, ALIGNMENT) for memref in table]
+        self.arena, self._block, self._types = Place(arena, 0), block, types
+        self._scratch = scratch
+        self._kernels: dict[str, Any] = {}
+        self.arena_bytes = 0
+
+    def finish(self, arena_bytes: int) -> None:
+        """End the function; the arena gets its size."""
+        ir, ctx = mlir.ir, context()
+        self.k.emit("func.return", [], [])
+        self._types[-1] = bytes_type(arena_bytes)
+        self._block.arguments[-1].set_type(self._types[-1])
+        self.operation.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(self._types, [], ctx), ctx)
+
+    # Launches
+
+    def launch(self, piece: MetalPiece, places: Places, arena: Place) -> None:
+        op = piece.op
+        outer = {v: v for v in (*op.operands, *op.results)}
+        if piece.function is not None:
+            outer = dict(zip(piece.function.arguments, op.operands))
+            outer |= dict(zip(piece.function.returns, op.results))
+        for step in piece.steps:
+            if self.is_done(piece, step, places):
+                continue
+            found = [
+                (self._temporary(x.offset, x.aval.nbytes), x.aval)
+                if isinstance(x, Scratch)
+                else (places[outer[x]], outer[x].aval)
+                for x in step.operands
+            ]
+            self._step(step.kernel, found, piece.scratch, op.location)
+
+    def _temporary(self, offset: int, nbytes: int) -> Place:
+        """Memory in the arena, behind what was planned."""
+        self.arena_bytes = max(self.arena_bytes, self._scratch + offset + nbytes)
+        return self.arena.shifted(self._scratch + offset)
+
+    def _step(self, kernel: str, operands: Sequence[tuple[Place, Aval]], scratch: int, location: Any) -> None:
+        """A launch. What vectors cannot reach where it lies, an element of an array in a loop, is copied."""
+        after = []
+        memrefs = []
+        for i, (place, aval) in enumerate(operands):
+            modes = vector_accesses(self._kernel(kernel), i) if place.alignment % ALIGNMENT else {}
+            if any(place.alignment % nbytes for nbytes in modes.values()):
+                beside = self._temporary(scratch, aval.nbytes)
+                scratch += -(-aval.nbytes // 64) * 64
+                self.copy(place, beside, aval.nbytes)
+                if "vector.store" in modes:
+                    after.append((beside, place, aval.nbytes))
+                place = beside
+            memrefs.append(self.typed(place, aval))
+        self._launch(kernel, memrefs, location)
+        for source, target, nbytes in after:
+            self.copy(source, target, nbytes)
+
+    def _launch(self, kernel: str, memrefs: Sequence[Any], location: Any) -> None:
+        ir, k = mlir.ir, self.k
+        attrs = self._kernel(kernel).attributes
+        size = [*ir.DenseI32ArrayAttr(attrs["known_grid_size"]), *ir.DenseI32ArrayAttr(attrs["known_block_size"])]
+        saved, k.location = k.location, location
+        k.emit(
+            "gpu.launch_func",
+            [*(k.const(n, INDEX) for n in size), *memrefs],
+            [],
+            kernel=ir.Attribute.parse(f"@kernels::@{kernel}", context()),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(memrefs), 0], context()),
+        )
+        k.location = saved
+
+    def _kernel(self, name: str) -> Any:
+        """The ``gpu.func`` of that name."""
+        if name not in self._kernels:
+            operations = [view.operation for view in self.module.body.operations]
+            self._kernels = {mlir.ir.StringAttr(o.attributes["sym_name"]).value: o for o in operations}
+        return self._kernels[name]
+
+    def copy(self, source: Place, target: Place, nbytes: int) -> None:
+        if not nbytes:
+            return
+        unit = math.gcd(nbytes, source.alignment, target.alignment)
+        dtype = dtypes.uint32 if unit % 4 == 0 else dtypes.uint16 if unit % 2 == 0 else dtypes.uint8
+        aval = Aval((nbytes // dtype.size,), dtype)
+        kernel = copy_kernel(self.module, aval)
+        self._launch(kernel, [self.typed(source, aval), self.typed(target, aval)], self.k.location)
+
+
+def vector_accesses(function: Any, argument: int) -> dict[str, int]:
+    """Vector accesses of a kernel to a buffer: "vector.load", "vector.store", and the bytes of the largest."""
+    found: dict[str, int] = {}
+    for use in function.regions[0].blocks[0].arguments[argument].uses:
+        op = use.owner.operation
+        if op.name in ("vector.load", "vector.store"):
+            kind = mlir.ir.VectorType(op.results[0].type if op.name == "vector.load" else op.operands[0].type)
+            element = kind.element_type
+            nbytes = kind.shape[0] * (element.width // 8)
+            found[op.name] = max(found.get(op.name, 0), nbytes)
+    return found
+
+
+def copy_kernel(module: GpuModule, aval: Aval) -> str:
+    """A kernel that copies an array; its name."""
+    key = "copy", aval
+    if key not in module.functions:
+        unknown = mlir.ir.Location.unknown(context())
+        k, (source, target) = module.start(f"copy_{aval.nbytes}_bytes", [aval, aval], ["source", "target"], unknown)
+        threads, groups = threads_for(k, aval.size)
+        k.reach(aval.size)
+
+        def element(i: Scalar) -> None:
+            k.write(k.read(source, i), target, i)
+
+        k.grid_stride(None, aval.size, threads, groups, element)
+        k.finish("copy", (groups, 1, 1), (threads, 1, 1), aval.nbytes, aval.nbytes, 0, [])
+        module.functions[key] = k.name
+    return module.functions[key]

@@ -1,0 +1,47 @@
+"""From a fusion to its kernels, by schedule."""
+
+from __future__ import annotations
+
+from smelt.ir import mlir
+from smelt.ir.builder import Function, OpView
+from smelt.ir.errors import SmeltError
+from smelt.passes.kernels.analysis import kept_axes
+from smelt.passes.kernels.check import verify_fusion
+
+from ..kernel import GpuModule
+from .contract.build import build_contract
+from .maps import build_map
+from .rows.build import build_row
+from .scan.build import build_scan
+from .scatter.build import build_scatter
+from .schedule import ScratchPlan, Step
+from .sort.build import build_sort
+
+
+def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+    """The steps that run a fusion."""
+    attrs = body.mlir.attributes
+    if "smelt.fusion" not in attrs:
+        raise SmeltError(f"@{body.name} is called but was not made by the fuse pass; run inline and fuse first")
+    verify_fusion(body)
+    schedule = mlir.ir.StringAttr(attrs["smelt.fusion"]).value
+    if schedule == "map":
+        return build_map(module, body)
+    if schedule == "scan":
+        return build_scan(module, body, scratch)
+    if schedule == "scatter":
+        return build_scatter(module, body, scratch)
+    if schedule == "contract":
+        return build_contract(module, body, scratch)
+    kept = kept_axes(body)
+    assert kept is not None
+    if schedule in ("row", "split"):
+        return build_row(module, body, kept, scratch)
+    raise SmeltError(f"@{body.name}: the metal backend has no schedule {schedule!r}")
+
+
+def build_op(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[Step]:
+    """The steps that run an op that no fusion took."""
+    if op.op.kind == "sort":
+        return build_sort(module, op, scratch)
+    raise SmeltError(f"smelt.{op.name} has no kernel on Metal; the place pass gives such ops to the CPU")

@@ -1,0 +1,1 @@
+"""Contractions: products of matrices and vectors, and what follows them."""

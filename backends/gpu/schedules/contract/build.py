@@ -1,0 +1,46 @@
+"""The `contract` schedule: matrix products, and what is computed from their elements, in one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smelt.ir import dtypes
+from smelt.ir.builder import Function
+
+from ...kernel import GpuModule
+from ..schedule import ScratchPlan, Step
+from .elements import BLOCK, build_blocks, build_elements
+from .matrices import MATRIX, build_matrices
+from .product import Product, analyse
+from .vectors import build_vectors
+
+#: Dtypes that simdgroup matrices hold, or that are widened to one of them.
+MATRIX_DTYPES = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
+#: Products with fewer multiplications are made by single threads.
+SMALL = 4096
+
+
+def build_contract(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+    """The kernels of a body with one contraction, movement in front of it and elementwise ops behind it.
+
+    One kernel, or two where a deep product has few results: then threadgroups share the contracted axes.
+    """
+    product = analyse(body)
+    return path(product)(module, product, scratch)
+
+
+def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[Step]]:
+    """How a product is made: the builder of its kernels."""
+    rows, columns, depth = product.rows.extent, product.columns.extent, product.depth.extent
+    fewest = min(rows, columns)
+    if product.size == 0 or depth < MATRIX:
+        return build_elements
+    if fewest == 1 and depth >= 4 * MATRIX:
+        return build_vectors
+    if rows * columns * depth < SMALL:
+        return build_elements
+    if product.dtype in MATRIX_DTYPES and fewest > 1:
+        return build_matrices
+    if fewest >= BLOCK and depth >= BLOCK:
+        return build_blocks
+    return build_elements

@@ -1,0 +1,106 @@
+"""What follows a contraction in its kernel: the body's outputs from sums that a thread has, and their stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from smelt.backends.lowering import Fused
+from smelt.backends.plan import Plan, always_inside
+from smelt.ir import dtypes
+from smelt.ir.index import linearize
+from smelt.ir.scalar import INDEX, Scalar
+
+from ...kernel import GpuModule, depends_on
+from ..schedule import Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
+from .product import Product, runs_along
+
+
+class Epilogue:
+    """Computes and stores outputs at the position of the kernel's loops, one or several neighbours at once.
+
+    Attributes:
+        k: the kernel, which is started here.
+        shares: how many threadgroups share the contracted positions; positions: of a share.
+    """
+
+    shares = 1
+
+    def __init__(self, module: GpuModule, product: Product):
+        self.product, self.positions = product, product.depth.extent
+        self.k, _, self.outputs = start_kernel(module, product.body)
+
+    def share(self, group: Scalar, groups: int) -> tuple[Scalar, Scalar, Scalar | int]:
+        """Of a threadgroup: which of `groups` it is; and the contracted positions that it sees to, first and end."""
+        return group, self.k.const(0, INDEX), self.product.depth.extent
+
+    def width(self, loop: Fused) -> int:
+        """How many neighbours along a loop can be stored as one vector."""
+        return self.product.width(loop)
+
+    def finish(self, schedule: str, groups: int, threads: int) -> list[Step]:
+        """Close the kernel; the steps that run the product."""
+        k, product = self.k, self.product
+        body, loads = product.body, [*product.lhs.loads, *product.rhs.loads, *product.loads]
+        if not product.result.aval.size:
+            loads = []
+        plan = Plan(body, [], [], {}, {}, {}, {}, loads=loads)
+        flops = body_flops(body) + 2 * (product.size - product.result.aval.size)
+        k.finish(
+            schedule, (groups, 1, 1), (threads, 1, 1),
+            bytes_read(plan), bytes_written(body), max(flops, 0), source_lines(body.ops),
+        )  # fmt: skip
+        return [Step(k.name, [*body.arguments, *body.returns])]
+
+    def _values(self, total: Scalar) -> list[Scalar]:
+        self.k.provided[self.product.result] = lambda place: total
+        return [self.k.value(v, at) for v, at in self.product.outputs]
+
+    def element(self, total: Scalar) -> None:
+        """Store the outputs at the current position, where the contraction's sum is `total`."""
+        for x, memory, (_, at) in zip(self._values(total), self.outputs, self.product.outputs):
+            self.k.store(x, memory, at)
+
+    def neighbours(self, loop: Fused, first: Scalar, width: int, totals: Callable[[Scalar], Scalar]) -> None:
+        """Store the outputs at first … first + width - 1 of a loop; ``totals(j)`` gives each one's sum."""
+        k, product = self.k, self.product
+        if width == 1:
+            with k.at_position(loop, first):
+                self.element(totals(k.const(0, INDEX)))
+            return
+        loads = [(v, at, linearize(at, v.shape)) for v, at in product.loads if always_inside(v, at)]
+        for v, at, _ in loads:
+            if not depends_on(at, loop):
+                k.value(v, at)
+        with k.at_position(loop, first):
+            loaded = [
+                (v, at, k.load_vector(k.memory[v], k.index(offset), width))
+                for v, at, offset in loads
+                if v.dtype.kind != "c" and runs_along(offset, loop, width)
+            ]
+            offsets = [k.index(linearize(at, v.shape)) for v, at in product.outputs]
+
+        def element(j: Scalar, *vectors: Any) -> list[Any]:
+            with k.at_position(loop, first + j):
+                for v, at, vector in loaded:
+                    k.scopes[-1][v, at] = k.extract(vector, j, v.dtype)
+                values = self._values(totals(j))
+                return [k.insert(x, y, j, m.aval.dtype) for x, y, m in zip(values, vectors, self.outputs)]
+
+        empty = [k.empty_vector(m.aval.dtype, width) for m in self.outputs]
+        found = k.counted(width, element, empty, unroll=True, carried="result")
+        for vector, memory, offset in zip(found, self.outputs, offsets):
+            k.store_vector(vector, memory, offset)
+
+    def vector(self, loop: Fused, first: Scalar, totals: Any) -> None:
+        """The same where the sums are a vector of floats."""
+        k, product = self.k, self.product
+        width = totals.type.shape[0]
+        if not product.is_alone:
+            self.neighbours(loop, first, width, lambda j: k.extract(totals, j, dtypes.float32))
+            return
+        if product.dtype is not dtypes.float32:
+            totals = k.emit("arith.truncf", [totals], [k.vector_type(product.dtype, width)]).result
+        with k.at_position(loop, first):
+            for memory, (v, at) in zip(self.outputs, product.outputs):
+                k.store_vector(totals, memory, k.index(linearize(at, v.shape)))

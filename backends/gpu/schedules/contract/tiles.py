@@ -1,0 +1,149 @@
+"""Tiles of a contraction's operands in threadgroup memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from smelt.backends.lowering import Fused
+from smelt.backends.memory import Memory
+from smelt.ir import mlir
+from smelt.ir.scalar import Scalar
+
+from ...kernel import GpuKernel
+from ..parts import split, times
+from .positions import summed, within
+from .product import VECTOR, Operand
+
+
+class Tile:
+    """Part of one operand: so many positions of its free loop by so many of `depth`, zeros outside.
+
+    A tile lies in lines along the loop in which the operand is contiguous. Threads read vectors where
+    these are aligned, else single elements at any index; either way neighbours read neighbours.
+
+    Attributes:
+        vectors: how many vectors each thread brings; 0 if it brings single elements.
+        elements: how many elements of threadgroup memory the tile takes.
+    """
+
+    def __init__(
+        self, k: GpuKernel, name: str, operand: Operand, free: tuple[Fused, int], depth: tuple[Fused, int],
+        threads: int, lines: str, padding: int,
+    ):  # fmt: skip
+        self.k, self.name, self.operand, self.threads = k, name, operand, threads
+        self.free, self.size = free
+        self.depth, self.depth_size = depth
+        contiguous = [operand.along(self.free), operand.along(self.depth)]
+        self.along_depth = contiguous == [False, True] or (contiguous[0] == contiguous[1] and lines == "depth")
+        sizes = self.size, self.depth_size
+        self.lines, self.length = sizes if self.along_depth else reversed(sizes)
+        self.pitch = self.length + padding
+        self.elements = self.pitch * self.lines
+        aligned = operand.dtype.kind == "f" and operand.along(self.depth if self.along_depth else self.free, VECTOR)
+        self.vectors = self.size * self.depth_size // (threads * VECTOR) if aligned and padding % VECTOR == 0 else 0
+        width = VECTOR if self.vectors else 1
+        place = f"{name}_place" if width == 1 else ""
+        self.line, self.position = split(k, k.thread(), self.length // width, f"{name}_line", place)
+        if width > 1:
+            with k.named(f"{name}_place"):
+                self.position = self.position * width
+        self.step = threads * width // self.length
+
+    def place(self, memory: Memory, base: int = 0) -> None:
+        """Where in threadgroup memory the tile lies."""
+        self.memory, self.base = memory, base
+
+    def at(self, offset: Scalar, half: Scalar | None) -> Scalar:
+        """An offset in the tile as one in memory."""
+        return summed(self.k, offset, self.base, half)
+
+    def offset(self, free: Scalar, depth: Scalar) -> Scalar:
+        """The offset in the tile of one element."""
+        line, position = (free, depth) if self.along_depth else (depth, free)
+        return summed(self.k, times(line, self.pitch), position)
+
+    # From device memory
+
+    def fetch(self, first: Scalar, depth_first: Scalar) -> list[Any]:
+        """The thread's vectors of the tile that begins there, in registers."""
+        return [self._vector(i, first, depth_first) for i in range(self.vectors)]
+
+    def put(self, vectors: Sequence[Any], half: Scalar | None) -> None:
+        """Fetched vectors to threadgroup memory."""
+        for i, vector in enumerate(vectors):
+            offset = summed(self.k, times(self._line(i), self.pitch), self.position)
+            self.k.store_vector(vector, self.memory, self.at(offset, half))
+
+    def copy(self, first: Scalar, depth_first: Scalar, half: Scalar | None) -> None:
+        """Single elements to threadgroup memory."""
+        k, operand = self.k, self.operand
+
+        def element(n: Scalar | None) -> None:
+            with k.named(f"{self.name}_line"):
+                line = self.line if n is None else summed(k, self.line, times(n, self.step))
+            free, depth, inside = self._position(line, first, depth_first)
+
+            def read() -> Scalar:
+                with k.at_position(self.free, free), k.at_position(self.depth, depth):
+                    return k.value(operand.value, operand.place)
+
+            with k.named(f"{self.name}_value"):
+                x = read() if inside is None else k.if_(
+                    inside, read, lambda: k.const(0, operand.dtype), operand.dtype
+                )  # fmt: skip
+            k.write(x, self.memory, self.at(summed(k, times(line, self.pitch), self.position), half))
+
+        count = self.size * self.depth_size // self.threads
+        if count > 1:
+            k.unrolled(count, element)
+        else:
+            element(None)
+
+    def _line(self, i: int) -> Scalar:
+        """The line of the thread's i-th vector."""
+        return summed(self.k, self.line, i * self.step)
+
+    def _position(self, line: Scalar, first: Scalar, depth_first: Scalar) -> tuple[Scalar, Scalar, Scalar | None]:
+        """A position in the loops for one in the tile, and whether it is inside of them."""
+        free, depth = (line, self.position) if self.along_depth else (self.position, line)
+        with self.k.named(f"{self.name}_at"):
+            free = summed(self.k, first, free)
+        with self.k.named(f"{self.name}_depth"):
+            depth = summed(self.k, depth_first, depth)
+        inside = within(self.k, [
+            (free, self.free.extent, self.free.extent % self.size != 0),
+            (depth, self.depth.extent, self.depth.extent % self.depth_size != 0),
+        ])  # fmt: skip
+        return free, depth, inside
+
+    def _vector(self, i: int, first: Scalar, depth_first: Scalar) -> Any:
+        k, operand = self.k, self.operand
+        assert operand.source is not None
+        value, address = operand.source
+        held = self.memory.aval.dtype
+        values = f"{self.name}_values"
+        free, depth, inside = self._position(self._line(i), first, depth_first)
+
+        def read() -> list[Any]:
+            with k.at_position(self.free, free), k.at_position(self.depth, depth):
+                offset = k.index(address)
+            with k.named(values):
+                vector = k.load_vector(k.memory[value], offset, VECTOR)
+                if held is not operand.dtype:
+                    vector = k.emit("arith.extf", [vector], [k.vector_type(held, VECTOR)]).result
+            return [vector]
+
+        if inside is None:
+            return read()[0]
+        with k.named(values):
+            return either(k, inside, read, [k.empty_vector(held, VECTOR)])[0]
+
+
+def either(k: GpuKernel, condition: Scalar, then: Callable[[], list[Any]], otherwise: Sequence[Any]) -> list[Any]:
+    """The MLIR values of `then` where a condition holds, else those of `otherwise`."""
+    operation = k.emit("scf.if", [condition], [x.type for x in otherwise], regions=2)
+    for region, body in zip(operation.regions, (then, lambda: otherwise)):
+        with k.inside(mlir.ir.Block.create_at_start(region, [])):
+            k.emit("scf.yield", list(body()), [])
+    return list(operation.results)

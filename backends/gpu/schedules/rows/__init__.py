@@ -1,0 +1,1 @@
+"""Reductions along rows and columns, with what stands between them."""

@@ -1,0 +1,106 @@
+"""What a reduction carries on a GPU: states that may be combined in any order.
+
+Neighbouring threads take neighbouring elements, so partial results interleave. Sums and extrema do not
+mind; the first of several extrema is found by comparing positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.backends.accumulate import Accumulator
+from smelt.backends.lowering import FusionKernel
+from smelt.backends.plan import Plan
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.ops.reduce import highest, lowest
+from smelt.ir.scalar import Scalar
+from smelt.passes.kernels.analysis import reduced_axes
+
+#: The position of no element.
+NOWHERE = 0xFFFFFFFF
+
+
+class RowState(Accumulator):
+    """A reduction whose partial results may be of any elements."""
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        if not self.is_arg:
+            return super().start(k)
+        op: Any = self.op.op
+        dtype = self.op.operands[0].dtype
+        worst = lowest(dtype) if op.better(k, 1, 0) else highest(dtype)
+        return [k.const(worst, dtype), k.const(NOWHERE, dtypes.uint32)]
+
+    def of_thread(self) -> RowState:
+        """The same reduction as one thread carries it through its elements."""
+        found = _EXTREMA.get(self.op.name)
+        return ThreadExtremum(self.op, self.place, found) if found and self.state[0].kind == "f" else self
+
+    def end(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        """From what a thread carried: a state that can be merged with others."""
+        return list(state)
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        if not self.is_arg:
+            return super().step(k, state)
+        x = k.value(self.op.operands[0], self.place)
+        return self.merge(k, state, [x, k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)])
+
+    def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        if not self.is_arg:
+            return super().merge(k, state, later)
+        (best, at), (x, i) = state, later
+        wins, tie = self._better(k, x, best), x.eq(best)
+        if x.dtype.kind == "f":  # a NaN wins, the first of several
+            unordered, known = k.isnan(x), k.isnan(best)
+            wins = k.logical_and(k.logical_or(wins, unordered), ~known)
+            tie = k.logical_or(tie, k.logical_and(unordered, known))
+        wins = k.logical_or(wins, k.logical_and(tie, i < at))
+        return [k.select(wins, x, best), k.select(wins, i, at)]
+
+    def _better(self, k: FusionKernel, x: Scalar, best: Scalar) -> Scalar:
+        op: Any = self.op.op
+        if x.dtype.kind != "b":
+            return op.better(k, x, best)
+        return k.logical_and(x, ~best) if op.better(k, 1, 0) else k.logical_and(~x, best)
+
+
+#: By reduction: the op that skips NaN.
+_EXTREMA = {"reduce_max": "arith.maxnumf", "reduce_min": "arith.minnumf"}
+
+
+@dataclass
+class ThreadExtremum(RowState):
+    """The extremum of numbers, and whether there was a NaN: cheaper than an extremum that is NaN from then on."""
+
+    skipping: str
+
+    @property
+    def state(self) -> list[DType]:
+        return [*super().state, dtypes.bool_]
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        return [*super().start(k), k.const(False, dtypes.bool_)]
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        best, unordered = state
+        x = k.value(self.op.operands[0], self.place)
+        return [k.op(self.skipping, [best, x], best.dtype), k.logical_or(unordered, k.isnan(x))]
+
+    def end(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        best, unordered = state
+        return [k.select(unordered, float("nan"), best)]
+
+
+def row_states(plan: Plan) -> list[RowState]:
+    """One for each reduction of a fusion."""
+    return [RowState(op, plan.places[op.results[0]]) for op in plan.reductions]
+
+
+def deal(states: Sequence[RowState], scalars: Sequence[Scalar]) -> list[list[Scalar]]:
+    """The carried scalars, reduction by reduction."""
+    rest = iter(scalars)
+    return [[next(rest) for _ in s.state] for s in states]

@@ -1,0 +1,356 @@
+"""The `scan` schedule: running sums and the like along one axis.
+
+Where the scanned axis is contiguous, the threads of a team scan a row together (`scan_team`). Else a
+thread runs along its own column, and neighbouring threads have neighbouring columns. Few long rows or
+columns are cut in chunks: their totals, a scan of the totals, and the chunks with what comes before::
+
+    fused_cumsum_totals   totals[row, chunk] = the chunk combined
+    fused_cumsum_before   totals[row, chunk] = the chunks before it combined
+    fused_cumsum          each chunk scanned, from totals[row, chunk] on
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.memory import Memory
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.index import linearize, variables
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from ...kernel import FUNCTION_FLOPS, GpuKernel, GpuModule
+from ..maps import bind_loops
+from ..parts import Part, evaluate_vector, plus, power_of_two, reads_of, split, start_part, times, vector_width
+from ..schedule import ScratchPlan, Step, threads_for
+from .team import Team
+
+#: Rows up to this length are scanned by one thread.
+SHORT = 16
+#: Neighbours that one thread of a team takes at a time.
+ITEMS = 8
+#: With fewer rows than this, rows are cut in chunks, so that there are about `PIECES` of them.
+FEW_ROWS = 128
+PIECES = 1024
+#: With fewer columns than this, columns are cut.
+FEW_COLUMNS = 4096
+#: With more, the kernel of a chunk would have too many buffers: Metal has 31.
+MAX_ARGUMENTS = 29
+#: The least length of a chunk of a row, and of a column.
+ROW_CHUNK = 8192
+COLUMN_CHUNK = 256
+
+
+@dataclass
+class Scan:
+    """A scan of a fusion, and its loop variables."""
+
+    body: Function
+    op: OpView
+    place: Place  #: of an element of x, and of the result
+    before: list[Fused]  #: loops over the axes outside the scanned one
+    along: Fused  #: the scanned axis
+    after: list[Fused]  #: loops over the axes inside it
+
+    @property
+    def x(self) -> Value:
+        return self.op.operands[0]
+
+    @property
+    def length(self) -> int:
+        return self.along.extent
+
+    @property
+    def rows(self) -> int:
+        """How many scans there are: the product of all other axes."""
+        return math.prod(loop.extent for loop in (*self.before, *self.after))
+
+    @property
+    def divisible(self) -> bool:
+        """Whether a kernel has a buffer left for what comes before a chunk."""
+        return len(self.body.arguments) <= MAX_ARGUMENTS
+
+    def identity(self, k: GpuKernel) -> Scalar:
+        op: Any = self.op.op
+        return k.const(op.identity(self.x.dtype), self.x.dtype)
+
+    def combine(self, k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
+        """What came before with what comes next; a function of the module where that is long."""
+        op: Any = self.op.op
+        if op.flops < FUNCTION_FLOPS:
+            return op.combine(k, a, b)
+        name = f"{self.op.name}_{a.dtype.mlir}"
+        return k.call(("combine", name), name, [a, b], ["before", "next"], a.dtype, op.combine)
+
+    @property
+    def flops(self) -> float:
+        own = max(self.op.op.flops, 1.0)
+        return own * self.x.aval.size + sum(o.op.flops * o.results[0].aval.size for o in self.body.ops[:-1])
+
+
+def build_scan(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+    """The kernels of a fusion that ends in a scan."""
+    scan = _plan(body)
+    if not scan.x.aval.size:
+        return []
+    kernels = _columns if scan.after or scan.length <= SHORT else _rows
+    return kernels(module, scan, scratch)
+
+
+def _plan(body: Function) -> Scan:
+    op = body.returns[0].owner
+    assert op is not None
+    shape, axis = op.operands[0].shape, op.attrs["axis"]
+    place = variables(shape, "o")
+    _, uses = reads_of(body, [(op.operands[0], place)])
+    kept = [(a, (f"o{a}", d)) for a, d in enumerate(shape) if a != axis and d != 1]
+    # Axes on both sides of the scanned one are not neighbours, so they must not merge.
+    before = fuse_variables([v for a, v in kept if a < axis], uses)
+    after = fuse_variables([v for a, v in kept if a > axis], uses)
+    return Scan(body, op, place, before, Fused([(f"o{axis}", shape[axis])]), after)
+
+
+def chunks_of(length: int, wanted: int, least: int, unit: int = 1) -> tuple[int, int]:
+    """In how many chunks to cut, and their length: a multiple of `unit`, at least `least` where they are several."""
+    count = max(1, min(wanted, length // least))
+    size = -(-length // count)
+    size = -(-size // unit) * unit
+    return -(-length // size), size
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How rows are cut."""
+
+    chunks: int
+    size: int
+
+
+# Rows: teams of threads
+
+
+@dataclass(frozen=True)
+class TeamShape:
+    """How many threads scan a row, how many neighbours each takes, and how many of those as one vector."""
+
+    threads: int
+    items: int
+    width: int
+
+
+def _rows(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
+    simd = module.gpu.simd
+    items = min(ITEMS, power_of_two(-(-scan.length // simd)))
+    team = power_of_two(-(-scan.length // items))
+    team = simd if team <= 2 * simd else min(team, module.gpu.threads)
+    shape = TeamShape(team, items, min(items, vector_width(scan.op.results[0], scan.place, scan.along)))
+    wanted = -(-PIECES // scan.rows) if scan.rows < FEW_ROWS and scan.divisible else 1
+    chunks, size = chunks_of(scan.length, wanted, ROW_CHUNK, team * items)
+    out = scan.body.returns[0]
+    roots = [(scan.x, scan.place)]
+    if chunks == 1:
+        part = start_part(module, scan.body, "", roots, [("out", out)])
+        return [_row_kernel(part, scan, shape, part.extra[0], None, None)]
+    totals = scratch.take(Aval((scan.rows * chunks,), compute_dtype(scan.x.dtype)))
+    pieces = Pieces(chunks, size)
+    part = start_part(module, scan.body, "_totals", roots, [("totals", totals)])
+    steps = [_row_kernel(part, scan, shape, None, part.extra[0], pieces)]
+    part = start_part(module, scan.body, "_before", [], [("totals", totals)])
+    steps.append(_totals_kernel(part, scan, chunks))
+    part = start_part(module, scan.body, "", roots, [("totals", totals), ("out", out)])
+    steps.append(_row_kernel(part, scan, shape, part.extra[1], part.extra[0], pieces))
+    return steps
+
+
+def _row_kernel(
+    part: Part, scan: Scan, shape: TeamShape, out: Memory | None, totals: Memory | None, pieces: Pieces | None
+) -> Step:
+    """Scan rows or their chunks, a team to each; without `out`, write the total of each."""
+    k, n, attrs = part.k, scan.length, scan.op.attrs
+    team, items, width = shape.threads, shape.items, shape.width
+    chunks = pieces.chunks if pieces else 1
+    count, reverse = scan.rows * chunks, attrs["reverse"]
+    workers = Team(k, functools.partial(scan.combine, k), scan.identity(k), items, team, attrs["inclusive"])
+
+    def position(slot: Scalar) -> Scalar:
+        return (n - width) - slot if reverse else slot
+
+    def item(q: Scalar, j: Scalar) -> Scalar:
+        return plus(times(q, width), (width - 1) - j if reverse else j)
+
+    def each(piece: Scalar, valid: Scalar | None) -> None:
+        row, chunk = split(k, piece, chunks, "row", "chunk", scan.rows > 1)
+        bind_loops(k, scan.before, 1, row)
+        start = k.const(0, INDEX)
+        last: Scalar | int = n
+        if pieces is not None:
+            start = chunk * pieces.size
+            last = k.op("arith.minui", [start + pieces.size, k.const(n, INDEX)], INDEX)
+        exact = n % (team * items) == 0
+
+        def blocks(slot: Scalar, body: Callable[[Scalar, Scalar], None], guards: Sequence[Scalar]) -> None:
+            def block(q: Scalar) -> None:
+                at = plus(slot, times(q, width))
+                conditions = [*guards] if exact else [*guards, k.below(at, n)]
+                if not conditions:
+                    body(q, position(at))
+                    return
+                k.when(functools.reduce(k.logical_and, conditions), lambda: body(q, position(at)))
+
+            k.unrolled(items // width, block)
+
+        def fill(slot: Scalar) -> None:
+            if not exact:
+                k.unrolled(items, lambda j: k.write(scan.identity(k), workers.line, j))
+
+            def load(q: Scalar, at: Scalar) -> None:
+                def element(j: Scalar) -> None:
+                    k.write(k.value(scan.x, scan.place), workers.line, item(q, j))
+
+                evaluate_vector(k, scan.along, at, width, part.loads, element)
+
+            blocks(slot, load, [])
+
+        def drain(slot: Scalar, prefix: Scalar) -> None:
+            assert out is not None
+            blocks(slot, functools.partial(store, out, prefix), [] if valid is None else [valid])
+
+        def store(out: Memory, prefix: Scalar, q: Scalar, at: Scalar) -> None:
+            def element(j: Scalar) -> Scalar:
+                return scan.combine(k, prefix, k.read(workers.line, item(q, j)))
+
+            with k.at_position(scan.along, at):
+                offset = k.index(linearize(scan.place, scan.x.shape))
+            if width == 1:
+                k.write(element(k.const(0, INDEX)), out, offset)
+                return
+            dtype = scan.x.dtype
+            (vector,) = k.unrolled(
+                width, lambda j, v: [k.insert(element(j), v, j, dtype)], [k.empty_vector(dtype, width)]
+            )
+            k.store_vector(vector, out, offset)
+
+        carry = scan.identity(k)
+        if out is not None and totals is not None:
+            carry = k.read(totals, piece)
+        total = workers.scan(start, last, carry, fill, drain if out is not None else None)
+        if out is None and totals is not None:
+            mine = workers.member.eq(0)
+            k.when(mine if valid is None else k.logical_and(mine, valid), lambda: k.write(total, totals, piece))
+
+    groups, threads = workers.spread(count, each)
+    held = count * compute_dtype(scan.x.dtype).size if totals else 0
+    if out is None:
+        return part.finish("scan", groups, threads, 0, held, scan.flops)
+    return part.finish("scan", groups, threads, held, scan.x.aval.nbytes, scan.flops)
+
+
+def _totals_kernel(part: Part, scan: Scan, chunks: int) -> Step:
+    """What comes before each chunk of a row, in the place of the chunk's total."""
+    k, (totals,) = part.k, part.extra
+    team = min(max(k.gpu.simd, power_of_two(chunks)), k.gpu.threads)
+    workers = Team(k, functools.partial(scan.combine, k), scan.identity(k), 1, team, inclusive=False)
+    first = k.const(0, INDEX)
+
+    def each(row: Scalar, valid: Scalar | None) -> None:
+        def fill(slot: Scalar) -> None:
+            k.write(scan.identity(k), workers.line, first)
+            k.when(k.below(slot, chunks), lambda: k.write(k.read(totals, total_at(slot)), workers.line, first))
+
+        def drain(slot: Scalar, prefix: Scalar) -> None:
+            inside = k.below(slot, chunks)
+            if valid is not None:
+                inside = k.logical_and(inside, valid)
+            k.when(inside, lambda: k.write(prefix, totals, total_at(slot)))
+
+        def total_at(slot: Scalar) -> Scalar:
+            return plus(times(row, chunks), slot)
+
+        workers.scan(first, chunks, scan.identity(k), fill, drain)
+
+    groups, threads = workers.spread(scan.rows, each)
+    nbytes = totals.aval.nbytes
+    return part.finish("scan", groups, threads, nbytes, nbytes, totals.aval.size * max(scan.op.op.flops, 1.0))
+
+
+# Columns: each thread by itself
+
+
+def _columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
+    wanted = -(-4 * FEW_COLUMNS // scan.rows) if scan.rows < FEW_COLUMNS and scan.divisible else 1
+    chunks, size = chunks_of(scan.length, wanted, COLUMN_CHUNK)
+    out = scan.body.returns[0]
+    roots = [(scan.x, scan.place)]
+    if chunks == 1:
+        part = start_part(module, scan.body, "", roots, [("out", out)])
+        return [_column_kernel(part, scan, part.extra[0], None, None)]
+    totals = scratch.take(Aval((scan.rows * chunks,), compute_dtype(scan.x.dtype)))
+    pieces = Pieces(chunks, size)
+    part = start_part(module, scan.body, "_totals", roots, [("totals", totals)])
+    steps = [_column_kernel(part, scan, None, part.extra[0], pieces)]
+    part = start_part(module, scan.body, "_before", [], [("totals", totals)])
+    steps.append(_column_totals_kernel(part, scan, chunks))
+    part = start_part(module, scan.body, "", roots, [("totals", totals), ("out", out)])
+    steps.append(_column_kernel(part, scan, part.extra[1], part.extra[0], pieces))
+    return steps
+
+
+def _column_kernel(part: Part, scan: Scan, out: Memory | None, totals: Memory | None, pieces: Pieces | None) -> Step:
+    """Scan columns or their chunks; without `out`, write the total of each."""
+    k, n, attrs = part.k, scan.length, scan.op.attrs
+    chunks, size = (pieces.chunks, pieces.size) if pieces else (1, n)
+    chunk_loop = Fused([("chunk", chunks)])
+    loops = [chunk_loop, *scan.before, *scan.after]
+    count = scan.rows * chunks
+    threads, groups = threads_for(k, count)
+
+    def column(piece: Scalar) -> None:
+        bind_loops(k, loops, 1, piece)
+        start, last = k.const(0, INDEX), k.const(n, INDEX)
+        if pieces is not None:
+            start = k.loops["chunk"][1] * size
+            last = k.op("arith.minui", [start + size, k.const(n, INDEX)], INDEX)
+
+        def step(slot: Scalar, total: Scalar) -> list[Scalar]:
+            with k.at_position(scan.along, (n - 1) - slot if attrs["reverse"] else slot):
+                after = scan.combine(k, total, k.value(scan.x, scan.place))
+                if out is not None:
+                    k.store(after if attrs["inclusive"] else total, out, scan.place)
+            return [after]
+
+        carry = k.read(totals, piece) if out is not None and totals is not None else scan.identity(k)
+        (total,) = k.for_(start, last, step, [carry])
+        if out is None and totals is not None:
+            k.write(total, totals, piece)
+
+    k.grid_stride(None, count, threads, groups, column)
+    held = count * compute_dtype(scan.x.dtype).size if totals else 0
+    if out is None:
+        return part.finish("scan", groups, threads, 0, held, scan.flops)
+    return part.finish("scan", groups, threads, held, scan.x.aval.nbytes, scan.flops)
+
+
+def _column_totals_kernel(part: Part, scan: Scan, chunks: int) -> Step:
+    """What comes before each chunk of a column, in the place of the chunk's total."""
+    k, (totals,) = part.k, part.extra
+    threads, groups = threads_for(k, scan.rows)
+
+    def column(at: Scalar) -> None:
+        def step(chunk: Scalar, before: Scalar) -> list[Scalar]:
+            where = chunk * scan.rows + at
+            total = k.read(totals, where)
+            k.write(before, totals, where)
+            return [scan.combine(k, before, total)]
+
+        k.for_(k.const(0, INDEX), k.const(chunks, INDEX), step, [scan.identity(k)])
+
+    k.grid_stride(None, scan.rows, threads, groups, column)
+    nbytes = totals.aval.nbytes
+    return part.finish("scan", groups, threads, nbytes, nbytes, totals.aval.size * max(scan.op.op.flops, 1.0))
+
+

@@ -1,0 +1,151 @@
+"""Threads that scan a row together: a simdgroup, or a whole threadgroup.
+
+Each thread scans a few neighbours by itself, then simdgroups scan the totals of their threads by
+shuffles, then the totals of simdgroups meet in threadgroup memory. A row is a sequence of such tiles,
+with a carry from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smelt.ir.scalar import INDEX, Scalar
+
+from ...kernel import GpuKernel
+from ..parts import each_group, plus, times
+
+
+class Team:
+    """The threads of one row, in a kernel under construction.
+
+    Args:
+        combine: what came before with what comes next; associative.
+        identity: leaves what it is combined with as it is.
+        items: neighbours that one thread takes.
+        size: threads, a power of two, at least a simdgroup.
+        inclusive: an element counts at its own place.
+
+    Attributes:
+        line: the items of a thread; a tile's scan reads and replaces them.
+        member: the thread's position in its team.
+    """
+
+    def __init__(
+        self,
+        k: GpuKernel,
+        combine: Callable[[Scalar, Scalar], Scalar],
+        identity: Scalar,
+        items: int,
+        size: int,
+        inclusive: bool,
+    ):
+        self.k, self.combine, self.identity = k, combine, identity
+        self.items, self.size, self.inclusive = items, size, inclusive
+        self.simdgroups = size // k.gpu.simd
+        with k.named("line"):
+            self.line = k.thread_array(items, identity.dtype)
+        self.totals = k.shared(self.simdgroups, identity.dtype, name="parts") if self.simdgroups > 1 else None
+        self.member = k.thread() if self.totals else k.lane()
+
+    def spread(self, rows: int, each: Callable[[Scalar, Scalar | None], None]) -> tuple[int, int]:
+        """Run ``each(row, valid)`` for all rows; threadgroups and their threads.
+
+        `valid` says whether the team has a row of its own; where not, it goes through the steps of the
+        last row and must not write.
+        """
+        k = self.k
+        if self.totals is not None:
+            groups = max(1, min(k.gpu.groups, rows))
+            each_group(k, rows, groups, lambda row: each(row, None))
+            return groups, self.size
+        teams = min(k.gpu.threads // self.size, rows)
+        blocks = -(-rows // teams)
+        groups = max(1, min(k.gpu.groups, blocks))
+
+        def block(at: Scalar) -> None:
+            with k.named("row"):
+                row = plus(times(at, teams), k.simdgroup()) if teams > 1 else at
+                if rows % teams:
+                    own = k.op("arith.minui", [row, k.const(rows - 1, INDEX)], INDEX)
+            each(*((own, k.below(row, rows)) if rows % teams else (row, None)))
+
+        each_group(k, blocks, groups, block)
+        return groups, teams * self.size
+
+    def scan(
+        self,
+        start: Scalar,
+        last: Scalar | int,
+        carry: Scalar,
+        fill: Callable[[Scalar], None],
+        drain: Callable[[Scalar, Scalar], None] | None,
+    ) -> Scalar:
+        """Scan the elements start … last - 1 of a row, from `carry` on; all of them combined.
+
+        ``fill(first)`` puts the elements from `first` on into `line`, the identity where there are none;
+        ``drain(first, before)`` combines `before` with `line` and stores.
+        """
+        k, step = self.k, self.items * self.size
+        last = last if isinstance(last, Scalar) else k.const(last, INDEX)
+
+        def tile(base: Scalar, carried: Scalar) -> list[Scalar]:
+            with k.named("first"):
+                first = plus(base, times(self.member, self.items))
+            fill(first)
+            before, total = self._tile()
+            if drain is not None:
+                with k.named("before"):
+                    before = self.combine(carried, before)
+                drain(first, before)
+            return [self.combine(carried, total)]
+
+        (total,) = k.for_(start, last, tile, [carry], step=step)
+        return total
+
+    def _tile(self) -> tuple[Scalar, Scalar]:
+        """Scan `line`; what the threads before have, and what all have."""
+        k, combine = self.k, self.combine
+        dtype = self.identity.dtype
+
+        def item(j: Scalar, raw: object) -> list[Scalar]:
+            total = Scalar(k, raw, dtype)
+            after = combine(total, k.read(self.line, j))
+            k.write(after if self.inclusive else total, self.line, j)
+            return [after]
+
+        (raw,) = k.unrolled(self.items, item, [self.identity.mlir])
+        through = Scalar(k, raw, dtype)
+        lane, distance = k.lane(), 1
+        while distance < k.gpu.simd:
+            with k.named("below"):
+                other = k.shuffle(through, distance, "up")
+            with k.named("through"):
+                through = k.select(k.below(lane, distance), through, combine(other, through))
+            distance *= 2
+        before = k.select(lane.eq(0), self.identity, k.shuffle(through, 1, "up"))
+        if self.totals is None:
+            return before, self._from_last(through)
+        return self._across(before, through)
+
+    def _from_last(self, through: Scalar) -> Scalar:
+        """What the last lane has."""
+        return self.k.shuffle(through, self.k.gpu.simd - 1, "idx")
+
+    def _across(self, before: Scalar, through: Scalar) -> tuple[Scalar, Scalar]:
+        """The same for the threadgroup from what simdgroups have."""
+        k, totals = self.k, self.totals
+        assert totals is not None
+        mine = k.simdgroup()
+        k.barrier()  # the tile before has been read
+        k.when(k.lane().eq(k.gpu.simd - 1), lambda: k.write(through, totals, mine))
+        k.barrier()
+        dtype = self.identity.dtype
+
+        def simdgroup(s: Scalar, earlier: object, all_: object) -> list[Scalar]:
+            earlier_, total = Scalar(k, earlier, dtype), k.read(totals, s)
+            found = k.select(k.below(s, mine), self.combine(earlier_, total), earlier_)
+            return [found, self.combine(Scalar(k, all_, dtype), total)]
+
+        start = self.identity.mlir
+        earlier, all_ = k.unrolled(self.simdgroups, simdgroup, [start, start])
+        return self.combine(Scalar(k, earlier, dtype), before), Scalar(k, all_, dtype)

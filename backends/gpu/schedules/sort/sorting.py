@@ -1,0 +1,368 @@
+"""Stable sorting of rows: blocks in threadgroup memory, then merges over device memory.
+
+A block of pairs (key, position) is sorted by a bitonic network; the position breaks ties, so the order
+of equal keys is kept. Runs are merged by rank: an element's place is its place in its own run and the
+number of elements of the other run that come before it, found by bisection. Each pass doubles the runs::
+
+    sort_blocks   x → runs of 1024
+    sort_merge    runs of 1024 → runs of 2048, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.backends.memory import Memory
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Value
+from smelt.ir.dtypes import DType
+from smelt.ir.ops.reduce import highest
+from smelt.ir.scalar import INDEX, Scalar
+
+from ...kernel import GpuKernel, GpuModule
+from ..parts import each_group, plus, power_of_two, split, times
+from ..schedule import Scratch, ScratchPlan, Step, divide, threads_for
+
+#: Elements that a threadgroup sorts at once; a thread compares two.
+BLOCK = 1024
+#: Short rows share a threadgroup, up to this many elements.
+SHARED_BLOCK = 512
+
+Buffer = Value | Scratch
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows in an array: element i of row r is at ``(r // inner) * length * inner + i * inner + r % inner``."""
+
+    rows: int
+    length: int
+    inner: int = 1
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.length
+
+    def offset(self, k: GpuKernel, row: Scalar, i: Scalar) -> Scalar:
+        if self.inner == 1:
+            return plus(times(row, self.length), i)
+        outer, column = divide(k, row, self.inner, self.rows > self.inner)
+        return plus(times(outer, self.length), i) * self.inner + column
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What a sort reads and which of its results are wanted.
+
+    Attributes:
+        name: of the kernels.
+        keys: the array to sort, in `layout`.
+        keys_out, order_out: sorted keys; where they came from, as uint32. In `out_layout`.
+    """
+
+    name: str
+    location: Any
+    source: Sequence[str]
+    keys: Buffer
+    layout: Layout
+    keys_out: Buffer | None = None
+    order_out: Buffer | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.keys.aval.dtype
+
+
+def comes_before(k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
+    """Whether `a` belongs before `b`: ascending, NaN last. Equal elements belong nowhere before each other."""
+    if a.dtype.kind == "b":
+        return k.logical_and(~a, b)
+    less = a < b
+    if a.dtype.kind == "f":
+        less = k.logical_or(less, k.logical_and(k.isnan(b), a.eq(a)))
+    return less
+
+
+def last_key(k: GpuKernel, dtype: DType) -> Scalar:
+    """A key that comes before no other."""
+    return k.const(float("nan") if dtype.kind == "f" else highest(dtype), dtype)
+
+
+def sort_steps(module: GpuModule, what: Sorted, scratch: ScratchPlan) -> list[Step]:
+    """Sort rows; the steps in order."""
+    layout, dtype = what.layout, what.dtype
+    if not layout.size:
+        return []
+    block = min(BLOCK, power_of_two(max(2, layout.length)))
+    runs: list[int] = []
+    width = block
+    while width < layout.length:
+        runs.append(width)
+        width *= 2
+
+    def between() -> Pair:
+        order = scratch.take(Aval((layout.size,), dtypes.uint32)) if what.order_out is not None else None
+        return Pair(scratch.take(Aval((layout.size,), dtype)), order)
+
+    final = Pair(what.keys_out, what.order_out)
+    rooms = [between() for _ in range(min(2, len(runs)))]
+    flat = Layout(layout.rows, layout.length)
+    targets = [(rooms[i % 2], flat) for i in range(len(runs))] + [(final, layout)]
+    steps = [_block_kernel(module, what, block, *targets[0])]
+    for i, width in enumerate(runs):
+        steps.append(_merge_kernel(module, what, width, targets[i][0], flat, *targets[i + 1]))
+    return steps
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Keys and where they came from."""
+
+    keys: Buffer | None
+    order: Buffer | None
+
+    def buffers(self, prefix: str) -> list[tuple[str, Buffer]]:
+        named = [(f"{prefix}keys", self.keys), (f"{prefix}order", self.order)]
+        return [(name, buffer) for name, buffer in named if buffer is not None]
+
+
+class _Buffers:
+    """The buffers of a kernel under construction, by name."""
+
+    def __init__(self, module: GpuModule, what: Sorted, suffix: str, buffers: Sequence[tuple[str, Buffer]]):
+        self.what = what
+        self.operands = [b for _, b in buffers]
+        avals = [b.aval for b in self.operands]
+        self.k, memories = module.start(what.name + suffix, avals, [n for n, _ in buffers], what.location)
+        self.memory: dict[str, Memory] = dict(zip((n for n, _ in buffers), memories))
+
+    def write(self, name: str, x: Scalar, offset: Scalar) -> None:
+        """Where there is such a buffer."""
+        if name in self.memory:
+            self.k.write(x, self.memory[name], offset)
+
+    def finish(self, schedule: str, groups: int, threads: int, comparisons: int) -> Step:
+        read = sum(m.aval.nbytes for n, m in self.memory.items() if not n.startswith("out_"))
+        written = sum(m.aval.nbytes for n, m in self.memory.items() if n.startswith("out_"))
+        self.k.finish(schedule, (groups, 1, 1), (threads, 1, 1), read, written, comparisons, self.what.source)
+        return Step(self.k.name, self.operands)
+
+
+def _block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout) -> Step:
+    """Sort each run of `block` elements of each row, a threadgroup to one run or to several short rows."""
+    layout, dtype = what.layout, what.dtype
+    buffers = _Buffers(module, what, "_blocks", [("keys", what.keys), *target.buffers("out_")])
+    k = buffers.k
+    rows = max(1, min(SHARED_BLOCK // block, power_of_two(layout.rows)))
+    runs = -(-layout.length // block)
+    elements = rows * block
+    threads = max(k.gpu.simd, elements // 2)
+    blocks = -(-layout.rows // rows) * runs
+    groups = max(1, min(k.gpu.groups, blocks))
+    # Equal integers are the same: where only the keys are wanted, nothing has to say which came first.
+    tagged = dtype.kind == "f" or target.order is not None
+    keys = k.shared(elements, dtype, stored=True, name="block_keys")
+    tags = k.shared(elements, dtypes.uint32, name="block_order") if tagged else None
+    thread = k.thread()
+
+    def each(at: Scalar) -> None:
+        first_row, run = split(k, at, runs, "row", "run", layout.rows > rows)
+        with k.named("row"):
+            first_row = times(first_row, rows)
+        with k.named("start"):
+            start = times(run, block)
+
+        def place(half: int) -> tuple[Scalar, Scalar, Scalar]:
+            """Of the thread's first or second element: where it is in threadgroup memory, its row, its position."""
+            with k.named("slot"):
+                e = thread + half * threads if half else thread
+            if rows == 1:
+                return e, first_row, plus(start, e)
+            if layout.inner > 1:  # neighbouring threads take neighbouring rows, which lie side by side
+                i, row = split(k, e, rows, "i", "row")
+                return row * block + i, first_row + row, plus(start, i)
+            row, i = split(k, e, block, "row", "i")
+            return e, first_row + row, plus(start, i)
+
+        halves = range(2) if elements // 2 >= k.gpu.simd else range(1)
+
+        def inside(row: Scalar, i: Scalar) -> Scalar:
+            found = k.below(i, layout.length)
+            if layout.rows % rows:
+                found = k.logical_and(found, k.below(row, layout.rows))
+            return found
+
+        def in_memory(half: int, body: Callable[[Scalar, Scalar, Scalar], None]) -> None:
+            slot, row, i = place(half)
+            if elements < k.gpu.simd:  # more threads than elements
+                k.when(k.below(thread, elements), lambda: body(slot, row, i))
+            else:
+                body(slot, row, i)
+
+        def load(slot: Scalar, row: Scalar, i: Scalar) -> None:
+            with k.named("key"):
+                key = k.if_(
+                    inside(row, i),
+                    lambda: k.read(buffers.memory["keys"], layout.offset(k, row, i)),
+                    lambda: last_key(k, dtype),
+                    dtype,
+                )
+            k.write(key, keys, slot)
+            if tags is not None:
+                k.write(k.convert(i, dtypes.uint32), tags, slot)
+
+        def store(slot: Scalar, row: Scalar, i: Scalar) -> None:
+            def put() -> None:
+                with k.named("at"):
+                    offset = out.offset(k, row, i)
+                buffers.write("out_keys", k.read(keys, slot), offset)
+                if tags is not None:
+                    buffers.write("out_order", k.read(tags, slot), offset)
+
+            k.when(inside(row, i), put)
+
+        for half in halves:
+            in_memory(half, load)
+        k.barrier()
+        _network(k, thread, elements, block, keys, tags)
+        for half in halves:
+            in_memory(half, store)
+        if groups < blocks:
+            k.barrier()  # before threadgroup memory is filled again
+
+    each_group(k, blocks, groups, each)
+    steps = block.bit_length() * (block.bit_length() - 1) // 2
+    return buffers.finish("sort", groups, threads, layout.size * steps)
+
+
+def _network(k: GpuKernel, thread: Scalar, elements: int, block: int, keys: Memory, tags: Memory | None) -> None:
+    """Sort each `block` of `elements` pairs in threadgroup memory."""
+    zero, one = k.const(0, INDEX), k.const(1, INDEX)
+
+    def stage(p: Scalar) -> None:
+        """Sorted runs of 2ᵖ, every second one descending, become runs of 2ᵖ⁺¹."""
+        k.for_(zero, p + 1, lambda q: compare(p, stride_of(p, q)))
+
+    def stride_of(p: Scalar, q: Scalar) -> Scalar:
+        with k.named("stride"):
+            return one << (p - q)
+
+    def compare(p: Scalar, stride: Scalar) -> None:
+        def pairs() -> None:
+            with k.named("low"):
+                low = thread & (stride - 1)
+            with k.named("a"):
+                a = (thread - low) * 2 + low
+            with k.named("b"):
+                b = a + stride
+            within = (a & (block - 1)) if elements > block else a
+            descending = (within & (k.const(2, INDEX) << p)).ne(0)
+            with k.named("key_a"):
+                x = k.read(keys, a)
+            with k.named("key_b"):
+                y = k.read(keys, b)
+            with k.named("before"):
+                swap = comes_before(k, y, x)
+            with k.named("after"):
+                other = comes_before(k, x, y)
+            if tags is not None:
+                with k.named("from_a"):
+                    i = k.read(tags, a)
+                with k.named("from_b"):
+                    j = k.read(tags, b)
+                with k.named("before"):
+                    swap = k.logical_or(swap, k.logical_and(~k.logical_or(swap, other), j < i))
+                other = ~swap
+
+            def exchange() -> None:
+                k.write(y, keys, a)
+                k.write(x, keys, b)
+                if tags is not None:
+                    k.write(j, tags, a)
+                    k.write(i, tags, b)
+
+            k.when(k.select(descending, other, swap), exchange)
+
+        if elements // 2 < k.gpu.simd:
+            k.when(k.below(thread, elements // 2), pairs)
+        else:
+            pairs()
+        k.barrier()
+
+    k.for_(zero, k.const(block.bit_length() - 1, INDEX), stage)
+
+
+def _merge_kernel(
+    module: GpuModule, what: Sorted, width: int, source: Pair, flat: Layout, target: Pair, out: Layout
+) -> Step:
+    """Merge neighbouring runs of `width`: every element finds its own place."""
+    n = flat.length
+    buffers = _Buffers(module, what, "_merge", [*source.buffers(""), *target.buffers("out_")])
+    k, keys = buffers.k, buffers.memory["keys"]
+    threads, groups = threads_for(k, flat.size)
+
+    def element(at: Scalar) -> None:
+        row, i = split(k, at, n, "row", "i", flat.rows > 1)
+        with k.named("first"):
+            first = times(row, n)
+        with k.named("key"):
+            key = k.read(keys, at)
+        run, within = split(k, i, width, "run", "within")
+        with k.named("second"):
+            second = (run & 1).ne(0)
+        with k.named("pair"):
+            pair = (i - within) - k.select(second, k.const(width, INDEX), k.const(0, INDEX))
+        with k.named("other"):
+            other = k.select(second, pair, pair + width)
+        with k.named("length"):
+            end = k.op("arith.minui", [other + width, k.const(n, INDEX)], INDEX)
+            length = k.select(k.below(other, n), end - other, k.const(0, INDEX))
+
+        def counts(y: Scalar) -> Scalar:
+            """Whether an element of the other run comes first: of equal ones those of the first run do."""
+            return k.select(second, ~comes_before(k, key, y), comes_before(k, y, key))
+
+        with k.named("start"):
+            start = plus(first, other)
+        with k.named("last"):
+            last = first + (n - 1) if flat.rows > 1 else k.const(n - 1, INDEX)
+        rank = _bisect(k, keys, start, last, length, width, counts)
+        with k.named("place"):
+            offset = out.offset(k, row, pair + within + rank)
+        buffers.write("out_keys", key, offset)
+        if "order" in buffers.memory:
+            buffers.write("out_order", k.read(buffers.memory["order"], at), offset)
+
+    k.grid_stride(None, flat.size, threads, groups, element)
+    return buffers.finish("merge", groups, threads, flat.size * width.bit_length())
+
+
+def _bisect(
+    k: GpuKernel,
+    keys: Memory,
+    first: Scalar,
+    last: Scalar,
+    length: Scalar,
+    most: int,
+    counts: Callable[[Scalar], Scalar],
+) -> Scalar:
+    """How many of the `length` (at most `most`, a power of two) keys from `first` on satisfy `counts`, which
+    holds up to some key and then no more. Nothing is read beyond `last`."""
+
+    def halve(step: Scalar, raw: Any) -> list[Scalar]:
+        found = Scalar(k, raw, INDEX)
+        with k.named("more"):
+            more = found + k.op("arith.shrui", [k.const(most, INDEX), step], INDEX)
+        at = k.op("arith.minui", [first + more - 1, last], INDEX)
+        with k.named("other_key"):
+            y = k.read(keys, at)
+        with k.named("comes"):
+            good = counts(y)
+        return [k.select(k.logical_and(~k.below(length, more), good), more, found)]
+
+    zero = k.const(0, INDEX)
+    (found,) = k.counted(most.bit_length(), halve, [zero.mlir], carried="rank")
+    return Scalar(k, found, INDEX)

@@ -1,0 +1,1 @@
+"""The array functions, a file a family: each checks its arguments and records ops."""

@@ -1,0 +1,319 @@
+"""Arithmetic under MLX's names; `operands` says how dtypes and shapes meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
+from smelt.ir.op import registry as ops
+from smelt.ir.ops.reduce import highest, lowest
+
+from ..lazy.arguments import check_stream
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    convert,
+    emit,
+    emit_elementwise,
+    promote_operands,
+    wrap,
+)
+from ..lazy.operands import apply_binary, apply_floating, apply_unary, as_floating, constant, is_scalar, promote_all
+
+__all__ = [
+    "abs", "add", "clip", "divide", "divmod", "floor_divide", "maximum", "minimum", "multiply", "negative",
+    "positive", "pow", "power", "reciprocal", "remainder", "rsqrt", "sign", "sqrt", "square", "subtract",
+]  # fmt: skip
+
+_ADD, _SUB, _MUL, _DIV = ops["add"], ops["sub"], ops["mul"], ops["div"]
+_FLOOR_DIVIDE, _REMAINDER = ops["floor_divide"], ops["remainder"]
+_MAXIMUM, _MINIMUM, _CLAMP = ops["maximum"], ops["minimum"], ops["clamp"]
+_NEG, _ABS, _SIGN = ops["neg"], ops["abs"], ops["sign"]
+
+
+def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Sum, a + b. For bools, logical or.
+
+    >>> import smelt
+    >>> smelt.add(smelt.array([1.0, 2.0]), 1)
+    array([2, 3], dtype=float32)
+    """
+    check_stream(stream)
+    x, y = promote_operands("add", a, b)
+    return emit_elementwise(_ADD, x, y)
+
+
+def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Difference, a - b. Unsigned integers wrap; bools raise DTypeError.
+
+    >>> import smelt
+    >>> smelt.subtract(smelt.array([1, 2]), smelt.array(5))
+    array([-4, -3], dtype=int32)
+    """
+    check_stream(stream)
+    x, y = promote_operands("subtract", a, b)
+    return emit_elementwise(_SUB, x, y)
+
+
+def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Product, a · b. For bools, logical and.
+
+    >>> import smelt
+    >>> smelt.multiply(smelt.array([1, 2]), 0.5)
+    array([0.5, 1], dtype=float32)
+    """
+    check_stream(stream)
+    x, y = promote_operands("multiply", a, b)
+    return emit_elementwise(_MUL, x, y)
+
+
+def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Quotient, a / b. Integers are divided as float32.
+
+    >>> import smelt
+    >>> smelt.divide(smelt.array([1, 2]), 4)
+    array([0.25, 0.5], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_binary("divide", _DIV, a, b, floating=True)
+
+
+def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0.
+
+    >>> import smelt
+    >>> smelt.floor_divide(smelt.array([7, -7]), 2)
+    array([ 3, -4], dtype=int32)
+    """
+    check_stream(stream)
+    return apply_binary("floor_divide", _FLOOR_DIVIDE, a, b)
+
+
+def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Remainder with the sign of the divisor, a - b·⌊a / b⌋. An integer modulo zero gives 0.
+
+    >>> import smelt
+    >>> smelt.remainder(smelt.array([7, -7]), 4)
+    array([3, 1], dtype=int32)
+    """
+    check_stream(stream)
+    return apply_binary("remainder", _REMAINDER, a, b)
+
+
+def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[array, array]:
+    """``(floor_divide(a, b), remainder(a, b))``.
+
+    >>> import smelt
+    >>> smelt.divmod(smelt.array([7, -7]), 4)
+    (array([ 1, -2], dtype=int32), array([3, 1], dtype=int32))
+    """
+    check_stream(stream)
+    x, y = promote_operands("divmod", a, b)
+    return emit_elementwise(_FLOOR_DIVIDE, x, y), emit_elementwise(_REMAINDER, x, y)
+
+
+def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The larger of a and b; NaN if either is NaN. Equal operands share the derivative.
+
+    >>> import smelt
+    >>> smelt.maximum(smelt.array([-1.0, 2.0]), 0)
+    array([0, 2], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_binary("maximum", _MAXIMUM, a, b)
+
+
+def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The smaller of a and b; NaN if either is NaN. Equal operands share the derivative.
+
+    >>> import smelt
+    >>> smelt.minimum(smelt.array([-1.0, 2.0]), 0)
+    array([-1, 0], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_binary("minimum", _MINIMUM, a, b)
+
+
+def clip(
+    a: ArrayLike, /, a_min: ArrayLike | None, a_max: ArrayLike | None, *, stream: StreamOrDevice = None
+) -> array:
+    """a limited to [a_min, a_max]: min(max(a, a_min), a_max). At a limit the derivative goes to a.
+
+    Args:
+        a_min, a_max: numbers, or arrays that broadcast with `a`. One of them may be None: no bound.
+
+    Raises:
+        AttributeValueError: both bounds are None.
+
+    >>> import smelt
+    >>> smelt.clip(smelt.array([-2.0, 0.5, 2.0]), -1, 1)
+    array([-1, 0.5, 1], dtype=float32)
+    """
+    check_stream(stream)
+    if a_min is None and a_max is None:
+        raise AttributeValueError(at_user_line("smelt.clip: at most one of a_min and a_max may be None"))
+    if a_min is None:
+        assert a_max is not None
+        x, high = promote_all("clip", a, a_max)
+        low = None
+    elif a_max is None:
+        x, low = promote_all("clip", a, a_min)
+        high = None
+    else:
+        x, low, high = promote_all("clip", a, a_min, a_max)
+    dtype = x.dtype
+    if dtype not in dtypes.REAL:
+        raise DTypeError(at_user_line(f"smelt.clip: a is {x.aval}, must be of integers or floats"))
+    low = constant(lowest(dtype), dtype, x.shape) if low is None else low
+    high = constant(highest(dtype), dtype, x.shape) if high is None else high
+    return emit_elementwise(_CLAMP, low, x, high)
+
+
+def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """-a. Unsigned integers wrap; bools raise DTypeError (use `logical_not`).
+
+    >>> import smelt
+    >>> smelt.negative(smelt.array([1, -2]))
+    array([-1,  2], dtype=int32)
+    """
+    check_stream(stream)
+    return apply_unary(_NEG, a)
+
+
+def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """a as it is.
+
+    >>> import smelt
+    >>> smelt.positive(smelt.array([1, -2]))
+    array([ 1, -2], dtype=int32)
+    """
+    check_stream(stream)
+    return wrap(as_array(a)._ref)
+
+
+def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """Absolute value, |a|; of complex numbers the modulus, as float32.
+
+    >>> import smelt
+    >>> smelt.abs(smelt.array([-1.5, 2.0]))
+    array([1.5, 2], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    return wrap(x._ref) if x.dtype.kind in "bu" else emit_elementwise(_ABS, x)
+
+
+def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """-1, 0 or 1 by the sign of a; NaN for NaN. Of complex numbers a / |a|, and 0 for 0.
+
+    >>> import smelt
+    >>> smelt.sign(smelt.array([-3, 0, 5]))
+    array([-1,  0,  1], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    if x.dtype.kind == "b":
+        return wrap(x._ref)
+    if not x.dtype.is_complex:
+        return emit_elementwise(_SIGN, x)
+    modulus = emit_elementwise(_ABS, x)
+    zero = emit_elementwise(ops["equal"], modulus, constant(0, modulus.dtype, x.shape))
+    safe = emit_elementwise(ops["select"], zero, constant(1, modulus.dtype, x.shape), modulus)
+    return emit_elementwise(_DIV, x, convert(safe, x.dtype))
+
+
+def square(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """a².
+
+    >>> import smelt
+    >>> smelt.square(smelt.array([1.5, -2.0]))
+    array([2.25, 4], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    return emit_elementwise(_MUL, x, x)
+
+
+_SQRT, _RSQRT = ops["sqrt"], ops["rsqrt"]
+
+
+def sqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """Square root; NaN below zero.
+
+    >>> import smelt
+    >>> smelt.sqrt(smelt.array([4, 9]))
+    array([2, 3], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_floating(_SQRT, a)
+
+
+def rsqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """1 / √a; inf at zero, NaN below.
+
+    >>> import smelt
+    >>> smelt.rsqrt(smelt.array([4.0, 16.0]))
+    array([0.5, 0.25], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_floating(_RSQRT, a)
+
+
+def reciprocal(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """1 / a.
+
+    >>> import smelt
+    >>> smelt.reciprocal(smelt.array([2, 4]))
+    array([0.5, 0.25], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_floating(a)
+    return emit_elementwise(_DIV, constant(1, x.dtype, x.shape), x)
+
+
+_POWER, _INTEGER_POWER = ops["power"], ops["integer_power"]
+#: Python exponents up to this are multiplied out: more costs accuracy that `power` has.
+_MAX_EXPONENT = 8
+
+
+def power(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """a raised to b. Small Python integers and ±0.5 as exponents become products and square roots.
+
+    Negative powers of integers are 0, but of 1 and -1; 0⁰ is 1.
+
+    >>> import smelt
+    >>> smelt.power(smelt.array([2.0, 3.0]), 2)
+    array([4, 9], dtype=float32)
+    """
+    check_stream(stream)
+    exponent: Any = b
+    if type(b) in (int, float) and not is_scalar(a):
+        x = as_array(a)
+        found = _constant_power(convert(x, dtypes.promote_scalar(x.dtype, exponent)), exponent)
+        if found is not None:
+            return found
+    return apply_binary("power", _POWER, a, b)
+
+
+def _constant_power(x: array, exponent: int | float) -> array | None:
+    """x raised to a Python number that has a cheap form, else None."""
+    if x.dtype.is_inexact and exponent == 0.5:
+        return emit_elementwise(_SQRT, x)
+    if x.dtype.is_inexact and exponent == -0.5:
+        return emit_elementwise(_RSQRT, x)
+    if not (float(exponent).is_integer() if type(exponent) is float else True):
+        return None
+    n = int(exponent)
+    if not (0 if x.dtype.is_integer else -_MAX_EXPONENT) <= n <= _MAX_EXPONENT:
+        return None
+    if n == 1:
+        return wrap(x._ref)
+    if n == 2:
+        return emit_elementwise(_MUL, x, x)
+    return emit(_INTEGER_POWER, (x,), {"exponent": n})
+
+
+pow = power

@@ -1,0 +1,118 @@
+"""Functions made of other ops, so that fusion makes one kernel of them and derivatives come for free."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..lazy.arguments import check_stream
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    broadcast_to_shape,
+    convert,
+    emit_elementwise,
+    promote_operands,
+    wrap,
+)
+from ..lazy.operands import as_floating, constant
+from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
+
+__all__ = ["logaddexp", "logsumexp", "softmax"]
+
+
+def softmax(
+    a: ArrayLike, /, axis: Axis = None, *, precise: bool = False, stream: StreamOrDevice = None
+) -> array:
+    """exp(a) / Σ exp(a) over axes, without overflow. Integers give float32.
+
+    Args:
+        axis: where the result sums to one; None for all axes.
+        precise: compute half precision in float32.
+
+    >>> import smelt
+    >>> smelt.softmax(smelt.array([1000.0, 1000.0]))
+    array([0.5, 0.5], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_floating(a)
+    axes = normalize_axes("softmax", x, axis)
+    if not x.size:
+        return wrap(x._ref)
+    dtype = x.dtype
+    if precise:
+        x = widened(x)
+    top = _extremum("softmax", "reduce_max", x, axes, True)
+    top = broadcast_to_shape(emit_elementwise(ops["stop_gradient"], top), x.shape)
+    powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, top))
+    total = broadcast_to_shape(reduce_axes("reduce_sum", powers, axes, True), x.shape)
+    return convert(emit_elementwise(ops["div"], powers, total), dtype)
+
+
+def logsumexp(
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+) -> array:
+    """log Σ exp(a) over axes, without overflow; -inf where all elements are. Integers give float32.
+
+    Raises:
+        ShapeError: a reduced axis is empty. DTypeError: `a` is complex.
+
+    >>> import smelt
+    >>> smelt.logsumexp(smelt.array([1000.0, 1000.0]))
+    array(1000.69, dtype=float32)
+    """
+    check_stream(stream)
+    x = as_floating(a)
+    axes = normalize_axes("logsumexp", x, axis)
+    dtype = x.dtype
+    x = widened(x)
+    top = _extremum("logsumexp", "reduce_max", x, axes, True)
+    # The shift: the maximum, but 0 where it is infinite or NaN, which must not cancel.
+    infinity = constant(math.inf, x.dtype, top.shape)
+    finite = emit_elementwise(ops["less"], emit_elementwise(ops["abs"], top), infinity)
+    top = emit_elementwise(ops["select"], finite, top, constant(0, x.dtype, top.shape))
+    top = emit_elementwise(ops["stop_gradient"], top)
+    powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape)))
+    total = reduce_axes("reduce_sum", powers, axes, True)
+    # Where all are -inf the sum is 0: its logarithm, but not the derivative of that, which would be 0 · ∞.
+    empty = emit_elementwise(ops["equal"], total, constant(0, x.dtype, total.shape))
+    total = emit_elementwise(ops["select"], empty, constant(1, x.dtype, total.shape), total)
+    lowest = constant(-math.inf, x.dtype, total.shape)
+    total = emit_elementwise(ops["select"], empty, lowest, emit_elementwise(ops["log"], total))
+    found = convert(emit_elementwise(ops["add"], total, top), dtype)
+    if keepdims:
+        return reshape_to(found, kept_shape(x.shape, axes))
+    return reshape_to(found, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32; complex numbers
+    raise DTypeError.
+
+    >>> import smelt
+    >>> smelt.logaddexp(smelt.array([0.0, 1000.0]), 0.0)
+    array([0.693147, 1000], dtype=float32)
+    """
+    check_stream(stream)
+    x, y = promote_operands("logaddexp", a, b, floating=True)
+    if x.dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.logaddexp: complex numbers have no order; operands {x.aval}"))
+    dtype = x.dtype
+    x, y = widened(x), widened(y)
+    # high + log1p(exp(low - high)) is smooth whichever operand is called high, so that all derivatives are right
+    # also where both are equal; those of maximum and abs would not be.
+    order = emit_elementwise(ops["greater_equal"], x, y)
+    high, low = emit_elementwise(ops["select"], order, x, y), emit_elementwise(ops["select"], order, y, x)
+    # Equal infinities have no difference, nor has that a derivative.
+    infinite = emit_elementwise(ops["equal"], emit_elementwise(ops["abs"], x), constant(math.inf, x.dtype, x.shape))
+    same = emit_elementwise(ops["logical_and"], emit_elementwise(ops["equal"], x, y), infinite)
+    zero = constant(0, x.dtype, x.shape)
+    parts = [emit_elementwise(ops["select"], same, zero, part) for part in (low, high)]
+    rest = emit_elementwise(ops["log1p"], emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], *parts)))
+    high = emit_elementwise(ops["select"], same, emit_elementwise(ops["maximum"], x, y), high)
+    return convert(emit_elementwise(ops["add"], high, rest), dtype)
+
+

@@ -1,0 +1,383 @@
+"""Arrays made from nothing but numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    BufferExportError,
+    DTypeError,
+    SmeltError,
+    at_user_line,
+    shown,
+)
+from smelt.ir.op import registry as ops
+from smelt.ir.ops.constants import constant_array
+
+from ..lazy.arguments import check_stream, dtype_of, integer, number
+from ..lazy.arrays import (
+    ArrayLike,
+    Scalar,
+    StreamOrDevice,
+    array,
+    as_array,
+    convert,
+    emit_elementwise,
+    from_host,
+    wrap,
+)
+from ..lazy.dlpack import imported
+from ..lazy.movement import Axes, checked_shape, filled, iota
+from .diagonals import diagonal_offset, triangle_mask
+from .shaping import broadcast_to
+
+__all__ = [
+    "arange",
+    "asarray",
+    "bartlett",
+    "blackman",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "hamming",
+    "hanning",
+    "identity",
+    "linspace",
+    "ones",
+    "ones_like",
+    "tri",
+    "zeros",
+    "zeros_like",
+]
+
+
+def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+    """An array of zeros.
+
+    >>> import smelt
+    >>> smelt.zeros((2, 2))
+    array([[0, 0],
+           [0, 0]], dtype=float32)
+    """
+    check_stream(stream)
+    return filled(checked_shape("zeros", shape), 0, dtype_of("zeros", dtype, dtypes.float32))
+
+
+def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+    """An array of ones.
+
+    >>> import smelt
+    >>> smelt.ones(2, smelt.int32)
+    array([1, 1], dtype=int32)
+    """
+    check_stream(stream)
+    return filled(checked_shape("ones", shape), 1, dtype_of("ones", dtype, dtypes.float32))
+
+
+def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+    """An array of zeros: there is no uninitialized memory to be seen.
+
+    >>> import smelt
+    >>> smelt.empty(2).shape
+    (2,)
+    """
+    check_stream(stream)
+    return filled(checked_shape("empty", shape), 0, dtype_of("empty", dtype, dtypes.float32))
+
+
+def full(
+    shape: Axes, vals: Scalar | ArrayLike, dtype: DType | None = None, *, stream: StreamOrDevice = None
+) -> array:
+    """An array of one value, or of an array that is broadcast; by default in the value's dtype.
+
+    >>> import smelt
+    >>> smelt.full((2, 2), smelt.array([1, 2]))
+    array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
+    check_stream(stream)
+    target = None if dtype is None else dtype_of("full", dtype, dtypes.float32)
+    value = as_array(vals, target)
+    return broadcast_to(value if target is None else convert(value, target), checked_shape("full", shape))
+
+
+def zeros_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Zeros in the shape of `a`, and in its dtype unless one is given.
+
+    >>> import smelt
+    >>> smelt.zeros_like(smelt.array([1, 2]))
+    array([0, 0], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    return filled(x.shape, 0, dtype_of("zeros_like", dtype, x.dtype))
+
+
+empty_like = zeros_like
+
+
+def ones_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Ones in the shape of `a`, and in its dtype unless one is given.
+
+    >>> import smelt
+    >>> smelt.ones_like(smelt.array([2.0, 3.0]))
+    array([1, 1], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    return filled(x.shape, 1, dtype_of("ones_like", dtype, x.dtype))
+
+
+def full_like(
+    a: ArrayLike, vals: Scalar | ArrayLike, dtype: DType | None = None, *, stream: StreamOrDevice = None
+) -> array:
+    """`vals` broadcast to the shape of `a`, in its dtype unless one is given.
+
+    >>> import smelt
+    >>> smelt.full_like(smelt.array([1, 2]), 7)
+    array([7, 7], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    return full(x.shape, vals, dtype_of("full_like", dtype, x.dtype))
+
+
+def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
+    """start, start + step, …: `count` numbers."""
+    shape, kind = checked_shape("arange", (count,)), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
+    found = iota(shape, 0, kind)
+    if dtype.is_integer:  # counts modulo its range, as sums of its elements do
+        fits = [isinstance(v, int) and dtype.holds(v) for v in (start, step)]
+        start, step = (v if fit else int(constant_array(v, dtype)) for v, fit in zip((start, step), fits))
+    if step != 1:
+        found = emit_elementwise(ops["mul"], found, filled(shape, step, kind))
+    if start != 0:
+        found = emit_elementwise(ops["add"], found, filled(shape, start, kind))
+    return convert(found, dtype)
+
+
+def arange(
+    start: int | float | None = None,
+    stop: int | float | None = None,
+    step: int | float | None = None,
+    dtype: DType | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Numbers from `start` (0 if only one number is given) to before `stop` in steps.
+
+    Args:
+        dtype: by default int32 if all numbers are integers (int64 where that is too narrow), else float32. In a
+            narrower one that is given integers wrap around.
+
+    Raises:
+        AttributeValueError: a step of zero, numbers that are not finite, integers beyond int64 without `dtype`.
+        ArgumentTypeError: no number is given.
+
+    >>> import smelt
+    >>> smelt.arange(3)
+    array([0, 1, 2], dtype=int32)
+    >>> smelt.arange(1, 2, 0.5)
+    array([1, 1.5], dtype=float32)
+    """
+    check_stream(stream)
+    first, last, by = (0, start, step) if stop is None else (0 if start is None else start, stop, step)
+    first, last, by = (
+        number("arange", what, v) for what, v in (("start", first), ("stop", last), ("step", 1 if by is None else by))
+    )
+    whole = [v for v in (first, last, by) if isinstance(v, int)]
+    integers = len(whole) == 3
+    target = dtype_of("arange", dtype, _integer_dtype(*whole) if integers else dtypes.float32)
+    if dtype is None and integers and not all(dtypes.int64.holds(v) for v in _ends(*whole)):
+        message = f"smelt.arange: start {shown(first)}, stop {shown(last)}, step {shown(by)} do not fit int64"
+        raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
+    if target is dtypes.bool_:
+        raise DTypeError(at_user_line("smelt.arange: bool has no range; use an integer dtype"))
+    if not all(math.isfinite(v) for v in (first, last, by)):
+        raise AttributeValueError(at_user_line(f"smelt.arange: start {first}, stop {last}, step {by} must be finite"))
+    if by == 0:
+        raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
+    count = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
+    if target.is_integer and not integers:
+        first, by = int(first), int(first + by) - int(first)
+    return _lines(int(count), first, by, target)
+
+
+def _integer_dtype(first: int, last: int, step: int) -> DType:
+    """The narrower of int32 and int64 that holds the first and last number of a range."""
+    return dtypes.int32 if all(dtypes.int32.holds(v) for v in _ends(first, last, step)) else dtypes.int64
+
+
+def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
+    return first, last - 1 if step > 0 else last + 1, step
+
+
+def linspace(
+    start: Scalar,
+    stop: Scalar,
+    num: int | None = 50,
+    endpoint: bool = True,
+    dtype: DType | None = dtypes.float32,
+    stream: StreamOrDevice = None,
+) -> array:
+    """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
+
+    >>> import smelt
+    >>> smelt.linspace(0, 1, 5)
+    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
+    """
+    check_stream(stream)
+    target = dtype_of("linspace", dtype, dtypes.float32)
+    first, last = number("linspace", "start", start), number("linspace", "stop", stop)
+    count = 50 if num is None else integer("linspace", "num", num, 0)
+    work = target if target in (dtypes.float64, dtypes.complex64) else dtypes.float32
+    parts = count - 1 if endpoint else count
+    if parts < 1:
+        return full((count,), first, target)
+    shape = (count,)
+    real = dtypes.float32 if work is dtypes.complex64 else work
+    t = emit_elementwise(ops["div"], iota(shape, 0, real), filled(shape, parts, real))
+    rest = emit_elementwise(ops["sub"], filled(shape, 1, real), t)
+    # Weights instead of steps: both ends come out exactly.
+    low = emit_elementwise(ops["mul"], rest, filled(shape, first, real))
+    high = emit_elementwise(ops["mul"], t, filled(shape, last, real))
+    return convert(emit_elementwise(ops["add"], low, high), target)
+
+
+def tri(
+    n: int, m: int | None = None, k: int = 0, dtype: DType | None = None, *, stream: StreamOrDevice = None
+) -> array:
+    """An n-by-m matrix of ones on and below the k-th diagonal, and zeros above.
+
+    >>> import smelt
+    >>> smelt.tri(2, 3)
+    array([[1, 0, 0],
+           [1, 1, 0]], dtype=float32)
+    """
+    check_stream(stream)
+    rows, columns = checked_shape("tri", (n, n if m is None else m))
+    mask = triangle_mask(rows, columns, diagonal_offset("tri", k, rows, columns))
+    return convert(mask, dtype_of("tri", dtype, dtypes.float32))
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    k: int = 0,
+    dtype: DType | None = dtypes.float32,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """An n-by-m matrix of ones on the k-th diagonal, and zeros elsewhere.
+
+    >>> import smelt
+    >>> smelt.eye(2, k=1)
+    array([[0, 1],
+           [0, 0]], dtype=float32)
+    """
+    check_stream(stream)
+    shape = checked_shape("eye", (n, n if m is None else m))
+    i, j = iota(shape, 0), iota(shape, 1)
+    if k := diagonal_offset("eye", k, *shape):
+        i = emit_elementwise(ops["add"], i, filled(shape, k, i.dtype))
+    return convert(emit_elementwise(ops["equal"], i, j), dtype_of("eye", dtype, dtypes.float32))
+
+
+def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+    """The n-by-n identity matrix.
+
+    >>> import smelt
+    >>> smelt.identity(2)
+    array([[1, 0],
+           [0, 1]], dtype=float32)
+    """
+    check_stream(stream)
+    return eye(n, dtype=dtype)
+
+
+def asarray(a: ArrayLike, dtype: DType | None = None, *, copy: bool | None = None) -> array:
+    """`a` as an array: itself if it is one (unless `copy`), else a new one with its data.
+
+    Raises:
+        AttributeValueError: ``copy=False``, but the data must be copied.
+
+    >>> import smelt
+    >>> smelt.asarray([1, 2], dtype=smelt.float32)
+    array([1, 2], dtype=float32)
+    """
+    target = None if dtype is None else dtype_of("asarray", dtype, dtypes.float32)
+    if copy is False and (not isinstance(a, array) or target not in (None, a.dtype)):
+        raise AttributeValueError(
+            at_user_line(f"smelt.asarray: a {type(a).__name__} cannot become an array without a copy")
+        )
+    if isinstance(a, array):
+        return a if target in (None, a.dtype) and not copy else wrap((convert(a, target or a.dtype))._ref)
+    return array(a, target)
+
+
+def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
+    """An array with a copy of the data of any object with ``__dlpack__``.
+
+    Raises:
+        ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False``.
+        BufferExportError: it exports no data, or none in the CPU's memory.
+        DTypeError: elements that smelt has no dtype for.
+
+    >>> import numpy, smelt
+    >>> smelt.from_dlpack(numpy.arange(2, dtype="int32"))
+    array([0, 1], dtype=int32)
+    """
+    if isinstance(x, array):
+        return wrap(x._ref)
+    if copy is False:
+        raise AttributeValueError(
+            at_user_line("smelt.from_dlpack: data of other libraries is copied; copy=False cannot be")
+        )
+    if not hasattr(x, "__dlpack__") or isinstance(x, type):
+        raise ArgumentTypeError(at_user_line(f"smelt.from_dlpack: {shown(x)} has no __dlpack__"))
+    try:
+        return from_host(imported(x))
+    except SmeltError:
+        raise
+    except Exception as error:  # whatever its library raises
+        raise BufferExportError(
+            at_user_line(f"smelt.from_dlpack: a {type(x).__name__} exports no data: {error}")
+        ) from None
+
+
+class _Window(Protocol):
+    def __call__(self, M: int, *, stream: StreamOrDevice = None) -> array: ...
+
+
+def _window(name: str, function: Callable[..., Any], formula: str, example: str, points: int = 3) -> _Window:
+    def window(M: int, *, stream: StreamOrDevice = None) -> array:
+        check_stream(stream)
+        if integer(name, "M", M) > 1 << 28:
+            raise AttributeValueError(at_user_line(f"smelt.{name}: M may be 2**28 at most, is {shown(M)}"))
+        return from_host(np.asarray(function(M)), dtypes.float32)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"""The {name.capitalize()} window of `M` points, as float32: {formula}.
+
+    >>> import smelt
+    >>> smelt.{name}({points})
+    array({example}, dtype=float32)
+    """
+    return window
+
+
+bartlett = _window("bartlett", np.bartlett, "a triangle from 0 to 1 to 0", "[0, 1, 0]")
+hanning = _window("hanning", np.hanning, "0.5 - 0.5 cos(2πn / (M - 1))", "[0, 1, 0]")
+hamming = _window("hamming", np.hamming, "0.54 - 0.46 cos(2πn / (M - 1))", "[0.08, 1, 0.08]")
+blackman = _window("blackman", np.blackman, "0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1))", "[1]", 1)

@@ -1,0 +1,392 @@
+"""Reading parts of arrays: ``x[...]``.
+
+An index is first resolved into a plan (`Plan`): a slice of each axis, which is known when the
+function is called, and index arrays for some axes. Slices become movement, index arrays gather.
+`updating` writes by the same plans.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    IndexOutOfRangeError,
+    ShapeError,
+    TraceError,
+    at_user_line,
+    shown,
+)
+from smelt.ir.op import registry as ops
+from smelt.runtime import Buffer
+
+from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
+from ..lazy.graph import LEAF, leaf
+from ..lazy.movement import broadcast_together, filled, permuted, reversed_along, select, sliced, to_shape
+from ..lazy.signatures import Index
+
+__all__: list[str] = []
+
+#: Parts of evaluated arrays up to this size are copied at once instead of keeping the whole alive.
+COPIED_BYTES = 4096
+
+
+# From what the user wrote to a plan
+
+
+class Plan:
+    """What an index means for an array of one shape.
+
+    Attributes:
+        start, stop, stride: a slice of each axis with positive strides; one element for ints.
+        flipped: axes whose slice runs backwards.
+        indices: an index array of the common shape `lead` for some axes, within range or negative
+            entries already wrapped. Their axes are taken whole by the slice.
+        lead: the shape of the index arrays.
+        place: the axis of the result at which the axes of `lead` stand.
+        kept: what else the result consists of: the array's axes, and -1 for new axes.
+    """
+
+    __slots__ = ("flipped", "indices", "kept", "lead", "place", "start", "stop", "stride")
+
+    def __init__(self, shape: tuple[int, ...]):
+        self.start = [0] * len(shape)
+        self.stop = list(shape)
+        self.stride = [1] * len(shape)
+        self.flipped: list[int] = []
+        self.indices: dict[int, array] = {}
+        self.lead: tuple[int, ...] | None = None
+        self.place = 0
+        self.kept: list[int] = []
+
+    @property
+    def extents(self) -> list[int]:
+        """Of each axis after slicing."""
+        return [-(-(z - a) // s) for a, z, s in zip(self.start, self.stop, self.stride)]
+
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """The shape of the result without `lead`."""
+        extents = self.extents
+        return tuple([1 if a < 0 else extents[a] for a in self.kept])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        rest = self.rest
+        return rest if self.lead is None else (*rest[: self.place], *self.lead, *rest[self.place :])
+
+
+_BASIC = (int, builtins.slice, type(None), type(Ellipsis))
+
+
+def plan_of(x: array, index: Any) -> Plan:
+    """Resolve an index. Raises IndexOutOfRangeError, ShapeError, DTypeError, TraceError."""
+    shape = x.aval.shape
+    entries = list(index) if type(index) is tuple else [index]
+    entries = [e if type(e) in _BASIC else _entry(x, e) for e in entries]
+    if any(type(e) is _Mask for e in entries):
+        entries = [part for e in entries for part in (e.indices() if type(e) is _Mask else (e,))]
+    used = 0
+    ellipses = 0
+    for e in entries:
+        used += not (e is None or e is Ellipsis or type(e) is _Count)
+        ellipses += e is Ellipsis
+    if ellipses > 1:
+        raise IndexOutOfRangeError(at_user_line("smelt: an index has at most one ellipsis"))
+    if used > len(shape):
+        raise IndexOutOfRangeError(at_user_line(f"smelt: {used} indices for an array of {len(shape)} axes, {x.aval}"))
+    if not ellipses:
+        entries.append(Ellipsis)
+    plan = Plan(shape)
+    found: list[tuple[int, array]] = []
+    advanced: list[int] = []  # positions of ints and arrays among the entries
+    has_array = False
+    axis = 0
+    places: list[int] = []
+    for position, e in enumerate(entries):
+        kind = type(e)
+        if e is Ellipsis:
+            count = len(shape) - used
+            plan.kept += range(axis, axis + count)
+            axis += count
+        elif e is None:
+            plan.kept.append(-1)
+        elif kind is builtins.slice:
+            _set_slice(plan, axis, e, shape[axis])
+            plan.kept.append(axis)
+            axis += 1
+        elif kind is int:
+            i = _check_int(e, axis, x)
+            plan.start[axis], plan.stop[axis] = i, i + 1
+            advanced.append(position)
+            places.append(len(plan.kept))
+            axis += 1
+        else:
+            advanced.append(position)
+            places.append(len(plan.kept))
+            has_array = True
+            if kind is _Count:
+                found.append((-1, e.index()))
+            else:
+                found.append((axis, in_range(e.checked(axis, x) if kind is _Places else e, axis, x)))
+                axis += 1
+    if has_array:
+        try:
+            together = broadcast_together("index", [i for _, i in found])
+        except ShapeError:
+            shapes = " and ".join(str(i.shape) for _, i in found)
+            raise ShapeError(
+                at_user_line(f"smelt: index arrays of shapes {shapes} cannot be broadcast together")
+            ) from None
+        plan.lead = together[0].shape
+        plan.indices = {a: i for (a, _), i in zip(found, together) if a >= 0}
+        # NumPy's rule: index arrays and ints next to each other stay where they are, else they come first.
+        adjacent = advanced[-1] - advanced[0] + 1 == len(advanced)
+        plan.place = places[0] if adjacent else 0
+    return plan
+
+
+def _set_slice(plan: Plan, axis: int, e: builtins.slice, extent: int) -> None:
+    if e.start is None and e.stop is None and e.step is None:
+        return
+    try:
+        start, stop, step = e.indices(extent)
+    except ValueError as error:
+        raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
+    except TypeError:
+        raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {e}")) from None
+    count = len(range(start, stop, step))
+    if step < 0:
+        plan.flipped.append(axis)
+        start, step = start + (count - 1) * step, -step
+    if not count:
+        start = 0
+    stop = start + (count - 1) * step + 1 if count else start
+    plan.start[axis], plan.stop[axis], plan.stride[axis] = start, stop, step if count > 1 else 1
+
+
+def _check_int(i: int, axis: int, x: array) -> int:
+    d = x.aval.shape[axis]
+    if not -d <= i < d:
+        raise IndexOutOfRangeError(
+            at_user_line(f"smelt: index {i} is out of range for axis {axis} with {d} elements; {x.aval}")
+        )
+    return i + d if i < 0 else i
+
+
+class _Count:
+    """A scalar True or False among the entries: a new axis of one element or none."""
+
+    def __init__(self, n: int):
+        self.n = n
+
+    def index(self) -> array:
+        return filled((self.n,), 0, dtypes.int32)
+
+
+class _Mask:
+    """A boolean array among the entries, which stands for the places where it is True."""
+
+    def __init__(self, mask: Any):
+        self.mask = mask
+
+    def indices(self) -> Sequence[Any]:
+        host = _mask_values(self.mask)
+        if not host.ndim:
+            return (_Count(int(host)),)
+        return [_Places(i, d) for i, d in zip(np.nonzero(host), host.shape)]
+
+
+class _Places:
+    """Where a mask is True along one of its axes, which must be as long as the array's."""
+
+    def __init__(self, index: np.ndarray, extent: int):
+        self.index, self.extent = index, extent
+
+    def checked(self, axis: int, x: array) -> np.ndarray:
+        if x.shape[axis] != self.extent:
+            raise ShapeError(
+                at_user_line(f"smelt: the mask has {self.extent} elements where axis {axis} of {x.aval} lies")
+            )
+        return self.index
+
+
+def _mask_values(mask: Any) -> np.ndarray:
+    if not isinstance(mask, array):
+        return mask
+    try:
+        return mask._host()
+    except TraceError:
+        raise TraceError(
+            at_user_line(
+                "x[mask] has as many elements as the mask has True ones, which is not known inside "
+                "smelt.compile and smelt.vmap; use smelt.where(mask, x, other), or index outside"
+            )
+        ) from None
+
+
+def _entry(x: array, e: Any) -> Any:
+    """One entry of an index as an int, an array of integers (a NumPy one if its values are known), or a mask."""
+    if isinstance(e, (bool, np.bool_)):
+        return _Count(int(e))
+    if isinstance(e, array):
+        if e.dtype is dtypes.bool_:
+            return _checked_mask(x, e)
+        if not e.dtype.is_integer:
+            raise DTypeError(at_user_line(f"smelt: an array of integers or bools is an index, got {e.aval}"))
+        return e
+    if isinstance(e, (np.integer, int)):
+        return int(e)
+    if isinstance(e, (list, tuple, np.ndarray, range)):
+        if isinstance(e, (list, tuple)) and holds_array(e):
+            return _entry(x, as_array(e))
+        host = host_array(e)
+        if host.size == 0 and not isinstance(e, np.ndarray):
+            host = host.astype(np.int32)
+        if host.dtype == np.bool_:
+            return _checked_mask(x, host)
+        if host.dtype.kind not in "iu":
+            raise DTypeError(at_user_line(f"smelt: an array of integers or bools is an index, got {host.dtype}"))
+        return host
+    if hasattr(e, "__index__"):
+        return operator.index(e)
+    if hasattr(e, "__array__"):
+        return _entry(x, np.asarray(e))
+    raise ArgumentTypeError(
+        at_user_line(
+            "smelt: an index consists of ints, slices, None, ... and arrays or lists of ints or bools, "
+            f"got {type(e).__name__}"
+        )
+    )
+
+
+def host_array(values: Any) -> np.ndarray:
+    """Nested lists of an index as NumPy sees them."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ShapeError(at_user_line(f"smelt: an index of uneven or too deep lists, {shown(values)}")) from None
+
+
+def holds_array(values: Any, depth: int = 64) -> bool:
+    if depth == 0:  # deeper than any index; `host_array` says so
+        return False
+    return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_array(v, depth - 1)) for v in values)
+
+
+def _checked_mask(x: array, mask: Any) -> _Mask:
+    if mask.ndim > x.ndim:
+        raise ShapeError(at_user_line(f"smelt: a mask of shape {mask.shape} for an array {x.aval}"))
+    return _Mask(mask)
+
+
+def in_range(index: Any, axis: int, x: array) -> array:
+    """An index array with negative entries wrapped once. What is known now is checked now."""
+    d = x.aval.shape[axis]
+    if isinstance(index, np.ndarray):
+        if index.size and not (-d <= int(index.min()) and int(index.max()) < d):
+            bad = index[(index < -d) | (index >= d)].reshape(-1)[0]
+            _check_int(int(bad), axis, x)
+        wide = index.astype(np.int32 if d < 2**31 else np.int64)
+        return from_host(np.where(wide < 0, wide + d, wide).astype(wide.dtype))
+    return wrapped_once(index, d)
+
+
+def wrapped_once(index: array, extent: int) -> array:
+    """`index` with `extent` added to negative entries."""
+    if index.dtype.kind == "u":
+        return index
+    if index.dtype.size < 4:
+        index = convert(index, dtypes.int32)
+    if extent >= 2**31:
+        index = convert(index, dtypes.int64)
+    zero, top = filled(index.shape, 0, index.dtype), filled(index.shape, extent, index.dtype)
+    negative = emit_elementwise(ops["less"], index, zero)
+    return select(negative, emit_elementwise(ops["add"], index, top), index)
+
+
+def of_one_dtype(indices: Iterable[array]) -> list[array]:
+    """Index arrays in a dtype that holds all of them: gather and scatter take only one."""
+    found = list(indices)
+    kinds = {x.dtype for x in found}
+    if len(kinds) < 2:
+        return found
+    narrow = all((d.kind == "i" and d.size <= 4) or d.size < 4 for d in kinds)
+    return [convert(x, dtypes.int32 if narrow else dtypes.int64) for x in found]
+
+
+# Reading
+
+
+def getitem(x: array, index: Index, /) -> array:
+    """``x[index]`` by NumPy's rules; negative indices count from the end.
+
+    Raises:
+        IndexOutOfRangeError: an int, or a list or NumPy array of ints, outside of its axis. Entries of
+            smelt arrays are not known yet: those out of range read the nearest element.
+        TraceError: a mask inside `compile` or `vmap`.
+    """
+    return read(x, plan_of(x, index))
+
+
+def read(x: array, plan: Plan) -> array:
+    if plan.lead is None:
+        known = _part_of_value(x, plan)
+        if known is not None:
+            return known
+    y = reversed_along(sliced(x, plan.start, plan.stop, plan.stride), tuple(plan.flipped))
+    if plan.lead is None:
+        return to_shape(y, plan.rest)
+    if plan.indices:
+        axes = tuple(plan.indices)
+        sizes = tuple([1 if a in plan.indices else d for a, d in enumerate(y.aval.shape)])
+        if not y.size and 0 not in plan.lead:
+            check_not_empty(y, axes)
+        if 0 in plan.lead:
+            return filled(plan.shape, 0, x.dtype)
+        y = emit(ops["gather"], (y, *of_one_dtype(plan.indices.values())), {"axes": axes, "slice_sizes": sizes})
+    else:
+        y = broadcast_to_shape(y, (*plan.lead, *y.aval.shape))
+    return _place_lead(to_shape(y, (*plan.lead, *plan.rest)), len(plan.lead), plan.place)
+
+
+def check_not_empty(y: array, axes: Sequence[int]) -> None:
+    for a in axes:
+        if not y.shape[a]:
+            raise IndexOutOfRangeError(at_user_line(f"smelt: nothing to take from axis {a} of {y.aval}"))
+
+
+def _place_lead(y: array, n: int, place: int) -> array:
+    """The first `n` axes moved behind the next `place` ones."""
+    if not place or not n:
+        return y
+    return permuted(y, (*range(n, n + place), *range(n), *range(n + place, y.ndim)))
+
+
+def _part_of_value(x: array, plan: Plan) -> array | None:
+    """A slice of an evaluated array without an op: the same memory if contiguous, or a small copy.
+
+    Batches ``x[i : i + n]`` of a data set then neither copy nor compile anything.
+    """
+    node, i = x._ref
+    if node.op is not LEAF or node.values is None:
+        return None
+    host = node.values[i].array[tuple([builtins.slice(*t) for t in zip(plan.start, plan.stop, plan.stride)])]
+    if plan.flipped:
+        host = np.flip(host, tuple(plan.flipped))
+    if not host.flags.c_contiguous or host.nbytes <= COPIED_BYTES:
+        if host.nbytes > COPIED_BYTES:
+            return None
+        host = np.array(host, order="C")
+    host = host.reshape(plan.rest)
+    return wrap((leaf(Buffer(Aval(host.shape, x.dtype), host)), 0))

@@ -1,0 +1,190 @@
+"""Joining, cutting, repeating and rolling arrays."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.errors import ShapeError, at_user_line
+
+from ..lazy.arguments import check_stream, integer
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
+
+__all__ = [
+    "concat",
+    "concatenate",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+]
+
+
+def _arrays(name: str, values: Any) -> list[array]:
+    """A sequence of arrays (or one array, over its first axis) in their common dtype."""
+    if isinstance(values, array):
+        values = list(unstack(values)) if values.ndim else [values]
+    if not isinstance(values, (list, tuple)) or not values:
+        what = "an empty sequence" if isinstance(values, (list, tuple)) else type(values).__name__
+        raise ShapeError(at_user_line(f"smelt.{name}: needs a list of at least one array, got {what}"))
+    found = [as_array(v) for v in values]
+    dtype = found[0].dtype
+    for x in found[1:]:
+        dtype = dtypes.promote(dtype, x.dtype)
+    return [convert(x, dtype) for x in found]
+
+
+def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
+    """Arrays one after the other along an axis, in their common dtype; flattened when `axis` is None.
+
+    Raises:
+        ShapeError: shapes that differ on another axis.
+
+    >>> import smelt
+    >>> smelt.concatenate([smelt.array([1, 2]), smelt.array([3])])
+    array([1, 2, 3], dtype=int32)
+    """
+    check_stream(stream)
+    xs = _arrays("concatenate", arrays)
+    if axis is None:
+        return joined([to_shape(x, (x.size,)) for x in xs], 0)
+    along = one_axis("concatenate", axis, xs[0].ndim)
+    rest = {(len(x.shape), *x.shape[:along], *x.shape[along + 1 :]) for x in xs}
+    if len(rest) != 1:
+        shapes = ", ".join(str(x.shape) for x in xs)
+        raise ShapeError(at_user_line(f"smelt.concatenate: shapes must agree on all axes but {along}: {shapes}"))
+    return joined(xs, along)
+
+
+concat = concatenate
+
+
+def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
+    """Arrays of one shape along a new axis.
+
+    >>> import smelt
+    >>> smelt.stack([smelt.array([1, 2]), smelt.array([3, 4])], axis=1)
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    check_stream(stream)
+    xs = _arrays("stack", arrays)
+    shape = xs[0].shape
+    if any(x.shape != shape for x in xs):
+        shapes = ", ".join(str(x.shape) for x in xs)
+        raise ShapeError(at_user_line(f"smelt.stack: arrays must have the same shape: {shapes}"))
+    along = one_axis("stack", 0 if axis is None else axis, len(shape) + 1)
+    return joined([to_shape(x, (*shape[:along], 1, *shape[along:])) for x in xs], along)
+
+
+def split(
+    a: ArrayLike, /, indices_or_sections: int | Sequence[int], axis: int = 0, *, stream: StreamOrDevice = None
+) -> list[array]:
+    """Pieces along an axis: so many of equal size, or cut at the given indices.
+
+    Raises:
+        ShapeError: the axis does not divide into that many equal pieces.
+
+    >>> import smelt
+    >>> smelt.split(smelt.array([1, 2, 3, 4]), [1, 3])
+    [array([1], dtype=int32), array([2, 3], dtype=int32), array([4], dtype=int32)]
+    """
+    check_stream(stream)
+    x = as_array(a)
+    axis = one_axis("split", axis, x.ndim)
+    d = x.shape[axis]
+    if isinstance(indices_or_sections, (list, tuple)) or getattr(indices_or_sections, "ndim", False):
+        cuts = [integer("split", "an index", i) for i in indices_or_sections]  # type: ignore[union-attr]
+        points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
+        return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]
+    count = integer("split", "the number of pieces", indices_or_sections)
+    if count < 1 or d % count:
+        raise ShapeError(at_user_line(f"smelt.split: {d} elements do not divide into {count} equal pieces; a {x.aval}"))
+    step = d // count
+    return [piece(x, axis, i * step, (i + 1) * step) for i in range(count)]
+
+
+def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) -> tuple[array, ...]:
+    """The subarrays along an axis, without it.
+
+    >>> import smelt
+    >>> smelt.unstack(smelt.array([[1, 2], [3, 4]]))
+    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
+    """
+    check_stream(stream)
+    x = as_array(x)
+    axis = one_axis("unstack", axis, x.ndim)
+    rest = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return tuple([to_shape(piece(x, axis, i, i + 1), rest) for i in range(x.shape[axis])])
+
+
+def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array:
+    """The whole array repeated `reps` times along each axis; missing axes are added in front.
+
+    >>> import smelt
+    >>> smelt.tile(smelt.array([1, 2]), 2)
+    array([1, 2, 1, 2], dtype=int32)
+    """
+    check_stream(stream)
+    x, times = as_array(a), checked_shape("tile", reps)
+    ndim = max(x.ndim, len(times))
+    times = (1,) * (ndim - len(times)) + times
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    spread = tuple(d for r, s in zip(times, shape) for d in ((r, s) if r != 1 else (s,)))
+    kept = tuple(d for r, s in zip(times, shape) for d in ((1, s) if r != 1 else (s,)))
+    return to_shape(broadcast_to_shape(to_shape(x, kept), spread), tuple(r * s for r, s in zip(times, shape)))
+
+
+def repeat(array: ArrayLike, repeats: int, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Each element repeated along an axis; without `axis`, of the flattened array.
+
+    >>> import smelt
+    >>> smelt.repeat(smelt.array([1, 2]), 2)
+    array([1, 1, 2, 2], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(array)
+    (count,) = checked_shape("repeat", integer("repeat", "repeats", repeats))
+    if axis is None:
+        x, axis = to_shape(x, (x.size,)), 0
+    axis = one_axis("repeat", axis, x.ndim)
+    before, d, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    spread = broadcast_to_shape(to_shape(x, (*before, d, 1, *after)), (*before, d, count, *after))
+    return to_shape(spread, (*before, d * count, *after))
+
+
+def roll(
+    a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: StreamOrDevice = None
+) -> array:
+    """Elements moved by `shift` along an axis; those that leave enter at the other end.
+
+    Without `axis` the flattened array is rolled and put back into its shape.
+
+    >>> import smelt
+    >>> smelt.roll(smelt.array([1, 2, 3]), 1)
+    array([3, 1, 2], dtype=int32)
+    """
+    check_stream(stream)
+    x, shifts = as_array(a), shape_tuple("roll", shift, "shifts consist")
+    if axis is None:
+        flat = to_shape(x, (x.size,))
+        return to_shape(_rolled(flat, builtins.sum(shifts), 0), x.shape)
+    axes = [one_axis("roll", i, x.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    if not shifts or (len(shifts) not in (1, len(axes)) and len(axes) != 1):
+        raise ShapeError(at_user_line(f"smelt.roll: {len(shifts)} shifts for {len(axes)} axes"))
+    count = max(len(axes), len(shifts)) if axes else 0
+    for i in range(count):
+        x = _rolled(x, shifts[i % len(shifts)], axes[i % len(axes)])
+    return x
+
+
+def _rolled(x: array, shift: int, axis: int) -> array:
+    d = x.shape[axis]
+    at = -shift % d if d else 0
+    return joined([piece(x, axis, at, d), piece(x, axis, 0, at)], axis) if at else x

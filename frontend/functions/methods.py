@@ -1,0 +1,216 @@
+"""Operators and methods of `smelt.array`: each is the function of the same name, with the array first.
+
+Importing this module attaches them to the class. `array_methods.pyi` tells type checkers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..lazy.arrays import StreamOrDevice, array, check_update
+from ..lazy.movement import Axes
+from . import (
+    arithmetic,
+    complex_numbers,
+    compositions,
+    diagonals,
+    indexing,
+    joining,
+    linear,
+    logic,
+    reductions,
+    rounding,
+    shaping,
+    sorting,
+    transcendental,
+    updating,
+    views,
+)
+from .reductions import Axis
+from .updating import ArrayAt
+
+__all__: list[str] = []
+
+#: Methods that are functions with the array as first argument.
+METHODS: dict[Any, str] = {
+    arithmetic: "abs reciprocal rsqrt sqrt square",
+    complex_numbers: "conj",
+    compositions: "logsumexp",
+    reductions: "all any argmax argmin max mean min prod std sum var",
+    rounding: "round",
+    shaping: "flatten moveaxis squeeze swapaxes",
+    joining: "split",
+    diagonals: "diag diagonal",
+    views: "astype view",
+    sorting: "cummax cummin cumprod cumsum logcumsumexp",
+    transcendental: "cos exp log log10 log1p log2 sin",
+}
+
+#: Binary operators: name without underscores, module and function.
+OPERATORS: dict[str, tuple[Any, str]] = {
+    "add": (arithmetic, "add"),
+    "sub": (arithmetic, "subtract"),
+    "mul": (arithmetic, "multiply"),
+    "truediv": (arithmetic, "divide"),
+    "floordiv": (arithmetic, "floor_divide"),
+    "mod": (arithmetic, "remainder"),
+    "pow": (arithmetic, "power"),
+    "matmul": (linear, "matmul"),
+    "and": (logic, "bitwise_and"),
+    "or": (logic, "bitwise_or"),
+    "xor": (logic, "bitwise_xor"),
+    "lshift": (logic, "left_shift"),
+    "rshift": (logic, "right_shift"),
+}
+
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+
+_OPERANDS = frozenset((array, bool, int, float, complex, np.ndarray))
+
+
+def is_operand(other: Any) -> bool:
+    """Whether an operator can make an array of it; if not, Python asks the other operand."""
+    if isinstance(other, (array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
+        return True
+    kind = type(other)
+    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__") or isinstance(other, (memoryview, bytearray))
+
+
+def _binary(function: Callable, name: str) -> Callable:
+    def operator(self: array, other: Any) -> Any:
+        if type(other) in _OPERANDS or is_operand(other):
+            return function(self, other)
+        return NotImplemented
+
+    return _named(operator, name, function)
+
+
+def _reflected(function: Callable, name: str) -> Callable:
+    def operator(self: array, other: Any) -> Any:
+        if type(other) in _OPERANDS or is_operand(other):
+            return function(other, self)
+        return NotImplemented
+
+    return _named(operator, name, function)
+
+
+def _in_place(function: Callable, name: str) -> Callable:
+    """``x += y`` changes what the handle stands for, so that everyone who holds it sees it."""
+
+    def operator(self: array, other: Any) -> Any:
+        if type(other) in _OPERANDS or is_operand(other):
+            check_update(self)
+            self._ref = function(self, other)._ref
+            return self
+        return NotImplemented
+
+    return _named(operator, name, function)
+
+
+def _named(method: Callable, name: str, function: Callable) -> Callable:
+    method.__name__, method.__qualname__ = name, f"array.{name}"
+    method.__doc__ = f"See `smelt.{function.__name__}`."
+    return method
+
+
+def _reshape(self: array, *shape: Axes, stream: StreamOrDevice = None) -> array:
+    """In another shape, given as one sequence or as several ints; see `smelt.reshape`.
+
+    >>> import smelt
+    >>> smelt.ones(6).reshape(2, -1).shape
+    (2, 3)
+    """
+    return shaping.reshape(self, _together(shape), stream=stream)
+
+
+def _together(given: tuple[Any, ...]) -> Any:
+    """One sequence, or several ints, as a sequence."""
+    return given[0] if len(given) == 1 else given
+
+
+def _transpose(self: array, *axes: Axes | None, stream: StreamOrDevice = None) -> array:
+    """Permuted axes, given as one sequence or as several ints; see `smelt.transpose`.
+
+    >>> import smelt
+    >>> smelt.ones((2, 3)).transpose(1, 0).shape
+    (3, 2)
+    """
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        return shaping.transpose(self, axes[0], stream=stream)
+    numbers: Any = axes or None
+    return shaping.transpose(self, numbers, stream=stream)
+
+
+def _with_correction(function: Callable) -> Callable:
+    def method(
+        self: array, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *,
+        correction: int | None = None, stream: StreamOrDevice = None,
+    ) -> array:  # fmt: skip
+        return function(self, axis, keepdims, ddof if correction is None else correction, stream=stream)
+
+    return _named(method, function.__name__, function)
+
+
+def _bytes(self: array) -> bytes:
+    """The elements' memory, in row-major order."""
+    return self._host().tobytes()
+
+
+def _array_namespace(self: array, api_version: str | None = None) -> ModuleType:
+    """The module with the functions of the array API."""
+    return sys.modules["smelt"]
+
+
+def _attach() -> None:
+    for module, names in METHODS.items():
+        for name in names.split():
+            setattr(array, name, getattr(module, name))
+    for name in ("var", "std"):
+        setattr(array, name, _with_correction(getattr(reductions, name)))
+    for name, method in {
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "__bytes__": _bytes,
+        "__array_namespace__": _array_namespace,
+    }.items():
+        setattr(array, name, method)
+    for name, (module, function_name) in OPERATORS.items():
+        function = getattr(module, function_name)
+        setattr(array, f"__{name}__", _binary(function, f"__{name}__"))
+        setattr(array, f"__r{name}__", _reflected(function, f"__r{name}__"))
+        setattr(array, f"__i{name}__", _in_place(function, f"__i{name}__"))
+    for name, function_name in COMPARISONS.items():
+        setattr(array, f"__{name}__", _binary(getattr(logic, function_name), f"__{name}__"))
+    unary: dict[str, Callable[..., array]] = {
+        "neg": arithmetic.negative,
+        "pos": arithmetic.positive,
+        "abs": arithmetic.abs,
+        "invert": logic.bitwise_invert,
+    }
+    for name, function in unary.items():
+        setattr(array, f"__{name}__", function)
+    setattr(array, "__getitem__", indexing.getitem)  # noqa: B010  (declared in a stub)
+    setattr(array, "__setitem__", updating.setitem)  # noqa: B010
+    for name, getter, doc in (
+        ("T", shaping.transpose, "The axes in reversed order."),
+        ("mT", shaping.matrix_transpose, "The last two axes exchanged."),
+        ("real", complex_numbers.real, "The real part."),
+        ("imag", complex_numbers.imag, "The imaginary part."),
+        ("at", ArrayAt, "Updates that return a new array: ``x.at[index].add(value)``."),
+    ):
+        setattr(array, name, property(getter, doc=doc))
+
+
+_attach()

@@ -1,0 +1,69 @@
+"""Products of matrices that are chosen by indices, as in mixtures of experts."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
+
+from ..lazy.arguments import check_stream
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes
+from .index_functions import take
+from .linear import matmul
+from .shaping import reshape
+
+__all__ = ["gather_mm"]
+
+
+def gather_mm(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    lhs_indices: ArrayLike | None = None,
+    rhs_indices: ArrayLike | None = None,
+    *,
+    sorted_indices: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """``a.reshape(-1, m, k)[lhs_indices] @ b.reshape(-1, k, n)[rhs_indices]``.
+
+    Args:
+        a: [..., m, k]. b: [..., k, n]. lhs_indices, rhs_indices: integers that count the matrices of `a` and of
+            `b`; they broadcast against each other. None takes the matrices as they stand.
+        sorted_indices: accepted for MLX's sake and ignored.
+
+    Returns:
+        [indices..., m, n], in the common dtype.
+
+    Raises:
+        ShapeError: `a` or `b` is no stack of matrices, or shapes do not fit. DTypeError: indices that are no integers.
+        IndexOutOfRangeError: there is no matrix to choose.
+
+    >>> import smelt
+    >>> experts = smelt.array([[[1.0], [1.0]], [[10.0], [10.0]]])
+    >>> smelt.gather_mm(smelt.array([[[1.0, 2.0]]]), experts, rhs_indices=smelt.array([1, 0]))
+    array([[[30]],
+           [[3]]], dtype=float32)
+    """
+    check_stream(stream)
+    x, y = as_array(a), as_array(b)
+    left, right = _chosen("lhs_indices", x, lhs_indices), _chosen("rhs_indices", y, rhs_indices)
+    if x.shape[-1] != y.shape[-2]:
+        message = f"smelt.gather_mm: a needs as many columns as b has rows; a {x.aval}, b {y.aval}"
+        raise ShapeError(at_user_line(message))
+    broadcast_shapes("gather_mm", left.shape[:-2], right.shape[:-2])
+    return matmul(left, right)
+
+
+def _chosen(name: str, x: array, indices: ArrayLike | None) -> array:
+    if x.ndim < 2:
+        raise ShapeError(at_user_line(f"smelt.gather_mm: needs matrices, got {x.aval}"))
+    if indices is None:
+        return x
+    at = as_array(indices)
+    if not at.dtype.is_integer:
+        raise DTypeError(at_user_line(f"smelt.gather_mm: {name} must be integers, are {at.aval}"))
+    count = math.prod(x.shape[:-2])
+    if at.size and not count:
+        raise IndexOutOfRangeError(at_user_line(f"smelt.gather_mm: {name} choose from no matrices; {x.aval}"))
+    return take(reshape(x, (count, *x.shape[-2:])), at, 0)

@@ -1,0 +1,316 @@
+"""Sorting, searching, and running sums, products and extrema along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..lazy.arguments import check_stream, dtype_of, integer, word
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
+from ..lazy.movement import filled, for_gather, one_axis, piece, select, to_shape
+
+__all__ = [
+    "argpartition",
+    "argsort",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "logcumsumexp",
+    "partition",
+    "searchsorted",
+    "sort",
+    "topk",
+]
+
+
+def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[array, int]:
+    """The array and an axis; flattened without one. A scalar counts as a vector of one element."""
+    x = as_array(a)
+    if axis is None or not x.ndim:
+        if axis is not None:
+            one_axis(name, axis, 1)
+        return to_shape(x, (x.size,)), 0
+    return x, one_axis(name, axis, x.ndim)
+
+
+def _real(name: str, x: array) -> None:
+    if x.dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.{name}: complex numbers have no order; a {x.aval}"))
+
+
+def _sorted(name: str, op: str, a: ArrayLike, axis: int | None) -> array:
+    x, along = _along(name, a, axis)
+    _real(name, x)
+    found = emit(ops[op], (x,), {"axis": along})
+    return to_shape(found, ()) if axis is not None and not as_array(a).ndim else found
+
+
+def sort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+    """In ascending order along an axis (of the flattened array if None); NaN comes last.
+
+    >>> import smelt
+    >>> smelt.sort(smelt.array([3, 1, 2]))
+    array([1, 2, 3], dtype=int32)
+    """
+    check_stream(stream)
+    return _sorted("sort", "sort", a, axis)
+
+
+def argsort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+    """Indices (uint32) that sort along an axis; equal elements keep their order.
+
+    >>> import smelt
+    >>> smelt.argsort(smelt.array([3, 1, 2]))
+    array([1, 2, 0], dtype=uint32)
+    """
+    check_stream(stream)
+    return _sorted("argsort", "argsort", a, axis)
+
+
+def _check_kth(name: str, a: ArrayLike, kth: int, axis: int | None) -> None:
+    x, along = _along(name, a, axis)
+    size = x.shape[along]
+    if not -size <= integer(name, "kth", kth) < size:
+        raise AttributeValueError(at_user_line(f"smelt.{name}: kth {kth} out of range for {size} elements; a {x.aval}"))
+
+
+def partition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+    """An order in which the kth element is where sorting puts it, smaller ones before, larger ones behind.
+
+    >>> import smelt
+    >>> smelt.partition(smelt.array([3, 1, 2]), 1)[1]
+    array(2, dtype=int32)
+    """
+    check_stream(stream)
+    _check_kth("partition", a, kth, axis)
+    return _sorted("partition", "sort", a, axis)
+
+
+def argpartition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+    """Indices (uint32) that partition along an axis; see `partition`.
+
+    >>> import smelt
+    >>> smelt.argpartition(smelt.array([3, 1, 2]), 0)[0]
+    array(1, dtype=uint32)
+    """
+    check_stream(stream)
+    _check_kth("argpartition", a, kth, axis)
+    return _sorted("argpartition", "argsort", a, axis)
+
+
+def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+    """The k largest elements along an axis, in ascending order.
+
+    >>> import smelt
+    >>> smelt.topk(smelt.array([5, 1, 3, 4]), 2)
+    array([4, 5], dtype=int32)
+    """
+    check_stream(stream)
+    x, along = _along("topk", a, axis)
+    size, k = x.shape[along], integer("topk", "k", k)
+    if not 0 <= k <= size:
+        raise AttributeValueError(at_user_line(f"smelt.topk: k {k} out of range for {size} elements; a {x.aval}"))
+    return piece(_sorted("topk", "sort", x, along), along, size - k, size)
+
+
+def searchsorted(
+    sorted_sequence: ArrayLike, values: ArrayLike, /, side: str = "left", *, stream: StreamOrDevice = None
+) -> array:
+    """Where to insert values into a sorted vector so that it stays sorted, as uint32.
+
+    Args:
+        side: "left": before equal elements; "right": behind them.
+
+    >>> import smelt
+    >>> smelt.searchsorted(smelt.array([1, 2, 2, 3]), smelt.array([2, 5]))
+    array([1, 4], dtype=uint32)
+    """
+    check_stream(stream)
+    word("searchsorted", "side", side, "left", "right")
+    x, v = as_array(sorted_sequence), as_array(values)
+    if x.ndim != 1:
+        raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
+    _real("searchsorted", x)
+    _real("searchsorted", v)
+    dtype = dtypes.promote(x.dtype, v.dtype)
+    x, v = convert(x, dtype), convert(v, dtype)
+    if dtype is dtypes.bool_:
+        x, v = convert(x, dtypes.uint8), convert(v, dtypes.uint8)
+    size, shape = x.size, v.shape
+    place = filled(shape, 0, dtypes.int32)
+    step = 1 << max(size.bit_length() - 1, 0)
+    while size and step:  # place grows by a power of two wherever all elements passed belong before v
+        further = emit_elementwise(ops["add"], place, filled(shape, step, dtypes.int32))
+        inside = emit_elementwise(ops["less_equal"], further, filled(shape, size, dtypes.int32))
+        index = emit_elementwise(ops["sub"], further, filled(shape, 1, dtypes.int32))
+        index = for_gather(index, size - 1)
+        seen = to_shape(emit(ops["gather"], (x, index), {"axes": (0,), "slice_sizes": (1,)}), shape)
+        before = _precedes(seen, v) if side == "left" else emit_elementwise(ops["logical_not"], _precedes(v, seen))
+        place = select(emit_elementwise(ops["logical_and"], inside, before), further, place)
+        step //= 2
+    return convert(place, dtypes.uint32)
+
+
+def _precedes(x: array, y: array) -> array:
+    """x < y in the order of sorting: NaN is the largest."""
+    less = emit_elementwise(ops["less"], x, y)
+    if not x.dtype.is_float:
+        return less
+    number, nan = emit_elementwise(ops["equal"], x, x), emit_elementwise(ops["not_equal"], y, y)
+    return emit_elementwise(ops["logical_or"], less, emit_elementwise(ops["logical_and"], number, nan))
+
+
+def _scan(name: str, x: array, axis: int | None, reverse: bool, inclusive: bool) -> array:
+    scalar = not x.ndim and axis is not None
+    x, along = _along(name, x, axis)
+    attrs = {"axis": along, "reverse": bool(reverse), "inclusive": bool(inclusive)}
+    found = emit(ops[name], (x,), attrs)
+    return to_shape(found, ()) if scalar else found
+
+
+def _sum_dtype(name: str, a: ArrayLike, dtype: Any) -> array:
+    """The array in the dtype in which it is summed: bool counts as int32."""
+    x = as_array(a)
+    if dtype is not None:
+        return convert(x, dtype_of(name, dtype))
+    return convert(x, dtypes.int32) if x.dtype is dtypes.bool_ else x
+
+
+def cumsum(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    reverse: bool = False,
+    inclusive: bool = True,
+    dtype: DType | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Running sum along an axis, of the flattened array if None.
+
+    Args:
+        reverse: run from the end.
+        inclusive: whether an element counts in its own sum; if not, the first sum is 0.
+        dtype: to sum in; by default the array's (bool: int32).
+
+    >>> import smelt
+    >>> smelt.cumsum(smelt.array([1, 2, 3]))
+    array([1, 3, 6], dtype=int32)
+    """
+    check_stream(stream)
+    return _scan("cumsum", _sum_dtype("cumsum", a, dtype), axis, reverse, inclusive)
+
+
+def cumprod(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    reverse: bool = False,
+    inclusive: bool = True,
+    dtype: DType | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Running product along an axis; the arguments are those of `cumsum`.
+
+    >>> import smelt
+    >>> smelt.cumprod(smelt.array([1, 2, 3]), reverse=True)
+    array([6, 6, 3], dtype=int32)
+    """
+    check_stream(stream)
+    return _scan("cumprod", _sum_dtype("cumprod", a, dtype), axis, reverse, inclusive)
+
+
+cumulative_sum, cumulative_prod = cumsum, cumprod
+
+
+def cummax(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    reverse: bool = False,
+    inclusive: bool = True,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Running maximum along an axis; the arguments are those of `cumsum`.
+
+    >>> import smelt
+    >>> smelt.cummax(smelt.array([1, 3, 2]))
+    array([1, 3, 3], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    _real("cummax", x)
+    return _scan("cummax", x, axis, reverse, inclusive)
+
+
+def cummin(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    reverse: bool = False,
+    inclusive: bool = True,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Running minimum along an axis; the arguments are those of `cumsum`.
+
+    >>> import smelt
+    >>> smelt.cummin(smelt.array([3, 1, 2]))
+    array([3, 1, 1], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    _real("cummin", x)
+    return _scan("cummin", x, axis, reverse, inclusive)
+
+
+def logcumsumexp(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    reverse: bool = False,
+    inclusive: bool = True,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Logarithm of the running sum of exponentials, without overflow; the arguments are those of `cumsum`.
+
+    Integers are converted to float32.
+
+    >>> import smelt
+    >>> smelt.logcumsumexp(smelt.array([0.0, 0.0]))
+    array([0, 0.693147], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    _real("logcumsumexp", x)
+    return _scan("logcumsumexp", convert(x, dtypes.to_float(x.dtype)), axis, reverse, inclusive)
+
+
+def diff(a: ArrayLike, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice = None) -> array:
+    """Differences of neighbours along an axis, taken `n` times; of bools, whether they differ.
+
+    >>> import smelt
+    >>> smelt.diff(smelt.array([1, 4, 9]))
+    array([3, 5], dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    axis = one_axis("diff", axis, x.ndim)
+    n = integer("diff", "n", n, 0)
+    op = ops["not_equal"] if x.dtype is dtypes.bool_ else ops["sub"]
+    for _ in range(min(n, x.shape[axis])):
+        d = x.shape[axis]
+        x = emit_elementwise(op, piece(x, axis, min(1, d), d), piece(x, axis, 0, max(d - 1, 0)))
+    return wrap(x._ref)
+

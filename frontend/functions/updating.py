@@ -1,0 +1,279 @@
+"""Writing parts of arrays: ``x[...] = v``, ``x.at[...].add(v)``.
+
+By the same plans as reading (`indexing`): slices become movement, index arrays scatter; a boolean mask
+that is assigned to becomes a selection and is never evaluated.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..lazy.arrays import (
+    ArrayLike,
+    array,
+    as_array,
+    broadcast_to_shape,
+    check_update,
+    convert,
+    emit,
+    emit_elementwise,
+    from_host,
+    scalar_array,
+    wrap,
+)
+from ..lazy.graph import state
+from ..lazy.movement import filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
+from ..lazy.signatures import Index
+from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
+
+__all__: list[str] = []
+
+
+def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
+    """``x[index] = value``: this handle then stands for the changed array; the value is cast to its dtype.
+
+    Raises:
+        ShapeError: a value that cannot be broadcast to the shape of ``x[index]``.
+        IndexOutOfRangeError: as in `getitem`. Entries of smelt arrays that are out of range write nothing.
+        TraceError: an array from outside, in a branch or in the body of a loop.
+    """
+    check_update(x)
+    x._ref = updated(x, index, value, "set")._ref
+
+
+def value_for(x: array, value: ArrayLike) -> array:
+    return convert(as_array(value, x.dtype), x.dtype)
+
+
+def fitted(value: array, shape: tuple[int, ...]) -> array:
+    """The value broadcast to what it is assigned to. NumPy also drops leading axes of one element."""
+    have = value.aval.shape
+    extra = len(have) - len(shape)
+    if extra > 0 and all(d == 1 for d in have[:extra]):
+        value, have = to_shape(value, have[extra:]), have[extra:]
+    lead = len(shape) - len(have)
+    if lead < 0 or any(d not in (1, s) for d, s in zip(have, shape[lead:])):
+        raise ShapeError(
+            at_user_line(f"smelt: a value of shape {value.shape} does not fit into x[index] of shape {shape}")
+        )
+    return broadcast_to_shape(value, shape)
+
+
+_COMBINE = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
+
+
+def _combined(old: array, new: array, mode: str) -> array:
+    return new if mode == "set" else emit_elementwise(ops[_COMBINE[mode]], old, new)
+
+
+def updated(x: array, index: Any, value: ArrayLike, mode: str) -> array:
+    """x with `value` written to, or combined with, its elements at `index`."""
+    value = value_for(x, value)
+    mask = _only_mask(x, index)
+    if mask is not None:
+        return _masked_update(x, mask, value, mode)
+    plan = plan_of(x, index)
+    new = fitted(value, plan.shape)
+    if plan.lead is not None and not plan.indices and math.prod(plan.lead) == 1:  # x[:, True]
+        plan.lead, new = None, to_shape(new, plan.rest)
+    if plan.lead is None:
+        if mode != "set":
+            new = _combined(read(x, plan), new, mode)
+        return _written(x, plan, new)
+    if not x.size or 0 in plan.shape:
+        return wrap(x._ref)
+    return _scattered(x, plan, new, mode)
+
+
+def _written(x: array, plan: Plan, new: array) -> array:
+    """x with `new` in a slice."""
+    extents = plan.extents
+    new = reversed_along(to_shape(new, tuple(extents)), tuple(plan.flipped))
+    shape = x.aval.shape
+    if tuple(extents) == shape:
+        return wrap(new._ref)
+    if 0 in extents:
+        return wrap(x._ref)
+    high = [d - z for d, z in zip(shape, plan.stop)]
+    if all(s == 1 for s in plan.stride):
+        changed = [a for a in range(len(shape)) if extents[a] != shape[a]]
+        if len(changed) == 1:  # a run of whole rows: what is before, the new ones, what is behind
+            return _spliced(x, new, changed[0], plan.start[changed[0]], plan.stop[changed[0]])
+    interior = [s - 1 for s in plan.stride]
+    inside, outside = filled(tuple(extents), True, dtypes.bool_), scalar_array(False, dtypes.bool_)
+    there = padded(inside, outside, plan.start, high, interior)
+    spread = padded(new, scalar_array(0, x.dtype), plan.start, high, interior)
+    return select(there, spread, x)
+
+
+def _spliced(x: array, new: array, axis: int, start: int, stop: int) -> array:
+    shape = x.aval.shape
+    zero = [0] * len(shape)
+    low, high = list(zero), list(shape)
+    high[axis], low[axis] = start, stop
+    parts = [new]
+    if start:
+        parts.insert(0, sliced(x, zero, high))
+    if stop < shape[axis]:
+        parts.append(sliced(x, low, shape))
+    found = parts[0]
+    for part in parts[1:]:
+        found = emit(ops["concatenate"], (found, part), {"axis": axis})
+    return found
+
+
+def _scattered(x: array, plan: Plan, new: array, mode: str) -> array:
+    """x with `new` at places given by index arrays, and within slices of the other axes."""
+    lead = plan.lead
+    assert lead is not None
+    n = len(lead)
+    # The axes of the index arrays first, then one axis for each of x.
+    back = (*range(plan.place, plan.place + n), *range(plan.place), *range(plan.place + n, new.ndim))
+    new = permuted(new, back)
+    extents = plan.extents
+    window = [1 if a in plan.indices else d for a, d in enumerate(extents)]
+    new = to_shape(new, (*lead, *window))
+    new = reversed_along(new, tuple(n + a for a in plan.flipped))
+    indices = dict(plan.indices)
+    if 0 in x.aval.shape:
+        return wrap(x._ref)
+    for a, d in enumerate(x.aval.shape):
+        if a in indices or extents[a] == d:
+            continue
+        if plan.stride[a] == 1:  # a window that starts at the slice's start
+            indices[a] = filled(lead, plan.start[a], dtypes.int32 if d < 2**31 else dtypes.int64)
+            continue
+        # A strided slice is one more axis of index arrays.
+        kind = np.int32 if d < 2**31 else np.int64
+        line = from_host(np.arange(plan.start[a], plan.stop[a], plan.stride[a], dtype=kind))
+        lead = (*lead, line.size)
+        indices = {k: broadcast_to_shape(to_shape(i, (*i.shape, 1)), lead) for k, i in indices.items()}
+        indices[a] = broadcast_to_shape(line, lead)
+        order = [*range(n), n + a, *(k for k in range(n, new.ndim) if k != n + a)]
+        new = permuted(new, tuple(order))
+        n += 1
+        new = to_shape(new, (*new.shape[: n + a], 1, *new.shape[n + a :]))
+    axes = tuple(indices)
+    return emit(ops["scatter"], (x, new, *of_one_dtype(indices.values())), {"axes": axes, "mode": mode})
+
+
+def _only_mask(x: array, index: Any) -> array | None:
+    """The mask if it is the whole index (full slices may follow), as an array."""
+    if type(index) is tuple:
+        whole = builtins.slice(None)
+        rest = [e for e in index[1:] if not (e is Ellipsis or (type(e) is builtins.slice and e == whole))]
+        if not index or rest or len(index) > 1 + x.ndim:
+            return None
+        index = index[0]
+    if isinstance(index, (list, np.ndarray)) and not _list_of_bools(index):
+        return None
+    if isinstance(index, (bool, np.bool_, list, np.ndarray)):
+        index = from_host(np.asarray(index, np.bool_))
+    if not isinstance(index, array) or index.dtype is not dtypes.bool_:
+        return None
+    if index.ndim > x.ndim or any(m != d for m, d in zip(index.shape, x.shape)):
+        raise ShapeError(at_user_line(f"smelt: a mask of shape {index.shape} for an array {x.aval}"))
+    return index
+
+
+def _list_of_bools(values: Any) -> bool:
+    if isinstance(values, np.ndarray):
+        return values.dtype == np.bool_
+    return bool(values) and not holds_array(values) and np.asarray(values).dtype == np.bool_
+
+
+def _masked_update(x: array, mask: array, value: array, mode: str) -> array:
+    """Where the mask holds. A value for each True element is dealt out in row-major order."""
+    rest = x.aval.shape[mask.ndim :]
+    have = value.aval.shape
+    while len(have) > len(rest) and have[0] == 1:
+        have = have[1:]
+    if len(have) <= len(rest):
+        new = broadcast_to_shape(fitted(to_shape(value, have), rest), x.aval.shape)
+    else:
+        if len(have) != len(rest) + 1:
+            raise ShapeError(
+                at_user_line(f"smelt: a value of shape {value.shape} does not fit into x[mask] of shape (n, *{rest})")
+            )
+        count = have[0]
+        value = fitted(to_shape(value, have), (count, *rest))
+        if not state.compiling:
+            wanted = int(np.count_nonzero(mask._host()))
+            if wanted != count:
+                raise ShapeError(
+                    at_user_line(f"smelt: a value of shape {value.shape} for {wanted} elements where the mask is True")
+                )
+        if not count:
+            return wrap(x._ref)
+        flat = convert(to_shape(mask, (mask.size,)), dtypes.int32 if mask.size < 2**31 else dtypes.int64)
+        before = emit(ops["cumsum"], (flat,), {"axis": 0, "reverse": False, "inclusive": False})
+        before = for_gather(before, count - 1)
+        dealt = emit(ops["gather"], (value, before), {"axes": (0,), "slice_sizes": (1, *rest)})
+        new = to_shape(dealt, x.aval.shape)
+    there = broadcast_to_shape(to_shape(mask, (*mask.shape, *[1] * len(rest))), x.aval.shape)
+    return select(there, _combined(x, new, mode), x)
+
+
+class ArrayAt:
+    """``x.at``: updates that return a new array, in which all updates of a place count.
+
+    >>> import smelt
+    >>> smelt.zeros(3).at[smelt.array([0, 0, 2])].add(1)
+    array([2, 0, 1], dtype=float32)
+    """
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, x: array, index: tuple[Index] | None = None):
+        self._array, self._index = wrap(x._ref), index
+
+    def __getitem__(self, index: Index) -> ArrayAt:
+        return ArrayAt(self._array, (index,))
+
+    def _update(self, value: ArrayLike, mode: str) -> array:
+        if self._index is None:
+            raise IndexOutOfRangeError(at_user_line("smelt: x.at needs an index: x.at[index].add(value)"))
+        return updated(self._array, self._index[0], value, mode)
+
+    def add(self, value: ArrayLike) -> array:
+        """The array with `value` added at the index."""
+        return self._update(value, "add")
+
+    def subtract(self, value: ArrayLike) -> array:
+        """The array with `value` subtracted at the index."""
+        x = self._array
+        return self._update(emit_elementwise(ops["neg"], _numeric(x, value, "subtract")), "add")
+
+    def multiply(self, value: ArrayLike) -> array:
+        """The array multiplied by `value` at the index."""
+        return self._update(value, "mul")
+
+    def divide(self, value: ArrayLike) -> array:
+        """The array divided by `value` at the index, which needs floating-point numbers."""
+        x = self._array
+        if not x.dtype.is_inexact:
+            raise DTypeError(at_user_line(f"smelt: x.at[...].divide needs floating-point numbers, x is {x.aval}"))
+        divisor = updated(filled(x.shape, 1, x.dtype), self._index[0] if self._index else (), value, "mul")
+        return emit_elementwise(ops["div"], x, divisor)
+
+    def maximum(self, value: ArrayLike) -> array:
+        """The array with the larger of its elements and `value` at the index."""
+        return self._update(value, "max")
+
+    def minimum(self, value: ArrayLike) -> array:
+        """The array with the smaller of its elements and `value` at the index."""
+        return self._update(value, "min")
+
+
+def _numeric(x: array, value: ArrayLike, name: str) -> array:
+    if x.dtype is dtypes.bool_:
+        raise DTypeError(at_user_line(f"smelt: x.at[...].{name} needs numbers, x is {x.aval}"))
+    return value_for(x, value)

@@ -1,0 +1,1 @@
+"""Lazy arrays: nodes, handles on them, their evaluation, printing and export."""

@@ -1,0 +1,505 @@
+"""`smelt.array`: a handle on a lazy node or on a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    ShapeError,
+    TraceError,
+    at_user_line,
+    shown,
+)
+from smelt.ir.op import Op, registry
+from smelt.runtime import Buffer
+
+from .arguments import dtype_of
+from .buffer_protocol import BufferExporter
+from .graph import NO_ATTRS, Node, Ref, leaf, state
+from .signatures import ArrayLike as ArrayLike
+from .signatures import DTypeLike, HostArray
+from .signatures import Scalar as Scalar
+from .signatures import StreamOrDevice as StreamOrDevice
+
+if TYPE_CHECKING:
+    from ..functions.array_methods import ArrayMethods as _Methods
+else:
+    _Methods = BufferExporter
+
+
+class array(_Methods):
+    """An n-dimensional array, evaluated when a value is asked for.
+
+    Args:
+        val: a Python scalar, (nested) list or tuple of scalars or arrays, NumPy array, or any object
+            with ``__array__``, ``__dlpack__`` or the buffer protocol.
+        dtype: the element type; by default that of `val`, with three exceptions that MLX makes too: Python
+            integers are int32, Python floats and NumPy's float64 are float32, complex128 is complex64.
+
+    Raises:
+        ShapeError: nested lists of uneven lengths.
+        DTypeError: elements that smelt has no dtype for.
+
+    >>> import smelt
+    >>> smelt.array([[1, 2], [3, 4]]) + 0.5
+    array([[1.5, 2.5],
+           [3.5, 4.5]], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_made", "_ref")
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    _ref: Ref
+    _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
+
+    def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
+        wanted = None if dtype is None else dtype_of("array", dtype)
+        if isinstance(val, array):
+            self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
+            if state.traced:
+                self._made = state.traced
+            return
+        self._ref = from_host(val, wanted)._ref
+
+    # What is known without evaluating
+
+    @property
+    def aval(self) -> Aval:
+        """Shape and dtype."""
+        node, i = self._ref
+        return node.avals[i]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.aval.dtype.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.aval.nbytes
+
+    def __len__(self) -> int:
+        shape = self.aval.shape
+        if not shape:
+            raise ArgumentTypeError(at_user_line("len() of a 0-dimensional array"))
+        return shape[0]
+
+    def __iter__(self) -> Iterator[array]:
+        if not self.aval.shape:
+            raise ArgumentTypeError(at_user_line("iteration over a 0-dimensional array"))
+        return (self[i] for i in range(len(self)))
+
+    # Values
+
+    @property
+    def _buffer(self) -> Buffer:
+        node, i = self._ref
+        if node.values is None:
+            from .evaluate import evaluate
+
+            evaluate((self._ref,))
+        return node.values[i]  # type: ignore[index]
+
+    def _host(self) -> HostArray:
+        """The elements as a read-only NumPy array over the same memory."""
+        view = self._buffer.array.view()
+        view.flags.writeable = False
+        return view
+
+    def _export(self) -> HostArray:
+        """`_host` for strangers: nobody can make it writable."""
+        found = self._host()
+        if not found.size:
+            return found
+        flat: Any = found.reshape(-1).view(np.uint8)
+        return np.asarray(memoryview(flat)).view(found.dtype).reshape(found.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
+        """A NumPy array: a copy, or with ``copy=False`` a read-only view of the array's memory.
+
+        Raises:
+            AttributeValueError: ``copy=False``, but another dtype.
+        """
+        found = self._host()
+        if copy is None or copy:
+            return found.copy() if dtype is None else found.astype(dtype)
+        if dtype is not None and found.dtype != dtype:
+            message = f"smelt: {self.aval} becomes a NumPy array of {np.dtype(dtype).name} only by a copy"
+            raise AttributeValueError(at_user_line(message))
+        return self._export()
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """A DLPack capsule with a copy of the elements.
+
+        With ``copy=False`` it holds the array's own memory, marked as read-only, which takes version 1.0 of DLPack.
+        A library that writes there in spite of the mark changes this array, and all that share its memory.
+
+        Raises:
+            BufferExportError: a stream, a device other than the CPU, or read-only memory by a version before 1.0.
+        """
+        from .dlpack import exported
+
+        return exported(self._export(), stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(device type, device number) of DLPack: the CPU."""
+        return (1, 0)
+
+    def item(self) -> Scalar:
+        """The value of an array of one element as a Python scalar.
+
+        >>> import smelt
+        >>> smelt.array(2.5).item()
+        2.5
+        """
+        if self.size != 1:
+            raise ShapeError(at_user_line(f"item() needs an array of one element, shape is {self.shape}"))
+        return self._host().item() if self.dtype is not dtypes.bfloat16 else float(self._host().reshape(()))
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists.
+
+        >>> import smelt
+        >>> smelt.array([[1, 2]]).tolist()
+        [[1, 2]]
+        """
+        host = self._host()
+        return (host.astype(np.float32) if self.dtype is dtypes.bfloat16 else host).tolist()
+
+    def _truth(self) -> Any:
+        if self.size != 1:
+            raise ShapeError(
+                at_user_line(
+                    f"the truth value of an array of shape {self.shape} is ambiguous; use smelt.any or smelt.all"
+                )
+            )
+        return self._host().reshape(())
+
+    def __bool__(self) -> bool:
+        return bool(self._truth())
+
+    def __int__(self) -> int:
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __float__(self) -> float:
+        return float(self.item())  # type: ignore[arg-type]
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim:
+            raise ArgumentTypeError(at_user_line(f"only an integer scalar is an index, this is {self.aval}"))
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        from .printing import format_array
+
+        return format_array(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.ndim == 0 and (self._ref[0].values is not None or not state.compiling):
+            return format(self.item(), spec)
+        if spec:
+            raise ArgumentTypeError(at_user_line(f"smelt: a format such as {spec!r} is for scalars; array {self.aval}"))
+        return str(self)
+
+    def __reduce__(self) -> Any:
+        return (_unpickle, (np.array(self._host()), self.dtype.name))
+
+    def __copy__(self) -> array:
+        return wrap(self._ref)
+
+    def __deepcopy__(self, memo: Any) -> array:
+        return wrap(self._ref)
+
+    # Arithmetic: the methods are attached by `methods.py`, from the functions of the same name.
+
+
+def _unpickle(host: np.ndarray, name: str) -> array:
+    return array(host, dtypes.by_name(name))
+
+
+def wrap(ref: Ref) -> array:
+    """A new handle on a result of a node.
+
+    What gives an array back as it is gives it by another handle: `y = x.astype(x.dtype)` followed by an
+    update of y in place does not change x.
+    """
+    found = array.__new__(array)
+    found._ref = ref
+    if state.traced:
+        found._made = state.traced
+    return found
+
+
+def check_update(x: array) -> None:
+    """Check that a branch or loop updates no array from outside of it in place: that would happen once, while
+    the function is traced, whichever branch is taken and however many steps there are.
+
+    Raises:
+        TraceError: it does.
+    """
+    inside = state.control
+    if inside and x._ref[0].traced < inside and getattr(x, "_made", 0) < inside:
+        raise TraceError(
+            at_user_line(
+                f"a function given to smelt.cond, smelt.scan and the like updates an array from outside ({x.aval}) in "
+                "place; such a function is traced once, so this cannot happen in each step or only in the branch that "
+                "is taken: make the array an operand or a part of the carry and return it, or update a copy, "
+                "smelt.array(x)"
+            )
+        )
+
+
+# Making nodes
+
+_infer_cache: dict[Any, Any] = {}
+
+
+def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> array:
+    """A lazy application of `op`. Shapes and dtypes are checked now, the work is done on eval."""
+    avals = op.infer_checked([x.aval for x in inputs], attrs)
+    return wrap((Node(op, attrs, tuple([x._ref for x in inputs]), avals), 0))
+
+
+def emit_elementwise(op: Op, *inputs: array) -> array:
+    """`emit` for ops without attributes, with the inference remembered."""
+    refs = tuple([x._ref for x in inputs])
+    node, i = refs[0]
+    aval = node.avals[i]
+    key: Any = None
+    for node, i in refs:  # nearly always all operands have one shape and dtype
+        other = node.avals[i]
+        if other is not aval and (other.dtype is not aval.dtype or other.shape != aval.shape):
+            key = (op, *[node.avals[i] for node, i in refs])
+            break
+    else:
+        key = (op, aval.shape, aval.dtype)  # these hash faster than an aval
+    avals = _infer_cache.get(key)
+    if avals is None:
+        avals = remember(key, op.infer_checked([node.avals[i] for node, i in refs], NO_ATTRS))
+    found = array.__new__(array)
+    found._ref = (Node(op, NO_ATTRS, refs, avals), 0)
+    return found
+
+
+def remember(key: Any, value: Any) -> Any:
+    """Keep an inference."""
+    if len(_infer_cache) > 10_000:
+        _infer_cache.clear()
+    _infer_cache[key] = value
+    return value
+
+
+_scalar_avals = {d: Aval((), d) for d in dtypes.ALL}
+_scalar_buffers: dict[Any, Buffer] = {}
+
+
+def scalar_array(value: Scalar, dtype: DType) -> array:
+    """A 0-d array of a Python scalar: a constant inside a trace, else a run-time value.
+
+    Raises:
+        AttributeValueError: an integer that the dtype, an integer dtype, cannot hold; one beyond all floats.
+    """
+    if state.compiling:
+        _check_fits(value, dtype)
+        return emit(registry["constant"], (), {"value": value, "dtype": dtype})
+    # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
+    # a dictionary, and so are 0.0 and -0.0.
+    kind = type(value)
+    key = (value if value or kind is int else str(value), kind, dtype)
+    buffer = _scalar_buffers.get(key)
+    if buffer is None:
+        from smelt.ir.ops.constants import constant_array
+
+        _check_fits(value, dtype)
+        buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
+        if len(_scalar_buffers) > 1000:
+            _scalar_buffers.clear()
+        _scalar_buffers[key] = buffer
+    found = array.__new__(array)
+    found._ref = (leaf(buffer), 0)
+    return found
+
+
+def _check_fits(value: Scalar, dtype: DType) -> None:
+    """A weak integer takes the dtype of the array that it meets; wrapped around it would be another number."""
+    if type(value) is int and not dtype.holds(value):
+        raise AttributeValueError(
+            at_user_line(
+                f"smelt: the number {shown(value)} is out of bounds for {dtype.name}, the dtype of the array that it "
+                "meets; convert that array first, e.g. with .astype(smelt.int64)"
+            )
+        )
+    if type(value) is int and (dtype.is_float or dtype.is_complex):
+        try:
+            float(value)
+        except OverflowError:
+            message = f"smelt: the number {shown(value)} is too large for {dtype.name}"
+            raise AttributeValueError(at_user_line(message)) from None
+    if type(value) is complex and not dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt: the number {value} is complex, {dtype.name} is real; take its .real"))
+
+
+def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
+    """`x` as an array; Python scalars take `dtype` if given."""
+    if isinstance(x, array):
+        return x
+    if isinstance(x, (bool, int, float, complex)):
+        return scalar_array(x, dtype or dtypes.of_scalar(x))
+    return from_host(x)
+
+
+def convert(x: array, dtype: DType) -> array:
+    """`x` in another dtype; another handle in any case."""
+    node, i = x._ref
+    aval = node.avals[i]
+    return wrap(x._ref) if aval.dtype is dtype else _emit_typed(_convert, x, aval, "dtype", dtype)
+
+
+def broadcast_to_shape(x: array, shape: tuple[int, ...]) -> array:
+    """`x` stretched to `shape`, by NumPy's rule; another handle in any case."""
+    node, i = x._ref
+    aval = node.avals[i]
+    return wrap(x._ref) if aval.shape == shape else _emit_typed(_broadcast, x, aval, "shape", shape)
+
+
+_convert, _broadcast = registry["convert"], registry["broadcast"]
+
+
+def _emit_typed(op: Op, x: array, aval: Aval, name: str, value: Any) -> array:
+    """`emit` for an op of one operand and one attribute, with the inference remembered."""
+    key = (op, aval, value)
+    found = _infer_cache.get(key)
+    if found is None:
+        attrs = {name: value}
+        found = remember(key, (op.infer_checked([aval], attrs), attrs))
+    result = array.__new__(array)
+    result._ref = (Node(op, found[1], (x._ref,), found[0]), 0)
+    return result
+
+
+_SCALARS = frozenset((bool, int, float, complex))
+
+
+def _weak_dtype(dtype: DType, scalar: Any, floating: bool) -> DType:
+    """The dtype in which an array meets a Python scalar."""
+    if dtype.kind == "f" and type(scalar) is not complex:
+        return dtype
+    dtype = dtypes.promote_scalar(dtype, scalar)
+    return dtypes.to_float(dtype) if floating else dtype
+
+
+def spread_scalar(value: Any, dtype: DType, shape: tuple[int, ...]) -> array:
+    """An array of one Python scalar."""
+    found = scalar_array(value, dtype)
+    if not shape:
+        return found
+    key = (_broadcast, dtype, shape)
+    known = _infer_cache.get(key)
+    if known is None:
+        attrs = {"shape": shape}
+        known = remember(key, (_broadcast.infer_checked([_scalar_avals[dtype]], attrs), attrs))
+    found._ref = (Node(_broadcast, known[1], (found._ref,), known[0]), 0)
+    return found
+
+
+def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = False) -> tuple[array, array]:
+    """Two operands in their common dtype and shape (MLX's promotion; Python scalars are weak)."""
+    if type(x) is array:
+        node, i = x._ref
+        a = node.avals[i]
+        if type(y) is array:
+            node, i = y._ref
+            b = node.avals[i]
+            dtype = a.dtype
+            if dtype is not b.dtype:
+                dtype = dtypes.promote(dtype, b.dtype)
+            if floating:
+                dtype = dtypes.to_float(dtype)
+            if a.dtype is not dtype:
+                x = convert(x, dtype)
+            if b.dtype is not dtype:
+                y = convert(y, dtype)
+            if a.shape == b.shape:
+                return x, y
+            shape = broadcast_shapes(name, a.shape, b.shape)
+            return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
+        if type(y) in _SCALARS:
+            dtype = _weak_dtype(a.dtype, y, floating)
+            return x if a.dtype is dtype else convert(x, dtype), spread_scalar(y, dtype, a.shape)
+    elif type(y) is array and type(x) in _SCALARS:
+        node, i = y._ref
+        b = node.avals[i]
+        dtype = _weak_dtype(b.dtype, x, floating)
+        return spread_scalar(x, dtype, b.shape), y if b.dtype is dtype else convert(y, dtype)
+    if isinstance(y, (bool, int, float, complex)) and not isinstance(x, (bool, int, float, complex)):
+        x = as_array(x)
+        dtype = dtypes.promote_scalar(x.dtype, y)
+    elif isinstance(x, (bool, int, float, complex)) and not isinstance(y, (bool, int, float, complex)):
+        y = as_array(y)
+        dtype = dtypes.promote_scalar(y.dtype, x)
+    else:
+        x, y = as_array(x), as_array(y)
+        dtype = dtypes.promote(x.dtype, y.dtype)
+    if floating:
+        dtype = dtypes.to_float(dtype)
+    x, y = as_array(x, dtype), as_array(y, dtype)
+    x, y = convert(x, dtype), convert(y, dtype)
+    if x.shape == y.shape:
+        return x, y
+    shape = broadcast_shapes(name, x.shape, y.shape)
+    return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's broadcast of shapes; the error names the function."""
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for axis, d in enumerate(shape, ndim - len(shape)):
+            if d == 1 or d == result[axis]:
+                continue
+            if result[axis] != 1:
+                listed = " and ".join(map(str, shapes))
+                raise ShapeError(at_user_line(f"smelt.{name}: shapes {listed} cannot be broadcast together"))
+            result[axis] = d
+    return tuple(result)
+
+
+from .host import from_host  # noqa: E402  (which makes arrays of what it reads)

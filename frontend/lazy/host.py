@@ -1,0 +1,121 @@
+"""Arrays made of what others hold: Python scalars in lists, NumPy arrays, buffers, other libraries' arrays."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import DTypeError, ShapeError, SmeltError, at_user_line, shown
+from smelt.runtime import Buffer
+
+from .arrays import ArrayLike, array, convert, wrap
+from .dlpack import imported
+from .graph import leaf
+
+_MOST_AXES = 32  #: of arrays made from lists
+
+
+def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
+    """An array with a copy of host data."""
+    if isinstance(val, range):
+        val = list(val)
+    elif isinstance(val, bytes):
+        val = np.frombuffer(val, np.uint8)
+    elif isinstance(val, (list, tuple)):
+        _check_depth(val)
+    if not isinstance(val, (np.ndarray, np.generic)):
+        inferred = _inferred_dtype(val) if dtype is None else None
+        if isinstance(val, (list, tuple)) and _contains_array(val):
+            from ..functions import joining
+
+            stacked = joining.stack([v if isinstance(v, array) else from_host(v) for v in val])
+            return stacked if dtype is None else convert(stacked, dtype)
+        host = _host_of(val)
+        if inferred is not None and host.dtype != object:
+            host = host.astype(inferred.numpy)
+    else:
+        host = np.asarray(val)
+    if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
+        raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {shown(val)}"))
+    if host.dtype == np.complex128:
+        host = host.astype(np.complex64)
+    target = dtypes.float32 if dtype is None and host.dtype == np.float64 else dtype
+    if target is None:
+        try:
+            target = dtypes.of(host.dtype)
+        except DTypeError as error:
+            raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
+    from smelt.ir.ops.conversion import convert_array
+
+    with np.errstate(all="ignore"):
+        data = convert_array(host, target) if host.dtype != target.numpy else host
+    buffer = Buffer.empty(Aval(data.shape, target))
+    buffer.array[...] = data
+    return wrap((leaf(buffer), 0))
+
+
+def _host_of(val: Any) -> np.ndarray:
+    """What NumPy makes of something that is no array of its own."""
+    try:
+        return np.asarray(val) if hasattr(val, "__array__") or not hasattr(val, "__dlpack__") else imported(val)
+    except SmeltError:
+        raise
+    except Exception as error:  # an object may do anything when NumPy asks for its elements
+        if hasattr(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
+            with contextlib.suppress(Exception):
+                return imported(val)
+        kind: Any = ShapeError if isinstance(error, ValueError) and isinstance(val, (list, tuple)) else DTypeError
+        what = "nested lists of uneven lengths" if kind is ShapeError else f"cannot make an array of {shown(val)}"
+        raise kind(at_user_line(f"smelt.array: {what} ({error})")) from None
+
+
+def _check_depth(val: Any) -> None:
+    """Lists nest no deeper than NumPy's arrays have axes, so none contains itself."""
+    level = [val]
+    for _ in range(_MOST_AXES):
+        level = [v for part in level for v in part if isinstance(v, (list, tuple))]
+        if not level:
+            return
+        if len({id(v) for v in level}) < len(level):
+            level = list({id(v): v for v in level}.values())
+    raise ShapeError(at_user_line(f"smelt.array: lists nest deeper than {_MOST_AXES} axes"))
+
+
+def _contains_array(val: Any) -> bool:
+    if isinstance(val, array):
+        return True
+    return isinstance(val, (list, tuple)) and any(_contains_array(v) for v in val)
+
+
+def _inferred_dtype(val: Any) -> DType | None:
+    """The dtype of Python scalars in nested lists; None where NumPy's own answer counts."""
+    kinds: set[type] = set()
+    pending = [val]
+    large = False
+    while pending:
+        v = pending.pop()
+        if isinstance(v, (list, tuple)):
+            pending.extend(v)
+        elif type(v) in (bool, int, float, complex):
+            kinds.add(type(v))
+            large = large or (type(v) is int and not -(2**31) <= v < 2**31)
+        else:
+            return None
+    if complex in kinds:
+        return dtypes.complex64
+    if float in kinds or not kinds:
+        return dtypes.float32
+    if int in kinds:
+        if not large:
+            return dtypes.int32
+        return dtypes.int64 if _fits_int64(val) else dtypes.uint64
+    return dtypes.bool_
+
+
+def _fits_int64(val: Any) -> bool:
+    return int(np.max(np.array(val, dtype=object))) < 2**63

@@ -1,0 +1,1 @@
+"""Transformations of functions: compile, derivatives, vectorization, control flow."""

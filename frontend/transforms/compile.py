@@ -1,0 +1,549 @@
+"""`smelt.compile`: trace once, run many times; and the stages in between."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Concatenate, Generic, overload
+
+import numpy as np
+
+from smelt.ir import locks, text
+from smelt.ir.aval import Aval
+from smelt.ir.errors import ArgumentTypeError, PipelineError, ShapeError, TraceError, TreeError, at_user_line, shown
+from smelt.ir.settings import settings
+from smelt.runtime import Executable, compile_module, default_device
+
+from ..lazy import tree
+from ..lazy.arguments import aval_of, dtype_of
+from ..lazy.arrays import array, wrap
+from ..lazy.build import MOST_ELEMENTS, build_module
+from ..lazy.evaluate import evaluate
+from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
+from ..lazy.movement import shape_tuple
+from ..lazy.signatures import P, Q, R, T
+from ..lazy.static_keys import static_key
+from ..lazy.tree_updates import put
+from .grad import name_of, tracing
+from .recording import check_function
+from .versions import UNCLEAR, Receiver, Version, Versions, receiver, unwrapped, versions_of
+
+#: Traces of one function after which a warning says what keeps changing.
+WARN_AFTER = 16
+
+_ARRAYS = {array}
+
+
+class Trace:
+    """A function traced for given argument types: the graph, before any pass.
+
+    Attributes:
+        avals: the types of the array arguments (leaves of the argument tree, in order).
+        function: what was recorded.
+    """
+
+    def __init__(self, name: str, function: GraphFunction, out_tree: Any, names: list[str | None], n_state_out: int,
+                 static_outputs: dict[int, Any]):  # fmt: skip
+        self.name = name
+        self.function = function
+        self.out_tree = out_tree
+        self.names = names
+        self.n_state_out = n_state_out
+        self.static_outputs = static_outputs
+
+    @property
+    def avals(self) -> list[Aval]:
+        return self.function.arguments
+
+    def lower(self) -> Lowered:
+        """The trace as a module of the smelt dialect (the graph IR)."""
+        f = self.function
+        return Lowered(self, build_module(f.parameters, f.body, f.outputs, self.names))
+
+    def as_text(self, stage: str = "graph") -> str:
+        return self.lower().as_text(stage)
+
+
+class Lowered:
+    """The graph IR of a trace. Attributes: module (MLIR)."""
+
+    def __init__(self, trace: Trace, module: Any):
+        self.trace, self.module = trace, module
+
+    def as_text(self, stage: str = "graph") -> str:
+        """The module as text; later stages compile first."""
+        return text.to_text(self.module) if stage == "graph" else self.compile(keep_texts=True).as_text(stage)
+
+    def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
+        """Run the passes and the backend; `pipeline` replaces the default one of the device."""
+        module = self._copy()
+        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts)
+        return Compiled(self.trace, program, self.to_metal)
+
+    def to_metal(self, gpu: str = "apple8") -> Any:
+        """The program for Metal: ``.as_text("msl")``, ``.as_text("manifest")``, ``.save(directory, name)``.
+
+        Works on any machine. `gpu`: which GPU to choose schedules for: apple7, apple8, apple9, simulator, nvidia.
+        """
+        from smelt.runtime.metal import cross_compile
+
+        return cross_compile(self._copy(), gpu)
+
+    def _copy(self) -> Any:
+        return text.parse(text.to_text(self.module, locations=True))
+
+
+class Compiled:
+    """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
+
+    def __init__(self, trace: Trace, executable: Executable, to_metal: Callable[[], Any]):
+        self.trace, self.executable = trace, executable
+        self._to_metal = functools.cache(to_metal)
+
+    @property
+    def kernels(self) -> list[Any]:
+        return self.executable.kernels
+
+    @property
+    def seconds(self) -> float:
+        return self.executable.seconds
+
+    @property
+    def stages(self) -> list[str]:
+        return self.executable.stages
+
+    def as_text(self, stage: str = "fuse") -> str:
+        """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.
+
+        Of every program there are ``msl`` (Metal text), ``manifest`` (its launches, JSON) and ``gpu`` (the kernel
+        IR before it), whatever the device.
+        """
+        from smelt.runtime.metal import METAL_STAGES
+
+        if stage in METAL_STAGES and stage not in self.executable.stages:
+            return self._to_metal().as_text(stage)
+        return self.executable.as_text(stage)
+
+
+class CompiledFunction(Generic[P, R]):
+    """What `smelt.compile` returns. Call it; or take it apart with `trace`."""
+
+    __qualname__: str
+
+    def __init__(self, fun: Callable[P, R], inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._name = name_of(fun)
+        self._inputs, self._outputs = inputs, outputs
+        self._pipeline = pipeline
+        self._shapeless = shapeless
+        self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
+        self._lock = locks.lock()
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> CompiledFunction[P, R]: ...
+    @overload
+    def __get__(self: CompiledFunction[Concatenate[T, Q], R], instance: T, owner: Any = None) -> Callable[Q, R]: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, receiver(instance))
+
+    def __repr__(self) -> str:
+        return f"<smelt.compile of {self._name}, {len(self._store.entries)} versions>"
+
+    def __reduce__(self) -> str:
+        """Pickled and copied as what it is called, like a function; a child process compiles for itself."""
+        return getattr(self, "__qualname__", self._name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction[P, R]:
+        fun = copy.deepcopy(self._fun, memo)  # another function where it is bound to an object
+        if fun is self._fun:
+            return self
+        inputs, outputs = copy.deepcopy((self._inputs, self._outputs), memo)
+        return CompiledFunction(fun, inputs, outputs, self._shapeless, self._pipeline)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if settings.disable_compile or state.recording or state.compiling:
+            return self._inline(args, kwargs)
+        if self._inputs is None and self._outputs is None:
+            return self._run(args, kwargs)
+        with self._lock:  # calls that share state take turns
+            return self._run(args, kwargs)
+
+    def _inline(self, args: Any, kwargs: Any) -> Any:
+        """The function as part of another trace. As in a call of its own, it gets its own handles on its arguments,
+        so those of the caller stay as they are."""
+        leaves, treedef = tree.flatten((args, kwargs))
+        args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if type(x) is array else unwrapped(x) for x in leaves])
+        return self._fun(*args, **kwargs)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
+        parts: list[Any] = [treedef, (default_device().name, settings.check)]
+        if _ARRAYS.issuperset(map(type, leaves)):
+            refs = [x._ref for x in leaves]
+            parts += [node.avals[i] for node, i in refs]
+        else:
+            refs = []
+            for x in leaves:
+                if type(x) is array:
+                    ref = x._ref
+                    refs.append(ref)
+                    parts.append(ref[0].avals[ref[1]])
+                else:
+                    parts.append(_static_key(x, self._name))
+        state_arrays: list[array] = []
+        if self._inputs is not None:
+            state_leaves, state_tree = tree.flatten(self._inputs)
+            if _ARRAYS.issuperset(map(type, state_leaves)):
+                state_arrays = state_leaves
+                held = [x._ref for x in state_leaves]
+                parts += [node.avals[i] for node, i in held]
+            else:
+                state_arrays = [x for x in state_leaves if isinstance(x, array)]
+                held = [x._ref for x in state_arrays]
+                parts += [x.aval if isinstance(x, array) else _state_key(x) for x in state_leaves]
+            refs += held
+            parts.append(state_tree)
+            if len({*map(id, state_arrays)}) < len(state_arrays):  # one array in two places
+                parts.append(tuple(_places(state_arrays)))
+        key = tuple(parts)
+        store = self._store
+        version = store.entries.get(key)
+        if version is None or version is not store.recent:
+            if version is None or version is UNCLEAR:
+                version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
+            else:
+                store.use(key, version)
+        try:
+            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+        except TypeError:
+            evaluate(refs)
+            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+        if version.captured:
+            buffers += version.captured
+        results = version.executable.run(buffers)
+        outs: list[Any] = [wrap((leaf(b), 0)) for b in results[: version.n_outputs]]
+        if self._outputs is not None:
+            updated = [wrap((leaf(b), 0)) for b in results[version.n_outputs :]]
+            state_out = [updated[place] if place is not None else x for place, x in version.state_leaves]
+            put(self._outputs, tree.unflatten(version.state_tree, state_out))
+        for position, value in version.static_outputs:
+            outs.insert(position, value)
+        return tree.unflatten(version.out_tree, outs)
+
+    def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
+        store = self._store
+        with store.lock:
+            if (keys := _keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
+                store.entries[key] = UNCLEAR
+                key = (*key, keys)
+            version = store.entries.get(key)
+            if version is not None:
+                store.use(key, version)
+                return version
+            self._count_trace(key)
+            with store.tracing(self._fun):
+                traced, outputs = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
+            f = traced.function
+            if f.captured:
+                evaluate(f.captured)
+            module = build_module(f.parameters, f.body, f.outputs, traced.names)
+            version = Version()
+            version.executable = _compiled(module, self._pipeline)
+            version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
+            version.out_tree = traced.out_tree
+            version.static_outputs = sorted(traced.static_outputs.items())
+            version.n_outputs = len(f.outputs) - traced.n_state_out
+            state_leaves, version.state_tree = tree.flatten(outputs)
+            places = iter(_places(_arrays_of(outputs)[0]))
+            version.state_leaves = [(next(places), None) if isinstance(x, array) else (None, x) for x in state_leaves]
+            store.put(key, version)
+            return version
+
+    def _count_trace(self, key: Any) -> None:
+        store = self._store
+        store.traces += 1
+        if store.traces % WARN_AFTER == 0 and store.last_key is not None:
+            changed = [
+                f"argument {i - 2}: {a} → {b}"
+                for i, (a, b) in enumerate(zip(store.last_key, key))
+                if a != b and i >= 2
+            ]
+            warnings.warn(
+                at_user_line(
+                    f"smelt.compile: {self._name} was traced {store.traces} times; "
+                    f"{'; '.join(changed) or 'the argument tree'} changed last. Pass changing numbers as "
+                    "smelt.array, and keep shapes fixed"
+                ),
+                stacklevel=4,
+            )
+        store.last_key = key
+
+    def _trace(
+        self, args: Any, kwargs: Any, leaves: list, treedef: Any, with_kwargs: bool, state_arrays: list[array]
+    ) -> tuple[Trace, Any]:
+        """The trace, and a copy of `outputs` as the function leaves it. The state itself is as before."""
+        names = _argument_names(self._fun, args, kwargs)
+        parameters: list[Ref] = []
+        inner = []
+        for x in leaves:
+            if type(x) is array:
+                node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
+                parameters.append((node, 0))
+                inner.append(wrap(parameters[-1]))
+            else:
+                inner.append(unwrapped(x))
+        rebuilt = tree.unflatten(treedef, inner)
+        new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
+        saved = [(x, x._ref) for x in state_arrays]
+        before = [(held, tree.tree_map(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
+        saved += [(x, x._ref) for _, copied in before for x in _arrays_of(copied)[0]]
+        outputs: Any = None
+        state_out: list[array] = []
+        try:
+            with tracing():
+                for x in state_arrays:
+                    node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
+                    parameters.append((node, 0))
+                    x._ref = parameters[-1]
+                result = self._fun(*new_args, **new_kwargs)
+                outs, out_tree = tree.flatten(result)
+                _check_no_iterator(outs, self._name)
+                if self._outputs is not None:
+                    outputs = tree.tree_map(_same, self._outputs)
+                    state_out = _arrays_of(outputs)[0]
+                state_refs = [x._ref for x in state_out]
+        finally:
+            for x, ref in saved:
+                x._ref = ref
+            for held, copied in before:
+                put(held, copied)
+        static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
+        refs = [x._ref for x in outs if isinstance(x, array)]
+        f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
+        _check_no_leak(f, {n for n, _ in parameters})
+        return Trace(self._name, f, out_tree, names, len(state_refs), static), outputs
+
+    def trace(self, *args: Any, **kwargs: Any) -> Trace:
+        """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
+        args, kwargs = tree.tree_map(_materialize, (args, kwargs))
+        leaves, treedef = tree.flatten((args, kwargs))
+        state_arrays = _arrays_of(self._inputs)[0] if self._inputs is not None else []
+        return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
+
+
+class ShapeDtype:
+    """An argument by its type alone, for `CompiledFunction.trace`.
+
+    >>> import smelt
+    >>> smelt.ShapeDtype((2, 3), smelt.float32)
+    ShapeDtype(f32[2,3])
+    """
+
+    def __init__(self, shape: Sequence[int], dtype: Any):
+        self.aval = aval_of("ShapeDtype", shape_tuple("ShapeDtype", shape), dtype_of("ShapeDtype", dtype))
+        if any(d < 0 for d in self.aval.shape) or math.prod(max(d, 1) for d in self.aval.shape) >= MOST_ELEMENTS:
+            raise ShapeError(at_user_line(f"smelt.ShapeDtype: {self.aval} is no shape that an array can have"))
+
+    def __repr__(self) -> str:
+        return f"ShapeDtype({self.aval})"
+
+
+def _compiled(module: Any, pipeline: str | None) -> Executable:
+    """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
+    from smelt.runtime.executable import default_pipeline
+
+    if pipeline is None or pipeline == default_pipeline(default_device()):
+        return compile_module(module, default_device())
+    try:
+        return compile_module(module, default_device(), pipeline)
+    except PipelineError as error:
+        raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
+    except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made
+        raise PipelineError(
+            at_user_line(
+                f"smelt.compile: the pipeline {shown(pipeline)} leaves a module that the backend cannot compile; "
+                f"the default one is {default_pipeline(default_device())}"
+            )
+        ) from error
+
+
+def _materialize(x: Any) -> Any:
+    if isinstance(x, ShapeDtype):
+        return wrap((Node(PARAMETER, NO_ATTRS, (), (x.aval,)), 0))
+    return x
+
+
+def _static_key(x: Any, name: str) -> Any:
+    """Part of the cache key for an argument that is no array: its value is part of the program."""
+    if isinstance(x, Receiver):
+        return x.key()
+    if isinstance(x, np.ndarray):
+        raise TreeError(at_user_line(f"smelt.compile: {name} got a NumPy array; pass smelt.array(x)"))
+    try:
+        return static_key(x)
+    except TreeError:
+        raise TreeError(
+            at_user_line(
+                f"smelt.compile: {name} got a {type(x).__name__}, which is neither an array nor hashable; "
+                "register it with smelt.utils.register_class, or pass its arrays"
+            )
+        ) from None
+
+
+def _state_key(x: Any) -> Any:
+    """Part of the cache key for a leaf of `inputs` that is no array."""
+    try:
+        return static_key(x)
+    except TreeError:
+        return type(x)
+
+
+def _keys_of_dicts(trees: Iterable[Any]) -> Any:
+    """What tells trees apart that are equal, with the keys 1 and True, or 0.0 and -0.0; None if all keys are texts."""
+    keys = [e.entry for t in trees for a in t.accessors() for e in a if issubclass(e.type, dict)]
+    return None if all(type(k) is str for k in keys) else tuple(map(static_key, keys))
+
+
+def _places(arrays: Sequence[array]) -> list[int]:
+    """For each array the place where it stands first."""
+    first: dict[int, int] = {}
+    return [first.setdefault(id(x), i) for i, x in enumerate(arrays)]
+
+
+def _arrays_of(value: Any) -> tuple[list[array], Any]:
+    leaves, treedef = tree.flatten(value)
+    return [x for x in leaves if isinstance(x, array)], treedef
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _check_no_iterator(results: list, name: str) -> None:
+    for x in results:
+        if isinstance(x, (Iterator, Coroutine)):
+            raise TreeError(
+                at_user_line(
+                    f"smelt.compile: {name} returned a {type(x).__name__}, which would run after the trace; "
+                    "return a list or a tuple"
+                )
+            )
+
+
+def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:
+    for node, i in f.captured:
+        if node.op is PARAMETER and node not in parameters and not state.compiling:
+            raise TraceError(
+                at_user_line(
+                    f"smelt.compile: {f.name} uses an array ({node.avals[i]}) that was made inside an "
+                    "earlier trace. Return such arrays from the function instead of storing them outside"
+                )
+            )
+
+
+def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
+    """Names for the arguments in the IR: the user's, with paths into trees."""
+    import inspect
+
+    try:
+        bound = inspect.signature(fun).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return []
+    positional = [n for n in bound.arguments if n not in kwargs]
+    names: list[str | None] = []
+    values = list(zip(positional, args)) + [(k, kwargs[k]) for k in sorted(kwargs)]
+    for name, value in values:
+        tree.tree_map_with_path(lambda p, x: names.append(p) if isinstance(x, array) else None, value, path=name)
+    return names
+
+
+@overload
+def compile(
+    fun: Callable[P, R], inputs: Any = None, outputs: Any = None, shapeless: bool = False, pipeline: str | None = None
+) -> CompiledFunction[P, R]: ...
+@overload
+def compile(
+    fun: None = None, inputs: Any = None, outputs: Any = None, shapeless: bool = False, pipeline: str | None = None
+) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+def compile(
+    fun: Callable[..., Any] | None = None,
+    inputs: Any = None,
+    outputs: Any = None,
+    shapeless: bool = False,
+    pipeline: str | None = None,
+) -> Any:
+    """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
+
+    Compiling a function again shares its programs, as long as what it refers to besides its arguments (its closure,
+    the globals that it names, their attributes) is as it was. Of each function, 64 programs are kept.
+
+    Args:
+        fun: takes and returns trees of arrays. Other arguments (numbers, strings, functions) are
+            static: each value is traced anew, where types and bits tell values apart: 0.0 is not -0.0, 1 not
+            True. Arrays that `fun` closes over are constants.
+        inputs: a tree of arrays (e.g. a dict of parameters, a module) that `fun` reads besides its arguments.
+            Leaves that are no arrays, and other attributes, are static.
+        outputs: a tree of arrays that `fun` updates; they hold the new values after each call. Dicts, lists and
+            objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
+        shapeless: accepted; each shape is compiled separately, which is right for every program.
+        pipeline: passes to run instead of the device's default, as text.
+
+    Returns:
+        A callable with the arguments of `fun`. ``.trace(*args)`` gives the graph,
+        ``.trace(*args).lower().compile()`` the executable, each with ``.as_text(stage)``.
+
+    Raises:
+        TraceError: `fun` asks for the value of an array. TreeError: an argument that is neither an
+        array, nor a tree, nor hashable, or holds arrays and is no tree; state that `outputs` cannot hold.
+
+    >>> import smelt
+    >>> @smelt.compile
+    ... def f(x):
+    ...     return smelt.exp(-x) * 2
+    >>> f(smelt.array([0.0, 1.0]))
+    array([2, 0.735759], dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(
+            compile, inputs=inputs, outputs=outputs, shapeless=shapeless, pipeline=pipeline
+        )
+    check_function(fun, "smelt.compile")
+    if pipeline is not None and not isinstance(pipeline, str):
+        raise ArgumentTypeError(at_user_line(f"smelt.compile: pipeline must be a text, is {shown(pipeline)}"))
+    return CompiledFunction(fun, inputs, outputs, shapeless, pipeline)
+
+
+def disable_compile() -> None:
+    """Make compiled functions run uncompiled, e.g. to debug them."""
+    settings.disable_compile = True
+
+
+def enable_compile() -> None:
+    """Undo `disable_compile`."""
+    settings.disable_compile = False
+
+
+def make_ir(fun: Callable[P, Any]) -> Callable[P, str]:
+    """A function that returns the graph IR of `fun` as text, for given arguments.
+
+    >>> import smelt
+    >>> smelt.make_ir(lambda x: x + x)(smelt.array([1.0]))
+    module {
+      func.func @main(%arg0: tensor<1xf32>) -> tensor<1xf32> {
+        %0 = "smelt.add"(%arg0, %arg0) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+        return %0 : tensor<1xf32>
+      }
+    }
+    """
+    check_function(fun, "smelt.make_ir")
+    compiled = fun if isinstance(fun, CompiledFunction) else CompiledFunction(fun, None, None, False, None)
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> str:
+        return compiled.trace(*args, **kwargs).as_text("graph")
+
+    return wrapped

@@ -1,0 +1,410 @@
+"""Derivatives: grad, value_and_grad, vjp, jvp, stop_gradient.
+
+Outside `compile` the function runs once, recording lazy nodes; values inside it are there for the
+asking. What was recorded between arguments and results becomes a function, and its derivative one
+node, which the passes expand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Literal, overload
+
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
+from smelt.ir.op import registry as ops
+
+from ..lazy import tree
+from ..lazy.arguments import check_stream
+from ..lazy.arrays import StreamOrDevice, array, scalar_array
+from ..lazy.graph import record_function
+from ..lazy.operands import apply_unary
+from ..lazy.signatures import Aux, Function, P, R, S, Scalar, T
+from ..lazy.tree_updates import Mirrored
+from .linearize import pullback
+from .recording import (
+    Variables,
+    apply_function,
+    article,
+    as_listed,
+    check_function,
+    check_no_escape,
+    conjugated,
+    positional,
+    positions_of,
+    record_primals,
+    recording,
+    settled,
+    unchanged,
+)
+from .recording import name_of as name_of
+from .recording import tracing as tracing
+
+# argnums whose gradients have types
+_First = Literal[0] | None
+_Both = tuple[Literal[0], Literal[1]]
+
+# The types of gradients are those of the arguments. Overloads for arrays come first: they tell a lambda its types.
+
+
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], R], argnums: _First = None
+) -> Function[Concatenate[array, P], tuple[R, array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[[array], R], argnums: _First = None
+) -> Function[[array], tuple[R, array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[T, P], R], argnums: _First = None
+) -> Function[Concatenate[T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[array, array, P], R], argnums: Literal[1]
+) -> Function[Concatenate[array, array, P], tuple[R, array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[S, T, P], R], argnums: Literal[1]
+) -> Function[Concatenate[S, T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[array, array, P], R], argnums: _Both
+) -> Function[Concatenate[array, array, P], tuple[R, tuple[array, array]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[S, T, P], R], argnums: _Both
+) -> Function[Concatenate[S, T, P], tuple[R, tuple[S, T]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
+) -> Function[P, tuple[R, Any]]: ...
+
+def value_and_grad(
+    fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
+) -> Callable[..., Any]:
+    """A function that returns the value of `fun` and its gradient.
+
+    Args:
+        fun: returns a scalar array, or a tuple or list whose first entry is one and whose rest is
+            passed through (auxiliary values).
+        argnums: positional argument(s) to differentiate, 0 by default. A tree with arrays is fine;
+            leaves that are no arrays (None, settings) appear in the gradient as they are.
+        argnames: keyword argument(s) to differentiate.
+
+    Returns:
+        A function with the arguments of `fun`. It returns ``(value, gradient)``: the gradient has
+        the tree of the differentiated argument; for several `argnums` it is a tuple in the order of the
+        arguments, and with `argnames` a pair ``(positional gradients, dict by name)``. The gradient of
+        complex z = x + iy is ∂f/∂x + i ∂f/∂y. Arrays that `fun` updates in place are its own: those of
+        the caller stay as they were. What it assigns to the entries of lists and dicts it got is found
+        there afterwards.
+
+    Raises:
+        ShapeError: the value is not a scalar. DTypeError: it, or an argument, is not floating point.
+        TreeError: no array in a differentiated argument. TraceError: an array of a finished trace is used.
+
+    >>> import smelt
+    >>> smelt.value_and_grad(lambda x: (x * x).sum())(smelt.array([1.0, 2.0]))
+    (array(5, dtype=float32), array([2, 4], dtype=float32))
+    """
+    return _value_and_grad(fun, argnums, argnames, "smelt.value_and_grad")
+
+
+def _value_and_grad(
+    fun: Callable[..., Any], argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
+) -> Callable[..., Any]:
+    check_function(fun, what)
+    if isinstance(argnames, str):
+        names: tuple[str, ...] = (argnames,)
+    elif isinstance(argnames, (list, tuple)) and all(isinstance(n, str) for n in argnames):
+        names = tuple(argnames)
+    else:
+        raise TreeError(at_user_line(f"{what}: argnames must be a name or a list of names, is {shown(argnames)}"))
+    if argnums is None:
+        positions: tuple[int, ...] = () if names else (0,)
+    else:
+        positions = tuple(sorted(positions_of(what, argnums)))  # as MLX does
+    single = len(positions) == 1  # MLX's rule: also for a sequence of one
+    who = name_of(fun)
+    if len(set(names)) != len(names):
+        raise AttributeValueError(at_user_line(f"{what}: argnames {names} must not repeat"))
+    if not positions and not names:
+        raise AttributeValueError(at_user_line(f"{what}: argnums and argnames are empty: nothing to differentiate"))
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        selected = positional(what, who, positions, args)
+        missing = [n for n in names if n not in kwargs]
+        if missing:
+            raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {shown(missing[0])}"))
+        selected += [(n, kwargs[n]) for n in names]
+        variables = Variables(what, who, selected)
+
+        def call(values: list[Any]) -> Any:
+            inner = list(args)
+            for p, value in zip(positions, values):
+                inner[p] = value
+            return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))})
+
+        with recording(), unchanged(args, kwargs):
+            markers = variables.markers()
+            refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
+            values = variables.rebuild(markers)
+            mirrored = Mirrored([value for _, value in selected], values)
+            result = settled(call(values))
+            mirrored.write_back()
+            loss = _loss_of(result, who, what)
+            # What depends on the arguments comes from the same node, so that it is computed once.
+            leaves, treedef = tree.flatten(result)
+            places = [i for i, x in enumerate(leaves) if isinstance(x, array)]
+            f = record_function(who, refs, [leaves[i]._ref for i in places], keep_outside=True)
+            check_no_escape(what, [*variables.refs, *f.captured])
+            outside = set(f.captured)
+            outs = apply_function(
+                f,
+                [("vjp", {"wrt": tuple(range(len(refs))), "seeds": (0,)})],
+                [*variables.refs, *f.captured, scalar_array(1.0, loss.dtype)._ref],
+                [leaves[i].aval for i in places] + variables.avals,
+            )
+        for i, out in zip(places, outs):
+            x = leaves[i]
+            if x is loss or (x._ref not in outside and x._ref[0].values is None):
+                leaves[i] = out
+        gradients = variables.rebuild([conjugated(x) for x in outs[len(places) :]])
+        gradient: Any = gradients[0] if single else tuple(gradients[: len(positions)])
+        if names:
+            gradient = (gradient if positions else None, dict(zip(names, gradients[len(positions) :])))
+        return tree.unflatten(treedef, leaves), gradient
+
+    return wrapped
+
+
+def _loss_of(result: Any, who: str, what: str) -> array:
+    """The scalar to differentiate, which stands first among auxiliary values."""
+    loss = result[0] if isinstance(result, (tuple, list)) and result else result
+    if not isinstance(loss, array):
+        raise TreeError(
+            at_user_line(
+                f"{what}: {who} must return a scalar array, or a tuple that starts with one; returned {article(loss)}"
+            )
+        )
+    if loss.ndim:
+        raise ShapeError(
+            at_user_line(
+                f"{what}: {who} must return a scalar, returned {loss.aval}; reduce it, e.g. by .sum() or .mean(), or "
+                "use smelt.vjp or smelt.jacrev"
+            )
+        )
+    if not loss.dtype.is_float:
+        raise DTypeError(at_user_line(f"{what}: {who} must return a floating-point scalar, returned {loss.aval}"))
+    return loss
+
+
+@overload
+def grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], Any], argnums: _First = None, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, P], array]: ...
+@overload
+def grad(
+    fun: Callable[[array], Any], argnums: _First = None, *, has_aux: Literal[False] = False
+) -> Function[[array], array]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[T, P], Any], argnums: _First = None, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[T, P], T]: ...
+@overload
+def grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[array, P], tuple[Any, Aux]], argnums: _First = None, *, has_aux: Literal[True]
+) -> Function[Concatenate[array, P], tuple[array, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[[array], tuple[Any, Aux]], argnums: _First = None, *, has_aux: Literal[True]
+) -> Function[[array], tuple[array, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[T, P], tuple[Any, Aux]], argnums: _First = None, *, has_aux: Literal[True]
+) -> Function[Concatenate[T, P], tuple[T, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[array, array, P], Any], argnums: Literal[1], *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, array, P], array]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[S, T, P], Any], argnums: Literal[1], *, has_aux: Literal[False] = False
+) -> Function[Concatenate[S, T, P], T]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[array, array, P], Any], argnums: _Both, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[array, array, P], tuple[array, array]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[S, T, P], Any], argnums: _Both, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[S, T, P], tuple[S, T]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = (),
+    *, has_aux: bool = False,
+) -> Function[P, Any]: ...  # fmt: skip
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    argnames: str | Sequence[str] = (),
+    *,
+    has_aux: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `fun`; see `value_and_grad` for the arguments.
+
+    With `has_aux` it returns ``(gradient, aux)``, where `fun` returns ``(value, aux)``.
+
+    >>> import smelt
+    >>> smelt.grad(smelt.grad(lambda x: x ** 3))(smelt.array(2.0))
+    array(12, dtype=float32)
+    """
+    both = _value_and_grad(fun, argnums, argnames, "smelt.grad")
+
+    @functools.wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        if not has_aux:
+            return gradient
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise TreeError(
+                at_user_line(f"smelt.grad: with has_aux, {name_of(fun)} must return a pair (value, aux)")
+            )
+        return gradient, value[1]
+
+    return wrapped
+
+
+_Arrays = array | list[array] | tuple[array, ...]
+
+
+@overload
+def vjp(
+    fun: Callable[..., _Arrays], primals: Sequence[array], cotangents: None = None, *, has_aux: Literal[False] = False
+) -> tuple[list[array], Callable[[Sequence[array]], list[array]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., _Arrays], primals: Sequence[array], cotangents: Sequence[array], *,
+    has_aux: Literal[False] = False,
+) -> tuple[list[array], list[array]]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[Any], cotangents: None = None, *, has_aux: Literal[False] = False
+) -> tuple[Any, Callable[[Any], list[Any]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[Any], cotangents: Any, *, has_aux: Literal[False] = False
+) -> tuple[Any, list[Any]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], cotangents: None = None, *, has_aux: Literal[True]
+) -> tuple[Any, Callable[[Any], list[Any]], Aux]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], cotangents: Any, *, has_aux: Literal[True]
+) -> tuple[Any, list[Any], Aux]: ...
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[Any], cotangents: Any = None, *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Vector–Jacobian product: ``(fun(*primals), cotangents · J)``.
+
+    Args:
+        fun: takes arrays (or trees), returns an array, a list of arrays, or a tree.
+        primals: a list or tuple with one entry an argument: where to differentiate.
+        cotangents: a list with one for each result, of its shape and dtype; for other trees of
+            results a tree like it. Cotangents of integer results are ignored. If left out, a
+            function of the cotangents is returned in place of the product.
+        has_aux: whether `fun` returns ``(results, aux)``; `aux` is then a third result.
+
+    Returns:
+        The results, as a list (a tree if `fun` returns another tree), and a list with one
+        cotangent for each primal, of its tree.
+
+    Raises:
+        TreeError: numbers or trees that do not match. ShapeError, DTypeError: a cotangent that
+        does not fit its result, or a primal that is not floating point.
+
+    Complex cotangents are adjoint to tangents: Re Σ conj(cotangent) · tangent is the same for results and primals.
+
+    >>> import smelt
+    >>> smelt.vjp(lambda x: 2 * x, [smelt.array([1.0, 2.0])], [smelt.array([1.0, 10.0])])
+    ([array([2, 4], dtype=float32)], [array([2, 20], dtype=float32)])
+    """
+    if cotangents is None:
+        return pullback(fun, primals, has_aux)
+    with recording(), unchanged(primals):
+        recorded = record_primals("smelt.vjp", fun, primals, has_aux)
+        outs = recorded.vjp(recorded.cotangents(cotangents))
+    n = len(recorded.outs)
+    found = (as_listed(recorded, outs[:n]), recorded.variables.rebuild(outs[n:]))
+    return (*found, recorded.aux) if has_aux else found
+
+
+@overload
+def jvp(
+    fun: Callable[..., _Arrays], primals: Sequence[array], tangents: Sequence[array], *,
+    has_aux: Literal[False] = False,
+) -> tuple[list[array], list[array]]: ...  # fmt: skip
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[False] = False
+) -> tuple[Any, Any]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[True]
+) -> tuple[Any, Any, Aux]: ...
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Jacobian–vector product: ``(fun(*primals), J · tangents)``.
+
+    Args:
+        fun: takes arrays (or trees), returns an array, a list of arrays, or a tree.
+        primals: a list or tuple with one entry an argument: where to differentiate.
+        tangents: one for each primal, of its tree, shapes and dtypes.
+        has_aux: whether `fun` returns ``(results, aux)``; `aux` is then a third result.
+
+    Returns:
+        The results and their tangents, as lists (trees if `fun` returns another tree).
+
+    Raises:
+        TreeError: numbers or trees that do not match. ShapeError, DTypeError: a tangent that does
+        not fit its primal, or a primal that is not floating point.
+
+    >>> import smelt
+    >>> smelt.jvp(lambda x: x * x, [smelt.array(3.0)], [smelt.array(1.0)])
+    ([array(9, dtype=float32)], [array(6, dtype=float32)])
+    """
+    if isinstance(tangents, array):
+        tangents = [tangents]
+    if not isinstance(tangents, (list, tuple)):
+        raise TreeError(at_user_line(f"smelt.jvp: the tangents must be a list or tuple, found {article(tangents)}"))
+    with recording(), unchanged(primals):
+        recorded = record_primals("smelt.jvp", fun, primals, has_aux)
+        outs = recorded.jvp(recorded.variables.matching(tangents, "tangent"))
+    n = len(recorded.outs)
+    found = (as_listed(recorded, outs[:n]), as_listed(recorded, outs[n:]))
+    return (*found, recorded.aux) if has_aux else found
+
+
+@overload
+def stop_gradient(a: Scalar, /, *, stream: StreamOrDevice = None) -> array: ...
+@overload
+def stop_gradient(a: T, /, *, stream: StreamOrDevice = None) -> T: ...
+def stop_gradient(a: Any, /, *, stream: StreamOrDevice = None) -> Any:
+    """a itself, whose derivative is zero: an array, or a tree of arrays (other leaves stay as they are).
+
+    >>> import smelt
+    >>> smelt.grad(lambda x: x * smelt.stop_gradient(x))(smelt.array(3.0))
+    array(3, dtype=float32)
+    """
+    check_stream(stream)
+    if isinstance(a, array):
+        return apply_unary(ops["stop_gradient"], a)
+    leaves, treedef = tree.flatten(a)
+    if not any(isinstance(x, array) for x in leaves):
+        return apply_unary(ops["stop_gradient"], a)
+    stopped = [apply_unary(ops["stop_gradient"], x) if isinstance(x, array) else x for x in leaves]
+    return tree.unflatten(treedef, stopped)

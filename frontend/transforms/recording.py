@@ -1,0 +1,379 @@
+"""How functions are recorded for transformations: the arguments they vary with, what they did, their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.aval import Aval
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, TreeError, at_user_line, shown
+
+from ..functions.complex_numbers import conjugate
+from ..lazy import tree
+from ..lazy.arrays import array, as_array, scalar_array, wrap
+from ..lazy.graph import (
+    ALIAS,
+    APPLY,
+    LEAF,
+    NO_ATTRS,
+    PARAMETER,
+    GraphFunction,
+    Node,
+    Ref,
+    record_function,
+    state,
+    topological,
+    traces,
+)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Nodes made inside keep their inputs, even when evaluated."""
+    state.recording += 1
+    try:
+        yield
+    finally:
+        state.recording -= 1
+        if not state.recording:
+            deferred, state.deferred = state.deferred, []
+            for node in deferred:
+                if node.values is not None:
+                    node.detach()
+
+
+@contextmanager
+def tracing() -> Iterator[None]:
+    """Arrays made inside have no values, and Python scalars are constants of the program."""
+    traced, state.traced = state.traced, next(traces)
+    state.compiling += 1
+    try:
+        yield
+    finally:
+        state.compiling -= 1
+        state.traced = traced
+
+
+@contextmanager
+def unchanged(*values: Any) -> Iterator[None]:
+    """Arrays in these trees stand for the same values afterwards, whatever is assigned to them inside."""
+    saved = [(x, x._ref) for value in values for x in tree.flatten(value)[0] if isinstance(x, array)]
+    lent = [(x, getattr(x, "_made", 0)) for x, _ in saved] if state.control else []
+    for x, _ in lent:
+        x._made = state.traced
+    try:
+        yield
+    finally:
+        for x, ref in saved:
+            x._ref = ref
+        for x, made in lent:
+            x._made = made
+
+
+def name_of(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__).replace("<lambda>", "lambda_")
+
+
+def apply_function(
+    f: GraphFunction, transforms: Sequence[tuple[str, dict[str, Any]]], inputs: Sequence[Ref], avals: Sequence[Aval]
+) -> list[array]:
+    """One node that applies a recorded function, transformed."""
+    if not avals:
+        return []
+    node = Node(APPLY, {"callee": f, "transforms": tuple(transforms)}, tuple(inputs), tuple(avals))
+    return [wrap((node, i)) for i in range(len(node.avals))]
+
+
+def check_function(fun: Any, what: str) -> None:
+    if not callable(fun):
+        raise TreeError(at_user_line(f"{what}: needs a function, got {article(fun)}"))
+
+
+def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
+    """Raise TraceError where an array of a trace that is over is used."""
+    if state.compiling:
+        return  # it may belong to a trace around this one, which checks at its end
+    for node in topological(refs, stop=lambda n: n.values is not None or n.op is LEAF):
+        if node.op is PARAMETER:
+            raise TraceError(
+                at_user_line(
+                    f"{what}: uses an array ({node.avals[0]}) that was made while smelt.compile or smelt.vmap traced "
+                    "a function that has returned since. Return such arrays from that function instead of storing them"
+                )
+            )
+
+
+def article(x: Any) -> str:
+    """What x is, for an error message."""
+    if isinstance(x, array):
+        return f"an array {x.aval}"
+    return tree.kind_of(x)
+
+
+class Variables:
+    """The arrays in arguments that a function is differentiated with respect to.
+
+    Leaves that are no arrays stay as they are, in the arguments and in their gradients.
+
+    Attributes:
+        arrays: the arrays, in order. paths: the expression for each, such as ``params['w']``.
+    """
+
+    def __init__(self, what: str, who: str, arguments: Sequence[tuple[str, Any]]):
+        self.what, self.who = what, who
+        leaves, self.treedef = tree.flatten([value for _, value in arguments])
+        self.leaves = leaves
+        self.places = [i for i, x in enumerate(leaves) if isinstance(x, array)]
+        self.arrays: list[array] = [leaves[i] for i in self.places]
+        self.arguments = list(arguments)
+        self._paths: list[str] | None = None
+        if len(self.places) != len(leaves) or not leaves:
+            self._check_arrays()
+        for k, x in enumerate(self.arrays):
+            if not x.dtype.is_inexact:
+                raise DTypeError(
+                    at_user_line(
+                        f"{what}: {self.paths[k]} of {who} is {x.aval}; derivatives are taken with respect to "
+                        "floating-point arrays: convert it with .astype(smelt.float32), or leave it out"
+                    )
+                )
+
+    def _check_arrays(self) -> None:
+        for name, value in self.arguments:
+            leaves = tree.flatten(value)[0]
+            for x, path in zip(leaves, tree.paths(value, name)):
+                if isinstance(x, np.ndarray):
+                    where = f"{path} of {self.who}"
+                    raise TreeError(at_user_line(f"{self.what}: {where} is a NumPy array; pass smelt.array(x)"))
+            if not any(isinstance(x, array) for x in leaves):
+                found = article(leaves[0]) if len(leaves) == 1 else f"{article(value)} without one"
+                hint = "; pass smelt.array(x)" if leaves and isinstance(leaves[0], (float, complex, np.generic)) else ""
+                raise TreeError(
+                    at_user_line(
+                        f"{self.what}: {name} of {self.who} must be an array or a tree with arrays, found {found}{hint}"
+                    )
+                )
+
+    @property
+    def paths(self) -> list[str]:
+        if self._paths is None:
+            every = [p for name, value in self.arguments for p in tree.paths(value, name)]
+            self._paths = [every[i] for i in self.places]
+        return self._paths
+
+    @property
+    def avals(self) -> list[Aval]:
+        return [x.aval for x in self.arrays]
+
+    @property
+    def refs(self) -> list[Ref]:
+        return [x._ref for x in self.arrays]
+
+    def rebuild(self, arrays: Sequence[Any]) -> list[Any]:
+        """The arguments with other arrays."""
+        leaves = list(self.leaves)
+        for i, x in zip(self.places, arrays):
+            leaves[i] = x
+        return tree.unflatten(self.treedef, leaves)
+
+    def markers(self) -> list[array]:
+        """New handles, so that what depends on the arguments can be told, and in-place updates stay inside."""
+        return [wrap((Node(ALIAS, NO_ATTRS, (x._ref,), (x.aval,)), 0)) for x in self.arrays]
+
+    def matching(self, values: Sequence[Any], kind: str) -> list[array]:
+        """The arrays of trees of the same structure, of the same shapes and dtypes: tangents, say.
+
+        Entries that stand where the arguments have no array are ignored.
+        """
+        if len(values) != len(self.arguments):
+            raise TreeError(
+                at_user_line(f"{self.what}: {len(self.arguments)} primals but {len(values)} {kind}s; give each its own")
+            )
+        found = []
+        for (name, value), given in zip(self.arguments, values):
+            if different := tree.difference(value, given, name):
+                raise TreeError(at_user_line(f"{self.what}: each {kind} has the tree of its primal; {different}"))
+            for x, t, path in zip(tree.flatten(value)[0], tree.flatten_like(value, given), tree.paths(value, name)):
+                if isinstance(x, array):
+                    found.append(check_like(self.what, kind, t, x.aval, path))
+        return found
+
+
+def check_like(what: str, kind: str, x: Any, aval: Aval, path: str) -> array:
+    """x, a tangent or cotangent of a value of this aval. Python numbers are taken for scalars."""
+    if isinstance(x, (int, float, complex)) and not isinstance(x, bool) and not aval.shape:
+        x = scalar_array(x, aval.dtype)
+    if not isinstance(x, array):
+        raise TreeError(at_user_line(f"{what}: the {kind} of {path} must be an array {aval}, found {article(x)}"))
+    if x.aval != aval:
+        rule = "shape and dtype" if aval.dtype.is_inexact else "shape and dtype (it is ignored)"
+        kinds: Any = ShapeError if x.shape != aval.shape else DTypeError
+        raise kinds(at_user_line(f"{what}: the {kind} of {path} is {x.aval}, but {path} is {aval}; same {rule} needed"))
+    return x
+
+
+class Recorded:
+    """A function that ran once on markers of its arguments.
+
+    Attributes:
+        function: what was recorded. variables: the arguments. outs: handles on the results.
+        aux: what the function returned besides, if it was asked for.
+    """
+
+    def __init__(self, what: str, fun: Callable, variables: Variables, call: Callable[[list[Any]], Any], has_aux: bool):
+        self.what, self.variables, self.name = what, variables, name_of(fun)
+        markers = variables.markers()
+        refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
+        result = call(variables.rebuild(markers))
+        self.aux: Any = None
+        if has_aux:
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise TreeError(at_user_line(f"{what}: with has_aux, {self.name} must return a pair (result, aux)"))
+            result, self.aux = result[0], settled(result[1])
+        self.result = result
+        self.leaves, self.treedef = tree.flatten(result)
+        self.places = [i for i, x in enumerate(self.leaves) if x is not None]
+        self.outs = [self._array(self.leaves[i], i) for i in self.places]
+        self.function = record_function(self.name, refs, [x._ref for x in self.outs], keep_outside=True)
+        check_no_escape(what, [*variables.refs, *self.function.captured])
+
+    def _array(self, x: Any, i: int) -> array:
+        if isinstance(x, (array, bool, int, float, complex, np.ndarray, np.generic)):
+            return wrap(as_array(x)._ref)
+        raise TreeError(
+            at_user_line(f"{self.what}: a result of {self.name} ({self.paths[i]}) must be an array, found {article(x)}")
+        )
+
+    @property
+    def paths(self) -> list[str]:
+        """The expression for each leaf of the results."""
+        return tree.paths(self.result, "result")
+
+    @property
+    def avals(self) -> list[Aval]:
+        return [x.aval for x in self.outs]
+
+    def rebuild(self, arrays: Sequence[Any]) -> Any:
+        """The tree of results with other arrays, or trees, in their place."""
+        leaves = list(self.leaves)
+        for i, x in zip(self.places, arrays):
+            leaves[i] = x
+        return tree.unflatten(self.treedef, leaves)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the results are an array, or a list or tuple of arrays: MLX's functions know no others."""
+        if len(self.places) != len(self.leaves):
+            return False
+        listed = self.result if type(self.result) in (list, tuple) else [self.result]
+        return len(listed) == len(self.leaves) and all(a is b for a, b in zip(listed, self.leaves))
+
+    def cotangents(self, value: Any) -> list[array]:
+        """The arrays of a tree of cotangents; for flat results also a list with one for each."""
+        if self.is_flat and not isinstance(self.result, (list, tuple)) and not isinstance(value, (list, tuple)):
+            value = [value]
+        if self.is_flat and isinstance(value, (list, tuple)):
+            given = list(value)
+            if len(given) != len(self.outs):
+                listed = ", ".join(str(a) for a in self.avals)
+                raise TreeError(
+                    at_user_line(
+                        f"{self.what}: {self.name} has {len(self.outs)} results ({listed}), got {len(given)} "
+                        "cotangents; one for each result"
+                    )
+                )
+        else:
+            if different := tree.difference(self.result, value, "result"):
+                raise TreeError(
+                    at_user_line(f"{self.what}: cotangents have the tree of the results of {self.name}; {different}")
+                )
+            leaves = tree.flatten_like(self.result, value)
+            given = [leaves[i] for i in self.places]
+        paths = self.paths
+        return [
+            check_like(self.what, "cotangent", ct, x.aval, paths[i])
+            for ct, x, i in zip(given, self.outs, self.places)
+        ]
+
+    def vjp(self, cotangents: Sequence[array]) -> list[array]:
+        """The results, then the cotangents of the variables."""
+        seeds = tuple(i for i, y in enumerate(self.outs) if y.dtype.is_inexact)
+        cotangents = [conjugated(ct) for ct in cotangents]
+        found = apply_function(
+            self.function,
+            [("vjp", {"wrt": tuple(range(len(self.variables.arrays))), "seeds": seeds})],
+            [*self.variables.refs, *self.function.captured, *(cotangents[i]._ref for i in seeds)],
+            [*self.avals, *self.variables.avals],
+        )
+        n = len(self.outs)
+        return [*found[:n], *map(conjugated, found[n:])]
+
+    def jvp(self, tangents: Sequence[array]) -> list[array]:
+        """The results, then their tangents."""
+        return apply_function(
+            self.function,
+            [("jvp", {"wrt": tuple(range(len(self.variables.arrays)))})],
+            [*self.variables.refs, *self.function.captured, *(t._ref for t in tangents)],
+            [*self.avals, *self.avals],
+        )
+
+
+def conjugated(x: array) -> array:
+    """A complex cotangent as users see it from how the IR works with it, and the other way round.
+
+    The IR transposes without conjugation. Users get adjoints, as in MLX: with the real inner product
+    Re(conj(a) · b), so that the gradient of a real function of complex z = x + iy is ∂f/∂x + i ∂f/∂y, the
+    direction in which f grows.
+    """
+    return conjugate(x) if x.dtype.is_complex else x
+
+
+def settled(value: Any) -> Any:
+    """A tree with handles of its own on the arrays: later updates of the given ones do not reach it."""
+    leaves, treedef = tree.flatten(value)
+    return tree.unflatten(treedef, [wrap(x._ref) if isinstance(x, array) else x for x in leaves])
+
+
+def positions_of(what: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
+    """Positional arguments as a tuple of distinct indices."""
+    try:
+        positions = (argnums,) if isinstance(argnums, int) else () if isinstance(argnums, str) else tuple(argnums)
+        wrong = isinstance(argnums, str) or any(not isinstance(p, int) for p in positions)
+    except TypeError:
+        wrong, positions = True, ()
+    if wrong:
+        raise TreeError(at_user_line(f"{what}: argnums must be an int or a sequence of ints, found {shown(argnums)}"))
+    if len(set(positions)) != len(positions):
+        raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not repeat"))
+    if any(p < 0 for p in positions):
+        raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not be negative"))
+    return positions
+
+
+def positional(what: str, who: str, positions: Sequence[int], args: Sequence[Any]) -> list[tuple[str, Any]]:
+    """The selected positional arguments with what to call them in errors."""
+    if positions and max(positions) >= len(args):
+        raise AttributeValueError(
+            at_user_line(f"{what}: argnums {tuple(positions)}, but {who} got {len(args)} positional arguments")
+        )
+    return [(f"argument {p}", args[p]) for p in positions]
+
+
+def record_primals(what: str, fun: Callable, primals: Any, has_aux: bool = False) -> Recorded:
+    """Run `fun` on primals (a list or tuple of trees, or one array), inside `recording`."""
+    check_function(fun, what)
+    if isinstance(primals, array):
+        primals = [primals]
+    if not isinstance(primals, (list, tuple)):
+        raise TreeError(at_user_line(f"{what}: the primals must be a list or tuple, found {article(primals)}"))
+    who = name_of(fun)
+    variables = Variables(what, who, [(f"primal {i}", x) for i, x in enumerate(primals)])
+    return Recorded(what, fun, variables, lambda values: fun(*values), has_aux)
+
+
+def as_listed(recorded: Recorded, arrays: Sequence[array]) -> Any:
+    """Results as MLX returns them, a list of arrays, where they are flat; else as their tree."""
+    return list(arrays) if recorded.is_flat else recorded.rebuild(arrays)

@@ -1,0 +1,257 @@
+"""The programs of compiled functions: one for each set of argument types, shared by all that compile a function."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import locks
+from smelt.ir.dtypes import DType
+from smelt.ir.settings import settings
+from smelt.runtime import Executable
+
+from ..lazy import tree
+from ..lazy.arrays import array
+from ..lazy.static_keys import Same, static_key
+from ..lazy.tree_nodes import arrays_within
+
+__all__: list[str] = []
+
+#: Versions kept for one function; the least recently used goes first.
+MAX_VERSIONS = 64
+#: Objects that `_surroundings` looks at before it gives up.
+_MOST_OBJECTS = 2000
+
+
+class Version:
+    """One executable of a compiled function, for one set of argument types."""
+
+    __slots__ = ("captured", "executable", "n_outputs", "out_tree", "state_leaves", "state_tree", "static_outputs")
+
+    captured: list[Any]
+    executable: Executable
+    n_outputs: int
+    out_tree: Any
+    #: What stands in `outputs` after a call: which of the arrays that it returns for them, or None and a static leaf.
+    state_leaves: list[tuple[int | None, Any]]
+    state_tree: Any
+    static_outputs: list[tuple[int, Any]]
+
+
+#: Stands under a key whose trees have keys of dicts that are equal to others: the versions' keys say more.
+UNCLEAR = Version()
+
+
+class Versions:
+    """The versions of one function by the types of their arguments.
+
+    Attributes:
+        entries: from keys to versions, the most recently used last. recent: the one used last.
+        lock: held while one is made. traces: how many were made. last_key: of the last one.
+        surroundings: what the function referred to after it was last traced; None where that is not watched.
+    """
+
+    def __init__(self, found: Surroundings | None = None) -> None:
+        self.entries: OrderedDict[Any, Version] = OrderedDict()
+        self.recent: Version | None = None
+        self.lock = locks.lock()
+        self.traces = 0
+        self.last_key: Any = None
+        self.surroundings = found
+
+    def use(self, key: Any, version: Version) -> None:
+        """Note that a version is used now; callers ask `recent` before, which is quicker."""
+        self.recent = version
+        with contextlib.suppress(KeyError):  # another thread may have dropped it since
+            self.entries.move_to_end(key)
+
+    def put(self, key: Any, version: Version) -> None:
+        self.entries[key] = self.recent = version
+        if len(self.entries) > MAX_VERSIONS:
+            self.entries.popitem(last=False)
+        while len(self.entries) > 1 and self.nbytes > settings.cache_bytes:
+            self.entries.popitem(last=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the versions keep, roughly. Arrays that several captured count once."""
+        versions = [v for v in list(self.entries.values()) if v is not UNCLEAR]
+        captured = {id(b): b.array.nbytes for v in versions for b in v.captured}
+        return sum(v.executable.nbytes for v in versions) + sum(captured.values())
+
+    @contextlib.contextmanager
+    def tracing(self, fun: Callable) -> Iterator[None]:
+        """While `fun` is traced. If what it refers to changed before, later compiles of it share nothing with this.
+        What the trace itself changes, such as a counter, does not count."""
+        if self.surroundings is not None:
+            before = Surroundings(fun, self.surroundings.own)
+            if before.parts != self.surroundings.parts:
+                self.surroundings = None
+        yield
+        if self.surroundings is not None:
+            own = before.own | before.changed(Surroundings(fun, before.own))
+            self.surroundings = Surroundings(fun, own)
+
+
+#: By the identity of the function, or of a method's object, and the options of the compile.
+_shared: dict[tuple, tuple[weakref.ref, Versions]] = {}
+
+
+def versions_of(fun: Callable, *options: Any) -> Versions:
+    """The versions of a function under these options: those that it had when it was compiled before.
+
+    What a function refers to besides its arguments is part of its programs. So where that has changed since
+    (see `Surroundings`), it gets new ones.
+    """
+    owner, part = (fun.__self__, fun.__func__) if isinstance(fun, types.MethodType) else (fun, None)
+    key = (id(owner), part, *options)
+    known = _shared.get(key)
+    if known is not None and known[0]() is owner:
+        found = known[1].surroundings
+        if found is not None and Surroundings(fun, found.own).parts == found.parts:
+            return known[1]
+    versions = Versions(Surroundings(fun))
+    with contextlib.suppress(TypeError):  # what has no weak references is not shared
+        _shared[key] = (weakref.ref(owner, functools.partial(_forget, _shared, key)), versions)
+    return versions
+
+
+def _forget(shared: dict, key: tuple, _: Any) -> None:  # a dict of its own: globals go first when Python ends
+    shared.pop(key, None)
+
+
+class _Identity:
+    """An object, while it lives, by its identity."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, x: Any):
+        self.reference = weakref.ref(x)
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.reference()
+        return mine is not None and isinstance(other, _Identity) and other.reference() is mine
+
+    def __hash__(self) -> int:
+        return hash(_Identity)
+
+
+_ATOMS = {type(None), bool, int, float, complex, str, bytes, DType, range}
+
+
+class Surroundings:
+    """What a function refers to besides its arguments: its closure, defaults, the globals that it names, and what they
+    hold, of functions of its own package too. Keeps nothing alive, looks at the nearest `_MOST_OBJECTS` objects.
+
+    Attributes:
+        parts: what was found where: an array stands for its value, an object for itself. own: places that the
+            function changes itself while it is traced, such as a counter; they are left out.
+    """
+
+    def __init__(self, fun: Any, own: frozenset = frozenset()) -> None:
+        self.own = own
+        self.parts: dict[tuple, Any] = {}
+        self._root = _root(getattr(inspect.unwrap(fun), "__module__", None))
+        seen = {id(fun)}
+        pending = deque([fun])
+        while pending and len(self.parts) < _MOST_OBJECTS:
+            holder = pending.popleft()
+            name = id(holder) if holder is not fun else 0  # a bound method is another object each time
+            if (name, ...) in own:
+                continue
+            for slot, x in self._held(holder):
+                place = (name, slot)
+                if place in own:
+                    continue
+                self.parts[place] = _part(x)
+                if id(x) not in seen and type(x) not in _ATOMS:
+                    seen.add(id(x))
+                    pending.append(x)
+
+    def changed(self, later: Surroundings) -> set[tuple]:
+        """The places where another look found something else; a list that has grown or shrunk as a whole."""
+        places = {p for p in {*self.parts, *later.parts} if self.parts.get(p) != later.parts.get(p)}
+        return {(p[0], ...) if (p in self.parts) != (p in later.parts) and type(p[1]) is int else p for p in places}
+
+    def _held(self, x: Any) -> Iterable[tuple[Any, Any]]:
+        if isinstance(x, dict):
+            return [(k if type(k) is str else (_part(k), i), v) for i, (k, v) in enumerate(dict.items(x))]
+        if isinstance(x, (list, tuple)):
+            return enumerate(x)
+        if isinstance(x, types.FunctionType):
+            return self._held_by_function(x) if _root(x.__module__) == self._root else ()
+        if isinstance(x, types.MethodType):
+            return (("__func__", x.__func__), ("__self__", x.__self__))
+        if isinstance(x, functools.partial):
+            return (("func", x.func), ("args", x.args), ("keywords", x.keywords))
+        if isinstance(x, (type, types.ModuleType, array)):
+            return ()
+        if _root(type(x).__module__) == _root(__name__):  # compiled functions, functions with rules
+            return (("__wrapped__", getattr(x, "__wrapped__", None)),)
+        return (("__dict__", getattr(x, "__dict__", None)),)
+
+    def _held_by_function(self, x: types.FunctionType) -> Iterator[tuple[Any, Any]]:
+        yield from (("code", x.__code__), ("defaults", x.__defaults__), ("kwdefaults", x.__kwdefaults__))
+        for i, cell in enumerate(x.__closure__ or ()):
+            with contextlib.suppress(ValueError):  # not assigned yet
+                yield ("cell", i), cell.cell_contents
+        names = _names(x.__code__)
+        for name in names:
+            value = x.__globals__.get(name)
+            yield name, value
+            if isinstance(value, types.ModuleType) and _root(value.__name__) == self._root:
+                yield from ((f"{name}.{n}", vars(value)[n]) for n in names if n in vars(value))
+
+
+def _part(x: Any) -> Any:
+    kind = type(x)
+    if kind in _ATOMS or isinstance(x, np.generic):
+        return static_key(x)
+    if kind is array:
+        return (_Identity(x._ref[0]), x._ref[1])
+    try:
+        return _Identity(x)
+    except TypeError:  # a list, say: what it holds counts
+        return (kind, id(x))
+
+
+def _root(module: Any) -> str:
+    return str(module).partition(".")[0]
+
+
+@functools.lru_cache(maxsize=1000)
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """The globals and attributes that code names, functions inside it included."""
+    inner = [name for c in code.co_consts if isinstance(c, types.CodeType) for name in _names(c)]
+    return tuple(dict.fromkeys([*code.co_names, *inner]))
+
+
+class Receiver:
+    """The object of a method that was compiled in its class, where it is no tree. Its arrays are constants, and
+    others of them make another program."""
+
+    __slots__ = ("instance",)
+
+    def __init__(self, instance: Any):
+        self.instance = instance
+
+    def key(self) -> Any:
+        held = [(path, _Identity(x._ref[0]), x._ref[1]) for path, x in arrays_within(self.instance)]
+        return (Receiver, Same(self.instance), *held)
+
+
+def receiver(instance: Any) -> Any:
+    """What stands for an object as the first argument of a method."""
+    return instance if tree.is_node(instance) else Receiver(instance)
+
+
+def unwrapped(x: Any) -> Any:
+    return x.instance if type(x) is Receiver else x

@@ -1,0 +1,1 @@
+"""From the simplified graph to kernels: placement, fusion, the plan of buffers."""

@@ -1,0 +1,122 @@
+"""Fuse: ops become kernels. Every group of ops that one kernel computes is outlined into a function.
+
+Before::
+
+    %0 = "smelt.exp"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = "smelt.reduce_sum"(%0) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+
+After::
+
+    %1 = func.call @fused_exp_reduce_sum(%x) : (tensor<4x8xf32>) -> tensor<4xf32>
+
+    func.func private @fused_exp_reduce_sum(%x: tensor<4x8xf32>) -> tensor<4xf32>
+        attributes {smelt.fusion = "row", smelt.kept = [array<i64: 0>]}
+
+Ops are visited from the results backwards, and join the group that reads them where that pays:
+
+- elements that only one kernel reads are computed there; where several read them, or one at several
+  places, they are computed again only if that costs less than writing and reading them;
+- movement is free, and goes into every kernel that reads it;
+- a reduction joins when all that depends on it in the kernel reads it at the kernel's own row;
+- kernels of the same shape that read the same array become one.
+
+What the backend hands to a library stays in @main: contractions, opaque ops, and reshapes of
+values that exist in memory (which are the same memory).
+
+With `contractions`, those are kernels too. A contraction joins the elementwise ops that read it, if
+they read each of its elements once; movement in front of it joins, but no arithmetic, since a
+contraction reads an element many times::
+
+    func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.builder import Builder, Function, Value, fresh_name, functions, read_function
+from smelt.ir.dialect import context
+
+from ..call_graph import require_expanded
+from ..registry import Pass, register_pass
+from ..rewrite import is_fusion
+from .contraction_layout import lay_out_contractions
+from .grouping import Grouping
+from .groups import Group
+from .outline import is_placed, outlined, reassemble
+
+
+@register_pass("fuse")
+@dataclass(frozen=True)
+class FusePass(Pass):
+    """Outline what one kernel computes.
+
+    Attributes:
+        max_ops: bounds the size of a kernel's body.
+        contractions: contractions are kernels, with what follows them, and not left to a library.
+        max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
+    """
+
+    max_ops: int = 128
+    contractions: bool = False
+    max_buffers: int = 0
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        """Raises PipelineError where a transformation is left: it could not look into kernels."""
+        require_expanded(module, self.name)
+        for operation in list(functions(module).values()):
+            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
+                continue
+            function = read_function(operation)
+            if not self.contractions:
+                function = lay_out_contractions(module, function)
+            grouping = Grouping(function, self.max_ops, self.contractions, self.max_buffers)
+            grouping.run()
+            if grouping.groups:
+                outline(module, function, grouping)
+                statistics["kernels"] += len(grouping.groups)
+                statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
+
+
+def outline(module: Any, function: Function, grouping: Grouping) -> None:
+    """Replace `function` by one that calls a new function for each group."""
+    made: dict[Any, str] = {}
+
+    def call(b: Builder, group: Group, env: dict[Value, Value]) -> None:
+        inputs = group.inputs(grouping.position)
+        key = structure(group, inputs)
+        if key not in made:
+            made[key] = make_fusion(module, function, group, inputs)
+        with b.at(group.primary.location):
+            results = b.call(made[key], [env[v] for v in inputs], [v.aval for v in group.outputs])
+        env.update(zip(group.outputs, results))
+
+    reassemble(module, function, grouping.schedule(), call)
+
+
+def structure(group: Group, inputs: list[Value]) -> Any:
+    """Equal for groups that compute the same: one function serves all of them."""
+    number = {v: i for i, v in enumerate(inputs)}
+    ops = []
+    for op in group.ordered_ops():
+        present = op.mlir.attributes
+        attrs = tuple((k, present[k]) for k in op.attrs if k in present)
+        ops.append((op.name, attrs, tuple(number[v] for v in op.operands)))
+        for v in op.results:
+            number[v] = len(number)
+    outputs = tuple(number[v] for v in group.outputs)
+    return tuple(v.aval for v in inputs), tuple(ops), outputs, tuple(group.attributes().items())
+
+
+def make_fusion(module: Any, function: Function, group: Group, inputs: list[Value]) -> str:
+    """The function of one group; its name."""
+    name = fresh_name(module, group.name())
+    operation = outlined(
+        module, function, name, group.ordered_ops(), inputs, group.outputs, group.primary.location
+    )
+    for key, text in group.attributes().items():
+        operation.attributes[f"smelt.{key}"] = mlir.ir.Attribute.parse(text, context())
+    return name

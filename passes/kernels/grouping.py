@@ -1,0 +1,309 @@
+"""Which ops become one kernel: ops join groups from the results backwards, then equal loops merge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.ir.builder import Function, OpView, Value
+
+from .analysis import is_pointwise, is_row_reduction
+from .contraction_places import is_contraction
+from .groups import FEW_ROWS, Group, group_size, parallel_rows, sibling_key
+
+#: A value read at more places than this exists in memory.
+MAX_PLACES = 8
+#: Additions that cost as much as moving one byte.
+FLOPS_PER_BYTE = 2.0
+#: How many kernels and ops the search for a cycle looks at before it gives up.
+SEARCH = 256
+
+
+class Grouping:
+    """The groups of one function.
+
+    Args:
+        max_ops: of one group.
+        contractions: whether they are kernels, rather than a library's work.
+        max_buffers: arrays that one group reads and writes; 0 for any number.
+    """
+
+    def __init__(self, function: Function, max_ops: int, contractions: bool = False, max_buffers: int = 0):
+        self.function, self.max_ops = function, max_ops
+        self.contractions, self.max_buffers = contractions, max_buffers
+        self.weightless = weightless_values(function) if max_buffers else set()
+        self.position = {op: i for i, op in enumerate(function.ops)}
+        self.groups: list[Group] = []
+        self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory
+        self.readers: dict[Value, dict[Group, None]] = {}
+        self.others: dict[Value, list[OpView]] = {}  #: ops outside of groups that read a value
+        self.stays: list[OpView] = []
+        self.returned = set(function.returns)
+
+    def run(self) -> None:
+        for op in reversed(self.function.ops):
+            self._visit(op)
+        self._merge_siblings()
+        for group in self.groups:
+            group.ordered_ops(self.position)
+
+    # One op
+
+    def _visit(self, op: OpView) -> None:
+        used = any(self._is_read(v) for v in op.results)
+        if not used and op.op.pure:
+            return
+        groupable = is_pointwise(op) or is_row_reduction(op) or op.op.kind in ("scan", "scatter")
+        groupable |= self.contractions and is_contraction(op)
+        if not groupable or len(op.results) != 1:
+            self._leave(op)
+            return
+        value = op.results[0]
+        readers = list(self.readers.get(value, ()))
+        external = value in self.returned or bool(self.others.get(value))
+        if not is_pointwise(op):
+            self._visit_heavy(op, readers, external)
+        elif op.op.flops == 0:
+            self._visit_free(op, readers, external)
+        else:
+            self._visit_pointwise(op, readers, external)
+
+    def _is_read(self, v: Value) -> bool:
+        return v in self.returned or bool(self.readers.get(v)) or bool(self.others.get(v))
+
+    def _leave(self, op: OpView) -> None:
+        self.stays.append(op)
+        for v in op.operands:
+            self.others.setdefault(v, []).append(op)
+
+    def _start(self, op: OpView) -> Group:
+        group = Group(op)
+        self.groups.append(group)
+        self.group_of[op.results[0]] = group
+        self._note_reads(group)
+        return group
+
+    def _note_reads(self, group: Group) -> None:
+        for v in group.reads:
+            self.readers.setdefault(v, {})[group] = None
+
+    def _join(self, op: OpView, group: Group) -> None:
+        group.add(op)
+        for v in op.operands:
+            if v in group.reads:
+                self.readers.setdefault(v, {})[group] = None
+        self.readers[op.results[0]].pop(group, None)
+
+    def _room(self, group: Group, op: OpView, outputs: int = 0) -> bool:
+        """Whether the group can take the op, and write `outputs` more arrays."""
+        value = op.results[0]
+        if value in self.weightless:
+            return True
+        if len(group.ops) >= self.max_ops or len(group.reads[value]) > MAX_PLACES or not group.admits(op):
+            return False
+        return not self.max_buffers or group.arrays([op], self.weightless) + outputs <= self.max_buffers
+
+    def _visit_free(self, op: OpView, readers: list[Group], external: bool) -> None:
+        for group in readers:
+            if self._room(group, op):
+                self._join(op, group)
+        value = op.results[0]
+        if external or self.readers.get(value):
+            if op.op.is_view:
+                self._leave(op)
+            else:
+                self._start(op)
+
+    def _visit_pointwise(self, op: OpView, readers: list[Group], external: bool) -> None:
+        fits = all(self._room(g, op) and self._pays(g, op) for g in readers)
+        if not external and len(readers) == 1 and fits:
+            self._join(op, readers[0])
+            return
+        if not external and fits and readers and self._cheap_everywhere(op, readers):
+            for group in readers:
+                self._join(op, group)
+            return
+        if not self._join_as_output(op, readers):
+            self._start(op)
+
+    def _pays(self, group: Group, op: OpView) -> bool:
+        """Whether computing elements again costs less than memory, with what was already accepted."""
+        if not is_pointwise(op):
+            return True
+        cost = group.recompute_cost(op)
+        saved = 2 * op.results[0].aval.nbytes * FLOPS_PER_BYTE + 65536
+        return cost == 0 or group.recomputed + cost <= saved
+
+    def _cheap_everywhere(self, op: OpView, readers: list[Group]) -> bool:
+        """Whether several kernels may each compute the op: few additions, and hardly more to read."""
+        value = op.results[0]
+        if op.op.flops * value.aval.size <= 256:
+            return True
+        new = 0
+        for group in readers:
+            new += sum(v.aval.nbytes for v in set(op.operands) if v not in group.reads)
+        written = value.aval.nbytes * (1 + len(readers))
+        return op.op.flops <= 4 and new <= written * 0.75
+
+    def _join_as_output(self, op: OpView, readers: list[Group]) -> bool:
+        """Let one reader also write the value for the others."""
+        value = op.results[0]
+        for group in readers:
+            place = group.place_as_output(value)
+            if place is None or not self._room(group, op, outputs=1) or not self._pays(group, op):
+                continue
+            rest: list[Any] = [g for g in readers if g is not group] + self.others.get(value, [])
+            if any(self._reaches(item, group) for item in rest):
+                continue
+            if not is_pointwise(op) and not group.accepts(op):
+                continue
+            self._join(op, group)
+            group.add_output(value, place)
+            self.group_of[value] = group
+            return True
+        return False
+
+    def _visit_heavy(self, op: OpView, readers: list[Group], external: bool) -> None:
+        if (is_row_reduction(op) or is_contraction(op)) and readers:
+            group = readers[0]
+            if not external and len(readers) == 1:
+                if self._room(group, op) and group.accepts(op):
+                    self._join(op, group)
+                    return
+            elif self._join_as_output(op, readers):
+                return
+        self._start(op)
+
+    # Order
+
+    def _next(self, item: Any) -> list[Any]:
+        """The groups and ops that read what `item` writes."""
+        values = item.outputs if isinstance(item, Group) else item.results
+        found: list[Any] = []
+        for v in values:
+            found += self.readers.get(v, ())
+            found += self.others.get(v, ())
+        return found
+
+    def _reaches(self, start: Any, goal: Group) -> bool:
+        """Whether `goal` needs what `start` computes. True when that is not found out soon."""
+        seen, stack = {start}, [start]
+        while stack:
+            item = stack.pop()
+            if item is goal:
+                return True
+            if len(seen) > SEARCH:
+                return True
+            for after in self._next(item):
+                if after not in seen:
+                    seen.add(after)
+                    stack.append(after)
+        return False
+
+    def schedule(self) -> list[Any]:
+        """Groups and remaining ops, each after what it reads."""
+        items: list[Any] = [*self.groups, *self.stays]
+        maker: dict[Value, Any] = {}
+        rank: dict[Any, int] = {}
+        for item in items:
+            for v in item.outputs if isinstance(item, Group) else item.results:
+                maker[v] = item
+            rank[item] = self.position[item.primary if isinstance(item, Group) else item]
+        order: list[Any] = []
+        state: dict[Any, int] = {}
+        for root in sorted(items, key=rank.__getitem__):
+            stack = [root]
+            while stack:
+                item = stack[-1]
+                if state.get(item) == 2:
+                    stack.pop()
+                    continue
+                inputs = item.inputs(self.position) if isinstance(item, Group) else item.operands
+                pending = [maker[v] for v in inputs if v in maker and state.get(maker[v]) != 2]
+                pending = [p for p in pending if p is not item]
+                if not pending or state.get(item) == 1:
+                    assert not pending, "fusion made a cycle"
+                    state[item] = 2
+                    order.append(item)
+                    stack.pop()
+                else:
+                    state[item] = 1
+                    stack += pending
+        return order
+
+    # Siblings
+
+    def _merge_siblings(self) -> None:
+        """Kernels with the same loops that read the same array become one kernel."""
+        by_input: dict[Any, list[Group]] = {}
+        for group in self.groups:
+            key = sibling_key(group)
+            if key is None:
+                continue
+            size = group_size(group)
+            for v in group.reads:
+                if v.aval.size * 2 >= size and v.aval.size > 1:
+                    by_input.setdefault((key, v), []).append(group)
+        gone: set[Group] = set()
+        for candidates in by_input.values():
+            if len(candidates) > 16:
+                candidates = candidates[:16]
+            for i, first in enumerate(candidates):
+                for second in candidates[i + 1 :]:
+                    if first in gone or second in gone or first is second:
+                        continue
+                    if len(first.ops) + len(second.ops) > self.max_ops or len(first.outputs) > 8:
+                        continue
+                    if self._merges(first, second):
+                        gone.add(second)
+                    elif self._merges(second, first):
+                        gone.add(first)
+        self.groups = [g for g in self.groups if g not in gone]
+
+    def _merges(self, first: Group, second: Group) -> bool:
+        """Merge the two if second does not need first, or only what each row can hand over."""
+        if self._reaches(second, first):
+            return False
+        if self._reaches(first, second) and not self._hands_over(first, second):
+            return False
+        if self.max_buffers:
+            arrays = first.arrays(list(second.ops), self.weightless) + len(second.outputs)
+            if arrays > self.max_buffers:
+                return False
+        self._merge(first, second)
+        return True
+
+    def _hands_over(self, first: Group, second: Group) -> bool:
+        """Whether all that second needs of first is read row by row, where first computes it."""
+        if first.schedule != "row" or parallel_rows(first.reductions()[0]) < FEW_ROWS:
+            return False
+        for v, place in zip(first.outputs, first.output_places):
+            if v in second.reads and list(second.reads[v]) != [place]:
+                return False
+        indirect = [item for item in self._next(first) if item is not second]
+        return not any(self._reaches(item, second) for item in indirect)
+
+    def _merge(self, first: Group, second: Group) -> None:
+        """Make second part of first."""
+        first.ops.update(second.ops)
+        for v, places in second.reads.items():
+            first.reads.setdefault(v, {}).update(places)
+            self.readers[v].pop(second, None)
+            self.readers[v][first] = None
+        first.feeds |= second.feeds
+        for v in first.outputs:
+            self.readers.get(v, {}).pop(first, None)
+        kept = [(v, p) for v, p in zip(first.outputs, first.output_places) if self._is_read(v)] + list(
+            zip(second.outputs, second.output_places)
+        )
+        first.outputs, first.output_places = [v for v, _ in kept], [p for _, p in kept]
+        for v in second.outputs:
+            self.group_of[v] = first
+
+
+def weightless_values(function: Function) -> set[Value]:
+    """Values that are made of constants and positions without arithmetic, such as a broadcast number."""
+    found: set[Value] = set()
+    for op in function.ops:
+        if is_pointwise(op) and op.op.flops == 0 and all(v in found for v in op.operands):
+            found.update(op.results)
+    return found

@@ -1,0 +1,375 @@
+"""A group of ops that one kernel computes: what it reads, and when an op may join.
+
+A `Group` has loop variables: those of its largest output, and inner ones where it reduces. For each
+value it reads it knows at which index expressions. An op joins by making known what it reads itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from smelt.ir.builder import OpView, Value
+from smelt.ir.index import Index, variables
+
+from .analysis import Place, is_pointwise, is_row_reduction, operand_reads, plain_variable, reduced_axes
+from .contraction_places import contraction_reads, inverse_place, is_contraction
+
+#: With fewer rows than this, a large reduction is done in chunks, in a kernel of its own.
+FEW_ROWS = 16
+#: A reduction of fewer elements than this is done by one thread.
+SMALL = 32768
+
+
+class Group:
+    """Ops that one kernel computes. The first output is the one its loops are made for."""
+
+    def __init__(self, root: OpView):
+        self.primary = root
+        self.ops: dict[OpView, None] = {root: None}
+        self.outputs: list[Value] = list(root.results)
+        self.reads: dict[Value, dict[Place, None]] = {}
+        self.kept: Place | None = None  #: the loop variables that say which row; None before a reduction
+        self.feeds: set[Value] = set()  #: values that a reduction of the group depends on
+        self.searched: set[Value] = set()  #: values that are computed again to find where an extremum is
+        self.factors: set[Value] = set()  #: values that a contraction of the group multiplies
+        self.recomputed = 0.0  #: additions that are done more than once
+        self.schedule = "map"
+        self.output_places: list[Place] = []
+        result = root.results[0]
+        if is_row_reduction(root):
+            at = variables(result.shape, "i")
+            self.output_places = [at]
+            self._add_reduction(root, at)
+        elif is_pointwise(root):
+            at = variables(result.shape, "i")
+            self.output_places = [at]
+            self._read_operands(root, at)
+        elif root.op.kind == "scan":
+            self.schedule = "scan"
+            self.output_places = [variables(result.shape, "i")]
+            self._read(root.operands[0], self.output_places[0])
+        elif is_contraction(root):
+            at = variables(result.shape, "i")
+            self.output_places = [at]
+            self._add_contraction(root, at)
+        else:
+            self.schedule = "scatter"
+            x, updates, *indices = root.operands
+            self.output_places = [variables(x.shape, "i")]
+            self._read(x, self.output_places[0])
+            at = variables(updates.shape, "u")
+            self._read(updates, at)
+            for index in indices:
+                self._read(index, at[: index.ndim])
+
+    # What is read
+
+    def _read(self, value: Value, place: Place) -> None:
+        self.reads.setdefault(value, {})[place] = None
+
+    def _read_operands(self, op: OpView, place: Place) -> None:
+        for operand, at in operand_reads(op, place):
+            self._read(operand, at)
+        for v in op.operands:  # one that is not looked at must still exist
+            if v not in self.reads:
+                self._read(v, (Index(0),) * v.ndim)
+
+    def inputs(self, position: dict[OpView, int]) -> list[Value]:
+        """Values computed elsewhere, in a stable order."""
+        inside = {v for op in self.ops for v in op.results}
+        found: dict[Value, None] = {}
+        for op in self.ordered_ops(position):
+            for v in op.operands:
+                if v not in inside:
+                    found[v] = None
+        return list(found)
+
+    def ordered_ops(self, position: dict[OpView, int] | None = None) -> list[OpView]:
+        if position is not None:
+            self._sorted = sorted(self.ops, key=position.__getitem__)
+        return self._sorted
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.outputs[0].shape
+
+    def arrays(self, ops: Sequence[OpView], weightless: Collection[Value]) -> int:
+        """How many arrays the group reads and writes once `ops` are part of it.
+
+        `weightless` values take no memory: every group that reads them computes them.
+        """
+        inside = {v for op in (*self.ops, *ops) for v in op.results}
+        read = {v for op in (*self.ops, *ops) for v in op.operands if v not in inside and v not in weightless}
+        return len(read) + len(self.outputs)
+
+    # Joining
+
+    def admits(self, op: OpView) -> bool:
+        """Whether what the group has allows the op at all: contractions multiply elements that lie in memory."""
+        return op.op.flops == 0 or op.results[0] not in self.factors
+
+    def accepts(self, op: OpView) -> bool:
+        """Whether an op that combines elements can join."""
+        return self.accepts_contraction(op) if is_contraction(op) else self.accepts_reduction(op)
+
+    def add(self, op: OpView) -> None:
+        """Let an op join whose result the group reads. Ops that combine elements must be accepted."""
+        if is_row_reduction(op):
+            self.add_reduction(op)
+        elif is_contraction(op):
+            (place,) = self.reads[op.results[0]]
+            self._add_contraction(op, place)
+        else:
+            self.recomputed += self.recompute_cost(op)
+            self.add_pointwise(op)
+
+    def add_pointwise(self, op: OpView) -> None:
+        value = op.results[0]
+        self.ops[op] = None
+        for place in list(self.reads[value]):
+            self._read_operands(op, place)
+        if value in self.feeds:
+            self.feeds.update(op.operands)
+        if value in self.searched:
+            self.searched.update(op.operands)
+        if value in self.factors:
+            self.factors.update(op.operands)
+
+    def _add_contraction(self, op: OpView, place: Place) -> None:
+        """`place`: where its result is read."""
+        self.ops[op] = None
+        self.schedule = "contract"
+        for value, at in contraction_reads(op, place):
+            self._read(value, at)
+            self.factors.add(value)
+
+    def accepts_contraction(self, op: OpView) -> bool:
+        """Whether each element of the contraction is read once, so that its loops can be the group's."""
+        value = op.results[0]
+        places = self.reads[value]
+        if len(places) != 1 or self.schedule != "map":
+            return False
+        (place,) = places
+        return inverse_place(place, value.shape, self.output_places[0]) is not None
+
+    def _add_reduction(self, op: OpView, row: Place) -> None:
+        """`row`: where its result is read, in the group's variables."""
+        x = op.operands[0]
+        self.ops[op] = None
+        if self.kept is None:
+            self.kept, self.schedule = row, "row"
+        self._read(x, self.reduction_place(op))
+        self.feeds.add(x)
+        if op.op.kind == "arg_reduction" and reduced_axes(op)[0] == innermost_axis(x.shape):
+            self.searched.add(x)
+
+    def reduction_place(self, op: OpView) -> Place:
+        """Where a reduction reads its operand: the row's variables, and inner ones along its axes."""
+        shape, axes = op.operands[0].shape, reduced_axes(op)
+        assert self.kept is not None
+        kept = iter(self.kept)
+        inner = iter(self.inner_variables([shape[a] for a in axes], shape))
+        order = sorted(axes)
+        rest = dict(zip(order, inner))
+        return tuple(rest[a] if a in rest else next(kept) for a in range(len(shape)))
+
+    def inner_variables(self, extents: Sequence[int], shape: Sequence[int]) -> list[Index]:
+        """Inner loop variables: those of the output where it has the same inner shape."""
+        assert self.kept is not None
+        own = [i for i, d in zip(self.output_places[0], self.shape) if i not in self.kept and d != 1]
+        wanted = [d for d in extents if d != 1]
+        if [i.hi + 1 for i in own] == wanted and own:
+            left = iter(own)
+            return [next(left) if d != 1 else Index(0) for d in extents]
+        return [Index.variable(f"r{i}_{'x'.join(map(str, extents))}", d) for i, d in enumerate(extents)]
+
+    def row_of(self, op: OpView) -> Place | None:
+        """The row at which the group reads a reduction's result, if there is just one that fits."""
+        value = op.results[0]
+        places = self.reads[value]
+        if len(places) != 1 or self.schedule not in ("map", "row"):
+            return None
+        (place,) = places
+        atoms = [plain_variable(i) for i in place if not (i.is_constant and i.const == 0)]
+        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms) or not _is_whole(place, value.shape):
+            return None
+        if self.kept is not None:
+            return place if _same_row(place, self.kept) and len(place) == len(self.kept) else None
+        loops = [i for i in self.output_places[0] if not i.is_constant]
+        order = [loops.index(i) for i in place if i in loops]
+        if len(order) != len(atoms) or order != sorted(order):
+            return None
+        if any(not _covers(place, p, v.shape) for p, v in zip(self.output_places, self.outputs)):
+            return None
+        return place
+
+    def accepts_reduction(self, op: OpView) -> bool:
+        row = self.row_of(op)
+        if row is None:
+            return False
+        x, value = op.operands[0], op.results[0]
+        rows = math.prod(value.shape)
+        alone = value not in self.feeds and all(
+            len([i for i in p if not i.is_constant]) == len([i for i in row if not i.is_constant])
+            for p in self.output_places
+        )
+        if not alone and parallel_rows(op) < FEW_ROWS and x.aval.size > SMALL:
+            return False
+        return rows > 0 or x.aval.size == 0
+
+    def add_reduction(self, op: OpView) -> None:
+        row = self.row_of(op)
+        assert row is not None
+        self._add_reduction(op, row)
+
+    def place_as_output(self, value: Value) -> Place | None:
+        """Where `value` is read, if the kernel can also write it: every element once."""
+        places = self.reads.get(value, {})
+        if len(places) != 1 or self.schedule not in ("map", "row"):
+            return None
+        (place,) = places
+        if self.kept is None:
+            return place if place == self.output_places[0] and value.shape == self.shape else None
+        atoms = [plain_variable(i) for i in place if not i.is_constant]
+        if any(a is None for a in atoms) or len(set(atoms)) != len(atoms) or not _is_whole(place, value.shape):
+            return None
+        return place if _covers(self.kept, place, value.shape) else None
+
+    def add_output(self, value: Value, place: Place) -> None:
+        self.outputs.append(value)
+        self.output_places.append(place)
+
+    # Cost
+
+    def evaluations(self, place: Place) -> int:
+        """How often a value read at `place` is computed: loop-invariant ones not in inner loops."""
+        loops: list[Index] = [i for i in self.output_places[0] if not i.is_constant]
+        names = [plain_variable(i) for i in loops]
+        used: set[Any] = set()
+        for i in place:
+            used |= i.atoms()
+        if any(a.kind == "dynamic" for a in used):
+            return math.prod(self.shape)
+        inner = math.prod(a.hi + 1 for a in used if a.kind == "var" and a not in names)
+        last = max((n for n, a in enumerate(names) if a in used), default=-1)
+        if inner > 1 and self.kept is not None:
+            last = max(last, *(n for n, i in enumerate(loops) if i in self.kept), -1)
+            return inner * math.prod(i.hi + 1 for i in loops[: last + 1] if i in self.kept)
+        return math.prod(i.hi + 1 for i in loops[: last + 1])
+
+    def recompute_cost(self, op: OpView) -> float:
+        """Additions more than computing each element of the op's result once."""
+        value = op.results[0]
+        places = self.reads[value]
+        if self.schedule in ("scan", "scatter"):
+            return 0.0 if len(places) == 1 else math.inf
+        total = sum(self.evaluations(p) for p in places) * (2 if value in self.searched else 1)
+        return op.op.flops * max(0, total - value.aval.size)
+
+    # What is made of it
+
+    def name(self) -> str:
+        ordered = [op for op in self.ordered_ops() if op.op.flops > 0 or len(self.ops) == 1]
+        chosen = sorted(ordered, key=lambda op: (_combines(op), op.op.flops), reverse=True)[:4]
+        heavy = [op.name for op in ordered if op in chosen]
+        heavy = [n for i, n in enumerate(heavy) if i == 0 or n != heavy[i - 1]]
+        prefix = "fused_" if len(self.ops) > 1 else "kernel_"
+        return prefix + ("_".join(heavy) or self.primary.name)
+
+    def attributes(self) -> dict[str, str]:
+        schedule = self.schedule
+        found = {}
+        if schedule == "row":
+            schedule = "split" if self.splits() else "row"
+            kept = ", ".join(_kept_axes(self.kept, p) for p in self.output_places)
+            found["kept"] = f"[{kept}]"
+            if schedule == "split":
+                found["chunks"] = f"{chunks_for(self.reductions()[0])} : i64"
+        return {"fusion": f'"{schedule}"', **found}
+
+    def reductions(self) -> list[OpView]:
+        return [op for op in self.ops if is_row_reduction(op)]
+
+    def splits(self) -> bool:
+        """Whether the reductions are done in chunks: few rows, many elements, and nothing in between."""
+        reductions = self.reductions()
+        shapes = {(op.operands[0].shape, tuple(sorted(reduced_axes(op)))) for op in reductions}
+        if len(shapes) != 1:
+            return False
+        op = reductions[0]
+        inner = [p for p in self.output_places if not _covers(p, self.kept or (), None)]
+        chained = any(r.results[0] in self.feeds for r in reductions)
+        large = op.operands[0].aval.size > SMALL and op.results[0].aval.size > 0
+        return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
+
+
+def _combines(op: OpView) -> bool:
+    return is_row_reduction(op) or is_contraction(op)
+
+
+def parallel_rows(op: OpView) -> int:
+    """How many units a reduction's rows give to threads: lines of neighbouring rows count as one."""
+    shape, axes = op.operands[0].shape, reduced_axes(op)
+    rows = op.results[0].aval.size
+    last = innermost_axis(shape)
+    if last is not None and last not in axes:
+        return rows // min(rows, 128) if rows else 0
+    return rows
+
+
+def innermost_axis(shape: Sequence[int]) -> int | None:
+    """The last axis that is longer than one."""
+    return next((a for a in reversed(range(len(shape))) if shape[a] != 1), None)
+
+
+def chunks_for(op: OpView) -> int:
+    """Chunks of a reduction done in two steps. Depends on the shape only, so results are repeatable."""
+    shape, axes = op.operands[0].shape, reduced_axes(op)
+    return max(1, min(64, op.operands[0].aval.size // 16384, max(shape[a] for a in axes)))
+
+
+def _same_row(a: Place, b: Place) -> bool:
+    return tuple(a) == tuple(b)
+
+
+def _is_whole(place: Place, shape: Sequence[int]) -> bool:
+    """Whether each index runs over its whole axis, and no further: padding reads beyond, slices only a part."""
+    return all(i.lo == 0 and i.hi == d - 1 for i, d in zip(place, shape))
+
+
+def _covers(row: Place, place: Place, shape: Sequence[int] | None) -> bool:
+    """Whether `place` runs over every variable of `row`, so that each row writes its own elements."""
+    return all(i.is_constant or i in place for i in row)
+
+
+def _kept_axes(kept: Place | None, place: Place) -> str:
+    """For each row variable, the axis of an output that runs over it; -1 for an axis of one element."""
+    used: set[int] = set()
+    axes = []
+    for i in kept or ():
+        if i.is_constant:
+            axes.append(-1)
+            continue
+        axis = next(a for a, p in enumerate(place) if p == i and a not in used)
+        used.add(axis)
+        axes.append(axis)
+    return f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
+
+
+def sibling_key(group: Group) -> Any:
+    """Equal for groups whose loops are the same, variable for variable."""
+    if group.schedule == "map":
+        return "map", group.shape
+    if group.schedule != "row":
+        return None
+    reductions = {(op.operands[0].shape, tuple(sorted(reduced_axes(op)))) for op in group.reductions()}
+    if len(reductions) != 1:
+        return None
+    return "row", group.shape, group.kept, next(iter(reductions))
+
+
+def group_size(group: Group) -> int:
+    """Elements that the group's loops run over."""
+    return max([math.prod(group.shape), *(op.operands[0].aval.size for op in group.reductions())])

@@ -1,0 +1,228 @@
+"""Place: what the device cannot do becomes functions that run on the CPU.
+
+Before (with ``dtypes=f64``)::
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = "smelt.convert"(%0) {dtype = f64} : (tensor<4xf32>) -> tensor<4xf64>
+      %2 = "smelt.sqrt"(%1) : (tensor<4xf64>) -> tensor<4xf64>
+      %3 = "smelt.convert"(%2) {dtype = f32} : (tensor<4xf64>) -> tensor<4xf32>
+      return %3 : tensor<4xf32>
+    }
+
+After::
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = func.call @host_0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+
+    func.func private @host_0(%x: tensor<4xf32>) -> tensor<4xf32> attributes {smelt.device = "cpu"}
+
+An op is placed if an operand or result has one of `dtypes`, or if its kind is one of `kinds`; the
+pass does not know which device the rest runs on. Ops are put in an order in which control changes
+as seldom as possible: all that is ready on the device, then all that is ready on the CPU, which is
+one function, and so on. Values that cross are arguments and results of these functions. Control flow
+is placed if a function that it runs has something to place: these functions go along, marked in the
+same way. Without options nothing is placed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir import dtypes, mlir
+from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.control import callees
+from smelt.ir.dialect import context
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import PipelineError
+
+from ..call_graph import reached
+from ..registry import Pass, register_pass
+from ..rewrite import is_fusion
+from .outline import is_placed, outlined, reassemble
+
+
+@register_pass("place")
+@dataclass(frozen=True)
+class PlacePass(Pass):
+    """Outline what the device cannot do into functions for the CPU.
+
+    Attributes:
+        dtypes: names of dtypes that the device lacks, with commas in between: ``f64`` or ``float64``.
+        kinds: kinds of ops that it lacks, with commas in between: ``opaque,sort``.
+    """
+
+    dtypes: str = ""
+    kinds: str = ""
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        lacking = {_dtype(name) for name in _words(self.dtypes)}
+        kinds = set(_words(self.kinds))
+        if not lacking and not kinds:
+            return
+
+        def belongs(op: OpView) -> bool:
+            if op.op.kind in STRUCTURAL:
+                return False
+            if op.op.kind in kinds or any(v.dtype in lacking for v in (*op.operands, *op.results)):
+                return True
+            return op.op.kind == "control" and any(needs(name) for name in callees(op))
+
+        @functools.cache
+        def needs(name: str) -> bool:
+            """Whether a function that control flow runs has something to place."""
+            return any(belongs(op) for op in read_function(functions(module)[name]).ops)
+
+        statistics["functions placed"] += take_along(module, belongs)
+        for operation in list(functions(module).values()):
+            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
+                continue
+            function = read_function(operation)
+            if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
+                continue
+            moved = {op for op in function.ops if belongs(op)}
+            if moved:
+                statistics["functions placed"] += place(module, function, moved)
+                statistics["ops placed"] += len(moved)
+
+
+def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
+    """Mark the functions that placed control flow runs, and those that they run; how many there are.
+
+    A function that other control flow runs too is left to that, and copied.
+    """
+    found = functions(module)
+    bodies = [read_function(o) for o in found.values() if len(o.regions[0].blocks) and not is_fusion(o)]
+    control = [(body.name, op) for body in bodies for op in body.ops if op.op.kind == "control"]
+    moved = [(name, op) for name, op in control if placed(op)]
+    inside = reached([op for _, op in moved], found)
+    left = reached([op for name, op in control if name not in inside and not placed(op)], found)
+    shared = {name: _copied(module, name) for name in inside if name in left}
+    for name, op in moved:
+        if name not in inside:
+            _rename(op.mlir, shared)
+    for name in inside:
+        operation = functions(module)[shared.get(name, name)]
+        _rename(operation, shared)
+        _mark(operation)
+    return len(inside)
+
+
+def _copied(module: Any, name: str) -> str:
+    """A copy of a function; its name."""
+    copy = functions(module)[name].clone(mlir.ir.InsertionPoint(module.body))
+    taken, fresh = functions(module), f"{name}_cpu"
+    while fresh in taken:
+        fresh += "_cpu"
+    copy.attributes["sym_name"] = mlir.ir.StringAttr.get(fresh, context())
+    return fresh
+
+
+def _rename(operation: Any, names: dict[str, str]) -> None:
+    """Let calls inside of an operation call others."""
+
+    def visit(inner: Any) -> Any:
+        if inner.name == "func.call":
+            name = mlir.ir.FlatSymbolRefAttr(inner.attributes["callee"]).value
+            if name in names:
+                inner.attributes["callee"] = mlir.ir.FlatSymbolRefAttr.get(names[name], context())
+        return mlir.ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
+
+
+def _mark(operation: Any) -> None:
+    operation.attributes["smelt.device"] = mlir.ir.StringAttr.get("cpu", context())
+
+
+def place(module: Any, function: Function, moved: set[OpView]) -> int:
+    """Outline the ops in `moved`; how many functions they became."""
+    readers: dict[Value, list[OpView]] = {}
+    for op in function.ops:
+        for v in op.operands:
+            readers.setdefault(v, []).append(op)
+    returned = set(function.returns)
+    count = 0
+
+    def call(b: Builder, ops: list[OpView], env: dict[Value, Value]) -> None:
+        nonlocal count
+        inside = set(ops)
+        made = {v for op in ops for v in op.results}
+        inputs = list(dict.fromkeys(v for op in ops for v in op.operands if v not in made))
+        outputs = [
+            v
+            for op in ops
+            for v in op.results
+            if v in returned or any(reader not in inside for reader in readers.get(v, ()))
+        ]
+        name, location = _fresh(module), ops[0].location
+        _mark(outlined(module, function, name, ops, inputs, outputs, location))
+        with b.at(location):
+            results = b.call(name, [env[v] for v in inputs], [v.aval for v in outputs])
+        env.update(zip(outputs, results))
+        count += 1
+
+    reassemble(module, function, schedule(function.ops, moved.__contains__), call)
+    return count
+
+
+def schedule(ops: list[OpView], placed: Callable[[OpView], bool]) -> Iterator[Any]:
+    """Ops that stay, and lists of ops that are placed together, in an order with few lists."""
+    missing: dict[OpView, int] = {}
+    after: dict[OpView, list[OpView]] = {}
+    last: OpView | None = None
+    for op in ops:
+        before = {v.owner for v in op.operands if v.owner is not None}
+        if not op.op.pure:  # effects keep their order
+            before |= {last} if last is not None else set()
+            last = op
+        missing[op] = len(before)
+        for other in before:
+            after.setdefault(other, []).append(op)
+    ready: dict[bool, list[OpView]] = {False: [], True: []}
+    for op in ops:
+        if not missing[op]:
+            ready[placed(op)].append(op)
+    position = {op: i for i, op in enumerate(ops)}
+    host = False
+    while ready[False] or ready[True]:
+        phase = []
+        while ready[host]:
+            op = ready[host].pop()
+            phase.append(op)
+            for reader in after.get(op, ()):
+                missing[reader] -= 1
+                if not missing[reader]:
+                    ready[placed(reader)].append(reader)
+        phase.sort(key=position.__getitem__)
+        if not host:
+            yield from phase
+        elif phase:
+            yield phase
+        host = not host
+
+
+def _fresh(module: Any) -> str:
+    taken, n = functions(module), 0
+    while f"host_{n}" in taken:
+        n += 1
+    return f"host_{n}"
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.replace("+", ",").split(",") if word]
+
+
+def _dtype(name: str) -> DType:
+    for dtype in dtypes.ALL:
+        if name in (dtype.mlir, dtype.name):
+            return dtype
+    known = ", ".join(d.mlir for d in dtypes.ALL)
+    raise PipelineError(f"place: there is no dtype {name!r}; dtypes: {known}")

@@ -1,0 +1,222 @@
+"""Plan-buffers: every intermediate gets a place in one arena before the program runs.
+
+Before::
+
+    %0 = func.call @fused_exp(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = "smelt.dot_general"(%0, %y) ...
+    return %1
+
+After (results that are returned have buffers of their own)::
+
+    func.func @main(...) attributes {smelt.arena_bytes = 128 : i64} {
+      %0 = func.call @fused_exp(%x) {smelt.offset = array<i64: 0>} ...
+      %1 = "smelt.dot_general"(%0, %y) {smelt.offset = array<i64: -1>} ...
+
+Offsets are multiples of 64 bytes; space is used again as soon as nothing reads it any more. A
+reshape lies where its operand lies (-2). Kernels that need scratch between their steps get it
+under ``smelt.scratch``.
+
+The functions that control flow runs are planned in the same way, each in an arena of its own. A
+control op has in its caller's arena, under ``smelt.scratch``, room for the arena of what it runs
+and for its own memory, laid out by `workspace`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.control import SCAN, WHILE, callees
+from smelt.ir.dialect import context
+
+from ..registry import Pass, register_pass
+from .analysis import is_row_reduction
+
+ALIGNMENT = 64
+#: The attribute of a planned function that holds the size of its arena.
+ARENA_BYTES = "smelt.arena_bytes"
+#: Kernels may write arrays of this size in whole aligned lines, wherever they lie in a stacked array.
+LARGE = 1 << 20
+
+
+@register_pass("plan-buffers")
+@dataclass(frozen=True)
+class PlanBuffersPass(Pass):
+    """Offsets of intermediates in one arena."""
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        found = functions(module)
+        if "main" in found:
+            statistics["arena bytes"] += plan_function(found["main"], found)
+
+
+def plan_function(operation: Any, found: dict[str, Any]) -> int:
+    """Plan a function, after those that its control flow runs; the size of its arena."""
+    function = read_function(operation)
+    for op in function.ops:
+        if op.op.kind == "control":
+            for name in callees(op):
+                if ARENA_BYTES not in found[name].attributes:
+                    plan_function(found[name], found)
+    total = plan(function, found)
+    i64 = mlir.ir.IntegerType.get_signless(64, context())
+    operation.attributes[ARENA_BYTES] = mlir.ir.IntegerAttr.get(i64, total)
+    return total
+
+
+def arena_bytes(operation: Any) -> int:
+    """The size of a planned function's arena."""
+    return int(mlir.ir.IntegerAttr(operation.attributes[ARENA_BYTES]).value)
+
+
+class Arena:
+    """First-fit allocation over known lifetimes."""
+
+    def __init__(self) -> None:
+        self.free: list[tuple[int, int]] = []  #: (offset, size), sorted and merged
+        self.end = 0
+
+    def allocate(self, size: int) -> int:
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        best = min((s for s in self.free if s[1] >= size), key=lambda s: s[1], default=None)
+        if best is not None:
+            self.free.remove(best)
+            offset, have = best
+            if have > size:
+                insort(self.free, (offset + size, have - size))
+            return offset
+        if self.free and sum(self.free[-1]) == self.end:  # grow the last hole
+            offset, _ = self.free.pop()
+        else:
+            offset = self.end
+        self.end = offset + size
+        return offset
+
+    def release(self, offset: int, size: int) -> None:
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        merged: list[tuple[int, int]] = []
+        for at, have in sorted([*self.free, (offset, size)]):
+            if merged and sum(merged[-1]) == at:
+                merged[-1] = (merged[-1][0], merged[-1][1] + have)
+            else:
+                merged.append((at, have))
+        self.free = merged
+
+
+def is_view(op: OpView) -> bool:
+    """Whether the op's result is its operand's memory."""
+    return op.op.is_view
+
+
+def origin(v: Value) -> Value:
+    """The value in whose memory `v` lies."""
+    while v.owner is not None and is_view(v.owner):
+        v = v.owner.operands[0]
+    return v
+
+
+def plan(main: Function, found: dict[str, Any]) -> int:
+    """Write the offsets onto the ops of `main`, whose callees are planned; the size of the arena."""
+    last: dict[Value, int] = {}
+    for i, op in enumerate(main.ops):
+        for v in op.operands:
+            last[origin(v)] = i
+    kept = {origin(v) for v in main.returns}
+    arena = Arena()
+    dying: dict[int, list[tuple[int, int]]] = {}
+    for i, op in enumerate(main.ops):
+        offsets = []
+        for v in op.results:
+            if is_view(op):
+                offsets.append(-2)
+            elif v in kept:
+                offsets.append(-1)
+            else:
+                offset = arena.allocate(v.aval.nbytes)
+                offsets.append(offset)
+                dying.setdefault(max(last.get(v, i), i), []).append((offset, v.aval.nbytes))
+        op.mlir.attributes["smelt.offset"] = mlir.ir.DenseI64ArrayAttr.get(offsets, context())
+        scratch = scratch_bytes(op, found)
+        if scratch:
+            offset = arena.allocate(scratch)
+            op.mlir.attributes["smelt.scratch"] = mlir.ir.DenseI64ArrayAttr.get([offset], context())
+            arena.release(offset, scratch)
+        for offset, size in dying.pop(i, ()):
+            arena.release(offset, size)
+    return arena.end
+
+
+def scratch_bytes(op: OpView, found: dict[str, Any]) -> int:
+    """What an op needs while it runs: partial results of a split reduction, the memory of a loop."""
+    if op.op.kind == "control":
+        return workspace(op, found).size
+    if op.op.kind != "call" or "smelt.chunks" not in found[op.attrs["callee"]].attributes:
+        return 0
+    body = found[op.attrs["callee"]]
+    chunks = int(mlir.ir.IntegerAttr(body.attributes["smelt.chunks"]).value)
+    total = 0
+    for inner in read_function(body).ops:
+        if is_row_reduction(inner):
+            size = max(1, inner.results[0].aval.size) * chunks
+            total += 2 * (-(-size * 8 // ALIGNMENT) * ALIGNMENT)
+    return total
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The memory of a control op: offsets into its scratch.
+
+    Attributes:
+        arena: of the arena of the functions that it runs, of which one runs at a time.
+        carries: of the second buffer of each carry; None for one that the loop never changes. A loop
+            reads a carry in one buffer and writes it in the other; the first is the result's.
+        flag: of what the condition of a while says.
+        elements: of the element of each stacked result that cannot be written in its place; else None.
+        size: of all.
+    """
+
+    arena: int
+    carries: tuple[int | None, ...]
+    flag: int
+    elements: tuple[int | None, ...]
+    size: int
+
+
+def workspace(op: OpView, found: dict[str, Any]) -> Workspace:
+    """The layout of a control op's scratch; what it runs is planned."""
+    end = 0
+
+    def take(size: int) -> int:
+        nonlocal end
+        offset, end = end, end + -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        return offset
+
+    arena = take(max(arena_bytes(found[name]) for name in callees(op)))
+    carries: list[int | None] = []
+    elements: list[int | None] = []
+    if op.op is WHILE or op.op is SCAN:
+        body = read_function(found[op.attrs["body"]])
+        count = len(op.results) if op.op is WHILE else op.attrs["carries"]
+        arguments = body.arguments[op.attrs["constants"] :]
+        for argument, v in zip(arguments[:count], body.returns):
+            carries.append(None if origin(v) is argument else take(v.aval.nbytes))
+        for v in body.returns[count:]:
+            aligned = v.aval.nbytes < LARGE or v.aval.nbytes % ALIGNMENT == 0
+            elements.append(None if aligned else take(v.aval.nbytes))
+    flag = take(1) if op.op is WHILE else 0
+    return Workspace(arena, tuple(carries), flag, tuple(elements), end)
+
+
+def offsets_of(op: OpView) -> list[int]:
+    """Where the results of a planned op lie: offsets in the arena, -1: a returned value, -2: its operand."""
+    return list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
+
+
+def scratch_of(op: OpView) -> int:
+    """Where the scratch of a planned op lies in the arena."""
+    attributes = op.mlir.attributes
+    return mlir.ir.DenseI64ArrayAttr(attributes["smelt.scratch"])[0] if "smelt.scratch" in attributes else 0

@@ -1,0 +1,1 @@
+"""Passes that keep what a module computes and make it smaller."""

@@ -1,0 +1,54 @@
+"""Canonicalize: simpler ops for what needs no harder ones, and constants computed ahead.
+
+Before::
+
+    %one = "smelt.constant"() {value = 1.000000e+00 : f64, dtype = f32}
+    %seed = "smelt.broadcast"(%one) {shape = array<i64: 2, 3>}
+    %0 = "smelt.mul"(%x, %seed)
+    %1 = "smelt.transpose"(%0) {permutation = array<i64: 1, 0>}
+    %2 = "smelt.transpose"(%1) {permutation = array<i64: 1, 0>}
+    return %2
+
+After::
+
+    return %x
+
+Every rewrite is exact: it gives the same bits, also for infinities, NaN and signed zeros. Sums and
+products count as reassociable, as everywhere in smelt. The patterns stand in the files
+``patterns_*.py``; each is counted under its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir.builder import STRUCTURAL, functions, read_function
+
+from ..registry import Pass, register_pass
+from ..rewrite import is_fusion
+from . import patterns_algebra, patterns_movement, patterns_reduce  # noqa: F401  (register patterns)
+from .patterns import PatternBuilder, has_foreign_patterns
+from .reads import functions_with_effects
+
+
+@register_pass("canonicalize")
+@dataclass(frozen=True)
+class CanonicalizePass(Pass):
+    """Simplify each function by exact local rewrites, and drop what becomes dead."""
+
+    @property
+    def foreign(self) -> bool:
+        return has_foreign_patterns()
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        decoded = [
+            read_function(f) for f in functions(module).values() if len(f.regions[0].blocks) and not is_fusion(f)
+        ]
+        transforms = [kind for kind in STRUCTURAL if kind != "call"]
+        keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)
+
+        builder = PatternBuilder(statistics, keep_gradients, functions_with_effects(module))
+        for function in decoded:
+            builder.sweep(function)

@@ -1,0 +1,83 @@
+"""Cse: equal ops on equal operands are computed once.
+
+Before::
+
+    %0 = "smelt.exp"(%x)
+    %1 = "smelt.exp"(%x)
+    %2 = "smelt.add"(%0, %1)
+
+After::
+
+    %0 = "smelt.exp"(%x)
+    %2 = "smelt.add"(%0, %0)
+
+Operands of commutative ops are compared in either order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.builder import OpView, Value, functions, read_function
+
+from ..registry import Pass, register_pass
+from ..rewrite import erase_control
+from .reads import functions_with_effects, is_pure
+
+
+@register_pass("cse")
+@dataclass(frozen=True)
+class CsePass(Pass):
+    """Merge equal pure ops within each function."""
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        with_effects = functions_with_effects(module)
+        for operation in functions(module).values():
+            if len(operation.regions[0].blocks):
+                statistics["ops merged"] += merge_equal(operation, with_effects)
+
+
+def merge_equal(operation: Any, with_effects: Collection[str] = ()) -> int:
+    """Merge equal ops of one function; how many. `with_effects`: the functions that have some."""
+    function = read_function(operation)
+    leader: dict[Value, Value] = {}
+    seen: dict[Any, OpView] = {}
+    duplicates = []
+    for op in function.ops:
+        if not is_pure(op, with_effects) or op.op.kind in ("call", "apply"):
+            continue
+        first = seen.setdefault(key_of(op, leader), op)
+        if first is not op:
+            for mine, theirs in zip(op.results, first.results):
+                leader[mine] = theirs
+                mine.mlir.replace_all_uses_with(theirs.mlir)
+            duplicates.append(op)
+    for op in reversed(duplicates):
+        if op.op.kind == "control":
+            erase_control(op.mlir)
+        else:
+            op.mlir.erase()
+    return len(duplicates)
+
+
+def key_of(op: OpView, leader: dict[Value, Value]) -> Any:
+    """Equal for ops that compute the same."""
+    operands = [id(leader.get(v, v)) for v in op.operands]
+    if op.op.commutative:
+        operands.sort()
+    attrs = tuple((k, _hashable(v)) for k, v in sorted(op.attrs.items()))
+    types = tuple(str(r.mlir.type) for r in op.results) if op.op.kind == "function" else ()
+    return op.name, tuple(operands), attrs, types
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, (float, complex)):
+        return repr(value)  # tells 0.0 from -0.0, and a NaN equals itself
+    return type(value).__name__, value

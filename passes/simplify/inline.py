@@ -1,0 +1,109 @@
+"""Inline: calls are replaced by the bodies of their callees.
+
+Before::
+
+    %f = func.constant @f : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = func.call_indirect %f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+
+After (@f being private, it vanishes)::
+
+    %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+
+Kernels made by `fuse` are functions too, and are never inlined. Functions with rules of their own (see
+`custom_rules`) are inlined once no transformation is left that could ask for the rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.ir.builder import Builder, OpView, Value, functions, read_function
+from smelt.ir.control import callees
+
+from ..call_graph import callees_first
+from ..registry import Pass, register_pass
+from ..rewrite import has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
+
+
+@register_pass("inline")
+@dataclass(frozen=True)
+class InlinePass(Pass):
+    """Replace calls by the bodies of their callees, and drop private functions nobody uses."""
+
+    def run(self, module: Any, statistics: Counter) -> None:
+        if mentions(module, "func.call", "func.call_indirect"):
+            self._inline(module, statistics)
+        drop_unused(module, statistics)
+
+    def _inline(self, module: Any, statistics: Counter) -> None:
+        keep_rules = transforms_left(module)
+        opened = {
+            name
+            for name, f in functions(module).items()
+            if len(f.regions[0].blocks) and not is_fusion(f) and not (keep_rules and has_rules(f))
+        }
+        for function in callees_first(module):
+            if not is_fusion(function.mlir) and any(_callee(op, op.operands) in opened for op in function.ops):
+                _inline_into(module, function.name, opened, statistics)
+
+
+def _inline_into(module: Any, name: str, opened: Collection[str], statistics: Counter) -> None:
+    """Replace the calls of functions in `opened`."""
+    available = functions(module)
+    function = read_function(available[name])
+
+    def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
+        callee_name = _callee(op, operands)
+        if callee_name is None or callee_name not in opened:
+            return b.clone(op, operands)
+        callee = read_function(available[callee_name])
+        arguments = operands if op.op.kind == "call" else operands[1:]
+        env = dict(zip(callee.arguments, arguments))
+        replay(b, callee.ops, env)
+        statistics["calls inlined"] += 1
+        return [env[v] for v in callee.returns]
+
+    drop_unused_values(rebuild(module, function, visit))
+
+
+def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
+    if op.op.kind == "call":
+        return op.attrs["callee"]
+    if op.op.kind == "apply":
+        maker = operands[0].owner
+        return maker.attrs["callee"] if maker is not None and maker.op.kind == "function" else None
+    return None
+
+
+def drop_unused_values(operation: Any) -> None:
+    """Function constants and transformations that were only called need not stay."""
+    for op in reversed(read_function(operation).ops):
+        if op.op.kind in ("function", "transform") and not list(op.results[0].mlir.uses):
+            op.mlir.erase()
+
+
+def drop_unused(module: Any, statistics: Counter) -> None:
+    """Erase private functions that nothing refers to."""
+    found = functions(module)
+    if not any(is_private(f) for f in found.values()):
+        return
+    uses = {
+        f.name: {name for op in f.ops for name in callees(op)}
+        for f in callees_first(module)
+    }
+    for name, operation in found.items():
+        uses.setdefault(name, set()).update(rules_of(operation).values())
+    live = [name for name, f in found.items() if not is_private(f)]
+    reached = set(live)
+    while live:
+        for name in uses.get(live.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                live.append(name)
+    for name, operation in found.items():
+        if name not in reached:
+            operation.erase()
+            statistics["functions dropped"] += 1

@@ -1,0 +1,221 @@
+"""What the results of functions, calls, branches and loops are computed from, across functions.
+
+Sets of arguments and operands are the bits of integers. So one walk over each function, callees first,
+finds what each of its results reads, and what its effects read, and a loop costs no more than the closure
+over its carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.control import COND, SCAN, WHILE, callees
+from smelt.ir.op import registry as ops
+
+from ..call_graph import callees_first
+from ..rewrite import mentions
+
+
+@dataclass
+class Reads:
+    """What a function reads.
+
+    Attributes:
+        results: for each result, the arguments that it is computed from.
+        effects: the arguments on which its effects depend.
+        has_effects: whether it runs an op that is not pure.
+    """
+
+    results: list[int]
+    effects: int = 0
+    has_effects: bool = False
+
+
+@dataclass
+class Needs:
+    """What a call, branch or loop reads.
+
+    Attributes:
+        results: for each result, the operands that it is computed from. A loop's carry counts as read by
+            its own result.
+        effects, has_effects: as in `Reads`, of operands.
+        forwarded: results that are an operand: result → operand.
+        stacked: results that are copies of an operand, one for each step of a scan: result → operand.
+        constant: carries that the body of a loop never changes, as operands.
+    """
+
+    results: list[int]
+    effects: int = 0
+    has_effects: bool = False
+    forwarded: dict[int, int] = field(default_factory=dict)
+    stacked: dict[int, int] = field(default_factory=dict)
+    constant: set[int] = field(default_factory=set)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The positions of the ones in `mask`, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def union(masks: Sequence[int], which: int) -> int:
+    """All that `masks` say of the members of `which`."""
+    found = 0
+    for i in bits(which):
+        found |= masks[i]
+    return found
+
+
+def runs_functions(op: OpView) -> bool:
+    """Whether an op is a call, a branch or a loop."""
+    return op.op.kind in ("call", "control")
+
+
+class ModuleReads:
+    """`Reads` of all functions of a module that have a body, and `Needs` of their ops.
+
+    Raises:
+        IRError: where a function runs itself.
+    """
+
+    def __init__(self, module: Any):
+        self.functions: dict[str, Function] = {}
+        self.reads: dict[str, Reads] = {}
+        self.needs: dict[OpView, Needs] = {}
+        for function in callees_first(module):
+            self.functions[function.name] = function
+            self.reads[function.name] = self._function(function)
+
+    def keeps_signature(self, name: str) -> bool:
+        """Whether a function is known to others by its arguments and results: a declaration, a kernel, a rule."""
+        if name not in self.functions:
+            return True
+        return any(key.startswith("smelt.") for key in self.functions[name].mlir.attributes)
+
+    def _function(self, function: Function) -> Reads:
+        mask: dict[Value, int] = {a: 1 << i for i, a in enumerate(function.arguments)}
+        found = Reads([])
+        for op in function.ops:
+            operands = [mask[v] for v in op.operands]
+            if runs_functions(op):
+                needs = self.needs[op] = self._op(op)
+                for value, which in zip(op.results, needs.results):
+                    mask[value] = union(operands, which)
+                if needs.has_effects:
+                    found.effects |= union(operands, needs.effects)
+                    found.has_effects = True
+                continue
+            everything = 0
+            for part in operands:
+                everything |= part
+            for value in op.results:
+                mask[value] = everything
+            if not op.op.pure:
+                found.effects |= everything
+                found.has_effects = True
+        found.results = [mask[v] for v in function.returns]
+        return found
+
+    def _op(self, op: OpView) -> Needs:
+        if any(self.keeps_signature(name) for name in callees(op)):
+            effects = any(self.reads[name].has_effects for name in callees(op) if name in self.reads)
+            everything = (1 << len(op.operands)) - 1
+            return Needs([everything] * len(op.results), everything, effects)
+        if op.op is SCAN or op.op is WHILE:
+            return self._loop(op)
+        return self._cond(callees(op), 1 if op.op is COND else 0)
+
+    def _cond(self, names: Sequence[str], shift: int) -> Needs:
+        """A branch, or a call; `shift` operands come before the arguments and are read by all results."""
+        branches = [self.functions[name] for name in dict.fromkeys(names)]
+        reads = [self.reads[f.name] for f in branches]
+        index = (1 << shift) - 1
+        needs = Needs([], has_effects=any(r.has_effects for r in reads))
+        for i in range(len(branches[0].returns)):
+            places = {_argument(f, f.returns[i]) for f in branches}
+            (place,) = places if len(places) == 1 else (None,)
+            if place is not None:
+                needs.forwarded[i] = place + shift
+                needs.results.append(1 << (place + shift))
+            else:
+                read = 0
+                for r in reads:
+                    read |= r.results[i]
+                needs.results.append(read << shift | index)
+        for r in reads:
+            needs.effects |= r.effects << shift | (index if r.has_effects else 0)
+        return needs
+
+    def _loop(self, op: OpView) -> Needs:
+        body, reads = self.functions[op.attrs["body"]], self.reads[op.attrs["body"]]
+        n = op.attrs["constants"]
+        m = op.attrs["carries"] if op.op is SCAN else len(op.operands) - n
+        test = self.reads[op.attrs["cond"]] if op.op is WHILE else Reads([0])
+        needs = Needs([], has_effects=reads.has_effects or test.has_effects)
+        for j in range(m):
+            if body.returns[j] is body.arguments[n + j]:
+                needs.constant.add(n + j)
+                needs.forwarded[j] = n + j
+        # Each changing carry reads what its next value reads, and whether there is a next one.
+        after = [1 << (n + j) if n + j in needs.constant else 1 << (n + j) | reads.results[j] for j in range(m)]
+        carries = ((1 << m) - 1) << n
+        changed = True
+        while changed:
+            changed = False
+            for j, mask in enumerate(after):
+                grown = mask | union(after, (mask & carries) >> n)
+                if grown != mask:
+                    after[j], changed = grown, True
+
+        def closed(mask: int) -> int:
+            return mask | union(after, (mask & carries) >> n)
+
+        steps = closed(test.results[0])
+        needs.results = [after[j] if n + j in needs.constant else after[j] | steps for j in range(m)]
+        for k in range(m, len(op.results)):
+            place = _argument(body, body.returns[k])
+            if place is not None and place >= n + m:
+                needs.forwarded[k] = place
+                needs.results.append(1 << place)
+            elif place is not None and (place < n or place in needs.constant):
+                needs.stacked[k] = place
+                needs.results.append(1 << place)
+            else:
+                needs.results.append(closed(reads.results[k]))
+        if needs.has_effects:
+            needs.effects = closed(reads.effects | test.effects) | steps
+        return needs
+
+
+def _argument(function: Function, value: Value) -> int | None:
+    """Which argument of a function a value is."""
+    return value.index if value.owner is None else None
+
+
+def functions_with_effects(module: Any) -> set[str]:
+    """The functions that run an op that is not pure, themselves or in what they run."""
+    impure = [f"smelt.{name}" for name, op in ops.items() if not op.pure]
+    if not impure or not mentions(module, *impure):
+        return set()
+    return {name for name, reads in ModuleReads(module).reads.items() if reads.has_effects}
+
+
+def is_pure(op: OpView, with_effects: Collection[str]) -> bool:
+    """Whether an op has no effects, given the functions that have some."""
+    return op.op.pure and not (with_effects and runs_functions(op) and any(f in with_effects for f in callees(op)))
+
+
+def run_names(op: OpView) -> dict[str, tuple[str, ...]]:
+    """The functions that an op runs, by the attribute that names them."""
+    if op.op.kind == "call":
+        return {"callee": (op.attrs["callee"],)}
+    names = {}
+    for key in op.op.callees:  # type: ignore[attr-defined]
+        value = op.attrs[key]
+        names[key] = value if isinstance(value, tuple) else (value,)
+    return names

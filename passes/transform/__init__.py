@@ -1,0 +1,1 @@
+"""Passes that expand transformations: batch, jvp, linearize, transpose."""

@@ -1,0 +1,67 @@
+"""Expanding transformations: what `batch`, `jvp`, `linearize` and `transpose` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from smelt.ir import mlir
+from smelt.ir.builder import Builder, Function, functions, new_function, read_function
+from smelt.ir.dialect import context
+
+from ..call_graph import ground_functions
+from ..rewrite import argument_locations, has_rules, mentions
+
+
+def _calling(module: Any, function: Function) -> Function:
+    """A function that calls `function` and does nothing else, so that a transformation meets a call."""
+    name = f"{function.name}_call"
+    if name not in functions(module):
+        results = [r.aval for r in function.returns]
+        _, arguments, b = new_function(
+            module, name, [a.aval for a in function.arguments], results, function.mlir.location, before=function.mlir,
+            argument_locations=argument_locations(function),
+        )  # fmt: skip
+        b.return_(b.call(function.name, arguments, results))
+    return read_function(functions(module)[name])
+
+
+def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:
+    """Replace each ``smelt.<name>`` of a ground function by the function that `expand` makes of it.
+
+    Equal transformations of one function are expanded once. Those of functions that still contain
+    calls or transformations are left for the next round (see `fixpoint` in pipelines).
+
+    Raises:
+        IRError: where a function runs or transforms itself, which would never end.
+    """
+    if not mentions(module, f"smelt.{name}"):
+        return 0
+    count = 0
+    made: dict[Any, str] = {}
+    ground = ground_functions(module)
+    for operation in list(functions(module).values()):
+        if not len(operation.regions[0].blocks):
+            continue
+        for op in read_function(operation).ops:
+            if op.name != name or op.op.kind != "transform":
+                continue
+            maker = op.operands[0].owner
+            if maker is None or maker.op.kind != "function" or maker.attrs["callee"] not in ground:
+                continue
+            function = ground[maker.attrs["callee"]]
+            if has_rules(function.mlir):
+                function = _calling(module, function)
+            key = (function.name, tuple(sorted(op.attrs.items())))
+            if key not in made:
+                made[key] = expand(module, function, op.attrs)
+                count += 1
+            b = Builder(mlir.ir.InsertionPoint(op.mlir), op.location)
+            kind = mlir.ir.FunctionType(op.results[0].mlir.type)
+            symbol = mlir.ir.FlatSymbolRefAttr.get(made[key], context())
+            replacement = mlir.ir.Operation.create(
+                "func.constant", results=[kind], attributes={"value": symbol}, loc=op.location, ip=b.ip
+            )
+            op.results[0].mlir.replace_all_uses_with(replacement.result)
+            op.mlir.erase()
+    return count
