@@ -10,6 +10,7 @@ costs nothing unless it must.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -148,6 +149,37 @@ class Index:
         if self.const or not parts:
             parts.append(str(self.const))
         return " + ".join(parts)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The condition ``0 <= index < extent``.
+
+    It also says that a position is a multiple of n: ``Guard(position % n, 1)``.
+    """
+
+    index: Index
+    extent: int
+
+    @property
+    def always_holds(self) -> bool:
+        """Whether the bounds of the index alone say that the condition holds."""
+        return self.index.lo >= 0 and self.index.hi < self.extent
+
+
+@dataclass(frozen=True)
+class Access:
+    """Which element of an array is read, and under which conditions.
+
+    Where a guard does not hold nothing is read, and the element counts as zero, as padding does.
+    `place` may then be outside of the array. Guards that always hold are left out.
+    """
+
+    place: tuple[Index, ...]
+    guards: tuple[Guard, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guards", tuple(g for g in self.guards if not g.always_holds))
 
 
 def variables(shape: Sequence[int], prefix: str = "i") -> tuple[Index, ...]:

@@ -6,7 +6,9 @@ is computed from elements of the operands), so that an op of the kind states onl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from . import dtypes
 from .aval import Aval
 from .dtypes import DType
 from .errors import DTypeError
-from .index import Index
+from .index import Access, Guard, Index
 from .op import Ints, Op, Operand, require, require_axes, require_dtype
 
 if TYPE_CHECKING:
@@ -135,6 +137,111 @@ class Reduction(Op):
     def combine(self, k: Kernel, a: Scalar, b: Scalar) -> Scalar:
         """Two partial results into one; associative."""
         raise NotImplementedError(f"smelt.{self.name}.combine")
+
+
+@dataclass(frozen=True)
+class MatmulForm:
+    """A contraction as a batch of matrix products: [B, M, K] · [B, K, N] → [B, M, N].
+
+    The permutations bring the operands' axes into the orders B, M, K and B, K, N. A layout says how
+    a contiguous operand lies in memory: "plain" in just that order, "transposed" with its last two
+    groups exchanged (a BLAS reads both without a copy), "copy" in neither.
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    lhs_permutation: tuple[int, ...]
+    rhs_permutation: tuple[int, ...]
+    lhs_layout: str
+    rhs_layout: str
+
+    @property
+    def in_place(self) -> bool:
+        """Whether both operands are read where they lie."""
+        return "copy" not in (self.lhs_layout, self.rhs_layout)
+
+
+class Contraction(Op):
+    """Each element of the result is a sum, over loops of its own, of products of elements of two operands.
+
+    result[place] = Σ over depth of lhs[access₀(place, depth)] · rhs[access₁(place, depth)]
+
+    Fusion, layout, libraries, schedules and estimates of cost know of a contraction what these
+    methods say, and none of its attributes. Subclasses state `depth` and `operand_indices`, and
+    `matmul_form` (with `in_place` where that can ask for a copy) where a library may compute it.
+    Half precision is summed in float32 and rounded once; integers wrap.
+
+    Attributes:
+        multiplies: `accumulate` adds a product, so that matrix units may compute it.
+    """
+
+    kind = "contraction"
+    accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
+    linearity = "each"
+    flops = 2.0
+    multiplies: ClassVar[bool] = True
+
+    def depth(self, *operands: Aval, **attrs: Any) -> tuple[int, ...]:
+        """The extents of the loops that are summed over, in the order in which the operands are best read."""
+        raise NotImplementedError(f"smelt.{self.name}.depth")
+
+    def operand_indices(
+        self, place: tuple[Index, ...], depth: tuple[Index, ...], *operands: Aval, **attrs: Any
+    ) -> tuple[Access, ...]:
+        """Of each operand, which element is multiplied for the result at `place` at one position of the depth.
+
+        `place` has an index for each axis of the result, `depth` one for each extent of `depth()`. A guarded
+        element (padding, or a gap between elements) counts as zero, and is not read.
+        """
+        raise NotImplementedError(f"smelt.{self.name}.operand_indices")
+
+    def accumulate(self, k: Kernel, total: Scalar, *xs: Scalar) -> Scalar:
+        """One step of the sum, in the dtype of the scalars (float32 for half precision)."""
+        x, y = xs
+        return k.fma(x, y, total) if x.dtype.kind == "f" else total + x * y
+
+    def matmul_form(self, *operands: Aval, **attrs: Any) -> MatmulForm | None:
+        """How this is a batch of matrix products of the operands, for a library; None where it is none."""
+        return None
+
+    def in_place(self, b: Builder, operands: Sequence[Value], **attrs: Any) -> Sequence[Value]:
+        """The same result by ops of which the contraction's `matmul_form` reads its operands in place.
+
+        Asked of contractions whose form has the layout "copy".
+        """
+        raise NotImplementedError(f"smelt.{self.name}.in_place")
+
+    def work(self, *operands: Aval, **attrs: Any) -> float:
+        """What the result costs, in additions; from shapes alone."""
+        result = self.infer(*operands, **attrs)
+        assert isinstance(result, Aval)
+        return self.flops * result.size * max(1, math.prod(self.depth(*operands, **attrs)))
+
+
+def holds(k: Any, guards: Sequence[Guard]) -> Scalar | None:
+    """Whether all guards hold, as a bool scalar; None where there is nothing to ask."""
+    condition: Scalar | None = None
+    for guard in guards:
+        at, tests = k.index(guard.index), []
+        if guard.index.lo < 0:
+            tests.append(at >= 0)
+        if guard.index.hi >= guard.extent:
+            tests.append(at < guard.extent)
+        for test in tests:
+            condition = test if condition is None else k.logical_and(condition, test)
+    return condition
+
+
+def fetch_guarded(
+    k: Any, access: Access, fetch: Callable[[tuple[Index, ...]], Scalar], dtype: DType
+) -> Scalar:
+    """The element that an access reads, by ``fetch(place)``, of an operand; zero where a guard does not hold."""
+    condition = holds(k, access.guards)
+    if condition is None:
+        return fetch(access.place)
+    return k.guarded(condition, lambda: fetch(access.place), lambda: k.const(0, dtype), dtype)
 
 
 class Opaque(Op):

@@ -20,6 +20,7 @@ from smelt.ir import dtypes, locks, mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Contraction, MatmulForm
 from smelt.ir.scalar import INDEX, Scalar
 
 from . import blas_check
@@ -128,18 +129,18 @@ def symbols() -> dict[str, int]:
 
 def can_build(op: OpView) -> bool:
     """Whether the BLAS computes this contraction where its operands lie."""
-    if op.op.kind != "contraction" or op.operands[0].dtype not in _LETTER or library() is None:
+    if not isinstance(op.op, Contraction) or op.operands[0].dtype not in _LETTER or library() is None:
         return False
-    lhs, rhs = (v.aval for v in op.operands)
-    form = op.op.canonical_form(lhs, rhs, **op.attrs)  # type: ignore[attr-defined]
-    sizes = form.batch, form.m, form.n, form.k
-    return all(sizes) and "copy" not in (form.lhs_layout, form.rhs_layout)
+    form = op.op.matmul_form(*(v.aval for v in op.operands), **op.attrs)
+    return form is not None and form.in_place and all((form.batch, form.m, form.n, form.k))
 
 
 def build(module: KernelModule, name: str, op: OpView, main: Function) -> Step:
     """The kernel of one contraction; see `can_build`."""
+    assert isinstance(op.op, Contraction)
     lhs, rhs = (v.aval for v in op.operands)
-    form: Any = op.op.canonical_form(lhs, rhs, **op.attrs)  # type: ignore[attr-defined]
+    form = op.op.matmul_form(lhs, rhs, **op.attrs)
+    assert form is not None
     values = [*op.operands, *op.results]
     index = mlir.ir.IndexType.get(context())
     entry = module.function(name, [*(buffer_type(v.aval) for v in values), index, index], op.location)
@@ -221,7 +222,7 @@ class _Caller:
             k.write(k.const(part, dtypes.float32), memory, k.const(i, INDEX))
         return self.address(memory.memref)
 
-    def product(self, form: Any, rows: Scalar, columns: Scalar, a: Scalar, b: Scalar, c: Scalar) -> None:
+    def product(self, form: MatmulForm, rows: Scalar, columns: Scalar, a: Scalar, b: Scalar, c: Scalar) -> None:
         k = self.k
 
         def word(x: int) -> Scalar:

@@ -12,6 +12,7 @@ from smelt.ir import locks
 from smelt.ir.control import COND
 from smelt.ir.errors import TraceError, at_user_line
 from smelt.ir.interpreter import run_op
+from smelt.ir.kinds import Contraction
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
@@ -198,11 +199,10 @@ def _work(order: Sequence[Node | Step]) -> float:
         size = max((a.size for a in node.avals), default=0)
         for child, i in node.inputs:
             size = max(size, child.avals[i].size)
-        if node.op.kind == "contraction":
-            lhs, rhs = (n.avals[i] for n, i in node.inputs)
-            out = node.avals[0]
-            size = max(out.size, int((lhs.size * rhs.size * max(out.size, 1)) ** 0.5))
-        total += size * max(node.op.flops, 1.0)
+        work = size * max(node.op.flops, 1.0)
+        if isinstance(node.op, Contraction):
+            work = max(work, node.op.work(*(n.avals[i] for n, i in node.inputs), **node.attrs))
+        total += work
     return total
 
 

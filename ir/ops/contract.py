@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
-from ..index import Index
-from ..kinds import silent
-from ..op import Ints, Op, Operand, require, require_axes, require_dtype
+from ..index import Access
+from ..kinds import Contraction, MatmulForm, silent
+from ..op import Ints, Operand, require, require_axes, require_dtype
 
 
-@dataclass(frozen=True)
-class MatmulForm:
-    """A contraction as a batch of matrix products: [B, M, K] · [B, K, N] → [B, M, N].
-
-    The permutations bring the operands' axes into the orders B, M, K and B, K, N. A layout says how
-    a contiguous operand lies in memory: "plain" in just that order, "transposed" with its last two
-    groups exchanged (a BLAS reads both without a copy), "copy" in neither.
-    """
-
-    batch: int
-    m: int
-    n: int
-    k: int
-    lhs_permutation: tuple[int, ...]
-    rhs_permutation: tuple[int, ...]
-    lhs_layout: str
-    rhs_layout: str
-
-
-class DotGeneral(Op, name="dot_general"):
+class DotGeneral(Contraction, name="dot_general"):
     """Products summed over the contracting axes, for each index of the batch axes.
 
     result[b…, m…, n…] = Σₖ lhs[b…, m…, k…] · rhs[b…, n…, k…]: batch axes first, then the free axes
@@ -43,16 +23,12 @@ class DotGeneral(Op, name="dot_general"):
     ``%0 = "smelt.dot_general"(%x, %y) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>, lhs_batch = array<i64>, rhs_batch = array<i64>} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>``
     """
 
-    kind = "contraction"
     lhs: Operand
     rhs: Operand
     lhs_contracting: Ints
     rhs_contracting: Ints
     lhs_batch: Ints = ()
     rhs_batch: Ints = ()
-    accepts = dtypes.NUMERIC
-    linearity = "each"
-    flops = 2.0
 
     def infer(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
         require_dtype(lhs, self.accepts, "lhs")
@@ -74,7 +50,7 @@ class DotGeneral(Op, name="dot_general"):
     @silent
     def reference(self, lhs, rhs, **axes):
         left, right = (Aval(x.shape, dtypes.of(x.dtype)) for x in (lhs, rhs))
-        form = self.canonical_form(left, right, **axes)
+        form = self.matmul_form(left, right, **axes)
         wide = np.float32 if left.dtype.is_float and left.dtype.size == 2 else lhs.dtype
         a = lhs.astype(wide, copy=False).transpose(form.lhs_permutation).reshape(form.batch, form.m, form.k)
         b = rhs.astype(wide, copy=False).transpose(form.rhs_permutation).reshape(form.batch, form.k, form.n)
@@ -125,52 +101,58 @@ class DotGeneral(Op, name="dot_general"):
         }  # fmt: skip
         return b.emit(self, [lhs, rhs], attrs), [out]
 
-    # Lowering: to matrix products (`canonical_form`), or as loops over elements of the operands.
+    # Lowering: as loops over elements of the operands, or to matrix products.
 
-    def canonical_form(
-        self, lhs: Aval, rhs: Aval,
-        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
-    ) -> MatmulForm:  # fmt: skip
-        """How this contraction is a batch of matrix products."""
-        left = _free(lhs.ndim, lhs_batch, lhs_contracting)
-        right = _free(rhs.ndim, rhs_batch, rhs_contracting)
-        # The order of the contracting axes is free, as long as both agree: take the one that
-        # leaves most operands where they are.
-        best: MatmulForm | None = None
-        pairs = list(zip(lhs_contracting, rhs_contracting))
-        for key in (0, 1):
-            ordered = sorted(pairs, key=lambda pair: pair[key])
-            lk, rk = tuple(p[0] for p in ordered), tuple(p[1] for p in ordered)
-            form = MatmulForm(
-                math.prod(lhs.shape[a] for a in lhs_batch),
-                math.prod(lhs.shape[a] for a in left),
-                math.prod(rhs.shape[a] for a in right),
-                math.prod(lhs.shape[a] for a in lhs_contracting),
-                (*lhs_batch, *left, *lk),
-                (*rhs_batch, *rk, *right),
-                _layout(lhs.shape, lhs_batch, left, lk),
-                _layout(rhs.shape, rhs_batch, rk, right),
-            )
-            if best is None or _copies(form) < _copies(best):
-                best = form
-        assert best is not None
-        return best
+    def depth(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+        order = _depth_order(lhs, rhs, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
+        return tuple(lhs.shape[lhs_contracting[i]] for i in order)
 
     def operand_indices(
-        self, index: tuple[Index, ...], contracted: tuple[Index, ...], lhs: Aval, rhs: Aval,
-        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
-    ) -> tuple[tuple[Index, ...], tuple[Index, ...]]:  # fmt: skip
-        """Which elements of lhs and rhs meet in the result at `index`, for one `contracted` index."""
+        self, place, depth, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch
+    ):
+        order = _depth_order(lhs, rhs, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
         nb, left = len(lhs_batch), _free(lhs.ndim, lhs_batch, lhs_contracting)
         right = _free(rhs.ndim, rhs_batch, rhs_contracting)
         split = nb + len(left)
-        at = dict(zip((*lhs_batch, *left, *lhs_contracting), (*index[:split], *contracted)))
-        to = dict(zip((*rhs_batch, *right, *rhs_contracting), (*index[:nb], *index[split:], *contracted)))
-        return tuple(at[a] for a in range(lhs.ndim)), tuple(to[a] for a in range(rhs.ndim))
+        lk, rk = [lhs_contracting[i] for i in order], [rhs_contracting[i] for i in order]
+        at = dict(zip((*lhs_batch, *left, *lk), (*place[:split], *depth)))
+        to = dict(zip((*rhs_batch, *right, *rk), (*place[:nb], *place[split:], *depth)))
+        return Access(tuple(at[a] for a in range(lhs.ndim))), Access(tuple(to[a] for a in range(rhs.ndim)))
 
-    def accumulate(self, k, total, x, y):
-        """One step of the sum, in the dtype of the scalars (float32 for half precision)."""
-        return k.fma(x, y, total) if x.dtype.kind == "f" else total + x * y
+    def matmul_form(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+        left = _free(lhs.ndim, lhs_batch, lhs_contracting)
+        right = _free(rhs.ndim, rhs_batch, rhs_contracting)
+        order = _depth_order(lhs, rhs, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
+        lk, rk = tuple(lhs_contracting[i] for i in order), tuple(rhs_contracting[i] for i in order)
+        return MatmulForm(
+            math.prod(lhs.shape[a] for a in lhs_batch),
+            math.prod(lhs.shape[a] for a in left),
+            math.prod(rhs.shape[a] for a in right),
+            math.prod(lhs.shape[a] for a in lhs_contracting),
+            (*lhs_batch, *left, *lk),
+            (*rhs_batch, *rk, *right),
+            _layout(lhs.shape, lhs_batch, left, lk),
+            _layout(rhs.shape, rhs_batch, rk, right),
+        )
+
+    def in_place(self, b, operands, **axes):
+        """Operands that lie in another order are transposed; each such transpose fuses with what makes its operand."""
+        lhs, rhs = operands
+        form = self.matmul_form(lhs.aval, rhs.aval, **axes)
+        nb, nk = len(axes["lhs_batch"]), len(axes["lhs_contracting"])
+        left, right, middle = form.lhs_permutation, form.rhs_permutation, lhs.ndim - nk
+        if form.lhs_layout == "copy":
+            lhs, left = b.transpose(lhs, permutation=left), tuple(range(lhs.ndim))
+        if form.rhs_layout == "copy":
+            rhs, right = b.transpose(rhs, permutation=right), tuple(range(rhs.ndim))
+        attrs = {
+            "lhs_batch": left[:nb], "lhs_contracting": left[middle:],
+            "rhs_batch": right[:nb], "rhs_contracting": right[nb : nb + nk],
+        }  # fmt: skip
+        return b.emit(self, [lhs, rhs], attrs)
+
+    def work(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+        return self.flops * lhs.size * math.prod(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
 
 
 def _free(ndim: int, batch: Ints, contracting: Ints) -> Ints:
@@ -197,5 +179,21 @@ def _layout(shape: tuple[int, ...], batch: Ints, rows: Ints, columns: Ints) -> s
     return "copy"
 
 
-def _copies(form: MatmulForm) -> int:
-    return (form.lhs_layout == "copy") + (form.rhs_layout == "copy")
+def _depth_order(
+    lhs: Aval, rhs: Aval, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+) -> list[int]:
+    """The contracting axes, by their number, in the order that leaves most operands where they are.
+
+    Their order is free, as long as both operands agree.
+    """
+    left, right = _free(lhs.ndim, lhs_batch, lhs_contracting), _free(rhs.ndim, rhs_batch, rhs_contracting)
+
+    def copies(order: list[int]) -> int:
+        lk, rk = tuple(lhs_contracting[i] for i in order), tuple(rhs_contracting[i] for i in order)
+        layouts = _layout(lhs.shape, lhs_batch, left, lk), _layout(rhs.shape, rhs_batch, rk, right)
+        return layouts.count("copy")
+
+    count = range(len(lhs_contracting))
+    if len(count) < 2:
+        return list(count)
+    return min((sorted(count, key=axes.__getitem__) for axes in (lhs_contracting, rhs_contracting)), key=copies)

@@ -6,25 +6,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.index import Atom, Index, variables
+from smelt.ir.index import Access, Atom, Index, variables
+from smelt.ir.kinds import Contraction
 
 from .analysis import Place, collect_reads, plain_variable
 
 
 def is_contraction(op: OpView) -> bool:
-    """Whether the op sums products over shared axes."""
-    return op.op.kind == "contraction"
+    """Whether the op sums products over loops of its own."""
+    return isinstance(op.op, Contraction)
+
+
+def rules_of(op: OpView) -> Contraction:
+    """The rules of a contraction."""
+    assert isinstance(op.op, Contraction), op.name
+    return op.op
+
+
+def depth_of(op: OpView) -> tuple[int, ...]:
+    """The extents of the loops over which a contraction sums."""
+    return rules_of(op).depth(*(v.aval for v in op.operands), **op.attrs)
+
+
+def operand_accesses(op: OpView, place: Place, depth: Place) -> tuple[Access, ...]:
+    """Which elements a contraction multiplies for its result at `place`, at one position of its depth."""
+    return rules_of(op).operand_indices(place, depth, *(v.aval for v in op.operands), **op.attrs)
 
 
 def contraction_reads(op: OpView, place: Place) -> list[tuple[Value, Place]]:
-    """Which elements of its operands a contraction multiplies for its result at `place`.
+    """Which elements of its operands a contraction multiplies for its result at `place`, wherever its guards hold.
 
-    The contracted axes run over variables k0, k1, ... of their own.
+    The loops of its depth run over variables k0, k1, ... of their own.
     """
-    lhs, rhs = op.operands
-    contracted = variables([lhs.shape[a] for a in op.attrs["lhs_contracting"]], "k")
-    at, to = op.op.operand_indices(place, contracted, lhs.aval, rhs.aval, **op.attrs)  # type: ignore[attr-defined]
-    return [(lhs, at), (rhs, to)]
+    accesses = operand_accesses(op, place, variables(depth_of(op), "k"))
+    return [(v, access.place) for v, access in zip(op.operands, accesses)]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ import pytest
 
 import smelt.ir.ops  # noqa: F401  (fills the registry)
 from smelt.ir import text
-from smelt.ir.kinds import Elementwise, Fusible, Movement, Reduction
+from smelt.ir.kinds import Contraction, Elementwise, Fusible, Movement, Reduction
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.call import Transform
+
+from .sources import ROOT, python_files
 
 OPS = list(registry.values())
 PLAIN = [op for op in OPS if not isinstance(op, Transform)]
@@ -62,8 +64,18 @@ def test_its_kind_can_be_lowered(op: Op) -> None:
         assert overrides(op, "map_index", Movement) or overrides(op, "element", Movement)
     elif isinstance(op, Reduction):
         assert overrides(op, "identity", Reduction) and overrides(op, "combine", Reduction)
+    elif isinstance(op, Contraction):
+        assert overrides(op, "depth", Contraction) and overrides(op, "operand_indices", Contraction)
     elif isinstance(op, Fusible):
         assert overrides(op, "element", Fusible) or hasattr(op, "lower")
+
+
+@pytest.mark.parametrize("op", [op for op in PLAIN if isinstance(op, Contraction)], ids=name_of)
+def test_nobody_but_its_block_knows_the_attributes_of_a_contraction(op: Op) -> None:
+    names = re.compile(rf"\b({'|'.join(op.attrs)})\b")
+    for path in python_files("passes", "backends", "runtime", "tools"):
+        found = names.search(path.read_text().split('"""', 2)[-1])  # what a file's docstring shows is IR
+        assert not found, f"{path.relative_to(ROOT)} names {found.group()!r} of smelt.{op.name}: ask the op"
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if isinstance(op, Transform)], ids=name_of)

@@ -12,8 +12,13 @@ from smelt.ir import dtypes
 from smelt.ir import op as op_module
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError
+from smelt.ir.index import Access, Guard, variables
+from smelt.ir.kinds import Contraction
+from smelt.ir.op import registry
 
+from .cases import reference, sample
 from .rules import Eager, Number, ScalarMachine, check_batch, check_jvp, check_transpose, constants, fetcher, full, run
+from .variants import variants
 
 CONTRACTIONS = [  # shapes of lhs and rhs, their axes, the same as an einsum
     ((3, 4), (4, 5), (1,), (0,), (), (), "ik,kj->ij"),
@@ -84,11 +89,11 @@ def test_dot_general_dtypes(rng):
 
 
 @pytest.mark.parametrize("c", CONTRACTIONS, ids=lambda c: c[-1])
-def test_dot_general_lowers_to_matrix_products_and_to_loops(c, rng):
+def test_dot_general_lowers_to_matrix_products(c, rng):
     x, y = rng.standard_normal(c[0]), rng.standard_normal(c[1])
     op = op_module.get("dot_general")
     left, right = Aval(x.shape, dtypes.float64), Aval(y.shape, dtypes.float64)
-    form = op.canonical_form(left, right, **axes(c))
+    form = op.matmul_form(left, right, **axes(c))
     want = np.einsum(c[-1], x, y)
 
     def matrices(z, permutation, layout, rows, columns):
@@ -104,23 +109,43 @@ def test_dot_general_lowers_to_matrix_products_and_to_loops(c, rng):
         )
         np.testing.assert_allclose(found.reshape(want.shape), want, atol=1e-12)
 
-    extents = [x.shape[a] for a in c[2]]
+
+SMALL = [c for op in registry.values() if isinstance(op, Contraction) for c in variants(op)]
+
+
+@pytest.mark.parametrize("case", SMALL, ids=str)
+def test_the_loops_of_a_contraction_compute_its_reference(case, rng):
+    op, arrays = case.op, [sample(a, rng) for a in case.avals]
+    (want,) = reference(case, arrays)
+    fetch = fetcher(arrays)
     for at in np.ndindex(want.shape):
-        total = Number(0.0, dtypes.float64)
-        for contracted in np.ndindex(*extents):
-            i, j = op.operand_indices(constants(at), constants(contracted), left, right, **axes(c))
-            fetch = fetcher([x, y])
-            total = op.accumulate(ScalarMachine(), total, fetch(0, i), fetch(1, j))
+        total = Number(0, case.results[0].dtype)
+        for depth in np.ndindex(*op.depth(*case.avals, **case.kwargs)):
+            accesses = op.operand_indices(constants(at), constants(depth), *case.avals, **case.kwargs)
+            xs = [
+                fetch(i, access.place) if all(g.always_holds for g in access.guards) else Number(0, aval.dtype)
+                for i, (access, aval) in enumerate(zip(accesses, case.avals))
+            ]
+            total = op.accumulate(ScalarMachine(), total, *xs)
         np.testing.assert_allclose(total.value, want[at], atol=1e-12)
+    assert op.work(*case.avals, **case.kwargs) >= want.size
 
 
-def test_canonical_form_spots_operands_that_need_no_copy():
+def test_an_element_outside_counts_as_zero_and_is_not_read():
+    (i,) = variables((4,))
+    inside, outside, gap = Guard(i, 4), Guard(i - 1, 3), Guard(i % 2, 1)
+    assert inside.always_holds and not outside.always_holds and not gap.always_holds
+    access = Access((i - 1,), (inside, outside, gap))
+    assert access.guards == (outside, gap)
+
+
+def test_matmul_form_spots_operands_that_need_no_copy():
     op = op_module.get("dot_general")
 
     def layouts(lhs, rhs, *axes_):
         names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
         avals = Aval(lhs, dtypes.float32), Aval(rhs, dtypes.float32)
-        form = op.canonical_form(*avals, **dict(zip(names, axes_)))
+        form = op.matmul_form(*avals, **dict(zip(names, axes_)))
         return form.lhs_layout, form.rhs_layout
 
     assert layouts((3, 4), (4, 5), (1,), (0,), (), ()) == ("plain", "plain")

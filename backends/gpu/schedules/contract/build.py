@@ -33,7 +33,7 @@ def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[S
     """How a product is made: the builder of its kernels."""
     rows, columns, depth = product.rows.extent, product.columns.extent, product.depth.extent
     fewest = min(rows, columns)
-    if product.size == 0 or depth < MATRIX:
+    if product.size == 0 or depth < MATRIX or not product.rules.multiplies:
         return build_elements
     if fewest == 1 and depth >= 4 * MATRIX:
         return build_vectors

@@ -54,12 +54,12 @@ def _sum(k: GpuKernel, product: Product, first: Scalar, end: Scalar | int) -> Sc
         return zero
 
     def pair() -> tuple[Scalar, Scalar]:
-        return k.value(product.lhs.value, product.lhs.place), k.value(product.rhs.value, product.rhs.place)
+        return product.lhs.read(k), product.rhs.read(k)
 
     def step(position: Scalar, total: Scalar) -> list[Scalar]:
-        return [product.op.op.accumulate(k, total, *pair())]  # type: ignore[attr-defined]
+        return [product.rules.accumulate(k, total, *pair())]
 
-    if product.depth.extent == 1:
+    if product.depth.extent == 1 and product.rules.multiplies:
         with k.at_position(product.depth, k.const(0, INDEX)):
             return k.mul(*pair())
     end = end if isinstance(end, Scalar) else k.const(end, INDEX)
@@ -97,7 +97,7 @@ def build_blocks(module: GpuModule, product: Product, scratch: ScratchPlan) -> l
         def multiply(j: Scalar, so_far: Any) -> list[Any]:
             x = k.read(lhs.memory, lhs.offset(thread_row, j))
             y = k.read(rhs.memory, rhs.offset(thread_column, j))
-            return [product.op.op.accumulate(k, Scalar(k, so_far, held), x, y).mlir]  # type: ignore[attr-defined]
+            return [product.rules.accumulate(k, Scalar(k, so_far, held), x, y).mlir]
 
         found = k.counted(BLOCK, multiply, [total], unroll=True, carried="sum")
         k.barrier()

@@ -1,9 +1,9 @@
 """A contraction as a batch of matrix products: its loops, and where each of them reads and writes.
 
-Four loops: `batch`, `rows` (free axes of lhs), `columns` (free axes of rhs) and `depth` (contracted
-axes). An address is an index expression of their variables, so operands may be transposed, reshaped
-or broadcast. Axes that some address takes apart are split into several variables first: addresses are
-then sums of multiples wherever they can be.
+Four loops: `rows` (which only lhs depends on), `columns` (which only rhs depends on), `batch` (both) and
+`depth` (summed over). An address is an index expression of their variables, so operands may be transposed,
+reshaped, broadcast or windows. Axes that some address takes apart are split into several variables first:
+addresses are then sums of multiples wherever they can be, and a group is a batch.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from smelt.backends.lowering import Fused, Place
+from smelt.backends.lowering import Fused, FusionKernel, Place
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Atom, Index, linearize
-from smelt.ir.kinds import Movement
+from smelt.ir.index import Access, Atom, Index, linearize
+from smelt.ir.kinds import Contraction, Movement, fetch_guarded
+from smelt.ir.scalar import Scalar
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
-from smelt.passes.kernels.contraction_places import contraction_plan
+from smelt.passes.kernels.contraction_places import contraction_plan, depth_of, operand_accesses, rules_of
 
 #: Elements of a vector load or store, at most.
 VECTOR = 4
@@ -32,19 +33,23 @@ class Operand:
     """One side of a contraction.
 
     Attributes:
-        place: which element meets the loops' positions.
-        source: where that element lies, if it always lies in one argument: the argument and its offset.
+        access: which element meets the loops' positions.
+        source: where that element lies, if it is always read, and from one argument: the argument and its offset.
         loads: all arguments that the operand is read from.
     """
 
     value: Value
-    place: Place
+    access: Access
     source: tuple[Value, Index] | None
     loads: list[tuple[Value, Place]]
 
     @property
     def dtype(self) -> DType:
         return self.value.dtype
+
+    def read(self, k: FusionKernel) -> Scalar:
+        """The element at the position of the loops; zero where a guard does not hold."""
+        return fetch_guarded(k, self.access, lambda place: k.value(self.value, place), self.dtype)
 
     def along(self, loop: Fused, width: int = 1) -> bool:
         """Whether `width` elements in a row along a loop are neighbours in memory, and aligned."""
@@ -70,6 +75,10 @@ class Product:
     rhs: Operand
     outputs: list[tuple[Value, Place]]
     loads: list[tuple[Value, Place]]
+
+    @property
+    def rules(self) -> Contraction:
+        return rules_of(self.op)
 
     @property
     def result(self) -> Value:
@@ -128,49 +137,50 @@ def analyse(body: Function) -> Product:
     plan = contraction_plan(body)
     op = plan.op
     lhs, rhs = op.operands
-    contracting = op.attrs["lhs_contracting"]
-    extents = dict(enumerate(op.results[0].shape))
-    axes: dict[str, Variables] = {f"c{a}": [(f"c{a}", n)] for a, n in extents.items()}
-    axes |= {f"k{i}": [(f"k{i}", lhs.shape[a])] for i, a in enumerate(contracting)}
+    axes: dict[str, Variables] = {f"c{i}": [(f"c{i}", n)] for i, n in enumerate(op.results[0].shape)}
+    depths = {f"k{i}": [(f"k{i}", n)] for i, n in enumerate(depth_of(op))}
 
-    def places() -> tuple[Place, Place, Place]:
-        at = {name: _joined(variables) for name, variables in axes.items()}
-        whole = tuple(at[f"c{a}"] for a in extents)
-        contracted = tuple(at[f"k{i}"] for i in range(len(contracting)))
+    def places() -> tuple[Place, tuple[Access, ...]]:
+        at = {name: _joined(variables) for name, variables in (*axes.items(), *depths.items())}
         output = tuple(_substitute(i, at) for i in plan.output)
-        return output, *op.op.operand_indices(whole, contracted, lhs.aval, rhs.aval, **op.attrs)  # type: ignore[attr-defined]
+        return output, operand_accesses(op, tuple(at[n] for n in axes), tuple(at[n] for n in depths))
 
-    output, left, right = places()
-    reads = [at for v, place in ((lhs, left), (rhs, right)) for _, at in _argument_reads(body, [(v, place)])]
-    cuts = _cuts((i for place in (output, *reads) for i in place), {n: e for [(n, e)] in axes.values()})
-    for name, variables in axes.items():
-        axes[name] = _split(name, variables[0][1], cuts.get(name, ()))
-    output, left, right = places()
+    output, accesses = places()
+    uses = [*output, *(i for v, access in zip((lhs, rhs), accesses) for i in _uses(body, v, access))]
+    cuts = _cuts(uses, {n: e for [(n, e)] in (*axes.values(), *depths.values())})
+    for loops in (axes, depths):
+        for name, [(_, extent)] in loops.items():
+            loops[name] = _split(name, extent, cuts.get(name, ()))
+    output, accesses = places()
 
-    def fused(names: Iterable[str]) -> Fused:
-        return Fused([v for name in names for v in axes[name]])
+    used = [_variables_of(access) for access in accesses]
+    free = [v for variables in axes.values() for v in variables]
 
-    batches = len(op.attrs["lhs_batch"])
-    middle = lhs.ndim - len(contracting)
+    def only(*sides: bool) -> Fused:
+        """The variables of the result on which just these operands depend."""
+        return Fused([v for v in free if tuple(v[0] in names for names in used) == sides])
+
     outputs = [(v, output) for v in body.returns]
     return Product(
         body, op,
-        fused(f"c{a}" for a in range(batches)),
-        fused(f"c{a}" for a in range(batches, middle)),
-        fused(f"c{a}" for a in range(middle, len(extents))),
-        fused(f"k{i}" for i in _depth_order(op)),
-        _operand(body, lhs, left), _operand(body, rhs, right),
+        Fused([v for v in free if all(v[0] in names for names in used) or not any(v[0] in names for names in used)]),
+        only(True, False), only(False, True),
+        Fused([v for variables in depths.values() for v in variables]),
+        _operand(body, lhs, accesses[0]), _operand(body, rhs, accesses[1]),
         outputs, _argument_reads(body, outputs),
     )  # fmt: skip
 
 
-def _depth_order(op: OpView) -> list[int]:
-    """The contracted axes, in the order that suits most operands."""
-    lhs, rhs = op.operands
-    form = op.op.canonical_form(lhs.aval, rhs.aval, **op.attrs)  # type: ignore[attr-defined]
-    contracting = list(op.attrs["lhs_contracting"])
-    order = form.lhs_permutation[len(form.lhs_permutation) - len(contracting) :]
-    return [contracting.index(a) for a in order]
+def _uses(body: Function, value: Value, access: Access) -> list[Index]:
+    """The index expressions that reading an operand takes."""
+    places = [place for _, place in _argument_reads(body, [(value, access.place)])]
+    return [*(i for place in places for i in place), *(guard.index for guard in access.guards)]
+
+
+def _variables_of(access: Access) -> set[str]:
+    """The loop variables on which an access depends."""
+    uses = [*access.place, *(guard.index for guard in access.guards)]
+    return {atom.args[0] for i in uses for atom in i.atoms() if atom.kind == "var"}
 
 
 def _argument_reads(body: Function, roots: Sequence[tuple[Value, Place]]) -> list[tuple[Value, Place]]:
@@ -178,13 +188,15 @@ def _argument_reads(body: Function, roots: Sequence[tuple[Value, Place]]) -> lis
     return [(v, at) for v in body.arguments for at in reads.get(v, ())]
 
 
-def _operand(body: Function, value: Value, place: Place) -> Operand:
-    v, at = value, place
+def _operand(body: Function, value: Value, access: Access) -> Operand:
+    v, at = value, access.place
     while v.owner is not None:
         if not only_moves(v.owner):
-            return Operand(value, place, None, _argument_reads(body, [(value, place)]))
+            break
         [(v, at)] = operand_reads(v.owner, at)
-    return Operand(value, place, (v, linearize(at, v.shape)), [(v, at)])
+    if v.owner is not None or access.guards:
+        return Operand(value, access, None, _argument_reads(body, [(value, access.place)]))
+    return Operand(value, access, (v, linearize(at, v.shape)), [(v, at)])
 
 
 def only_moves(op: OpView) -> bool:

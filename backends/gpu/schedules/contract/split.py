@@ -76,7 +76,7 @@ class Shares(Epilogue):
         self.results = product.result.aval.size
         self.by_result = self.results < ENOUGH_RESULTS  #: a result's shares lie next to each other
         self.scratch = scratch.take(Aval((self.shares * self.results,), compute_dtype(product.dtype)))
-        roots = [(x.value, x.place) for x in (product.lhs, product.rhs)]
+        roots = [(x.value, x.access.place) for x in (product.lhs, product.rhs)]
         self.part = start_part(module, product.body, "_shares", roots, [("shares", self.scratch)])
         self.k, (self.memory,) = self.part.k, self.part.extra
 

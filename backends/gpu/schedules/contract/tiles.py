@@ -86,7 +86,7 @@ class Tile:
 
             def read() -> Scalar:
                 with k.at_position(self.free, free), k.at_position(self.depth, depth):
-                    return k.value(operand.value, operand.place)
+                    return operand.read(k)
 
             with k.named(f"{self.name}_value"):
                 x = read() if inside is None else k.if_(

@@ -63,7 +63,7 @@ class Sums:
         """What stands at the position of the loops."""
         k = self.k
         if self.width == 1:
-            return k.value(operand.value, operand.place).mlir
+            return operand.read(k).mlir
         assert operand.source is not None
         value, address = operand.source
         vector = k.load_vector(k.memory[value], k.index(address), self.width)
@@ -81,13 +81,13 @@ class Sums:
         elements = []
         for j in range(self.width):
             with k.at_position(loop, summed(k, first, j)):
-                elements.append(k.value(operand.value, operand.place))
+                elements.append(operand.read(k))
         return k.emit("vector.from_elements", elements, [k.vector_type(self.held, self.width)]).result
 
     def spread(self, operand: Operand) -> Any:
         """One element, to be multiplied with all of a vector."""
         k = self.k
-        x = k.value(operand.value, operand.place)
+        x = operand.read(k)
         if self.width == 1:
             return x.mlir
         return k.emit("vector.broadcast", [x], [k.vector_type(self.held, self.width)]).result
@@ -97,7 +97,7 @@ class Sums:
         if self.width > 1:
             return k.emit("math.fma", [x, y, total], [total.type]).result
         total, x, y = (Scalar(k, v, self.held) for v in (total, x, y))
-        return self.product.op.op.accumulate(k, total, x, y).mlir  # type: ignore[attr-defined]
+        return self.product.rules.accumulate(k, total, x, y).mlir
 
     def element(self, total: Any, j: int) -> Scalar:
         k = self.k
