@@ -17,7 +17,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,11 +69,16 @@ class Fixpoint:
 
 @dataclass
 class PassRecord:
-    """What one execution of a pass did."""
+    """What one run of a pass did.
+
+    Attributes:
+        stage: the run by name: the pass's, and its number (``linearize#2``) where the pipeline may run it repeatedly.
+    """
 
     name: str
     seconds: float
     statistics: Counter = field(default_factory=Counter)
+    stage: str = ""
 
 
 @dataclass
@@ -81,16 +86,17 @@ class Instrumentation:
     """How closely to watch a pipeline run.
 
     verify: check the module after each pass; after those of other packages it is checked anyway. dump: a folder that
-    receives the IR after each pass, as ``0007-fuse.mlir``. reproducers: a folder (`dump` if that is given) for the IR
+    receives the IR after each pass, as ``0012-fuse.mlir``; ``0008-jvp_2-unchanged.mlir`` is of the second run of a
+    pass, which changed nothing. reproducers: a folder (`dump` if that is given) for the IR
     before each pass with the command that replays it, written before the pass runs and removed when it is done: so it
     is left by a pass that fails, crashes or never ends; by one that refuses the module, in `dump` only. on_pass:
-    called with (name, module) after each pass; before_pass: before it.
+    called with (record, module) after each pass; before_pass: before it.
     """
 
     verify: bool = False
     dump: str | None = None
-    on_pass: Any = None
-    before_pass: Any = None
+    on_pass: Callable[[PassRecord, Any], Any] | None = None
+    before_pass: Callable[[PassRecord, Any], Any] | None = None
     reproducers: str | None = None
 
 
@@ -119,14 +125,16 @@ class Pipeline:
     def run(self, module: Any, watch: Instrumentation | None = None) -> list[PassRecord]:
         """Run on a module in place; a record for each pass executed."""
         with mlir.lock:
-            run = _Run(module, watch or Instrumentation())
+            run = _Run(module, watch or Instrumentation(), _repeated(self.items))
             run.all(self.items)
             return run.records
 
 
 class _Run:
-    def __init__(self, module: Any, watch: Instrumentation):
+    def __init__(self, module: Any, watch: Instrumentation, repeated: Counter[str]):
         self.module, self.watch = module, watch
+        #: How often each pass has run that may run more than once.
+        self.runs = repeated
         self.records: list[PassRecord] = []
         self.folder = watch.dump or watch.reproducers
         #: The module as it is, where a folder wants it.
@@ -152,9 +160,12 @@ class _Run:
 
     def one(self, item: Any) -> bool:
         watch = self.watch
+        record = PassRecord(item.name, 0.0, stage=item.name)
+        if item.name in self.runs:
+            self.runs[item.name] += 1
+            record.stage += f"#{self.runs[item.name]}"
         if watch.before_pass:
-            watch.before_pass(item.name, self.module)
-        record = PassRecord(item.name, 0.0)
+            watch.before_pass(record, self.module)
         reproducer = self._reproducer(item) if self.folder else None
         start = time.perf_counter()
         try:
@@ -174,13 +185,14 @@ class _Run:
             raise found from error
         self.records.append(record)
         if self.folder:
-            self.text = text.to_text(self.module)
+            before, self.text = self.text, text.to_text(self.module)
+            if watch.dump:
+                same = "-unchanged" if self.text == before else ""
+                self._write(f"{len(self.records):04}-{_file_name(record.stage)}{same}.mlir", self.text)
         if reproducer:
             os.remove(reproducer)
-        if watch.dump:
-            self._write(f"{len(self.records):04}-{_file_name(item)}.mlir", self.text)
         if watch.on_pass:
-            watch.on_pass(item.name, self.module)
+            watch.on_pass(record, self.module)
         return isinstance(item, UpstreamPass) or any(record.statistics.values())
 
     def _check(self, item: Any, record: PassRecord) -> None:
@@ -229,11 +241,25 @@ class _Run:
         if error is not None:
             fails = (str(error) if isinstance(error, SmeltError) else _said(error)).split("\n")[0]
         header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'\n// fails: {fails}\n"
-        return self._write(f"{len(self.records) + 1:04}-{_file_name(item)}-reproducer.mlir", header + self.text)
+        return self._write(f"{len(self.records) + 1:04}-{_file_name(item.name)}-reproducer.mlir", header + self.text)
 
 
-def _file_name(item: Any) -> str:
-    return re.sub(r"[^\w.()-]", "_", item.name)[:100]
+def _repeated(items: Sequence[Any]) -> Counter[str]:
+    """A count, zero, for each pass that may run more than once."""
+    names = Counter(_names(items))
+    return Counter({name: 0 for name, times in names.items() if times > 1})
+
+
+def _names(items: Sequence[Any]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, Fixpoint):
+            yield from 2 * list(_names(item.items))
+        else:
+            yield item.name
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.()-]", "_", name)[:100]
 
 
 def _line_of_others(error: BaseException) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from smelt.ir import locks, mlir, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, read_function
-from smelt.ir.errors import IRError
+from smelt.ir.errors import IRError, PipelineError
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.settings import settings
 
@@ -25,6 +25,7 @@ from .device import Device
 
 if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
     from smelt.passes import PassRecord
+    from smelt.passes.stages import Stages
 
 _serial = count()
 
@@ -42,7 +43,8 @@ class Executable:
         self.arguments, self.results = arguments, results
         self.seconds = 0.0
         self.records: list[PassRecord] = []
-        self.texts: dict[str, Callable[[], str]] = {}
+        self.texts: dict[str, Callable[[], str]] = {}  #: what the backend made of it
+        self.passed: Stages | None = None  #: what the passes did, if that was to be remembered
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """Run on buffers; fresh buffers for the results."""
@@ -64,16 +66,18 @@ class Executable:
         return 0
 
     def as_text(self, stage: str) -> str:
-        """The program at one of the stages listed by `stages`."""
-        if stage not in self.texts:
-            from smelt.ir.errors import PipelineError
-
-            raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(self.texts)}")
-        return self.texts[stage]()
+        """The program at one of the stages listed by `stages`, or after the last run of a pass that changed it."""
+        if stage in self.texts:
+            return self.texts[stage]()
+        found = self.passed.text(stage) if self.passed else None
+        if found is None:
+            raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(self.stages)}")
+        return found
 
     @property
     def stages(self) -> list[str]:
-        return list(self.texts)
+        """The runs of passes that changed the program, the passes that did not, and what the backend made of it."""
+        return [*(self.passed.names if self.passed else ()), *self.texts]
 
 
 class InterpretedExecutable(Executable):
@@ -205,22 +209,21 @@ def compile_module(
     load_compiler(device)
     from smelt.passes import Pipeline
     from smelt.passes.driver import Instrumentation
+    from smelt.passes.stages import Stages
 
     start = time.perf_counter()
     interpret = interpret or device.name == "reference"
     if pipeline is None:
         pipeline = simplify() if interpret else default_pipeline(device)
-    texts: dict[str, str] = {}
     with mlir.lock:
         signature = _signature(module)
-        if keep_texts:
-            texts["graph"] = text.to_text(module)
+        stages = Stages(module) if keep_texts else None
 
-        def remember(name: str, module: Any) -> None:
-            if keep_texts:
-                texts[name] = text.to_text(module)
+        def remember(record: PassRecord, module: Any) -> None:
+            if stages is not None:
+                stages.record(record, module)
             if settings.debug >= 4:
-                print(f"// ----- {name}\n{text.to_text(module)}", file=sys.stderr)
+                print(f"// ----- {record.stage}\n{text.to_text(module)}", file=sys.stderr)
 
         watch = Instrumentation(
             verify=settings.debug >= 1,
@@ -235,7 +238,7 @@ def compile_module(
         program = InterpretedExecutable(module) if interpret else _executable(module, device)
     program.records = records
     program.seconds = time.perf_counter() - start
-    program.texts = {name: (lambda t=t: t) for name, t in texts.items()} | program.texts
+    program.passed = stages
     if settings.debug >= 2:
         _log(program, device)
     return program
@@ -256,7 +259,7 @@ def _log(program: Executable, device: Device) -> None:
     if settings.debug >= 3:
         for r in program.records:
             done = ", ".join(f"{n} {what}" for what, n in r.statistics.items() if n)
-            print(f"  {r.seconds * 1e3:8.2f} ms  {r.name}  {done}", file=sys.stderr)
+            print(f"  {r.seconds * 1e3:8.2f} ms  {r.stage}  {done}", file=sys.stderr)
 
 
 def compile_text(source: str, device: Device, name: str = "<text>") -> Callable[[Sequence[np.ndarray]], list]:

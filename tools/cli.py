@@ -72,7 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     dump.add_argument(
         "--stage", default="graph", metavar="STAGE",
-        help="graph (default), the name of a pass (canonicalize, fuse, ...), kernel, llvm, msl, gpu, manifest, or list",
+        help="graph (default), a pass (canonicalize, fuse, ...) or one run of it (linearize#2), kernel, llvm, msl, "
+        "gpu, manifest, or list",
     )  # fmt: skip
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
     dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")

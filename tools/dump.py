@@ -9,10 +9,11 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir import dtypes
-from smelt.ir.errors import PipelineError, SmeltError, is_internal
+from smelt.ir.errors import SmeltError, is_internal
 
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
 _WORD = re.compile(r"[^\s,\[\](){}:]+")
@@ -51,8 +52,7 @@ def dump(options: argparse.Namespace) -> int:
         content = lowered.to_metal(options.gpu).as_text(stage)
     else:
         program = lowered.compile(options.pass_pipeline)
-        stages = [*program.stages, *(s for s in METAL_STAGES if s not in program.stages)]
-        content = "\n".join(stages) + "\n" if stage == "list" else _at_stage(program, stage)
+        content = _list(program, METAL_STAGES) if stage == "list" else program.as_text(stage)
     if options.output == "-":
         sys.stdout.write(content)
         return 0
@@ -73,10 +73,12 @@ def _save_metal(program: Any, directory: str, name: str) -> int:
     return 0
 
 
-def _at_stage(program: Any, stage: str) -> str:
-    if stage not in program.stages:
-        raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(program.stages)}")
-    return program.as_text(stage)
+def _list(program: Any, more: Sequence[str]) -> str:
+    """The stages of a program, one a line, and `more`, which every program has."""
+    passed = program.executable.passed
+    unchanged = passed.unchanged if passed else ()
+    names = dict.fromkeys([*program.stages, *more])
+    return "".join(f"{name}  (changed nothing)\n" if name in unchanged else f"{name}\n" for name in names)
 
 
 def _where(error: BaseException) -> str:

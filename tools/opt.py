@@ -94,8 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--mlir-print-ir-before-all", action="store_true", help="print the IR before each pass")
     add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
-    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="... before one pass")
-    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="... after one pass")
+    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
+    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
     add("--mlir-timing", action="store_true", help="print how long each pass took")
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
@@ -261,20 +261,24 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     """Parse, transform and print one module."""
     from smelt.ir import text
     from smelt.passes import Pipeline
-    from smelt.passes.driver import Instrumentation
+    from smelt.passes.driver import Instrumentation, PassRecord
+    from smelt.passes.stages import Stages
 
     pipeline = Pipeline.parse(options.pipeline)
     module = text.parse(source, name)
     progress("the pipeline")
 
-    def before(pass_name: str, module: Any) -> None:
-        progress(f"pass {pass_name}")
-        if options.mlir_print_ir_before_all or pass_name in options.mlir_print_ir_before:
-            _print_ir("Before", pass_name, module, options)
+    stages = Stages(module) if options.mlir_print_ir_after_all or options.mlir_print_ir_after else None
 
-    def after(pass_name: str, module: Any) -> None:
-        if options.mlir_print_ir_after_all or pass_name in options.mlir_print_ir_after:
-            _print_ir("After", pass_name, module, options)
+    def before(record: PassRecord, module: Any) -> None:
+        progress(f"pass {record.name}")
+        if options.mlir_print_ir_before_all or {record.name, record.stage} & set(options.mlir_print_ir_before):
+            _print_ir(f"Before {record.stage}", module, options)
+
+    def after(record: PassRecord, module: Any) -> None:
+        changed = stages is not None and stages.record(record, module)
+        if options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after):
+            _print_ir(f"After {record.stage}{'' if changed else ' (changed nothing)'}", module, options)
 
     watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers)
     records = pipeline.run(module, watch)
@@ -286,10 +290,10 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     return execute(module) if options.execute else emit(module, options)
 
 
-def _print_ir(when: str, pass_name: str, module: Any, options: argparse.Namespace) -> None:
+def _print_ir(when: str, module: Any, options: argparse.Namespace) -> None:
     from smelt.ir import text
 
-    header = f"// -----// IR Dump {when} {pass_name} //----- //\n"
+    header = f"// -----// IR Dump {when} //----- //\n"
     sys.stderr.write(header + text.to_text(module, options.mlir_print_debuginfo))
 
 

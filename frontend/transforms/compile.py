@@ -118,6 +118,9 @@ class Compiled:
     def as_text(self, stage: str = "fuse") -> str:
         """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.
 
+        A pass that runs more than once is a stage each time: ``linearize#1``, ``linearize#2``, …; ``linearize`` is
+        its last run that changed the program. `stages` names those that changed it.
+
         Of every program there are ``msl`` (Metal text), ``manifest`` (its launches, JSON) and ``gpu`` (the kernel
         IR before it), whatever the device.
         """

@@ -97,7 +97,7 @@ def test_a_reproducer_is_left_in_process(folder: Path, name: str) -> None:
     done = python(folder, "-c", code, SMELT_DUMP_IR="ir")
     assert done.returncode != 0
     names = sorted(path.name for path in folder.glob("ir/*/*"))
-    assert names == ["0000-input.mlir", "0001-cse.mlir", f"0002-{name}-reproducer.mlir"]
+    assert names == ["0000-input.mlir", "0001-cse-unchanged.mlir", f"0002-{name}-reproducer.mlir"]
 
 
 def test_nothing_is_left_by_passes_that_are_done_or_refuse_a_module(folder: Path) -> None:

@@ -113,7 +113,7 @@ def test_debug_locations(run, good):
 def test_dump_and_reproducer(run, good, tmp_path):
     folder = tmp_path / "ir"
     assert run(good, "--cse", "--dce", "--dump-ir-to", folder)[0] == 0
-    assert sorted(p.name for p in folder.iterdir()) == ["0000-input.mlir", "0001-cse.mlir", "0002-dce.mlir"]
+    assert sorted(p.name for p in folder.iterdir()) == ["0000-input.mlir", "0001-cse.mlir", "0002-dce-unchanged.mlir"]
 
 
 def test_lists(run):
