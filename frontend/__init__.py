@@ -58,11 +58,12 @@ from .functions.transcendental import *
 from .functions.views import *
 from .io import *
 from .lazy.arrays import array
-from .lazy.evaluate import async_eval, eval, synchronize
+from .lazy.eval import async_eval, eval, synchronize
 from .lazy.printing import get_printoptions, printoptions, set_printoptions
+from .lazy.shape_dtype import ShapeDtype
 from .lazy.streams import *
 from .memory import *
-from .transforms.compile import ShapeDtype, compile, disable_compile, enable_compile, make_ir
+from .transforms.compile import compile, disable_compile, enable_compile, make_ir
 from .transforms.control import *
 from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
 from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp

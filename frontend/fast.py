@@ -16,14 +16,16 @@ from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, at_user_line
 from smelt.ir.op import registry as _ops
+from smelt.ir.ops.constants import constant_array
 from smelt.runtime import Buffer, default_device
 
 from .functions.attention import rope, scaled_dot_product_attention
 from .functions.normalization import cross_entropy, layer_norm, rms_norm
-from .lazy.arguments import check_stream, dtype_of
+from .lazy.arguments import dtype_of
 from .lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, wrap
 from .lazy.evaluate import evaluate
 from .lazy.graph import ALIAS, leaf, state, topological
+from .lazy.streams import check_stream
 
 __all__ = [
     "cross_entropy",
@@ -484,8 +486,6 @@ class GpuKernel:
 
 def _fill(buffers: Sequence[Buffer], value: Scalar | None) -> None:
     if value is not None:
-        from smelt.ir.ops.constants import constant_array
-
         for buffer in buffers:
             buffer.array[...] = constant_array(value, buffer.aval.dtype)
 

@@ -28,9 +28,10 @@ from smelt.ir.errors import (
 
 from . import formats
 from .formats import SAFE_NAMES
-from .lazy.arguments import check_stream, word
+from .lazy.arguments import word
 from .lazy.arrays import ArrayLike, StreamOrDevice, array, as_array
 from .lazy.signatures import File
+from .lazy.streams import check_stream
 
 __all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
 

@@ -8,38 +8,34 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, mlir
+from .aval import Aval
+from .context import context, element_type, tensor_type
 from .errors import AttributeValueError, IRError, at_user_line, shown
 from .op import Op
 
 
-def _ctx() -> Any:
-    from .dialect import context
-
-    return context()
-
-
 def _i64() -> Any:
-    return mlir.ir.IntegerType.get_signless(64, _ctx())
+    return mlir.ir.IntegerType.get_signless(64, context())
 
 
 def _f64() -> Any:
-    return mlir.ir.F64Type.get(_ctx())
+    return mlir.ir.F64Type.get(context())
 
 
 def _encode_number(value: Any) -> Any:
     ir = mlir.ir
     if isinstance(value, (bool, np.bool_)):
-        return ir.BoolAttr.get(bool(value), _ctx())
+        return ir.BoolAttr.get(bool(value), context())
     if isinstance(value, (int, np.integer)):
         value = int(value)
         if not -(2**63) <= value < 2**64:
             raise AttributeValueError(f"the integer {value} does not fit into 64 bits")
         if value >= 2**63:
-            return ir.Attribute.parse(f"{value} : ui64", _ctx())  # the constructor takes an int64
+            return ir.Attribute.parse(f"{value} : ui64", context())  # the constructor takes an int64
         return ir.IntegerAttr.get(_i64(), value)
     if isinstance(value, (complex, np.complexfloating)):
-        return ir.DenseF64ArrayAttr.get([value.real, value.imag], _ctx())
-    return ir.FloatAttr.get(_f64(), float(value), loc=mlir.ir.Location.unknown(_ctx()))
+        return ir.DenseF64ArrayAttr.get([value.real, value.imag], context())
+    return ir.FloatAttr.get(_f64(), float(value), loc=mlir.ir.Location.unknown(context()))
 
 
 def _decode_number(attr: Any) -> Any:
@@ -47,7 +43,7 @@ def _decode_number(attr: Any) -> Any:
     if isinstance(attr, ir.BoolAttr):
         return attr.value
     if isinstance(attr, ir.IntegerAttr):
-        if attr.type == ir.IntegerType.get_signless(1, _ctx()):
+        if attr.type == ir.IntegerType.get_signless(1, context()):
             return bool(attr.value)
         return int(attr.value)
     if isinstance(attr, ir.FloatAttr):
@@ -67,15 +63,12 @@ MAX_ELEMENTS = 1 << 26
 
 def _encode_array(array: np.ndarray) -> Any:
     """A DenseElementsAttr of the array's shape and dtype."""
-    from .aval import Aval
-    from .dialect import tensor_type
-
     array = np.asarray(array, order="C")
     kind = tensor_type(Aval(array.shape, dtypes.of(array.dtype)))
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
     shape = tuple(kind.shape)
-    return mlir.ir.DenseElementsAttr.get(array, type=kind.element_type, shape=shape, context=_ctx())
+    return mlir.ir.DenseElementsAttr.get(array, type=kind.element_type, shape=shape, context=context())
 
 
 def _decode_array(attr: Any) -> np.ndarray:
@@ -92,12 +85,12 @@ def _decode_array(attr: Any) -> np.ndarray:
 
 
 ENCODERS: dict[str, Any] = {
-    "Ints": lambda v: mlir.ir.DenseI64ArrayAttr.get([int(x) for x in v], _ctx()),
+    "Ints": lambda v: mlir.ir.DenseI64ArrayAttr.get([int(x) for x in v], context()),
     "Int": lambda v: mlir.ir.IntegerAttr.get(_i64(), int(v)),
-    "Float": lambda v: mlir.ir.FloatAttr.get(_f64(), float(v), loc=mlir.ir.Location.unknown(_ctx())),
-    "Bool": lambda v: mlir.ir.BoolAttr.get(bool(v), _ctx()),
-    "Str": lambda v: mlir.ir.StringAttr.get(v, _ctx()),
-    "Element": lambda v: mlir.ir.TypeAttr.get(element_type(v), _ctx()),
+    "Float": lambda v: mlir.ir.FloatAttr.get(_f64(), float(v), loc=mlir.ir.Location.unknown(context())),
+    "Bool": lambda v: mlir.ir.BoolAttr.get(bool(v), context()),
+    "Str": lambda v: mlir.ir.StringAttr.get(v, context()),
+    "Element": lambda v: mlir.ir.TypeAttr.get(element_type(v), context()),
     "Number": _encode_number,
     "Array": _encode_array,
 }
@@ -112,11 +105,6 @@ DECODERS: dict[str, Any] = {
     "Number": _decode_number,
     "Array": _decode_array,
 }
-
-
-def element_type(dtype: dtypes.DType) -> Any:
-    """The MLIR element type of `dtype`."""
-    return mlir.ir.Type.parse(dtype.mlir, _ctx())
 
 
 def encode(kind: str, value: Any) -> Any:

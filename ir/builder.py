@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from . import attributes, mlir
+from . import attributes, dtypes, mlir
 from . import op as _op
 from .aval import Aval
+from .control import HELPERS, LOOPS, emit_control
+from .control_reading import decode_control
 from .dialect import context, parse_aval, tensor_type
 from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, at_user_line, shown
 from .op import Op
+from .ops.call import function_signature
 from .scopes import Scope, scope_at, scope_of
 from .values import APPLY as APPLY
 from .values import CALL as CALL
@@ -255,8 +258,6 @@ class Builder:
 
     def transform(self, op: Op, function: Value, attrs: dict[str, Any]) -> Value:
         """A transformation of a function value (an op of ``ops/call.py``)."""
-        from .ops.call import function_signature
-
         if op.kind != "transform":
             raise ArgumentTypeError(at_user_line(f"{full_name(op)} is no transformation of functions"))
         attrs = attributes.checked(op, attrs)
@@ -276,8 +277,6 @@ class Builder:
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
     ) -> tuple[Value, ...]:
         """A branch or loop over functions of the module: `COND`, `WHILE` or `SCAN` of `smelt.ir.control`."""
-        from .control import emit_control
-
         self.read(op.name, operands)
         operation = emit_control(self, op, operands, attrs, results)  # type: ignore[arg-type]
         return self._viewed(op, operands, attrs, operation, results)
@@ -330,8 +329,6 @@ def function_type(arguments: Sequence[Aval], results: Sequence[Aval]) -> Any:
 
 
 def _dtype_of(array: np.ndarray) -> DType:
-    from . import dtypes
-
     return dtypes.of(array.dtype)
 
 
@@ -356,9 +353,6 @@ class Function:
 
 def read_function(operation: Any) -> Function:
     """Decode a ``func.func``."""
-    from .control import HELPERS, LOOPS
-    from .control_reading import decode_control
-
     operation = operation.operation
     function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
     if not operation.regions[0].blocks:

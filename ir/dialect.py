@@ -1,4 +1,4 @@
-"""The MLIR side of the dialect: the context, types, and ops made from the registry.
+"""The MLIR side of the dialect: ops made from the registry.
 
 Every class of the registry becomes an ``ext`` operation (IRDL underneath), whose verifier decodes
 the attributes and calls the same `infer` that the tracer and the builder call. IRDL wants all
@@ -13,63 +13,17 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from . import attributes, dtypes, locks, mlir
+from . import attributes, mlir, ops  # noqa: F401  (`ops` fills the registry)
 from .aval import Aval
-from .errors import IRError, SmeltError
+from .context import context as context
+from .context import parse_aval as parse_aval
+from .context import register_dialect
+from .context import tensor_type as tensor_type
+from .errors import SmeltError
 from .op import Op, registry
 from .scopes import guard_erase
 
 NAMESPACE = "smelt"
-
-
-#: The dialects that programs go through.
-UPSTREAM = ("arith", "builtin", "cf", "complex", "func", "gpu", "llvm", "math", "memref", "scf", "tensor", "vector")
-
-
-@functools.cache
-def context() -> Any:
-    """The MLIR context with the smelt dialect loaded. There is one for the process."""
-    with mlir.lock:
-        mlir.load_dialects(UPSTREAM)
-        return locks.whole(_context)
-
-
-@functools.cache
-def _context() -> Any:
-    ctx = mlir.ir.Context()
-    ctx.enable_multithreading(False)  # our verifiers are Python; threads only add cost
-    with ctx, mlir.ir.Location.unknown():
-        _dialect().load()
-    guard_erase()
-    return ctx
-
-
-@functools.lru_cache(maxsize=4096)
-def tensor_type(aval: Aval) -> Any:
-    """The MLIR type of an aval."""
-    with mlir.ir.Location.unknown(context()):
-        return mlir.ir.RankedTensorType.get(aval.shape, attributes.element_type(aval.dtype))
-
-
-_avals: dict[Any, Aval] = {}
-
-
-def parse_aval(type_: Any) -> Aval:
-    """The aval of an MLIR tensor type. Raises IRError for any other type."""
-    aval = _avals.get(type_)
-    if aval is None:
-        ir = mlir.ir
-        if not isinstance(type_, ir.RankedTensorType):
-            raise IRError(f"smelt values are ranked tensors, this one is {type_}")
-        if not type_.has_static_shape:
-            raise IRError(f"{type_} has a dynamic dimension; smelt needs static shapes")
-        if type_.encoding is not None:
-            raise IRError(f"{type_} has an encoding, which smelt tensors do not take")
-        aval = Aval(tuple(type_.shape), dtypes.by_mlir(str(type_.element_type)))
-        if len(_avals) > 8192:
-            _avals.clear()
-        _avals[type_] = aval
-    return aval
 
 
 def verify_operation(op: Op, operation: Any) -> str | None:
@@ -115,8 +69,6 @@ def _verifier(op: Op) -> Any:
 
 @functools.cache
 def _dialect() -> Any:
-    import smelt.ir.ops  # noqa: F401  (fills the registry)
-
     ext: Any = mlir.ext
 
     Smelt: Any = type("Smelt", (ext.Dialect,), {}, name=NAMESPACE)
@@ -143,3 +95,11 @@ def _dialect() -> Any:
     module = f"{mlir.host()}.dialects.{NAMESPACE}"
     sys.modules.setdefault(module, ModuleType(module))
     return Smelt
+
+
+def _load() -> None:
+    _dialect().load()
+    guard_erase()
+
+
+register_dialect(_load)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import dtypes, mlir
+from .context import context
 from .dtypes import DType
 
 #: Not an element type of arrays: MLIR's index type, for loop bounds and addresses.
@@ -116,8 +117,6 @@ class Kernel:
     checks_indices = False
 
     def __init__(self, ip: Any, location: Any):
-        from .dialect import context
-
         self.ip, self.location, self.context = ip, location, context()
         self._types: dict[DType, Any] = {}
 

@@ -22,6 +22,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import pkgutil
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -103,9 +104,7 @@ def registry() -> dict[str, type[Pass]]:
 
 def import_room() -> None:
     """Import all modules of this room, whose passes and patterns make themselves known."""
-    import smelt.passes as room
-
-    for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+    for module in pkgutil.walk_packages(sys.modules[_ROOM].__path__, f"{_ROOM}."):
         importlib.import_module(module.name)
 
 

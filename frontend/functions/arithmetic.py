@@ -9,7 +9,6 @@ from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.reduce import highest, lowest
 
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -22,6 +21,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.operands import apply_binary, apply_floating, apply_unary, as_floating, constant, is_scalar, promote_all
+from ..lazy.streams import check_stream
 
 __all__ = [
     "abs", "add", "clip", "divide", "divmod", "floor_divide", "maximum", "minimum", "multiply", "negative",

@@ -9,9 +9,10 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 
-from ..lazy.arguments import check_stream, integer, number
+from ..lazy.arguments import integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert, from_host
 from ..lazy.operands import as_floating
+from ..lazy.streams import check_stream
 from .arithmetic import divide, multiply
 from .compositions import softmax
 from .creation import arange

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, emit_elementwise, wrap
 from ..lazy.operands import constant
+from ..lazy.streams import check_stream
 
 __all__ = ["conj", "conjugate", "imag", "real"]
 

@@ -7,7 +7,6 @@ import math
 from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -19,6 +18,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.operands import as_floating, constant
+from ..lazy.streams import check_stream
 from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
 
 __all__ = ["logaddexp", "logsumexp", "softmax"]

@@ -22,7 +22,7 @@ from smelt.ir.errors import (
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.constants import constant_array
 
-from ..lazy.arguments import check_stream, dtype_of, integer, number
+from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import (
     ArrayLike,
     Scalar,
@@ -36,6 +36,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.dlpack import imported
 from ..lazy.movement import Axes, checked_shape, filled, iota
+from ..lazy.streams import check_stream
 from .diagonals import diagonal_offset, triangle_mask
 from .shaping import broadcast_to
 

@@ -7,7 +7,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, dtype_of, integer
+from ..lazy.arguments import dtype_of, integer
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -20,6 +20,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.movement import checked_shape, filled, iota, many_axes, padded, permuted, piece, select, sliced, to_shape
+from ..lazy.streams import check_stream
 from .reductions import accumulated
 
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]

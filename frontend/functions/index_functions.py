@@ -11,9 +11,9 @@ import numpy as np
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, emit, wrap
 from ..lazy.movement import clamped, filled, for_gather, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
+from ..lazy.streams import check_stream
 from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
 from .updating import fitted, value_for
 

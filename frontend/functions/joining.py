@@ -10,9 +10,10 @@ from typing import Any
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
 
-from ..lazy.arguments import check_stream, integer
+from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
+from ..lazy.streams import check_stream
 
 __all__ = [
     "concat",

@@ -10,7 +10,7 @@ from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, integer
+from ..lazy.arguments import integer
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -24,6 +24,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
 from ..lazy.operands import is_scalar
+from ..lazy.streams import check_stream
 
 __all__ = [
     "addmm",

@@ -8,7 +8,7 @@ from smelt.ir import dtypes
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, number
+from ..lazy.arguments import number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -22,6 +22,8 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.operands import constant
+from ..lazy.streams import check_stream
+from . import reductions
 
 __all__ = [
     "allclose", "array_equal", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
@@ -381,9 +383,7 @@ def allclose(
     array(False, dtype=bool)
     """
     check_stream(stream)
-    from .reductions import all
-
-    return all(isclose(a, b, rtol, atol, equal_nan=equal_nan))
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan=equal_nan))
 
 
 def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: StreamOrDevice = None) -> array:
@@ -394,8 +394,6 @@ def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: Str
     array(True, dtype=bool)
     """
     check_stream(stream)
-    from .reductions import all
-
     x, y = as_array(a), as_array(b)
     if x.shape != y.shape:
         return constant(False, dtypes.bool_)
@@ -403,7 +401,7 @@ def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: Str
     same = emit_elementwise(_EQUAL, x, y)
     if equal_nan and x.dtype.is_inexact:
         same = emit_elementwise(_OR, same, emit_elementwise(_AND, isnan(x), isnan(y)))
-    return all(same)
+    return reductions.all(same)
 
 
 # Choice

@@ -36,6 +36,8 @@ from .updating import ArrayAt
 
 __all__: list[str] = []
 
+array._stack = staticmethod(joining.stack)
+
 #: Methods that are functions with the array as first argument.
 METHODS: dict[Any, str] = {
     arithmetic: "abs reciprocal rsqrt sqrt square",

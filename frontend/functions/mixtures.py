@@ -6,8 +6,8 @@ import math
 
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
 
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes
+from ..lazy.streams import check_stream
 from .index_functions import take
 from .linear import matmul
 from .shaping import reshape

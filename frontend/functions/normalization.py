@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 
-from ..lazy.arguments import check_stream, number
+from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.operands import as_floating
+from ..lazy.streams import check_stream
 from .arithmetic import rsqrt, square
 from .compositions import logsumexp
 from .index_functions import take_along_axis

@@ -15,7 +15,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, integer
+from ..lazy.arguments import integer
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -28,6 +28,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.operands import as_floating, constant
+from ..lazy.streams import check_stream
 from .arithmetic import sqrt
 from .complex_numbers import imag, real
 

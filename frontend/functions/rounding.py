@@ -13,7 +13,7 @@ from smelt.ir.errors import AttributeValueError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, integer, number
+from ..lazy.arguments import integer, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -26,6 +26,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.operands import constant
+from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 
 __all__ = ["ceil", "floor", "nan_to_num", "round", "trunc"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 
-from ..lazy.arguments import check_stream, integer
+from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.streams import check_stream
 from .creation import arange, full, zeros
 from .joining import concatenate
 from .logic import isnan, logical_and, logical_not, where

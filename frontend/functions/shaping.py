@@ -9,7 +9,7 @@ from typing import Any
 from smelt.ir.errors import ShapeError, at_user_line, shown
 
 from ..lazy import arrays
-from ..lazy.arguments import check_stream, integer, word
+from ..lazy.arguments import integer, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape
 from ..lazy.movement import (
     Axes,
@@ -22,6 +22,7 @@ from ..lazy.movement import (
     shape_tuple,
     to_shape,
 )
+from ..lazy.streams import check_stream
 
 __all__ = [
     "atleast_1d",

@@ -9,9 +9,10 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, dtype_of, integer, word
+from ..lazy.arguments import dtype_of, integer, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
 from ..lazy.movement import filled, for_gather, one_axis, piece, select, to_shape
+from ..lazy.streams import check_stream
 
 __all__ = [
     "argpartition",

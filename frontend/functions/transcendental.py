@@ -6,9 +6,9 @@ import math
 
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit_elementwise
 from ..lazy.operands import apply_binary, apply_floating, as_floating, constant
+from ..lazy.streams import check_stream
 
 __all__ = [
     "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",

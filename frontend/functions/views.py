@@ -11,7 +11,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import IndexOutOfRangeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import check_stream, dtype_of, integer
+from ..lazy.arguments import dtype_of, integer
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -24,6 +24,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.movement import checked_shape, filled, iota, joined, piece, shape_tuple, to_shape
+from ..lazy.streams import check_stream
 
 __all__ = ["as_strided", "astype", "contiguous", "view"]
 

@@ -11,7 +11,8 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
-from smelt.runtime.device import Device, device_named
+
+from .graph import Handle
 
 __all__: list[str] = []
 
@@ -43,10 +44,8 @@ def number(name: str, what: str, value: Any) -> int | float:
     Raises:
         ArgumentTypeError: it is no real number. AttributeValueError: an int beyond all floats.
     """
-    from .arrays import array
-
-    if isinstance(value, (array, np.generic, np.ndarray)) and value.size == 1:
-        value = value.item()
+    if isinstance(value, (Handle, np.generic, np.ndarray)) and value.size == 1:  # type: ignore[union-attr]
+        value = value.item()  # type: ignore[union-attr]
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, (int, float)):
@@ -95,22 +94,3 @@ def aval_of(who: str, shape: tuple[int, ...], dtype: DType) -> Aval:
         return Aval(shape, dtype)
     except ShapeError as error:
         raise ShapeError(at_user_line(f"smelt.{who}: {error}")) from None
-
-
-def check_stream(stream: Any) -> None:
-    """Check what was given as a stream: a stream, a device or its name. Arrays run on the default device.
-
-    Raises:
-        ArgumentTypeError: it is something else. DeviceError: there is no such device.
-    """
-    if stream is None:
-        return
-    from .streams import Stream
-
-    if isinstance(stream, (Stream, Device)):
-        return
-    if not isinstance(stream, str):
-        raise ArgumentTypeError(
-            at_user_line(f"smelt: stream must be None, a smelt.Stream or a device, is {shown(stream)}")
-        )
-    device_named(stream)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,11 +20,16 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.op import Op, registry
+from smelt.ir.ops.constants import constant_array
 from smelt.runtime import Buffer
 
 from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
-from .graph import NO_ATTRS, Node, Ref, leaf, state
+from .dlpack import exported
+from .evaluate import evaluate
+from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
+from .host import buffer_of, check_depth, holds_arrays
+from .printing import format_array
 from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
@@ -36,7 +41,7 @@ else:
     _Methods = BufferExporter
 
 
-class array(_Methods):
+class array(_Methods, Handle):
     """An n-dimensional array, evaluated when a value is asked for.
 
     Args:
@@ -59,8 +64,8 @@ class array(_Methods):
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
-    _ref: Ref
     _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
+    _stack: ClassVar[Callable[[Sequence[array]], array]]  #: `smelt.stack`, attached by `methods.py`
 
     def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
         wanted = None if dtype is None else dtype_of("array", dtype)
@@ -126,8 +131,6 @@ class array(_Methods):
     def _buffer(self) -> Buffer:
         node, i = self._ref
         if node.values is None:
-            from .evaluate import evaluate
-
             evaluate((self._ref,))
         return node.values[i]  # type: ignore[index]
 
@@ -171,8 +174,6 @@ class array(_Methods):
         Raises:
             BufferExportError: a stream, a device other than the CPU, or read-only memory by a version before 1.0.
         """
-        from .dlpack import exported
-
         return exported(self._export(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -227,8 +228,6 @@ class array(_Methods):
         return int(self.item())  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        from .printing import format_array
-
         return format_array(self)
 
     def __format__(self, spec: str) -> str:
@@ -345,8 +344,6 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
     key = (value if value or kind is int else str(value), kind, dtype)
     buffer = _scalar_buffers.get(key)
     if buffer is None:
-        from smelt.ir.ops.constants import constant_array
-
         _check_fits(value, dtype)
         buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
         if len(_scalar_buffers) > 1000:
@@ -374,6 +371,16 @@ def _check_fits(value: Scalar, dtype: DType) -> None:
             raise AttributeValueError(at_user_line(message)) from None
     if type(value) is complex and not dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt: the number {value} is complex, {dtype.name} is real; take its .real"))
+
+
+def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
+    """An array with a copy of host data; arrays in lists are stacked."""
+    if isinstance(val, (list, tuple)):
+        check_depth(val)
+        if holds_arrays(val):
+            stacked = array._stack([v if isinstance(v, array) else from_host(v) for v in val])
+            return stacked if dtype is None else convert(stacked, dtype)
+    return wrap((leaf(buffer_of(val, dtype)), 0))
 
 
 def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
@@ -500,6 +507,3 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
                 raise ShapeError(at_user_line(f"smelt.{name}: shapes {listed} cannot be broadcast together"))
             result[axis] = d
     return tuple(result)
-
-
-from .host import from_host  # noqa: E402  (which makes arrays of what it reads)

@@ -22,8 +22,6 @@ def build_module(
     inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence[Ref], names: Sequence[str | None] = ()
 ) -> Any:
     """A module whose ``@main`` maps `inputs` to `outputs`; the functions it applies are private."""
-    import smelt.ir.ops  # noqa: F401
-
     with mlir.lock:
         module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
         _ModuleBuilder(module).function("main", inputs, body, outputs, public=True, names=names)

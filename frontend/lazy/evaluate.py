@@ -16,7 +16,6 @@ from smelt.ir.kinds import Contraction
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
-from . import tree
 from .build import build_module, check_sizes
 from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, callees, snapshot, state, structure_key, topological
 
@@ -28,43 +27,6 @@ executables = LruCache(weigh=lambda program: program.nbytes)
 
 #: One graph is evaluated at a time: threads may share nodes.
 _lock = locks.lock()
-
-
-def eval(*args: Any) -> None:
-    """Evaluate arrays, or trees of arrays. Evaluating again does nothing.
-
-    Args:
-        args: arrays, or trees of arrays (see `smelt.utils`); other leaves are ignored.
-
-    Raises:
-        TreeError: a leaf that is no array holds arrays.
-        TraceError: an array belongs to a trace of `compile` or `vmap`. MemoryError: out of memory.
-
-    >>> import smelt
-    >>> x = smelt.array([1.0]) + 1
-    >>> smelt.eval(x)
-    """
-    from .arrays import array
-
-    refs = []
-    for arg in args:
-        if type(arg) is array:
-            refs.append(arg._ref)
-        else:
-            refs += [x._ref for x in tree.flatten(arg)[0] if isinstance(x, array)]
-    evaluate(refs)
-
-
-def async_eval(*args: Any) -> None:
-    """`eval`; the devices there are now run synchronously."""
-    eval(*args)
-
-
-def synchronize(stream: Any = None) -> None:
-    """Wait for running work. The devices there are now run synchronously: there is none."""
-    from .arguments import check_stream
-
-    check_stream(stream)
 
 
 def evaluate(refs: Sequence[Ref]) -> None:

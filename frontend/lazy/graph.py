@@ -39,6 +39,14 @@ Ref = tuple["Node", int]
 NO_ATTRS: dict[str, Any] = {}
 
 
+class Handle:
+    """What `smelt.array` is to the modules below it: a name for a result of a node, with its dtype, shape and size."""
+
+    __slots__ = ()
+
+    _ref: Ref
+
+
 #: Numbers of traces: a later one has a larger number.
 traces = itertools.count(1)
 

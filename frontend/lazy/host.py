@@ -11,30 +11,23 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.ops.conversion import convert_array
 from smelt.runtime import Buffer
 
-from .arrays import ArrayLike, array, convert, wrap
 from .dlpack import imported
-from .graph import leaf
+from .graph import Handle
 
 _MOST_AXES = 32  #: of arrays made from lists
 
 
-def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
-    """An array with a copy of host data."""
+def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
+    """A copy of host data: of anything but lists that hold arrays or nest too deeply."""
     if isinstance(val, range):
         val = list(val)
     elif isinstance(val, bytes):
         val = np.frombuffer(val, np.uint8)
-    elif isinstance(val, (list, tuple)):
-        _check_depth(val)
     if not isinstance(val, (np.ndarray, np.generic)):
         inferred = _inferred_dtype(val) if dtype is None else None
-        if isinstance(val, (list, tuple)) and _contains_array(val):
-            from ..functions import joining
-
-            stacked = joining.stack([v if isinstance(v, array) else from_host(v) for v in val])
-            return stacked if dtype is None else convert(stacked, dtype)
         host = _host_of(val)
         if inferred is not None and host.dtype != object:
             host = host.astype(inferred.numpy)
@@ -50,13 +43,11 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
             target = dtypes.of(host.dtype)
         except DTypeError as error:
             raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
-    from smelt.ir.ops.conversion import convert_array
-
     with np.errstate(all="ignore"):
         data = convert_array(host, target) if host.dtype != target.numpy else host
     buffer = Buffer.empty(Aval(data.shape, target))
     buffer.array[...] = data
-    return wrap((leaf(buffer), 0))
+    return buffer
 
 
 def _host_of(val: Any) -> np.ndarray:
@@ -74,7 +65,7 @@ def _host_of(val: Any) -> np.ndarray:
         raise kind(at_user_line(f"smelt.array: {what} ({error})")) from None
 
 
-def _check_depth(val: Any) -> None:
+def check_depth(val: Any) -> None:
     """Lists nest no deeper than NumPy's arrays have axes, so none contains itself."""
     level = [val]
     for _ in range(_MOST_AXES):
@@ -86,10 +77,11 @@ def _check_depth(val: Any) -> None:
     raise ShapeError(at_user_line(f"smelt.array: lists nest deeper than {_MOST_AXES} axes"))
 
 
-def _contains_array(val: Any) -> bool:
-    if isinstance(val, array):
+def holds_arrays(val: Any) -> bool:
+    """Whether `val` is an array, or nested lists with one in them."""
+    if isinstance(val, Handle):
         return True
-    return isinstance(val, (list, tuple)) and any(_contains_array(v) for v in val)
+    return isinstance(val, (list, tuple)) and any(holds_arrays(v) for v in val)
 
 
 def _inferred_dtype(val: Any) -> DType | None:

@@ -14,6 +14,7 @@ from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, at_user_line
 
 from .arguments import integer
+from .graph import state
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,6 @@ def printoptions(precision: int = -1) -> Iterator[PrintOptions]:
 
 def format_array(x: Any) -> str:
     """``array([1, 2], dtype=int32)``; a traced array prints its type."""
-    from .graph import state
-
     node, _ = x._ref
     if node.values is None and state.compiling:
         return f"<traced array {x.aval}>"

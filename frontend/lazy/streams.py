@@ -9,6 +9,7 @@ import platform
 import threading
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
 from smelt.ir.settings import settings
@@ -75,6 +76,23 @@ class StreamContext:
         self, exc_type: type | None = None, exc_value: object | None = None, traceback: TracebackType | None = None
     ) -> None:
         chosen.device, _defaults.streams = _defaults.saved.pop()
+
+
+def check_stream(stream: Any) -> None:
+    """Check what was given as a stream: a stream, a device or its name. Arrays run on the default device.
+
+    Raises:
+        ArgumentTypeError: it is something else. DeviceError: there is no such device.
+    """
+    if stream is None:
+        return
+    if isinstance(stream, (Stream, Device)):
+        return
+    if not isinstance(stream, str):
+        raise ArgumentTypeError(
+            at_user_line(f"smelt: stream must be None, a smelt.Stream or a device, is {shown(stream)}")
+        )
+    device_named(stream)
 
 
 def stream(s: Stream | Device | str) -> StreamContext:

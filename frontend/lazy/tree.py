@@ -14,56 +14,12 @@ import optree
 from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .signatures import T
-from .tree_nodes import NAMESPACE, adopt, plain
+from .tree_nodes import NAMESPACE, TreeDef, adopt, flatten, plain, too_deep, walk
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:
     from .arrays import array
     from .signatures import IsLeaf, Tree
-
-TreeDef = optree.PyTreeSpec
-
-
-def _walk(walk: Callable, tree: Any, **options: Any) -> Any:
-    """A walk of optree over a tree; one that nests too deeply is an error of its own."""
-    is_leaf = options.get("is_leaf")
-    if is_leaf is not None and not callable(is_leaf):
-        raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
-    if is_leaf is not None:
-        options["is_leaf"] = lambda x: bool(is_leaf(x))
-    try:
-        stop = options.get("is_leaf")
-        while _adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=NAMESPACE), is_leaf):
-            pass
-        return walk(tree, **options, none_is_leaf=True, namespace=NAMESPACE)
-    except RecursionError:
-        raise _too_deep() from None
-
-
-def _too_deep() -> TreeError:
-    return TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself"))
-
-
-def _adopted(leaves: list[Any], is_leaf: Callable | None = None) -> bool:
-    """Whether a leaf turned out to be a node."""
-    if plain.issuperset(map(type, leaves)):
-        return False
-    return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x, flatten) for x in leaves)
-
-
-def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree and its structure. None is a leaf.
-
-    Raises:
-        TreeError: a leaf that is no array holds arrays.
-    """
-    try:
-        leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
-        if not plain.issuperset(map(type, leaves)) and _adopted(leaves):
-            return flatten(tree)
-    except RecursionError:
-        raise _too_deep() from None
-    return leaves, treedef
 
 
 def flatten_like(like: Any, tree: Any) -> list[Any]:
@@ -88,14 +44,14 @@ def paths(tree: Any, root: str) -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [a.codify(root) for a in _walk(optree.tree_accessors, tree)]
+    return [a.codify(root) for a in walk(optree.tree_accessors, tree)]
 
 
 def is_node(x: Any) -> bool:
     """Whether x is a tree of more than a leaf; objects that hold arrays and are no trees are none."""
     if type(x) not in plain and optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE):
         with contextlib.suppress(TreeError):
-            return adopt(x, flatten)
+            return adopt(x)
     return not optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
 
 
@@ -142,7 +98,7 @@ def difference(a: Any, b: Any, root: str, prefix: bool = False) -> str | None:
     try:
         return _difference(a, b, root, prefix)
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
 
 
 def _difference(a: Any, b: Any, root: str, prefix: bool) -> str | None:
@@ -181,10 +137,10 @@ def _mapped(function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callabl
     """A function applied to leaves of trees, which have the structure of the first one; to their paths too if there
     is a `path` to begin with."""
     _check_function(function)
-    leaves, treedef = _walk(optree.tree_flatten, tree, is_leaf=is_leaf)
+    leaves, treedef = walk(optree.tree_flatten, tree, is_leaf=is_leaf)
     columns = [leaves]
     for i, other in enumerate(rest):
-        structure = _walk(optree.tree_structure, other, is_leaf=is_leaf)
+        structure = walk(optree.tree_structure, other, is_leaf=is_leaf)
         if treedef.is_prefix(structure):
             columns.append(treedef.flatten_up_to(other))
             continue
@@ -303,7 +259,7 @@ def tree_reduce(
     6
     """
     _check_function(function)
-    leaves = _walk(optree.tree_leaves, tree, is_leaf=is_leaf)
+    leaves = walk(optree.tree_leaves, tree, is_leaf=is_leaf)
     if not leaves and initializer is None:
         raise TreeError(at_user_line("smelt: tree_reduce of a tree without leaves needs an initializer"))
     total, rest = (leaves[0], leaves[1:]) if initializer is None else (initializer, leaves)

@@ -20,8 +20,9 @@ import numpy as np
 import optree
 
 from smelt.ir import locks
-from smelt.ir.errors import TreeError, at_user_line
+from smelt.ir.errors import TreeError, at_user_line, shown
 
+from .graph import Handle
 from .signatures import T
 from .static_keys import Same, static_key
 
@@ -46,7 +47,10 @@ _adopted: weakref.WeakSet[type] = weakref.WeakSet()
 _attributes: weakref.WeakKeyDictionary[type, tuple[set[str], set[str]]] = weakref.WeakKeyDictionary()
 
 
-def adopt(x: Any, flatten: Callable[[Any], Any]) -> bool:
+TreeDef = optree.PyTreeSpec
+
+
+def adopt(x: Any) -> bool:
     """Make the class of a leaf a node, if it is one that is known by what it is; whether that was so.
 
     Raises:
@@ -94,9 +98,7 @@ def _article(name: str) -> str:
 
 
 def _is_array(x: Any) -> bool:
-    from .arrays import array
-
-    return isinstance(x, array)
+    return isinstance(x, Handle)
 
 
 def _is_plain(kind: Any) -> bool:
@@ -284,8 +286,6 @@ def take_apart(x: Any) -> tuple[list, Structure, list]:
 
 
 def _holds_arrays(x: Any) -> bool:
-    from .tree import flatten
-
     return any(_is_array(leaf) for leaf in flatten(x)[0])
 
 
@@ -320,6 +320,48 @@ def _put_together(structure: Any, children: Any) -> Any:
 def _register(kind: Any) -> None:
     optree.register_pytree_node(kind, take_apart, _put_together, path_entry_type=_Entry, namespace=NAMESPACE)
     _adopted.add(kind)
+
+
+def walk(how: Callable, tree: Any, **options: Any) -> Any:
+    """A walk of optree over a tree; one that nests too deeply is an error of its own."""
+    is_leaf = options.get("is_leaf")
+    if is_leaf is not None and not callable(is_leaf):
+        raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
+    if is_leaf is not None:
+        options["is_leaf"] = lambda x: bool(is_leaf(x))
+    try:
+        stop = options.get("is_leaf")
+        while _any_adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=NAMESPACE), is_leaf):
+            pass
+        return how(tree, **options, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def too_deep() -> TreeError:
+    return TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself"))
+
+
+def _any_adopted(leaves: list[Any], is_leaf: Callable | None = None) -> bool:
+    """Whether a leaf turned out to be a node."""
+    if plain.issuperset(map(type, leaves)):
+        return False
+    return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x) for x in leaves)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree and its structure. None is a leaf.
+
+    Raises:
+        TreeError: a leaf that is no array holds arrays.
+    """
+    try:
+        leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+        if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves):
+            return flatten(tree)
+    except RecursionError:
+        raise too_deep() from None
+    return leaves, treedef
 
 
 def is_adopted(x: Any) -> bool:

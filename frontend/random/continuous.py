@@ -12,8 +12,8 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
 from smelt.ir.op import registry as ops
 
+from ..functions.linear import matmul
 from ..functions.reductions import reshape_to
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -26,6 +26,7 @@ from ..lazy.arrays import (
     emit_elementwise,
 )
 from ..lazy.operands import constant
+from ..lazy.streams import check_stream
 from .keys import checked_key
 from .sampling import (
     apply,
@@ -189,8 +190,6 @@ def multivariate_normal(
             at_user_line("smelt.random.multivariate_normal: cov must have a value; pass it from outside the trace")
         ) from None
     root = (vectors * np.sqrt(np.maximum(values, 0))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    from ..functions.linear import matmul
-
     samples = reshape_to(normal((*lead, n), target, key=key), (*lead, 1, n))
     samples = reshape_to(matmul(samples, array(root.astype(np.float32))), (*lead, n))
     return emit_elementwise(ops["add"], samples, broadcast_to_shape(center, samples.shape))

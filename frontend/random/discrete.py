@@ -12,7 +12,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
-from ..lazy.arguments import check_stream, dtype_of
+from ..lazy.arguments import dtype_of
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -25,6 +25,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.movement import one_axis
+from ..lazy.streams import check_stream
 from .continuous import gumbel
 from .keys import WORD, checked_key
 from .sampling import apply, check_fits, computed_in, random_bits, shape_of, uniform_unit

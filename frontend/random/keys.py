@@ -13,9 +13,10 @@ from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
 from ..functions.reductions import reshape_to
-from ..lazy.arguments import check_stream, integer
+from ..lazy.arguments import integer
 from ..lazy.arrays import StreamOrDevice, array, emit, wrap
 from ..lazy.graph import PARAMETER, leaf
+from ..lazy.streams import check_stream
 
 _KEY = Aval((2,), dtypes.uint32)
 WORD = 0xFFFFFFFF

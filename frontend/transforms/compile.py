@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Generic, overload
@@ -13,17 +12,17 @@ import numpy as np
 
 from smelt.ir import locks, text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ArgumentTypeError, PipelineError, ShapeError, TraceError, TreeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, PipelineError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, compile_module, default_device
+from smelt.runtime.executable import default_pipeline
 
 from ..lazy import tree
-from ..lazy.arguments import aval_of, dtype_of
 from ..lazy.arrays import array, wrap
-from ..lazy.build import MOST_ELEMENTS, build_module
+from ..lazy.build import build_module
 from ..lazy.evaluate import evaluate
 from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
-from ..lazy.movement import shape_tuple
+from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.static_keys import static_key
 from ..lazy.tree_updates import put
@@ -338,27 +337,8 @@ class CompiledFunction(Generic[P, R]):
         return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
 
 
-class ShapeDtype:
-    """An argument by its type alone, for `CompiledFunction.trace`.
-
-    >>> import smelt
-    >>> smelt.ShapeDtype((2, 3), smelt.float32)
-    ShapeDtype(f32[2,3])
-    """
-
-    def __init__(self, shape: Sequence[int], dtype: Any):
-        self.aval = aval_of("ShapeDtype", shape_tuple("ShapeDtype", shape), dtype_of("ShapeDtype", dtype))
-        if any(d < 0 for d in self.aval.shape) or math.prod(max(d, 1) for d in self.aval.shape) >= MOST_ELEMENTS:
-            raise ShapeError(at_user_line(f"smelt.ShapeDtype: {self.aval} is no shape that an array can have"))
-
-    def __repr__(self) -> str:
-        return f"ShapeDtype({self.aval})"
-
-
 def _compiled(module: Any, pipeline: str | None) -> Executable:
     """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
-    from smelt.runtime.executable import default_pipeline
-
     if pipeline is None or pipeline == default_pipeline(default_device()):
         return compile_module(module, default_device())
     try:

@@ -15,11 +15,11 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeErr
 from smelt.ir.op import registry as ops
 
 from ..lazy import tree
-from ..lazy.arguments import check_stream
 from ..lazy.arrays import StreamOrDevice, array, scalar_array
 from ..lazy.graph import record_function
 from ..lazy.operands import apply_unary
 from ..lazy.signatures import Aux, Function, P, R, S, Scalar, T
+from ..lazy.streams import check_stream
 from ..lazy.tree_updates import Mirrored
 from .linearize import pullback
 from .recording import (

@@ -23,6 +23,7 @@ from ..lazy import tree
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_module
 from ..lazy.graph import APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, Step, record_function, snapshot
+from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import Aux, R
 from .recording import (
     Variables,
@@ -316,8 +317,6 @@ def linear_transpose(fun: Callable[..., Any], /, *primals: Any) -> Callable[[Any
 
 def _of_types(primals: Any) -> Any:
     """Arrays in place of types."""
-    from .compile import ShapeDtype  # which imports from here
-
     leaves, treedef = tree.flatten(primals)
     return tree.unflatten(treedef, [wrap(_parameter(x.aval)) if isinstance(x, ShapeDtype) else x for x in leaves])
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from .. import mlir
 from ..aval import Aval
+from ..context import parse_aval
 from ..errors import AttributeValueError, ShapeError
 from ..op import Int, Ints, Op, Operand, require
 
@@ -26,8 +27,6 @@ Signature = tuple[list[Aval], list[Aval]]
 
 def function_signature(function_type) -> Signature:
     """Argument and result avals of an MLIR function type."""
-    from ..dialect import parse_aval
-
     kind = mlir.ir.FunctionType(function_type)
     return [parse_aval(t) for t in kind.inputs], [parse_aval(t) for t in kind.results]
 

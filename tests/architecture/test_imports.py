@@ -58,6 +58,73 @@ def test_a_room_imports_only_what_stands_to_its_left(path: Path) -> None:
         assert found is None or found in allowed, f"{where}: {room} must not import {target}"
 
 
+#: Inside the frontend: each may import those to its left. What lies in no folder may import all.
+LAYERS = ("lazy", "functions", "transforms")
+
+#: Folders whose functions may import what a program loads only when it needs it, and what that is.
+LOADED_ON_USE = {
+    "frontend": ("smelt.backends", "smelt.passes", "smelt.runtime.metal"),  # the compilers
+    "runtime": ("smelt.backends", "smelt.passes", "smelt.runtime.metal"),
+    "backends": ("smelt.backends",),
+    "tools": ("smelt",),  # `--help` is quick
+}
+
+
+def own_imports(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Line and module of everything of smelt's that a module imports at run time, and whether a function does."""
+    module, tree = module_name(path), ast.parse(path.read_text(encoding="utf-8"))
+    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while pending:
+        node, inside = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            pending += [(child, inside) for child in node.orelse]
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for line, target in imported_modules(ast.Module([node], []), module, path.name == "__init__.py"):
+                found = target if target in MODULES else target.rpartition(".")[0]
+                if found in MODULES and found != module:
+                    yield line, found, inside
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        pending += [(child, inside) for child in ast.iter_child_nodes(node)]
+
+
+MODULES = {module_name(path): path for path in python_files(*ROOMS) if path != ENTRY}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.split(".")[1:2] and m.split(".")[1] in LAYERS])
+def test_a_layer_of_the_frontend_imports_only_what_stands_to_its_left(module: str) -> None:
+    allowed = LAYERS[: LAYERS.index(module.split(".")[1]) + 1]
+    for line, target, _ in own_imports(MODULES[module]):
+        layer = target.split(".")[1] if room_of(target) == "frontend" and "." in target else None
+        assert layer not in LAYERS or layer in allowed, f"{MODULES[module]}:{line}: {module} must not import {target}"
+
+
+#: What is being moved.
+LEFT = ("smelt.transforms.linearize", "smelt.runtime.", "smelt.passes.transform.")
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith(LEFT)])
+def test_a_function_imports_only_what_is_loaded_on_use(module: str) -> None:
+    path = MODULES[module]
+    room = path.relative_to(ROOT).parts[0]
+    for line, target, inside in own_imports(path):
+        on_use = target.startswith(LOADED_ON_USE.get(room, ()))
+        assert not inside or on_use, f"{path.relative_to(ROOT)}:{line}: import {target} at the top of the module"
+
+
+def test_no_modules_import_each_other() -> None:
+    left = {m: {target for _, target, _ in own_imports(path)} for m, path in MODULES.items()}
+    left = {m: targets for m, targets in left.items() if not m.startswith(LEFT)}
+    while free := [m for m, targets in left.items() if not targets & left.keys()]:
+        for module in free:
+            del left[module]
+    while ends := [m for m in left if not any(m in targets for targets in left.values())]:
+        for module in ends:
+            del left[module]
+    circle = "\n".join(f"{m} -> {', '.join(sorted(targets & left.keys()))}" for m, targets in sorted(left.items()))
+    assert not left, f"circles:\n{circle}"
+
+
 def test_the_rule_sees_imports_inside_functions() -> None:
     source = "def f():\n    from ..runtime import pool\n    import smelt\n    from . import dtypes\n"
     found = [room_of(name) for _, name in imported_modules(ast.parse(source), "smelt.ir.op", False)]

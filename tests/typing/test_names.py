@@ -16,6 +16,8 @@ import pytest
 import smelt
 from smelt.functions import methods
 
+from ..architecture.test_imports import LAYERS
+
 MODULES = ("smelt", "smelt.fast", "smelt.metal", "smelt.random", "smelt.utils")
 
 
@@ -34,10 +36,10 @@ def test_dir_is_all(name: str) -> None:
 def internal_names() -> Iterator[tuple[str, str]]:
     """Modules of the frontend and the public names that they say to have."""
     folder = Path(smelt.__file__).parent
-    for path in sorted(folder.glob("*.py")):
-        if path.stem != "__init__" and f"smelt.{path.stem}" not in MODULES:
-            module = importlib.import_module(f"smelt.{path.stem}")
-            yield from ((path.stem, name) for name in getattr(module, "__all__", ()))
+    for path in sorted([*folder.glob("*.py"), *(p for layer in LAYERS for p in (folder / layer).glob("*.py"))]):
+        name = ".".join(["smelt", *path.relative_to(folder).with_suffix("").parts])
+        if path.stem not in ("__init__", "__main__") and name not in MODULES:
+            yield from ((name, public) for public in getattr(importlib.import_module(name), "__all__", ()))
 
 
 def test_what_a_module_exports_is_public() -> None:
@@ -60,7 +62,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 # The stub that tells type checkers of operators and methods
 
-STUB = Path(smelt.__file__).parent / "array_methods.pyi"
+STUB = Path(methods.__file__).parent / "array_methods.pyi"
 
 
 def declared() -> dict[str, ast.FunctionDef]:
