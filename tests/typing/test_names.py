@@ -15,6 +15,7 @@ import pytest
 
 import smelt
 from smelt.functions import methods
+from smelt.lazy import arrays
 
 from ..architecture.test_imports import LAYERS
 
@@ -72,7 +73,7 @@ def declared() -> dict[str, ast.FunctionDef]:
 
 def attached() -> dict[str, Any]:
     """What `methods` has put on the class, by name."""
-    tree = ast.parse(Path(smelt.__file__).with_name("arrays.py").read_text(encoding="utf-8"))
+    tree = ast.parse(Path(arrays.__file__).read_text(encoding="utf-8"))
     (cls,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "array"]
     written = {n.name for n in cls.body if isinstance(n, ast.FunctionDef)} | {"__hash__", "__array_priority__"}
     kinds = (types.FunctionType, property)
