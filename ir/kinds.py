@@ -163,6 +163,15 @@ class MatmulForm:
         return "copy" not in (self.lhs_layout, self.rhs_layout)
 
 
+def matrix_layout(shape: Sequence[int], batch: Ints, rows: Ints, columns: Ints) -> str:
+    """How the axes of a contiguous array, in groups, lie in memory as matrices; see `MatmulForm`."""
+    for name, order in (("plain", (*batch, *rows, *columns)), ("transposed", (*batch, *columns, *rows))):
+        kept = [a for a in order if shape[a] != 1]  # axes of size one lie anywhere
+        if kept == sorted(kept):
+            return name
+    return "copy"
+
+
 class Contraction(Op):
     """Each element of the result is a sum, over loops of its own, of products of elements of two operands.
 

@@ -53,7 +53,7 @@ def _dot(
     return emit(ops["dot_general"], (x, y), attrs)
 
 
-def _operands(name: str, *values: ArrayLike) -> list[array]:
+def product_operands(name: str, *values: ArrayLike) -> list[array]:
     """The operands in their common dtype, which is one that adds and multiplies (bool counts as int32)."""
     xs = [as_array(v) for v in values]
     dtype = xs[0].dtype
@@ -77,7 +77,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = _operands("matmul", a, b)
+    x, y = product_operands("matmul", a, b)
     p, q = x.shape, y.shape
     if not p or not q:
         side = "lhs" if not p else "rhs"
@@ -161,7 +161,7 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array(11, dtype=int32)
     """
     check_stream(stream)
-    x, y = _operands("inner", a, b)
+    x, y = product_operands("inner", a, b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
     if x.shape[-1] != y.shape[-1]:
@@ -182,7 +182,7 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
            [6, 8]], dtype=int32)
     """
     check_stream(stream)
-    x, y = _operands("outer", a, b)
+    x, y = product_operands("outer", a, b)
     x, y = broadcast_together("outer", [to_shape(x, (x.size, 1)), to_shape(y, (y.size,))])
     return emit_elementwise(ops["mul"], x, y)
 
@@ -195,7 +195,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = _operands("vecdot", a, b)
+    x, y = product_operands("vecdot", a, b)
     i, j = one_axis("vecdot", axis, x.ndim), one_axis("vecdot", axis, y.ndim)
     if x.shape[i] != y.shape[j]:
         raise ShapeError(
@@ -225,7 +225,7 @@ def tensordot(
     (2, 4)
     """
     check_stream(stream)
-    x, y = _operands("tensordot", a, b)
+    x, y = product_operands("tensordot", a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {shown(axes)}"))
@@ -254,7 +254,7 @@ def kron(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     array([ 1, 10,  2, 20], dtype=int32)
     """
     check_stream(stream)
-    x, y = _operands("kron", a, b)
+    x, y = product_operands("kron", a, b)
     n = max(x.ndim, y.ndim)
     p, q = (1,) * (n - x.ndim) + x.shape, (1,) * (n - y.ndim) + y.shape
     x = to_shape(x, tuple(e for d in p for e in (d, 1)))
@@ -288,7 +288,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     array(5, dtype=int32)
     """
     check_stream(stream)
-    xs = _operands("einsum", *operands) if operands else []
+    xs = product_operands("einsum", *operands) if operands else []
     inputs, output, extents = _parse("einsum", subscripts, xs)
     terms = []
     for x, labels in zip(xs, inputs):
@@ -314,7 +314,7 @@ def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, 
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]
     [(1, 2), (0, 1)]
     """
-    xs = _operands("einsum_path", *operands) if operands else []
+    xs = product_operands("einsum_path", *operands) if operands else []
     inputs, output, extents = _parse("einsum_path", subscripts, xs)
     labels = ["".join(dict.fromkeys(t)) for t in inputs]
     path = _path(labels, output, extents)

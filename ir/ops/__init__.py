@@ -7,6 +7,7 @@ from . import compare as compare
 from . import constants as constants
 from . import contract as contract
 from . import conversion as conversion
+from . import convolution as convolution
 from . import indexing as indexing
 from . import movement as movement
 from . import power as power

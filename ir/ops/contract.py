@@ -10,7 +10,7 @@ from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..index import Access
-from ..kinds import Contraction, MatmulForm, silent
+from ..kinds import Contraction, MatmulForm, matrix_layout, silent
 from ..op import Ints, Operand, require, require_axes, require_dtype
 
 
@@ -131,8 +131,8 @@ class DotGeneral(Contraction, name="dot_general"):
             math.prod(lhs.shape[a] for a in lhs_contracting),
             (*lhs_batch, *left, *lk),
             (*rhs_batch, *rk, *right),
-            _layout(lhs.shape, lhs_batch, left, lk),
-            _layout(rhs.shape, rhs_batch, rk, right),
+            matrix_layout(lhs.shape, lhs_batch, left, lk),
+            matrix_layout(rhs.shape, rhs_batch, rk, right),
         )
 
     def in_place(self, b, operands, **axes):
@@ -171,14 +171,6 @@ def _restore(b, x, axes: Ints):
     return x if permutation == tuple(range(x.ndim)) else b.transpose(x, permutation=permutation)
 
 
-def _layout(shape: tuple[int, ...], batch: Ints, rows: Ints, columns: Ints) -> str:
-    for name, order in (("plain", (*batch, *rows, *columns)), ("transposed", (*batch, *columns, *rows))):
-        kept = [a for a in order if shape[a] != 1]  # axes of size one lie anywhere
-        if kept == sorted(kept):
-            return name
-    return "copy"
-
-
 def _depth_order(
     lhs: Aval, rhs: Aval, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
 ) -> list[int]:
@@ -190,7 +182,7 @@ def _depth_order(
 
     def copies(order: list[int]) -> int:
         lk, rk = tuple(lhs_contracting[i] for i in order), tuple(rhs_contracting[i] for i in order)
-        layouts = _layout(lhs.shape, lhs_batch, left, lk), _layout(rhs.shape, rhs_batch, rk, right)
+        layouts = matrix_layout(lhs.shape, lhs_batch, left, lk), matrix_layout(rhs.shape, rhs_batch, rk, right)
         return layouts.count("copy")
 
     count = range(len(lhs_contracting))

@@ -363,6 +363,22 @@ class Draw:
         }  # fmt: skip
         self.step(op, [i, rhs], attrs)
 
+    def _conv_general(self, op: Op) -> None:
+        i = self.pick(lambda a: 2 <= a.ndim <= 4)
+        x = self.aval(i)
+        if x.ndim < 2:
+            return
+        groups = self.r.choice([d for d in (1, 1, 2, 3) if x.shape[-1] % d == 0])
+        taps = [self.r.randint(1, 4) for _ in x.shape[1:-1]]
+        w = self.other(Aval((groups * self.r.randint(0, 5), *taps, x.shape[-1] // groups), x.dtype), "small")
+        sizes = [tuple(self.r.choice((1, 1, 2, 3)) for _ in taps) for _ in range(3)]
+        sides = [tuple(self.r.choice((-1, 0, 0, 1, 2, 5)) for _ in taps) for _ in range(2)]
+        attrs = {
+            "window_strides": sizes[0], "kernel_dilation": sizes[1], "input_dilation": sizes[2],
+            "padding_low": sides[0], "padding_high": sides[1], "feature_groups": groups,
+        }  # fmt: skip
+        self.step(op, [i, w], attrs)
+
     def _random_bits(self, op: Op) -> None:
         lead = (self.extent(3),) if self.r.random() < 0.2 else ()
         key = self.other(Aval((*lead, 2), dtypes.uint32), "real")

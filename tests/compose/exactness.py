@@ -25,6 +25,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Contraction
 from smelt.ir.op import Op
 
 
@@ -125,7 +126,7 @@ def known_result(op: Op, operands: Sequence[Known], avals: Sequence[Aval], attrs
             bound = max(1.0, bound) ** count
         return _arithmetic(operands, bound, out)
     if op.kind == "contraction":
-        depth = math.prod(avals[0].shape[a] for a in attrs["lhs_contracting"])
+        depth = _depth(op, avals, attrs)
         if any(k.special for k in operands) or not all(k.exact for k in operands):
             return None
         return replace(_arithmetic(operands, math.prod(k.bound for k in operands) * depth, out), signed=False)
@@ -174,6 +175,11 @@ def _count(op: Op, avals: Sequence[Aval], attrs: dict) -> int:
     if op.kind == "reduction":
         return math.prod(avals[0].shape[a] for a in attrs["axes"])
     return avals[0].shape[attrs["axis"]] if op.kind == "scan" else 1
+
+
+def _depth(op: Op, avals: Sequence[Aval], attrs: dict) -> int:
+    """How many products a contraction sums."""
+    return math.prod(op.depth(*avals, **attrs)) if isinstance(op, Contraction) else 1
 
 
 def _bits(dtype: DType) -> Known:
@@ -233,7 +239,7 @@ def _of_complex(op: Op, operands: Sequence[Known], avals: Sequence[Aval], attrs:
         bound = sum(k.bound for k in operands[:2]) * _count(op, avals, attrs)
         return replace(_arithmetic(operands[:2], bound, out), signed=False)
     if op.name == "mul" or op.kind == "contraction":
-        depth = math.prod(avals[0].shape[a] for a in attrs["lhs_contracting"]) if op.kind == "contraction" else 1
+        depth = _depth(op, avals, attrs)
         if not all(k.exact for k in operands):
             return None
         bound = 2 * math.prod(k.bound for k in operands) * max(depth, 1)
@@ -253,7 +259,7 @@ def scale_of(op: Op, operands: Sequence[float], avals: Sequence[Aval], attrs: di
     if not operands:
         return own
     if op.name == "mul" or op.kind == "contraction":
-        depth = math.prod(avals[0].shape[a] for a in attrs["lhs_contracting"]) if op.kind == "contraction" else 1
+        depth = _depth(op, avals, attrs)
         return max(own, math.prod(operands) * math.sqrt(depth))
     count = _count(op, avals, attrs) if op.kind in ("reduction", "scan") else 1
     return max(own, sum(operands) * math.sqrt(max(count, 1)))

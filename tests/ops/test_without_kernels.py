@@ -36,6 +36,10 @@ def _unknown_to_a_blas(case: Case) -> bool:
     return case.avals[0].dtype.is_integer or case.avals[0].dtype.size == 2
 
 
+def _no_matrix_product(case: Case) -> bool:
+    return _unknown_to_a_blas(case) or case.op.matmul_form(*case.avals, **case.kwargs) is None  # type: ignore[attr-defined]
+
+
 #: Nothing is computed: ops, when, and why.
 NO_KERNEL: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
     (("barrier", "stop_gradient"), _always, "the result is the operand, once no derivative can be taken"),
@@ -49,6 +53,7 @@ NO_KERNEL: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
 ON_THE_HOST: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
     (("sort", "argsort"), _always, "NumPy sorts; see test_scan_sort"),
     (("dot_general",), _unknown_to_a_blas, "a BLAS has neither integers nor halves; see test_contract"),
+    (("conv_general",), _no_matrix_product, "a BLAS knows no windows; see test_contract"),
 ]  # fmt: skip
 
 

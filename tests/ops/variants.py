@@ -25,8 +25,28 @@ def _at(*shapes: tuple[int, ...], **attrs: Any) -> Special:
     return shapes, attrs
 
 
+def _windows(
+    x: tuple[int, ...], w: tuple[int, ...], stride: Any = None, low: Any = None, high: Any = None,
+    kernel: Any = None, input: Any = None, groups: int = 1,
+) -> Special:  # fmt: skip
+    one, zero = (1,) * (len(x) - 2), (0,) * (len(x) - 2)
+    return _at(
+        x, w, window_strides=stride or one, padding_low=low or zero, padding_high=high or zero,
+        kernel_dilation=kernel or one, input_dilation=input or one, feature_groups=groups,
+    )  # fmt: skip
+
+
 #: Shapes of operands and attributes that the rules below do not reach from an op's example.
 SPECIAL: dict[str, list[Special]] = {
+    "conv_general": [
+        _windows((2, 7, 4), (6, 3, 2), stride=(2,), low=(3,), high=(1,), kernel=(2,), groups=2),
+        _windows((2, 4, 2), (3, 2, 2), stride=(3,), low=(1,), high=(4,), input=(2,)),
+        _windows((1, 6, 3), (3, 2, 1), stride=(1,), low=(-1,), high=(-2,), kernel=(3,), input=(3,), groups=3),
+        _windows((2, 5, 3), (4, 1, 3)),
+        _windows((2, 5, 3), (4, 5, 3)),
+        _windows((3, 4), (2, 4)),
+        _windows((1, 4, 5, 2), (2, 2, 3, 2), stride=(1, 2), low=(1, 0), high=(0, 2), kernel=(2, 1), input=(1, 2)),
+    ],
     "dot_general": [
         _at((2, 3, 4), (2, 4, 5), lhs_contracting=(2,), rhs_contracting=(1,), lhs_batch=(0,), rhs_batch=(0,)),
         _at((3, 2), (4, 2, 3), lhs_contracting=(0, 1), rhs_contracting=(2, 1), lhs_batch=(), rhs_batch=()),

@@ -1,0 +1,219 @@
+"""Convolutions: contractions of windows of an input with a kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import AttributeValueError, DTypeError
+from ..index import Access, Guard
+from ..kinds import Contraction, MatmulForm, batch_size, matrix_layout, silent
+from ..op import Int, Ints, Operand, require, require_dtype
+
+
+class ConvGeneral(Contraction, name="conv_general"):
+    """Products of a kernel with a window of the input, summed, for each place of the window.
+
+    x has the axes N, spatial axes, C; the kernel w has O, the same spatial axes, C / groups; the result N,
+    spatial axes, O. Along each spatial axis
+    result[n, i, o] = Σ over k, c of x[n, (i·stride + k·kernel_dilation - low) / input_dilation, c] · w[o, k, c],
+    where x counts as zero outside of its extent and between its elements, which stand `input_dilation` apart.
+    Negative padding cuts elements off. With g groups the i-th part of O sees only the i-th part of C.
+    The kernel is not flipped. Half precision accumulates in float32; integers wrap.
+
+    ``%0 = "smelt.conv_general"(%x, %w) {window_strides = array<i64: 1>, padding_low = array<i64: 1>, padding_high = array<i64: 1>, kernel_dilation = array<i64: 1>, input_dilation = array<i64: 1>, feature_groups = 1 : i64} : (tensor<2x5x4xf32>, tensor<6x3x4xf32>) -> tensor<2x5x6xf32>``
+    """
+
+    x: Operand
+    w: Operand
+    window_strides: Ints
+    padding_low: Ints
+    padding_high: Ints
+    kernel_dilation: Ints
+    input_dilation: Ints
+    feature_groups: Int = 1
+
+    def infer(
+        self, x, w, *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups
+    ):
+        require_dtype(x, self.accepts, "x")
+        require(x.dtype is w.dtype, "x and w must have the same dtype", DTypeError)
+        require(x.ndim >= 2 and x.ndim == w.ndim, "x and w must have the same number of axes, two or more")
+        options = {
+            "window_strides": window_strides, "padding_low": padding_low, "padding_high": padding_high,
+            "kernel_dilation": kernel_dilation, "input_dilation": input_dilation,
+        }  # fmt: skip
+        for name, values in options.items():
+            rule = f"{name} needs one entry for each of {x.ndim - 2} spatial axes"
+            require(len(values) == x.ndim - 2, rule, AttributeValueError)
+            positive = name in ("padding_low", "padding_high") or all(v >= 1 for v in values)
+            require(positive, f"{name} {values} must be positive", AttributeValueError)
+        require(feature_groups >= 1, f"feature_groups must be at least 1, is {feature_groups}", AttributeValueError)
+        require(all(w.shape[1:-1]), "w must have elements along its spatial axes")
+        channels, per_group = x.shape[-1], w.shape[-1]
+        rule = f"x has {channels} channels, w has {per_group} for each of {feature_groups} groups"
+        require(channels == per_group * feature_groups, rule)
+        require(w.shape[0] % feature_groups == 0, f"{w.shape[0]} output channels are not {feature_groups} equal groups")
+        spatial = []
+        for axis, (stride, low, high, d, e) in enumerate(zip(*options.values()), 1):
+            room = _spread(x.shape[axis], e) + low + high - _spread(w.shape[axis], d)
+            spatial.append(max(0, room // stride + 1))
+        return x.with_shape((x.shape[0], *spatial, w.shape[0]))
+
+    @silent
+    def reference(
+        self, x, w, *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups
+    ):
+        dtype, g = x.dtype, feature_groups
+        if dtypes.of(dtype).is_float and dtype.itemsize == 2:
+            x, w = x.astype(np.float32), w.astype(np.float32)
+        spatial = range(1, x.ndim - 1)
+        apart = [1] * x.ndim
+        apart[1:-1] = input_dilation
+        spread = np.zeros([d if a not in spatial else _spread(d, apart[a]) for a, d in enumerate(x.shape)], x.dtype)
+        spread[tuple(slice(None, None, step) for step in apart)] = x
+        sides = [(0, 0), *zip(padding_low, padding_high), (0, 0)]
+        padded = np.pad(spread, [(max(a, 0), max(b, 0)) for a, b in sides])
+        padded = padded[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(sides, padded.shape))]
+        starts = [
+            range(0, n - (k - 1) * d, s)
+            for n, k, d, s in zip(padded.shape[1:-1], w.shape[1:-1], kernel_dilation, window_strides)
+        ]
+        groups = padded.reshape(*padded.shape[:-1], g, w.shape[-1])
+        kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
+        total = np.zeros((x.shape[0], *map(len, starts), g, w.shape[0] // g), x.dtype)
+        for k in np.ndindex(*w.shape[1:-1]):
+            seen = groups
+            for axis, (places, j, d) in enumerate(zip(starts, k, kernel_dilation), 1):
+                seen = seen.take(np.asarray(places, np.intp) + j * d, axis)
+            tap = slice(None), slice(None), *k  # group, output, channel
+            total += np.matmul(seen[..., None, :], kernels[tap].swapaxes(1, 2))[..., 0, :]
+        return total.reshape(*total.shape[:-2], w.shape[0]).astype(dtype)
+
+    def transpose(
+        self, b, cotangents, operands, linear,
+        *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups,
+    ):  # fmt: skip
+        """A convolution of the cotangent with the other operand, dilated by the strides."""
+        (ct,), (x, w), g = cotangents, operands, feature_groups
+        if ct.aval.size == 0:
+            return [b.zeros_like(v) if t else None for v, t in zip((x, w), linear)]
+        spatial = tuple(range(1, x.ndim - 1))
+        taps, last = w.shape[1:-1], x.ndim
+        reach = [(k - 1) * d for k, d in zip(taps, kernel_dilation)]
+        if linear[0]:  # the kernel flipped, its channels exchanged group by group
+            low = tuple(r - p for r, p in zip(reach, padding_low))
+            high = tuple(
+                (n - 1) * e + p - (m - 1) * s if n else -(m - 1) * s - 1 + p
+                for n, e, p, m, s in zip(x.shape[1:-1], input_dilation, padding_low, ct.shape[1:-1], window_strides)
+            )
+            kernel = b.reshape_to(b.reverse(w, axes=spatial), (g, w.shape[0] // g, *taps, w.shape[-1]))
+            kernel = b.transpose(kernel, permutation=(0, last, *(a + 1 for a in spatial), 1))
+            kernel = b.reshape_to(kernel, (x.shape[-1], *taps, w.shape[0] // g))
+            found = b.conv_general(
+                ct, kernel,
+                window_strides=input_dilation, padding_low=low, padding_high=high,
+                kernel_dilation=kernel_dilation, input_dilation=window_strides, feature_groups=g,
+            )  # fmt: skip
+            return [found, None]
+        # The input's channels of a group are its batch, its batch the channels; the cotangent is the kernel.
+        n, per_group = x.shape[0], w.shape[-1]
+        seen = b.reshape_to(x, (*x.shape[:-1], g, per_group))
+        seen = b.transpose(seen, permutation=(last, *spatial, last - 1, 0))
+        seen = b.reshape_to(seen, (per_group, *x.shape[1:-1], g * n))
+        kernel = b.transpose(ct, permutation=(last - 1, *spatial, 0))
+        high = tuple(
+            r + _spread(m, s) - p - _spread(d, e)
+            for r, m, s, p, d, e in zip(
+                reach, ct.shape[1:-1], window_strides, padding_low, x.shape[1:-1], input_dilation
+            )
+        )
+        found = b.conv_general(
+            seen, kernel,
+            window_strides=kernel_dilation, padding_low=padding_low, padding_high=high,
+            kernel_dilation=window_strides, input_dilation=input_dilation, feature_groups=g,
+        )  # fmt: skip
+        return [None, b.transpose(found, permutation=(last - 1, *spatial, 0))]
+
+    def batch(self, b, operands, dims, **attrs):
+        """Examples of the input are more of its N, kernels more output channels, both together more groups."""
+        (x, w), (i, j) = operands, dims
+        size, g = batch_size(operands, dims), attrs["feature_groups"]
+        if j is None:
+            x = b.move_axis(x, i, 0)
+            (found,) = b.emit(self, [b.reshape_to(x, (size * x.shape[1], *x.shape[2:])), w], attrs)
+            return [b.reshape_to(found, (size, x.shape[1], *found.shape[1:]))], [0]
+        w = b.move_axis(w, j, 0)
+        outputs = w.shape[1]
+        if i is not None:  # channels: example, channel
+            x = b.move_axis(x, i, x.ndim - 2)
+            x = b.reshape_to(x, (*x.shape[:-2], size * x.shape[-1]))
+            w = b.reshape_to(w, (size * outputs, *w.shape[2:]))
+            (found,) = b.emit(self, [x, w], {**attrs, "feature_groups": size * g})
+            return [b.reshape_to(found, (*found.shape[:-1], size, outputs))], [found.ndim - 1]
+        # Output channels: group, kernel, channel of the group.
+        w = b.reshape_to(w, (size, g, outputs // g, *w.shape[2:]))
+        w = b.reshape_to(b.move_axis(w, 1, 0), (size * outputs, *w.shape[3:]))
+        (found,) = b.emit(self, [x, w], attrs)
+        found = b.reshape_to(found, (*found.shape[:-1], g, size, outputs // g))
+        found = b.move_axis(found, found.ndim - 2, 0)
+        return [b.reshape_to(found, (*found.shape[:-2], outputs))], [0]
+
+    # Lowering: as loops over the kernel, or to a matrix product where each window is read once.
+
+    def depth(self, x, w, **_):
+        return w.shape[1:]
+
+    def operand_indices(
+        self, place, depth, x, w,
+        *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups,
+    ):  # fmt: skip
+        (first, *middle, output), (*taps, channel) = place, depth
+        source, guards = [first], []
+        steps = zip(middle, taps, x.shape[1:-1], window_strides, padding_low, kernel_dilation, input_dilation)
+        for i, k, extent, stride, low, d, e in steps:
+            at = i * stride + k * d - low
+            if e > 1:
+                guards.append(Guard(at % e, 1))
+                at = at // e
+            guards.append(Guard(at, extent))
+            source.append(at)
+        group = output // max(1, w.shape[0] // feature_groups)
+        source.append(group * w.shape[-1] + channel)
+        return Access(tuple(source), tuple(guards)), Access((output, *taps, channel))
+
+    def matmul_form(
+        self, x, w, *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups
+    ):
+        axes = range(1, x.ndim - 1)
+        moves = [  # an axis along which windows of one element stand side by side
+            (w.shape[a], s, lo, hi, e) == (1, 1, 0, 0, 1)
+            for a, s, lo, hi, e in zip(axes, window_strides, padding_low, padding_high, input_dilation)
+        ]
+        whole = [  # an axis along which there is one window, which is all of it
+            (w.shape[a], lo, hi, d, e) == (x.shape[a], 0, 0, 1, 1)
+            for a, lo, hi, d, e in zip(axes, padding_low, padding_high, kernel_dilation, input_dilation)
+        ]
+        if feature_groups > 1 or not all(m or h for m, h in zip(moves, whole)):
+            return None
+        free = [a for a, m in zip(axes, moves) if m]
+        deep = [a for a, m in zip(axes, moves) if not m]
+        left, right = (0, *free), (*free, *deep, x.ndim - 1)
+        form = MatmulForm(
+            1,
+            math.prod(x.shape[a] for a in left),
+            w.shape[0],
+            math.prod(w.shape[1:]),
+            (*left, *deep, x.ndim - 1),
+            (*right, 0),
+            matrix_layout(x.shape, (), left, (*deep, x.ndim - 1)),
+            matrix_layout(w.shape, (), right, (0,)),
+        )
+        return form if form.in_place else None
+
+
+def _spread(extent: int, dilation: int) -> int:
+    """The extent of an axis whose elements stand `dilation` apart."""
+    return (extent - 1) * dilation + 1 if extent else 0
