@@ -7,6 +7,7 @@ written, and builds the loops.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +20,8 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.kinds import Elementwise
-from smelt.ir.scalar import INDEX, Kernel, Scalar
+from smelt.ir.scalar import INDEX, Number, Scalar
+from smelt.ir.scalar_emitter import ScalarEmitter
 
 Place = tuple[Index, ...]
 
@@ -63,7 +65,7 @@ def fuse_variables(variables: Sequence[tuple[Any, int]], uses: Sequence[Index]) 
     return [Fused(loop) for loop in loops]
 
 
-class FusionKernel(Kernel):
+class FusionKernel(ScalarEmitter):
     """Evaluates the values of one fusion. Subclasses load and store."""
 
     ip: Any
@@ -110,7 +112,7 @@ class FusionKernel(Kernel):
                 if loop is not None:
                     self.loops[name] = loop
 
-    def const(self, value: Any, dtype: DType) -> Scalar:
+    def const(self, value: Number, dtype: DType) -> Scalar:
         key = (dtype, type(value), repr(value))
         found = self._constant_cache.get(key)
         if found is None:
@@ -229,10 +231,6 @@ class FusionKernel(Kernel):
         at = self.op("arith.index_castui" if held.kind == "u" else "arith.index_cast", [x], INDEX)
         return Index(0, [(Atom("dynamic", (at,), lo, hi), 1)])
 
-    def guarded(self, condition, then, otherwise, dtype):
-        """`then` may read outside its operand where `condition` is false."""
-        return self.if_(condition, then, otherwise, dtype)
-
     # Values
 
     def value(self, v: Value, index: Place) -> Scalar:
@@ -279,12 +277,13 @@ class FusionKernel(Kernel):
 
     # What targets supply.
 
+    @abstractmethod
     def load(self, v: Value, index: Place) -> Scalar:
-        raise NotImplementedError
+        """The element of `v` at `index`, from memory."""
 
+    @abstractmethod
     def global_constant(self, array: np.ndarray, dtype: DType) -> Callable[[Scalar], Scalar]:
         """A constant array of the module; the result looks up an element by its offset."""
-        raise NotImplementedError
 
     # Rules that ops ask for.
 
@@ -295,19 +294,6 @@ class FusionKernel(Kernel):
             return self.const(flat[offset.const].item(), aval.dtype)
         return self.global_constant(flat, aval.dtype)(self.index(offset))
 
-    def table(self, values: Sequence[Any], dtype: DType) -> Callable[[Scalar], Scalar]:
+    def table(self, values: Sequence[float], dtype: DType) -> Callable[[Scalar], Scalar]:
         look_up = self.global_constant(np.asarray(values, dtype.numpy), dtype)
         return lambda i: look_up(i if i.dtype is INDEX else self.convert(i, INDEX))
-
-    def bitcast_storage(self, x: Scalar, dtype: DType, source: DType | None = None) -> Scalar:
-        raise NotImplementedError
-
-    def _reassociating(self, name: str, x: Scalar, y: Scalar) -> Scalar:
-        flags = self.attr("#arith.fastmath<reassoc>")
-        return self.op(name, [x, y], x.dtype, fastmath=flags)
-
-    def add_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
-        return self._reassociating("arith.addf", x, y) if x.dtype.kind == "f" else self.add(x, y)
-
-    def mul_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
-        return self._reassociating("arith.mulf", x, y) if x.dtype.kind == "f" else self.mul(x, y)

@@ -175,14 +175,18 @@ class Access:
     `place` may then be outside of the array. Guards that always hold are left out.
     """
 
-    place: tuple[Index, ...]
+    place: Coordinates
     guards: tuple[Guard, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guards", tuple(g for g in self.guards if not g.always_holds))
 
 
-def variables(shape: Sequence[int], prefix: str = "i") -> tuple[Index, ...]:
+#: Where an element of an array is: an index for each axis.
+Coordinates = tuple[Index, ...]
+
+
+def variables(shape: Sequence[int], prefix: str = "i") -> Coordinates:
     """One loop variable for each axis of `shape`."""
     return tuple(Index.variable(f"{prefix}{axis}", extent) for axis, extent in enumerate(shape))
 
@@ -204,7 +208,7 @@ def linearize(index: Sequence[Index], shape: Sequence[int]) -> Index:
     return total
 
 
-def delinearize(offset: Index, shape: Sequence[int]) -> tuple[Index, ...]:
+def delinearize(offset: Index, shape: Sequence[int]) -> Coordinates:
     """The index in an array of `shape` of the element at the row-major `offset`."""
     result = []
     for axis, (extent, stride) in enumerate(zip(shape, strides_of(shape))):

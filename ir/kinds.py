@@ -22,7 +22,7 @@ from .op import Ints, Op, Operand, require, require_axes, require_dtype
 
 if TYPE_CHECKING:
     from .builder import Builder, Value
-    from .scalar import Kernel, Scalar
+    from .scalar import Scalar, ScalarBuilder
 
 #: `fetch(i, index)`: the element of operand i at an index.
 Fetch = Callable[[int, tuple[Index, ...]], "Scalar"]
@@ -33,7 +33,7 @@ class Fusible(Op):
 
     def element(
         self,
-        k: Kernel,
+        k: ScalarBuilder,
         index: tuple[Index, ...],
         fetch: Fetch,
         operands: Sequence[Aval],
@@ -71,7 +71,7 @@ class Elementwise(Fusible):
     def element(self, k, index, fetch, operands, result, **attrs):
         return self.lower(k, *(fetch(i, index) for i in range(len(operands))), **attrs)
 
-    def lower(self, k: Kernel, *xs: Scalar, **attrs: Any) -> Scalar:
+    def lower(self, k: ScalarBuilder, *xs: Scalar, **attrs: Any) -> Scalar:
         """One element of the result from the operands' elements."""
         raise NotImplementedError(f"smelt.{self.name}.lower")
 
@@ -134,7 +134,7 @@ class Reduction(Op):
         """The Python scalar that combines with anything to leave it unchanged."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
 
-    def combine(self, k: Kernel, a: Scalar, b: Scalar) -> Scalar:
+    def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """Two partial results into one; associative."""
         raise NotImplementedError(f"smelt.{self.name}.combine")
 
@@ -206,7 +206,7 @@ class Contraction(Op):
         """
         raise NotImplementedError(f"smelt.{self.name}.operand_indices")
 
-    def accumulate(self, k: Kernel, total: Scalar, *xs: Scalar) -> Scalar:
+    def accumulate(self, k: ScalarBuilder, total: Scalar, *xs: Scalar) -> Scalar:
         """One step of the sum, in the dtype of the scalars (float32 for half precision)."""
         x, y = xs
         return k.fma(x, y, total) if x.dtype.kind == "f" else total + x * y

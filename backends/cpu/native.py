@@ -19,7 +19,8 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
-from smelt.ir.scalar import INDEX, Kernel, Scalar
+from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scalar_emitter import ScalarEmitter
 from smelt.passes.kernels.plan_buffers import scratch_of
 
 from .interrupts import Cell, Polling, poll
@@ -167,7 +168,7 @@ class Emitter(ControlEmitter):
         return Scalar(k, found, INDEX)
 
 
-def share(k: Kernel, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
+def share(k: ScalarEmitter, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
     """This thread's part of a range: lo and hi, multiples of `grain` but for the end."""
     units = -(-extent // grain)
     end = k.const(extent, INDEX)

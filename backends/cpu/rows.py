@@ -193,7 +193,7 @@ class RowKernel:
 
     def lane_offset(self) -> Scalar:
         """The position in the line."""
-        assert self.lane is not None
+        assert self.lane is not None and self.first is not None
         return self.k.loops[self.lane.names[0]][1] - self.first
 
     def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..scalar import Kernel, Scalar
+from ..scalar import Scalar, ScalarBuilder
 from .exponential import exp, exp_scaled, expm1, log, log1p
 from .floats import absolute, copysign, fast_two_sum, is_negative, two_product, two_sum
 from .hyperbolic import arcsinh, cosh, sinh
@@ -13,19 +13,19 @@ _LOG2_E = 1.4426950408889634
 _LOG10_E = 0.4342944819032518
 
 
-def _parts(k: Kernel, z: Scalar) -> tuple[Scalar, Scalar]:
+def _parts(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar]:
     return k.real(z), k.imag(z)
 
 
-def _times_i(k: Kernel, z: Scalar) -> Scalar:
+def _times_i(k: ScalarBuilder, z: Scalar) -> Scalar:
     return k.complex(-k.imag(z), k.real(z))
 
 
-def _times_minus_i(k: Kernel, z: Scalar) -> Scalar:
+def _times_minus_i(k: ScalarBuilder, z: Scalar) -> Scalar:
     return k.complex(k.imag(z), -k.real(z))
 
 
-def _hypot(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+def _hypot(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     """√(x² + y²), scaled by a power of two against overflow and underflow."""
     a, b = absolute(k, x), absolute(k, y)
     large = k.select(a > b, a, b)
@@ -38,7 +38,7 @@ def _hypot(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
     return k.select(infinite, float("inf"), h)
 
 
-def complex_abs(k: Kernel, z: Scalar) -> Scalar:
+def complex_abs(k: ScalarBuilder, z: Scalar) -> Scalar:
     """|z|.
 
     Largest relative error found: 1.1e-07.
@@ -46,7 +46,7 @@ def complex_abs(k: Kernel, z: Scalar) -> Scalar:
     return _hypot(k, *_parts(k, z))
 
 
-def complex_sqrt(k: Kernel, z: Scalar) -> Scalar:
+def complex_sqrt(k: ScalarBuilder, z: Scalar) -> Scalar:
     """√z with non-negative real part: t = √((|x| + |z|)/2) and y/2t.
 
     Largest relative error found: 1.5e-07.
@@ -75,7 +75,7 @@ def complex_sqrt(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(real, copysign(k, imag, y))
 
 
-def complex_exp(k: Kernel, z: Scalar) -> Scalar:
+def complex_exp(k: ScalarBuilder, z: Scalar) -> Scalar:
     """e^x·(cos y + i·sin y); real where y = 0.
 
     Largest relative error found: 1.5e-07.
@@ -90,7 +90,7 @@ def complex_exp(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(k.select(y.eq(0.0), exp(k, x), real), k.select(y.eq(0.0), y, imag))
 
 
-def _log_abs(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+def _log_abs(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     """log √(x² + y²); near 1 from x² + y² - 1 in two words."""
     a, b = absolute(k, x), absolute(k, y)
     large, small = k.select(a > b, a, b), k.select(a > b, b, a)
@@ -105,7 +105,7 @@ def _log_abs(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
     return k.select(k.logical_and(large > 0.5, large < 2.0), near, far)
 
 
-def complex_log(k: Kernel, z: Scalar) -> Scalar:
+def complex_log(k: ScalarBuilder, z: Scalar) -> Scalar:
     """log|z| + i·arg z.
 
     Largest relative error found: 1.5e-07.
@@ -114,7 +114,7 @@ def complex_log(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(_log_abs(k, x, y), arctan2(k, y, x))
 
 
-def complex_log2(k: Kernel, z: Scalar) -> Scalar:
+def complex_log2(k: ScalarBuilder, z: Scalar) -> Scalar:
     """log z / log 2.
 
     Largest relative error found: 2.1e-07.
@@ -123,7 +123,7 @@ def complex_log2(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(k.real(w) * _LOG2_E, k.imag(w) * _LOG2_E)
 
 
-def complex_log10(k: Kernel, z: Scalar) -> Scalar:
+def complex_log10(k: ScalarBuilder, z: Scalar) -> Scalar:
     """log z / log 10.
 
     Largest relative error found: 2.1e-07.
@@ -132,7 +132,7 @@ def complex_log10(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(k.real(w) * _LOG10_E, k.imag(w) * _LOG10_E)
 
 
-def complex_log1p(k: Kernel, z: Scalar) -> Scalar:
+def complex_log1p(k: ScalarBuilder, z: Scalar) -> Scalar:
     """log(1 + z); the real part near 0 is log1p(x·(x + 2) + y²)/2.
 
     Largest relative error found: 3.0e-07.
@@ -144,7 +144,7 @@ def complex_log1p(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(k.select(close, near, _log_abs(k, one, y)), arctan2(k, y, one))
 
 
-def complex_expm1(k: Kernel, z: Scalar) -> Scalar:
+def complex_expm1(k: ScalarBuilder, z: Scalar) -> Scalar:
     """e^z - 1; the real part is (e^x - 1)·cos y - 2·sin²(y/2).
 
     Largest relative error found: 3.0e-07.
@@ -156,7 +156,7 @@ def complex_expm1(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(k.select(x > 1.0, k.real(w) - 1.0, real), k.imag(w))
 
 
-def complex_sinh(k: Kernel, z: Scalar) -> Scalar:
+def complex_sinh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """sinh x·cos y + i·cosh x·sin y.
 
     Largest relative error found: 2.3e-07.
@@ -167,7 +167,7 @@ def complex_sinh(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(k.select(x.eq(0.0), x, real), k.select(y.eq(0.0), y, imag))
 
 
-def complex_cosh(k: Kernel, z: Scalar) -> Scalar:
+def complex_cosh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """cosh x·cos y + i·sinh x·sin y.
 
     Largest relative error found: 2.3e-07.
@@ -180,7 +180,7 @@ def complex_cosh(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(cosh(k, x) * c, imag)
 
 
-def complex_tanh(k: Kernel, z: Scalar) -> Scalar:
+def complex_tanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """With t = tan y, β = 1 + t², s = sinh x, ρ = √(1 + s²): (βρs + it)/(1 + βs²).
 
     Largest relative error found: 3.2e-07.
@@ -203,7 +203,7 @@ def complex_tanh(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(real, k.select(saturated, far, imag))
 
 
-def complex_sin(k: Kernel, z: Scalar) -> Scalar:
+def complex_sin(k: ScalarBuilder, z: Scalar) -> Scalar:
     """sin z = -i·sinh(iz).
 
     Largest relative error found: 2.3e-07.
@@ -211,7 +211,7 @@ def complex_sin(k: Kernel, z: Scalar) -> Scalar:
     return _times_minus_i(k, complex_sinh(k, _times_i(k, z)))
 
 
-def complex_cos(k: Kernel, z: Scalar) -> Scalar:
+def complex_cos(k: ScalarBuilder, z: Scalar) -> Scalar:
     """cos z = cosh(iz).
 
     Largest relative error found: 2.5e-07.
@@ -219,7 +219,7 @@ def complex_cos(k: Kernel, z: Scalar) -> Scalar:
     return complex_cosh(k, _times_i(k, z))
 
 
-def complex_tan(k: Kernel, z: Scalar) -> Scalar:
+def complex_tan(k: ScalarBuilder, z: Scalar) -> Scalar:
     """tan z = -i·tanh(iz).
 
     Largest relative error found: 3.1e-07.
@@ -227,7 +227,7 @@ def complex_tan(k: Kernel, z: Scalar) -> Scalar:
     return _times_minus_i(k, complex_tanh(k, _times_i(k, z)))
 
 
-def complex_power(k: Kernel, z: Scalar, w: Scalar) -> Scalar:
+def complex_power(k: ScalarBuilder, z: Scalar, w: Scalar) -> Scalar:
     """z^w = e^(w·log z); 0^0 = 1, and 0^w = 0 where Re w > 0.
 
     Largest relative error found: 1.5e-07.
@@ -239,7 +239,7 @@ def complex_power(k: Kernel, z: Scalar, w: Scalar) -> Scalar:
     return k.select(w.eq(zero), one, result)
 
 
-def _roots(k: Kernel, z: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def _roots(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """√(1 - z) and √(1 + z), as real and imaginary parts."""
     x, y = _parts(k, z)
     minus = complex_sqrt(k, k.complex(1.0 - x, -y))
@@ -247,7 +247,7 @@ def _roots(k: Kernel, z: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     return *_parts(k, minus), *_parts(k, plus)
 
 
-def complex_arcsin(k: Kernel, z: Scalar) -> Scalar:
+def complex_arcsin(k: ScalarBuilder, z: Scalar) -> Scalar:
     """arctan(x / Re(√(1-z)·√(1+z))) + i·arcsinh(Im(conj √(1-z)·√(1+z))).
 
     Largest relative error found: 2.5e-07.
@@ -258,7 +258,7 @@ def complex_arcsin(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(real, arcsinh(k, k.fma(mr, pi, -(mi * pr))))
 
 
-def complex_arccos(k: Kernel, z: Scalar) -> Scalar:
+def complex_arccos(k: ScalarBuilder, z: Scalar) -> Scalar:
     """2·arctan(Re √(1-z) / Re √(1+z)) + i·arcsinh(Im(conj √(1+z)·√(1-z))).
 
     Largest relative error found: 2.2e-07.
@@ -267,7 +267,7 @@ def complex_arccos(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(2.0 * arctan2(k, mr, pr), arcsinh(k, k.fma(pr, mi, -(pi * mr))))
 
 
-def complex_arccosh(k: Kernel, z: Scalar) -> Scalar:
+def complex_arccosh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """arcsinh(Re(conj √(z-1)·√(z+1))) + 2i·arctan(Im √(z-1) / Re √(z+1)).
 
     Largest relative error found: 2.2e-07.
@@ -278,7 +278,7 @@ def complex_arccosh(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(arcsinh(k, k.fma(mr, pr, mi * pi)), 2.0 * arctan2(k, mi, pr))
 
 
-def complex_arcsinh(k: Kernel, z: Scalar) -> Scalar:
+def complex_arcsinh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """arcsinh z = -i·arcsin(iz).
 
     Largest relative error found: 2.5e-07.
@@ -286,7 +286,7 @@ def complex_arcsinh(k: Kernel, z: Scalar) -> Scalar:
     return _times_minus_i(k, complex_arcsin(k, _times_i(k, z)))
 
 
-def complex_arctanh(k: Kernel, z: Scalar) -> Scalar:
+def complex_arctanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """log1p(4x/((1-x)² + y²))/4 + i·arg((1-x)(1+x) - y², 2y)/2.
 
     Largest relative error found: 2.0e-07.
@@ -304,7 +304,7 @@ def complex_arctanh(k: Kernel, z: Scalar) -> Scalar:
     return k.complex(copysign(k, real, x), imag)
 
 
-def complex_arctan(k: Kernel, z: Scalar) -> Scalar:
+def complex_arctan(k: ScalarBuilder, z: Scalar) -> Scalar:
     """arctan z = -i·arctanh(iz).
 
     Largest relative error found: 2.1e-07.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import dtypes
-from ..scalar import Kernel, Scalar
+from ..scalar import Scalar, ScalarBuilder
 from . import coefficients as c
 from .floats import (
     absolute,
@@ -28,7 +28,7 @@ _TWO_LOG2_E = {4: (2.885390043258667, 3.8519198e-08), 8: (2.8853900817779268, 4.
 _THIRD = {4: (0.3333333432674408, -9.934108e-09), 8: (0.3333333333333333, 1.850371707708594e-17)}
 
 
-def _exp_reduced(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def _exp_reduced(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """e^r - 1 and n where x = n·ln 2 + r, |r| ≤ ln 2 / 2 (Cody and Waite's reduction)."""
     form = layout(x)
     n, integer = nearest_integer(k, k.fma(x, _LOG2_E, form.magic))
@@ -37,7 +37,7 @@ def _exp_reduced(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     return k.fma(r * r, polynomial(k, r, c.EXP), r), integer
 
 
-def exp_scaled(k: Kernel, x: Scalar, shift: int) -> Scalar:
+def exp_scaled(k: ScalarBuilder, x: Scalar, shift: int) -> Scalar:
     """e^x · 2^shift for a small `shift`, without overflow between."""
     form = layout(x)
     x = k.select(x > form.exp_high, form.exp_high, x)
@@ -46,7 +46,7 @@ def exp_scaled(k: Kernel, x: Scalar, shift: int) -> Scalar:
     return scale(k, p + 1.0, n + shift if shift else n)
 
 
-def exp(k: Kernel, x: Scalar) -> Scalar:
+def exp(k: ScalarBuilder, x: Scalar) -> Scalar:
     """e^x = 2ⁿ·e^r with a polynomial for e^r.
 
     Largest error found: 1.05 ulp in float32, 1.00 ulp in float64.
@@ -54,7 +54,7 @@ def exp(k: Kernel, x: Scalar) -> Scalar:
     return exp_scaled(k, x, 0)
 
 
-def exp_half(k: Kernel, x: Scalar) -> Scalar:
+def exp_half(k: ScalarBuilder, x: Scalar) -> Scalar:
     """e^x for half precision: (2ⁿ·2^f)², n + f = x / (2·ln 2), with a polynomial of degree 4 (bfloat16: 3) for 2^f.
 
     2ⁿ is a normal number wherever the square is finite, so one shift makes it; the square overflows and vanishes
@@ -73,7 +73,7 @@ def exp_half(k: Kernel, x: Scalar) -> Scalar:
     return root * root
 
 
-def exp2(k: Kernel, x: Scalar) -> Scalar:
+def exp2(k: ScalarBuilder, x: Scalar) -> Scalar:
     """2^x = 2ⁿ·2^f, n the nearest integer, with a polynomial for 2^f.
 
     Largest error found: 0.82 ulp in float32, 0.87 ulp in float64.
@@ -88,7 +88,7 @@ def exp2(k: Kernel, x: Scalar) -> Scalar:
     return scale(k, k.fma(f, polynomial(k, f, c.EXP2), 1.0), integer)
 
 
-def expm1(k: Kernel, x: Scalar) -> Scalar:
+def expm1(k: ScalarBuilder, x: Scalar) -> Scalar:
     """e^x - 1 = 2ⁿ·(e^r - 1) + (2ⁿ - 1), computed at half its size against overflow.
 
     Largest error found: 1.57 ulp in float32, 1.77 ulp in float64.
@@ -103,7 +103,7 @@ def expm1(k: Kernel, x: Scalar) -> Scalar:
     return k.select(absolute(k, x) < 2.0 ** -(form.mantissa + 2), x, y)
 
 
-def _split(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def _split(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """n and m where x = 2ⁿ·m, √½ ≤ m < √2, for finite x > 0."""
     form = layout(x)
     lift = form.mantissa + 2
@@ -114,7 +114,7 @@ def _split(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     return n - k.select(tiny, lift, k.const(0, form.integer)), m
 
 
-def _log1p_reduced(k: Kernel, f: Scalar) -> Scalar:
+def _log1p_reduced(k: ScalarBuilder, f: Scalar) -> Scalar:
     """log(1 + f) for √½ - 1 ≤ f ≤ √2 - 1.
 
     In double precision by 2·atanh(s), s = f/(2 + f), where 2s = f - s·f.
@@ -126,14 +126,14 @@ def _log1p_reduced(k: Kernel, f: Scalar) -> Scalar:
     return f - s * (f - (z + z) * polynomial(k, z, c.ATANH))
 
 
-def _log_limits(k: Kernel, x: Scalar, zero: float, y: Scalar) -> Scalar:
+def _log_limits(k: ScalarBuilder, x: Scalar, zero: float, y: Scalar) -> Scalar:
     """`y`, a logarithm that vanishes nowhere but in -∞ at x = `zero`; with ∞ and NaN."""
     y = k.select(x < float("inf"), y, x)
     y = k.select(x < zero, float("nan"), y)
     return k.select(x.eq(zero), float("-inf"), y)
 
 
-def log(k: Kernel, x: Scalar) -> Scalar:
+def log(k: ScalarBuilder, x: Scalar) -> Scalar:
     """log x = n·ln 2 + log m.
 
     Largest error found: 0.88 ulp in float32, 1.18 ulp in float64.
@@ -145,7 +145,7 @@ def log(k: Kernel, x: Scalar) -> Scalar:
     return _log_limits(k, x, 0.0, k.fma(n, form.ln2[0], y))
 
 
-def log2(k: Kernel, x: Scalar) -> Scalar:
+def log2(k: ScalarBuilder, x: Scalar) -> Scalar:
     """log₂ x = n + log₂ m; exact at powers of two.
 
     Largest error found: 1.64 ulp in float32, 1.47 ulp in float64.
@@ -155,7 +155,7 @@ def log2(k: Kernel, x: Scalar) -> Scalar:
     return _log_limits(k, x, 0.0, y)
 
 
-def log10(k: Kernel, x: Scalar) -> Scalar:
+def log10(k: ScalarBuilder, x: Scalar) -> Scalar:
     """log₁₀ x = n·log₁₀ 2 + log₁₀ m.
 
     Largest error found: 1.84 ulp in float32, 1.62 ulp in float64.
@@ -167,7 +167,7 @@ def log10(k: Kernel, x: Scalar) -> Scalar:
     return _log_limits(k, x, 0.0, k.fma(n, head, y))
 
 
-def log1p(k: Kernel, x: Scalar) -> Scalar:
+def log1p(k: ScalarBuilder, x: Scalar) -> Scalar:
     """log(1 + x): with 2ⁿ·m ≈ 1 + x, f = 2⁻ⁿ·x + (2⁻ⁿ - 1) loses nothing where x is small.
 
     Largest error found: 1.42 ulp in float32, 1.70 ulp in float64.
@@ -182,7 +182,7 @@ def log1p(k: Kernel, x: Scalar) -> Scalar:
     return _log_limits(k, x, -1.0, y)
 
 
-def sigmoid(k: Kernel, x: Scalar) -> Scalar:
+def sigmoid(k: ScalarBuilder, x: Scalar) -> Scalar:
     """1 / (1 + e⁻ˣ), by e^-|x|, which does not overflow.
 
     Largest error found: 2.30 ulp in float32, 2.02 ulp in float64.
@@ -191,7 +191,7 @@ def sigmoid(k: Kernel, x: Scalar) -> Scalar:
     return k.select(x < 0.0, e, 1.0) / (e + 1.0)
 
 
-def _log2_exact(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def _log2_exact(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """log₂ x for finite x > 0 as a head and a rest, about 12 bits beyond the precision.
 
     log m = 2·atanh(s), s = (m - 1)/(m + 1): s, s² and the cubic term in two words.
@@ -219,7 +219,7 @@ def _log2_exact(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     return fast_two_sum(y, y_rest + b_rest)
 
 
-def power(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+def power(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     """x^y = 2^(y·log₂|x|) with the logarithm in two words, and C's rules for the special cases.
 
     Largest error found: 0.89 ulp in float32, 1.00 ulp in float64.

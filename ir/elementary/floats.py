@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .. import dtypes
 from ..dtypes import DType
-from ..scalar import Kernel, Scalar
+from ..scalar import Scalar, ScalarBuilder
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def layout(x: Scalar) -> Format:
     return _F32 if x.dtype.size == 4 else _F64
 
 
-def polynomial(k: Kernel, x: Scalar, coefficients: Mapping[int, Sequence[float]]) -> Scalar:
+def polynomial(k: ScalarBuilder, x: Scalar, coefficients: Mapping[int, Sequence[float]]) -> Scalar:
     """The polynomial whose coefficients for the size of `x` are given, lowest degree first.
 
     By Horner's rule: vectorized loops are bound by the number of operations, not by their latency.
@@ -57,43 +57,43 @@ def polynomial(k: Kernel, x: Scalar, coefficients: Mapping[int, Sequence[float]]
     return total
 
 
-def absolute(k: Kernel, x: Scalar) -> Scalar:
+def absolute(k: ScalarBuilder, x: Scalar) -> Scalar:
     return k.math("absf", x)
 
 
-def copysign(k: Kernel, x: Scalar, sign: Scalar) -> Scalar:
+def copysign(k: ScalarBuilder, x: Scalar, sign: Scalar) -> Scalar:
     return k.math("copysign", x, sign)
 
 
-def bits(k: Kernel, x: Scalar) -> Scalar:
+def bits(k: ScalarBuilder, x: Scalar) -> Scalar:
     """The bit pattern as a signed integer."""
     return k.bitcast(x, layout(x).integer)
 
 
-def is_negative(k: Kernel, x: Scalar) -> Scalar:
+def is_negative(k: ScalarBuilder, x: Scalar) -> Scalar:
     """Whether the sign bit is set, also of -0 and NaN."""
     return bits(k, x) < 0
 
 
-def power_of_two(k: Kernel, n: Scalar, dtype: DType) -> Scalar:
+def power_of_two(k: ScalarBuilder, n: Scalar, dtype: DType) -> Scalar:
     """2ⁿ for an integer `n` in the range of normal numbers."""
     form = _F32 if dtype.size == 4 else _F64
     return k.bitcast((n + form.bias) << form.mantissa, dtype)
 
 
-def scale(k: Kernel, x: Scalar, n: Scalar) -> Scalar:
+def scale(k: ScalarBuilder, x: Scalar, n: Scalar) -> Scalar:
     """x · 2ⁿ for any |n| up to twice the bias, rounded once."""
     half = n >> 1
     return x * power_of_two(k, half, x.dtype) * power_of_two(k, n - half, x.dtype)
 
 
-def nearest_integer(k: Kernel, shifted: Scalar) -> tuple[Scalar, Scalar]:
+def nearest_integer(k: ScalarBuilder, shifted: Scalar) -> tuple[Scalar, Scalar]:
     """From ``t + magic``: t rounded to the nearest integer, as a float and as an integer."""
     form = layout(shifted)
     return shifted - form.magic, bits(k, shifted) - form.magic_bits
 
 
-def finite_or(k: Kernel, x: Scalar, result: Scalar, otherwise: Scalar | float) -> Scalar:
+def finite_or(k: ScalarBuilder, x: Scalar, result: Scalar, otherwise: Scalar | float) -> Scalar:
     """`result` where `x` is finite, else `otherwise`."""
     return k.select(absolute(k, x) < float("inf"), result, otherwise)
 
@@ -111,7 +111,7 @@ def fast_two_sum(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     return s, b - (s - a)
 
 
-def two_product(k: Kernel, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+def two_product(k: ScalarBuilder, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """a · b as a rounded product and its error."""
     p = a * b
     return p, k.fma(a, b, -p)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..scalar import INDEX, Kernel, Scalar
+from ..scalar import INDEX, Scalar, ScalarBuilder
 from .floats import absolute, bits, copysign, layout, scale
 
 
-def _remainder_step(k: Kernel, a: Scalar, b: Scalar) -> Scalar:
+def _remainder_step(k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
     """a mod b for 0 ≤ a < 2^mantissa · b, exactly: a quotient one too large is mended."""
     r = k.fma(-k.math("trunc", a / b), b, a)
     return k.select(r < 0.0, r + b, r)
 
 
-def floor_mod(k: Kernel, x: Scalar, y: Scalar) -> Scalar:
+def floor_mod(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     """x - y·⌊x/y⌋ as NumPy's remainder has it: the exact remainder, then the divisor's sign.
 
     One division while the quotient is below 2^16 (2^32 in double precision); beyond, remainders

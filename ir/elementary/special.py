@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..scalar import Kernel, Scalar
+from ..scalar import Scalar, ScalarBuilder
 from . import coefficients as c
 from .exponential import exp, log
 from .floats import absolute, copysign, polynomial
 
 
-def erf(k: Kernel, x: Scalar) -> Scalar:
+def erf(k: ScalarBuilder, x: Scalar) -> Scalar:
     """erf x = x + x·P(x²) below 1; above, 1 - q⁻⁸ with a polynomial q in |x| (the form of Hastings'
     approximation), or in double precision 1 - e^(-x²)·Q((|x| - 2)/(|x| + 2)).
 
@@ -30,7 +30,7 @@ def erf(k: Kernel, x: Scalar) -> Scalar:
     return k.select(a < 1.0, small, copysign(k, tail, x))
 
 
-def erf_half(k: Kernel, x: Scalar) -> Scalar:
+def erf_half(k: ScalarBuilder, x: Scalar) -> Scalar:
     """erf x for half precision: x·P(x²) with |x| limited to 2.9, within 5e-5 and never above 1.
 
     Too coarse for float32, but the rounding of a float16 result is 2.4e-4, of a bfloat16 result 2e-3.
@@ -39,7 +39,7 @@ def erf_half(k: Kernel, x: Scalar) -> Scalar:
     return limited * polynomial(k, limited * limited, c.ERF_HALF)
 
 
-def erfinv(k: Kernel, x: Scalar) -> Scalar:
+def erfinv(k: ScalarBuilder, x: Scalar) -> Scalar:
     """The inverse of erf: x·P(w), w = -log(1 - x²), and polynomials in √w where w > 5 (after Giles).
 
     Largest error found: 2.74 ulp in float32, 2.33 ulp in float64.

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 
 from .. import dtypes
-from ..scalar import INDEX, Kernel, Scalar
+from ..scalar import INDEX, Scalar, ScalarBuilder
 from . import coefficients as c
 from .floats import (
     absolute,
@@ -35,13 +35,13 @@ _BITS = 1216
 _WORDS = tuple((_TWO_OVER_PI << 26 >> (_BITS - 32 * i + 20)) & 0xFFFFFFFF for i in range(7))
 
 
-def _pick(k: Kernel, values: Sequence[int], low: Scalar, high: Scalar) -> Scalar:
+def _pick(k: ScalarBuilder, values: Sequence[int], low: Scalar, high: Scalar) -> Scalar:
     """One of four constants by two bits: cheaper than a gather."""
     a, b, c_, d = (k.const(v, dtypes.uint32) for v in values)
     return k.select(high, k.select(low, d, c_), k.select(low, b, a))
 
 
-def _reduce32(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def _reduce32(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """Payne and Hanek's reduction of a float32, in integers.
 
     With |x| = M·2^(e-24), M and e ≥ 0 integers: 96 bits of 2/π from bit e on, times M, modulo
@@ -90,11 +90,11 @@ def _columns64() -> tuple[tuple[float, ...], ...]:
     return tuple(zip(*rows))
 
 
-def _modulo4(k: Kernel, x: Scalar) -> Scalar:
+def _modulo4(k: ScalarBuilder, x: Scalar) -> Scalar:
     return k.fma(k.math("roundeven", x * 0.25), -4.0, x)
 
 
-def _reduce64(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def _reduce64(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """Payne and Hanek's reduction of a float64, in floating point.
 
     With x = y·2^(32·row), y below 2^84 and an integer unless row = 0: y times the row's constant
@@ -120,7 +120,7 @@ def _reduce64(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     return turns * layout(x).half_pi[0], quadrant
 
 
-def reduce(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def reduce(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """r and n (modulo 4) where x = n·π/2 + r, |r| ≤ π/4, for every x; r is NaN where x is not finite."""
     r, n = _reduce32(k, x) if x.dtype.size == 4 else _reduce64(k, x)
     small = absolute(k, x) < 0.785
@@ -128,7 +128,7 @@ def reduce(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
     return r, k.select(small, 0, n)
 
 
-def _sin_cos_reduced(k: Kernel, r: Scalar) -> tuple[Scalar, Scalar]:
+def _sin_cos_reduced(k: ScalarBuilder, r: Scalar) -> tuple[Scalar, Scalar]:
     """sin r and cos r for |r| ≤ π/4."""
     z = r * r
     sine = k.select(r.eq(0.0), r, k.fma(r * z, polynomial(k, z, c.SIN), r))
@@ -136,7 +136,7 @@ def _sin_cos_reduced(k: Kernel, r: Scalar) -> tuple[Scalar, Scalar]:
     return sine, cosine
 
 
-def _quadrant(k: Kernel, n: Scalar, sine: Scalar, cosine: Scalar) -> Scalar:
+def _quadrant(k: ScalarBuilder, n: Scalar, sine: Scalar, cosine: Scalar) -> Scalar:
     """sin(r + n·π/2)."""
     y = k.select((n & 1).ne(0), cosine, sine)
     width = 8 * y.dtype.size
@@ -144,14 +144,14 @@ def _quadrant(k: Kernel, n: Scalar, sine: Scalar, cosine: Scalar) -> Scalar:
     return k.bitcast(bits(k, y) ^ sign, y.dtype)
 
 
-def sin_cos(k: Kernel, x: Scalar) -> tuple[Scalar, Scalar]:
+def sin_cos(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """sin x and cos x from one reduction."""
     r, n = reduce(k, x)
     sine, cosine = _sin_cos_reduced(k, r)
     return _quadrant(k, n, sine, cosine), _quadrant(k, n + 1, sine, cosine)
 
 
-def sin(k: Kernel, x: Scalar) -> Scalar:
+def sin(k: ScalarBuilder, x: Scalar) -> Scalar:
     """sin x, by reduction to [-π/4, π/4] and polynomials.
 
     Largest error found: 2.24 ulp in float32, 2.28 ulp in float64.
@@ -160,7 +160,7 @@ def sin(k: Kernel, x: Scalar) -> Scalar:
     return _quadrant(k, n, *_sin_cos_reduced(k, r))
 
 
-def cos(k: Kernel, x: Scalar) -> Scalar:
+def cos(k: ScalarBuilder, x: Scalar) -> Scalar:
     """cos x, by reduction to [-π/4, π/4] and polynomials.
 
     Largest error found: 2.23 ulp in float32, 2.20 ulp in float64.
@@ -169,7 +169,7 @@ def cos(k: Kernel, x: Scalar) -> Scalar:
     return _quadrant(k, n + 1, *_sin_cos_reduced(k, r))
 
 
-def tan(k: Kernel, x: Scalar) -> Scalar:
+def tan(k: ScalarBuilder, x: Scalar) -> Scalar:
     """tan x = sin r / cos r, or -cos r / sin r in odd quadrants.
 
     Largest error found: 3.70 ulp in float32, 3.47 ulp in float64.
@@ -180,12 +180,12 @@ def tan(k: Kernel, x: Scalar) -> Scalar:
     return k.select(odd, -cosine, sine) / k.select(odd, sine, cosine)
 
 
-def _arcsin_reduced(k: Kernel, s: Scalar, z: Scalar) -> Scalar:
+def _arcsin_reduced(k: ScalarBuilder, s: Scalar, z: Scalar) -> Scalar:
     """arcsin s for |s| ≤ 1/2, z = s²."""
     return k.fma(s * z, polynomial(k, z, c.ASIN), s)
 
 
-def arcsin(k: Kernel, x: Scalar) -> Scalar:
+def arcsin(k: ScalarBuilder, x: Scalar) -> Scalar:
     """arcsin x; above 1/2 by π/2 - 2·arcsin √((1 - |x|)/2).
 
     Largest error found: 2.28 ulp in float32, 2.09 ulp in float64.
@@ -199,7 +199,7 @@ def arcsin(k: Kernel, x: Scalar) -> Scalar:
     return copysign(k, k.select(large, folded, y), x)
 
 
-def arccos(k: Kernel, x: Scalar) -> Scalar:
+def arccos(k: ScalarBuilder, x: Scalar) -> Scalar:
     """arccos x: π/2 - arcsin x near 0, else 2·arcsin √((1 - |x|)/2), from π where x < 0.
 
     Largest error found: 1.06 ulp in float32, 1.06 ulp in float64.
@@ -217,7 +217,7 @@ def arccos(k: Kernel, x: Scalar) -> Scalar:
 _TAN_PI_8 = 0.41421356
 
 
-def arctan(k: Kernel, x: Scalar) -> Scalar:
+def arctan(k: ScalarBuilder, x: Scalar) -> Scalar:
     """arctan x, by arctan a = π/4 + arctan((a - 1)/(a + 1)) or π/2 - arctan(1/a).
 
     Largest error found: 2.03 ulp in float32, 2.05 ulp in float64.
@@ -235,7 +235,7 @@ def arctan(k: Kernel, x: Scalar) -> Scalar:
     return copysign(k, head + (k.fma(t * z, polynomial(k, z, c.ATAN), t) + rest_), x)
 
 
-def arctan2(k: Kernel, y: Scalar, x: Scalar) -> Scalar:
+def arctan2(k: ScalarBuilder, y: Scalar, x: Scalar) -> Scalar:
     """The angle of the point (x, y) in [-π, π], with C's rules for zeros and infinities.
 
     Largest error found: 1.97 ulp in float32, 2.02 ulp in float64.

@@ -16,7 +16,7 @@ from .indexing import take_along
 from .reduce import highest, lowest
 
 if TYPE_CHECKING:
-    from ..scalar import Kernel, Scalar
+    from ..scalar import Scalar, ScalarBuilder
 
 
 class Cumulative(Op):
@@ -63,7 +63,7 @@ class Cumulative(Op):
         """The Python scalar that combines with anything to leave it unchanged."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
 
-    def combine(self, k: Kernel, a: Scalar, b: Scalar) -> Scalar:
+    def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """What came before (a) with the next element or partial result (b); associative."""
         raise NotImplementedError(f"smelt.{self.name}.combine")
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.index import Index
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Coordinates, Index
 from smelt.ir.kinds import Elementwise, Fusible, Reduction
-from smelt.ir.scalar import INDEX, Kernel, Scalar, compute_dtype
+from smelt.ir.scalar import INDEX, Number, Scalar, ScalarLike, beside_each_other, compute_dtype
+from smelt.ir.scalar_emitter import ScalarEmitter
 
 Place = tuple[Index, ...]
 
@@ -26,73 +31,78 @@ class _Nothing:
         self.results = [None] * 4
 
 
-class Recorder(Kernel):
-    """A kernel whose scalars are inert; keeps the index expressions that would become numbers."""
+class Recorder(ScalarEmitter):
+    """Emits nothing, so its scalars are inert; keeps the index expressions that would become numbers."""
 
     def __init__(self) -> None:
         self.ip = self.location = self.context = None
         self.numbers: list[Index] = []
 
-    def type(self, dtype):
+    def type(self, dtype: DType) -> None:
         return None
 
-    def emit(self, name, operands, types, regions=0, **attrs):
+    def emit(self, name: str, operands: Sequence[Any], types: Sequence[Any], regions: int = 0, **attrs: Any) -> Any:
         return _Nothing()
 
-    def op(self, name, operands, dtype, **attrs):
+    def op(self, name: str, operands: Sequence[Scalar], dtype: DType, **attrs: Any) -> Scalar:
         return Scalar(self, None, compute_dtype(dtype))
 
-    def attr(self, text):
+    def attr(self, text: str) -> None:
         return None
 
-    def const(self, value, dtype):
+    def const(self, value: Number, dtype: DType) -> Scalar:
         return Scalar(self, None, compute_dtype(dtype))
 
-    def convert(self, x, dtype):
+    def convert(self, x: Scalar, dtype: DType) -> Scalar:
         return Scalar(self, None, compute_dtype(dtype))
 
-    def bitcast(self, x, dtype):
+    def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
         return Scalar(self, None, dtype)
 
-    def bitcast_storage(self, x, dtype):
+    def bitcast_storage(self, x: Scalar, dtype: DType) -> Scalar:
         return Scalar(self, None, compute_dtype(dtype))
 
-    def compare(self, predicate, x, y):
+    def compare(self, predicate: str, x: Scalar, y: Scalar) -> Scalar:
         return Scalar(self, None, dtypes.bool_)
 
-    def select(self, c, x, y):
-        return x if isinstance(x, Scalar) else y
+    def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
+        return beside_each_other(x, y)[0]
 
-    def index(self, index, dtype=INDEX):
+    def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
         self.numbers.append(index)
         return Scalar(self, None, compute_dtype(dtype))
 
-    def dynamic(self, x, lo, hi):
+    def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
         return Index.dynamic(x, hi - lo + 1) + lo
 
-    def guarded(self, condition, then, otherwise, dtype):
+    def if_(
+        self, condition: Scalar, then: Callable[[], Scalar], otherwise: Callable[[], Scalar], dtype: DType
+    ) -> Scalar:
         then()
         return otherwise()
 
-    def if_(self, condition, then, otherwise, dtype):
-        then()
-        return otherwise()
-
-    def for_(self, lower, upper, body, carries=(), step=1):
+    def for_(
+        self,
+        lower: Scalar,
+        upper: Scalar,
+        body: Callable[..., Sequence[Scalar] | None],
+        carries: Sequence[Scalar] = (),
+        step: int = 1,
+    ) -> list[Scalar]:
         body(Scalar(self, None, INDEX), *carries)
         return list(carries)
 
-    def literal_element(self, array, aval, index):
+    def literal_element(self, array: np.ndarray, aval: Aval, index: Coordinates) -> Scalar:
         self.numbers.extend(index)
         return Scalar(self, None, compute_dtype(aval.dtype))
 
-    def table(self, values, dtype):
+    def table(self, values: Sequence[float], dtype: DType) -> Callable[[Scalar], Scalar]:
         return lambda i: Scalar(self, None, compute_dtype(dtype))
 
-    def add_reassociating(self, x, y):
+    def add_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
         return x
 
-    def mul_reassociating(self, x, y):
+    def mul_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
         return x
 
 

@@ -6,6 +6,10 @@ scalar code runs on `ScalarMachine`, NumPy behind the same names.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 import smelt.ir.ops  # noqa: F401  (fills the registry)
@@ -13,7 +17,11 @@ from smelt.ir import dtypes
 from smelt.ir import op as op_module
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
-from smelt.ir.index import Index
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Coordinates, Index
+from smelt.ir.ops.constants import constant_array
+from smelt.ir.ops.conversion import convert_array
+from smelt.ir.scalar import INDEX, Scalar, ScalarLike, beside_each_other
 
 
 class Eager(Builder):
@@ -135,87 +143,141 @@ def check_batch(name, operands, dims, **attrs):
     np.testing.assert_array_equal(results[0].mlir, np.stack(rows, out_dims[0]))
 
 
-class Number:
-    """A scalar of `ScalarMachine`."""
+class Number(Scalar):
+    """A scalar whose value is known at once."""
 
-    def __init__(self, value, dtype):
+    def __init__(self, value: Any, dtype: DType):
         with np.errstate(all="ignore"):
-            self.value, self.dtype = dtype.numpy.type(value), dtype
+            super().__init__(ScalarMachine(), dtype.numpy.type(value), dtype)
 
-    def _apply(self, function, x, dtype=None):
-        x = x.value if isinstance(x, Number) else self.dtype.numpy.type(x)
-        with np.errstate(all="ignore"):
-            return Number(function(self.value, x), dtype or self.dtype)
-
-    def __add__(self, x):
-        return self._apply(np.add, x)
-
-    def __mul__(self, x):
-        return self._apply(np.multiply, x)
-
-    def __xor__(self, x):
-        return self._apply(np.bitwise_xor, x)
-
-    def __or__(self, x):
-        return self._apply(np.bitwise_or, x)
-
-    def __and__(self, x):
-        return self._apply(np.bitwise_and, x)
-
-    def __lshift__(self, x):
-        return self._apply(np.left_shift, x)
-
-    def __rshift__(self, x):
-        return self._apply(np.right_shift, x)
-
-    def __ge__(self, x):
-        return self._apply(np.greater_equal, x, dtypes.bool_)
-
-    def __le__(self, x):
-        return self._apply(np.less_equal, x, dtypes.bool_)
-
-    def eq(self, x):
-        return self._apply(np.equal, x, dtypes.bool_)
+    @property
+    def value(self) -> Any:
+        return self.mlir
 
 
 class ScalarMachine:
-    """What `lower` and `element` rules ask of a kernel, computed at once."""
+    """A `ScalarBuilder` that computes with NumPy, in the dtypes of the operands: float64 and half precision too."""
 
+    source_dtype: DType | None = None
     checks_indices = False
+    is_half = False
 
-    def const(self, value, dtype):
-        return Number(value, dtype)
+    def _apply(self, function: Callable[..., Any], *xs: Scalar, dtype: DType | None = None) -> Number:
+        with np.errstate(all="ignore"):
+            return Number(function(*(x.mlir for x in xs)), dtype or xs[0].dtype)
 
-    def index(self, index, dtype):
+    def const(self, value: Any, dtype: DType) -> Scalar:
+        return Number(constant_array(value, dtype), dtype)
+
+    def table(self, values: Sequence[float], dtype: DType) -> Callable[[Scalar], Scalar]:
+        return lambda i: self.const(values[int(i.mlir)], dtype)
+
+    def convert(self, x: Scalar, dtype: DType) -> Scalar:
+        with np.errstate(all="ignore"):
+            return Number(convert_array(np.asarray(x.mlir), dtype), dtype)
+
+    def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
+        return Number(x.mlir.view(dtype.numpy), dtype)
+
+    def bitcast_storage(self, x: Scalar, dtype: DType) -> Scalar:
+        return self.bitcast(x, dtype)
+
+    def add(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.add, x, y)
+
+    def sub(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.subtract, x, y)
+
+    def mul(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.multiply, x, y)
+
+    def div(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.divide, x, y)
+
+    def neg(self, x: Scalar) -> Scalar:
+        return self._apply(np.negative, x)
+
+    def fma(self, x: Scalar, y: ScalarLike, z: ScalarLike) -> Scalar:
+        """With two roundings."""
+        return x * y + z
+
+    add_reassociating = add
+    mul_reassociating = mul
+
+    def bitwise(self, name: str, x: Scalar, y: Scalar) -> Scalar:
+        functions = {
+            "andi": np.bitwise_and, "ori": np.bitwise_or, "xori": np.bitwise_xor,
+            "shli": np.left_shift, "shrsi": np.right_shift, "shrui": np.right_shift,
+        }  # fmt: skip
+        return self._apply(functions[name], x, y)
+
+    def int_div(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(lambda a, b: abs(int(a)) // abs(int(b)) * (-1 if (a < 0) != (b < 0) else 1), x, y)
+
+    def int_rem(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.fmod, x, y)
+
+    def math(self, name: str, *xs: Scalar) -> Scalar:
+        return self._apply({"absf": np.fabs, "roundeven": np.rint}.get(name) or getattr(np, name), *xs)
+
+    def minimum(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.minimum, x, y)
+
+    def maximum(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.maximum, x, y)
+
+    def compare(self, predicate: str, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(getattr(operator, predicate), x, y, dtype=dtypes.bool_)
+
+    def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
+        return beside_each_other(x, y)[0 if c.mlir else 1]
+
+    def isnan(self, x: Scalar) -> Scalar:
+        return self.compare("ne", x, x)
+
+    def logical_and(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.logical_and, x, y)
+
+    def logical_or(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._apply(np.logical_or, x, y)
+
+    def complex(self, real: Scalar, imag: Scalar) -> Scalar:
+        return Number(complex(real.mlir, imag.mlir), dtypes.complex64)
+
+    def real(self, x: Scalar) -> Scalar:
+        return self._apply(np.real, x, dtype=dtypes.float32)
+
+    def imag(self, x: Scalar) -> Scalar:
+        return self._apply(np.imag, x, dtype=dtypes.float32)
+
+    def if_(
+        self, condition: Scalar, then: Callable[[], Scalar], otherwise: Callable[[], Scalar], dtype: DType
+    ) -> Scalar:
+        return then() if condition.mlir else otherwise()
+
+    guarded = if_
+
+    def for_(
+        self,
+        lower: Scalar,
+        upper: Scalar,
+        body: Callable[..., Sequence[Scalar] | None],
+        carries: Sequence[Scalar] = (),
+        step: int = 1,
+    ) -> list[Scalar]:
+        for i in range(int(lower.mlir), int(upper.mlir), step):
+            carries = body(Number(i, INDEX), *carries) or ()
+        return list(carries)
+
+    def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
         assert index.is_constant
         return Number(np.array(index.const).astype(dtype.numpy), dtype)
 
-    def dynamic(self, scalar, lo, hi):
-        return Index(min(max(int(scalar.value), lo), hi))
+    def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
+        return Index(min(max(int(x.mlir), lo), hi))
 
-    def convert(self, x, dtype):
-        return Number(np.array(x.value).astype(dtype.numpy), dtype)
-
-    def select(self, c, x, y):
-        return x if c.value else y
-
-    def logical_and(self, x, y):
-        return x & y
-
-    def add(self, x, y):
-        return x + y
-
-    def mul(self, x, y):
-        return x * y
-
-    def fma(self, x, y, z):
-        return x * y + z
-
-    def maximum(self, x, y):
-        return x._apply(np.maximum, y)
-
-    def minimum(self, x, y):
-        return x._apply(np.minimum, y)
+    def literal_element(self, array: np.ndarray, aval: Aval, index: Coordinates) -> Scalar:
+        return Number(array[tuple(i.const for i in index)], aval.dtype)
 
 
 def constants(at):

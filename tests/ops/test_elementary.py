@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import mpmath
@@ -16,9 +17,13 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.lowering import FusionKernel
 from smelt.ir import dtypes, elementary, mlir
-from smelt.ir.dialect import context
-from smelt.ir.scalar import INDEX, Kernel, Scalar
+from smelt.ir.builder import Value
+from smelt.ir.context import context
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Coordinates
+from smelt.ir.scalar import INDEX, Scalar
 
 BOUND = 4.0
 PIPELINE = (
@@ -37,17 +42,17 @@ BINARY = ("arctan2", "power", "floor_mod")
 COMPLEX = tuple(n for n in elementary.__all__ if n.startswith("complex_"))
 
 
-class HostKernel(Kernel):
-    """A kernel with tables, which are constants of the module."""
+class HostKernel(FusionKernel):
+    """Scalar code for the host; arrays of constants are globals of the module."""
 
-    module = None
-    tables = 0
+    module: Any = None
+    globals = 0
 
-    def table(self, values, dtype):
-        HostKernel.tables += 1
-        name = f"table{HostKernel.tables}"
-        text = ", ".join(np.format_float_scientific(v, min_digits=1) for v in values)
-        shape = f"memref<{len(values)}x{dtype.mlir}>"
+    def global_constant(self, array: np.ndarray, dtype: DType) -> Callable[[Scalar], Scalar]:
+        HostKernel.globals += 1
+        name = f"constants{HostKernel.globals}"
+        text = ", ".join(np.format_float_scientific(v, min_digits=1) for v in array)
+        shape = f"memref<{len(array)}x{dtype.mlir}>"
         attr, kind = self.attr, mlir.ir.Type.parse(shape, self.context)
         mlir.ir.Operation.create(
             "memref.global",
@@ -55,16 +60,22 @@ class HostKernel(Kernel):
                 "sym_name": attr(f'"{name}"'),
                 "sym_visibility": attr('"private"'),
                 "type": attr(shape),
-                "initial_value": attr(f"dense<[{text}]> : tensor<{len(values)}x{dtype.mlir}>"),
+                "initial_value": attr(f"dense<[{text}]> : tensor<{len(array)}x{dtype.mlir}>"),
                 "constant": attr("unit"),
             },
             loc=self.location,
             ip=mlir.ir.InsertionPoint.at_block_begin(self.module.body),
         )
-        array = mlir.ir.Operation.create(
+        memref = mlir.ir.Operation.create(
             "memref.get_global", results=[kind], attributes={"name": attr(f"@{name}")}, loc=self.location, ip=self.ip
         ).result
-        return lambda i: self.op("memref.load", [array, i], dtype)
+        return lambda i: self.op("memref.load", [memref, i], dtype)
+
+    def bitcast_storage(self, x: Scalar, dtype: DType) -> Scalar:
+        return self.bitcast(x, dtype)
+
+    def load(self, v: Value, index: Coordinates) -> Scalar:
+        raise NotImplementedError("scalars come as arguments")
 
 
 class Compiled:
@@ -98,7 +109,7 @@ class Compiled:
         operation = ir.Operation.create("func.func", attributes=attrs, regions=1, ip=ir.InsertionPoint(module.body))
         arguments = [ir.Type.parse(t) for t in types.split(", ")]
         block = ir.Block.create_at_start(operation.regions[0], arguments, [ir.Location.unknown()] * len(arguments))
-        k = HostKernel(ir.InsertionPoint(block), ir.Location.unknown())
+        k = HostKernel(block, ir.Location.unknown(), None)
         count, *arrays, result = block.arguments
 
         def body(i):
