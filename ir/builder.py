@@ -19,7 +19,7 @@ from . import op as _op
 from .aval import Aval
 from .control import HELPERS, LOOPS, emit_control
 from .control_reading import decode_control
-from .dialect import context, parse_aval, tensor_type
+from .dialect import complete, context, parse_aval, tensor_type
 from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, at_user_line, shown
 from .op import Op
@@ -57,6 +57,7 @@ class Builder:
     _scope: Scope | None
 
     def __init__(self, insertion_point: Any, location: Any = None):
+        complete()
         self.ip = insertion_point
         self.location = location if location is not None else mlir.ir.Location.unknown(context())
 

@@ -7,13 +7,12 @@ operands of a variadic group to have one type, which is why no op here takes a m
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-from . import attributes, mlir, ops  # noqa: F401  (`ops` fills the registry)
+from . import attributes, locks, mlir, ops  # noqa: F401  (`ops` fills the registry)
 from .aval import Aval
 from .context import context as context
 from .context import parse_aval as parse_aval
@@ -55,10 +54,10 @@ def verify_operation(op: Op, operation: Any) -> str | None:
     return None
 
 
-def _verifier(op: Op) -> Any:
+def _verifier(name: str) -> Any:
     def verify_invariants(self: Any) -> bool:
         operation = self.operation
-        problem = verify_operation(op, operation)
+        problem = verify_operation(registry[name], operation)
         if problem is not None:
             operation.location.emit_error(problem)
             return False
@@ -67,13 +66,13 @@ def _verifier(op: Op) -> Any:
     return verify_invariants
 
 
-@functools.cache
-def _dialect() -> Any:
+def _declared(declared: Iterable[Op]) -> Any:
+    """The dialect's class in the bindings, with these ops."""
     ext: Any = mlir.ext
 
     Smelt: Any = type("Smelt", (ext.Dialect,), {}, name=NAMESPACE)
 
-    for op in registry.values():
+    for op in declared:
         annotations: dict[str, Any] = {}
         for i, name in enumerate(op.operand_names):
             last = i == len(op.operand_names) - 1
@@ -86,20 +85,49 @@ def _dialect() -> Any:
             "__annotations__": annotations,
             "__module__": type(op).__module__,
             "__doc__": type(op).__doc__,
-            "verify_invariants": _verifier(op),
+            "verify_invariants": _verifier(op.name),
         }
         class_name = "".join(w.title() for w in op.name.split("_")) + "Op"
         type(class_name, (Smelt.Operation,), body, name=op.name, traits=traits)
+    return Smelt
+
+
+#: The ops that the context knows.
+_loaded: set[str] = set()
+
+
+def _load() -> None:
     # The bindings look for a module of the dialect whenever they wrap one of its ops; a search
     # that fails is not remembered and costs 25 µs an op, so there is one to be found.
     module = f"{mlir.host()}.dialects.{NAMESPACE}"
     sys.modules.setdefault(module, ModuleType(module))
-    return Smelt
-
-
-def _load() -> None:
-    _dialect().load()
+    _declared(registry.values()).load()
+    _loaded.update(registry)
     guard_erase()
+
+
+def complete() -> None:
+    """Make the ops known to the context that were defined after it was made. Cheap where there are none.
+
+    Modules are parsed and built after a call of this, so an op works whenever its class was defined.
+    """
+    if len(_loaded) == len(registry):
+        return
+    with mlir.lock:
+        context()
+        if not _loaded.issuperset(registry):
+            locks.whole(_load_later)
+
+
+def _load_later() -> None:
+    late = [op for name, op in registry.items() if name not in _loaded]
+    more = _declared(late)
+    # MLIR adds ops to a dialect that is loaded. The bindings refuse a second one of its name, which they take from
+    # here; that of the ops, and of the dialect in MLIR, stands fast by now.
+    more.DIALECT_NAMESPACE = f"{NAMESPACE}+{len(_loaded)}"
+    with context(), mlir.ir.Location.unknown():
+        more.load()
+    _loaded.update(op.name for op in late)
 
 
 register_dialect(_load)

@@ -52,6 +52,11 @@ ATTRIBUTE_TYPES = ("Ints", "Int", "Float", "Bool", "Str", "Element", "Number", "
 _OPERAND_TYPES = ("Operand", "Operands")
 
 
+#: Names that text can spell and that a `Builder` has methods of; those of control flow (`smelt.ir.control`) are taken.
+_NAME = re.compile("[a-z][a-z0-9_]*")
+_TAKEN = ("cond", "while", "scan")
+
+
 @dataclass(frozen=True)
 class Attr:
     """An attribute field: its type's name (one of ATTRIBUTE_TYPES) and default."""
@@ -102,12 +107,19 @@ class Op:
                 attrs[field] = Attr(annotation, cls.__dict__.get(field), not has_default)
         cls.operand_names, cls.attrs = tuple(operands), attrs
         if name is not None:
+            if not _NAME.fullmatch(name) or name in _TAKEN:
+                raise AttributeValueError(
+                    f"an op is called by lower-case letters, digits and '_', and not {', '.join(_TAKEN)}; not {name!r}"
+                )
             cls.name = name
             known = type(_registry.get(name))
             # A module whose import was interrupted is imported again.
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
             if name in _registry and not again:
-                raise AttributeValueError(f"op {name!r} is already defined")
+                raise AttributeValueError(
+                    f"op {name!r} of {cls.__module__} is already defined, by {known.__module__}; choose another name: "
+                    "ops of other packages best begin with the name of the package"
+                )
             _registry[name] = cls()
 
     # Rules. The kinds in kinds.py give most of them a default.

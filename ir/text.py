@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import mlir
-from .dialect import context
+from . import mlir, plugins
+from .dialect import complete, context
 from .errors import IRError
+from .op import registry
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_NESTING = 200
 MAX_DIGITS = 7  #: MLIR's parser takes memory for all results up to the one that ``%x#9999999`` names
 
+_SMELT_OP = re.compile(r'"smelt\.(\w+)"')
 #: What stands before a dot may be a dialect.
 _PREFIX = re.compile(r"[A-Za-z_]\w*(?=\.)")
 
@@ -129,16 +131,23 @@ def _check_regions(source: str) -> None:
 
 
 def parse(source: str, name: str = "<text>") -> Any:
-    """A verified module from MLIR text. Raises IRError with the place of the mistake."""
+    """A verified module from MLIR text. Ops that nobody has defined are looked for in other packages.
+
+    Raises:
+        IRError: the place of the mistake, and which packages with ops do not load if one is missing.
+    """
     check_text(source)
+    unknown = {*_SMELT_OP.findall(source)}.difference(registry)
+    problems = plugins.load_for(unknown) if unknown else []
     with mlir.lock:
         ir = mlir.ir
+        complete()
         mlir.load_dialects({*_PREFIX.findall(source)})
         try:
             with context(), ir.Location.file(name, 1, 1):
                 return ir.Module.parse(source)
         except ir.MLIRError as error:
-            raise IRError(diagnostics(error, name)) from None
+            raise IRError("\n".join((diagnostics(error, name), *problems))) from None
 
 
 def diagnostics(error: Any, name: str) -> str:

@@ -42,15 +42,18 @@ CONTROL = {
 }  # fmt: skip
 
 
-def list_ops() -> str:
-    """Ops × rules; why an op has no derivative stands below the table.
+def list_ops() -> tuple[str, list[str]]:
+    """Ops × rules, those of installed packages too, and why an op has no derivative; what is wrong with packages
+    whose ops do not load.
 
     Under ``batch``, "rule" is the op's own vectorization, or that of its kind; "scan" is the rule of all
     other ops: a scan over the batch in the IR, which runs the op on one element at a time.
     """
     import smelt.ir.ops  # noqa: F401  (fills the registry)
     from smelt.ir.op import registry
+    from smelt.ir.plugins import load_all
 
+    problems = load_all()
     rows: list[tuple[str, ...]] = [HEADER]
     reasons = []
     for op in registry.values():
@@ -62,7 +65,7 @@ def list_ops() -> str:
     reasons.append("while has no transpose: reverse mode would need memory for a number of steps not known in advance")
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, "", *reasons]) + "\n"
+    return "\n".join([*lines, "", *reasons]) + "\n", problems
 
 
 def _row(op: Any) -> tuple[str, ...]:

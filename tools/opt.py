@@ -119,7 +119,7 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
     if options.list_passes or options.list_ops:
         from . import listing
 
-        listed, problems = listing.list_passes() if options.list_passes else (listing.list_ops(), [])
+        listed, problems = listing.list_passes() if options.list_passes else listing.list_ops()
         sys.stdout.write(listed)
         for problem in problems:
             print(f"smelt-opt: warning: {problem}", file=sys.stderr)

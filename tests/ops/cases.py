@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import smelt.ir.ops  # noqa: F401
-from smelt.ir import dtypes, examples, mlir
+from smelt.ir import dtypes, examples, mlir, plugins
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value, new_function
 from smelt.ir.dialect import context
@@ -19,6 +19,9 @@ from smelt.ir.errors import SmeltError
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import Op, registry
 from smelt.passes import Pipeline
+
+#: Ops of installed packages have generated tests too.
+assert not (problems := plugins.load_all()), problems
 
 EXPAND = Pipeline.parse("fixpoint(inline,batch,jvp,linearize,transpose)")
 

@@ -1,0 +1,52 @@
+"""Ops of other packages: modules that define some, named by entry points of the group ``smelt.ops``.
+
+An entry point is called as its package likes, and names a module whose import defines ops (`smelt.ir.op`)::
+
+    [project.entry-points."smelt.ops"]
+    acme = "acme.ops"
+
+They are loaded where a text has an op that nobody has defined so far, and by ``smelt-opt --list-ops``. So one
+that does not load breaks no text without such ops.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Collection
+
+from .op import registry
+
+GROUP = "smelt.ops"
+
+
+def entry_points() -> list[importlib.metadata.EntryPoint]:
+    """What installed packages offer."""
+    return list(importlib.metadata.entry_points(group=GROUP))
+
+
+def load_all() -> list[str]:
+    """Load the ops of all installed packages; what is wrong with those that do not load."""
+    return [problem for entry in entry_points() if (problem := _load(entry)) is not None]
+
+
+def load_for(names: Collection[str]) -> list[str]:
+    """Load entry points until there are ops of these names; if there are not, what is wrong with those that do
+    not load. Entry points that are called like one of the ops come first.
+    """
+    problems = []
+    for entry in sorted(entry_points(), key=lambda entry: entry.name not in names):
+        if all(name in registry for name in names):
+            return []
+        problem = _load(entry)
+        if problem is not None:
+            problems.append(problem)
+    return [] if all(name in registry for name in names) else problems
+
+
+def _load(entry: importlib.metadata.EntryPoint) -> str | None:
+    """Import what an entry point names; what is wrong with it."""
+    try:
+        entry.load()
+    except (Exception, SystemExit) as error:
+        return f"the ops {entry.name!r} of {entry.value} do not load: {type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,256 @@
+"""Ops of other packages: one that a tiny installed package defines, wherever ops of smelt's own can be."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import mlir, op, text
+from smelt.ir.builder import functions, read_function
+from smelt.ir.dialect import context
+from smelt.ir.errors import AttributeValueError, IRError
+from smelt.ir.settings import override
+from smelt.passes import Pipeline
+from smelt.tools import opt
+
+from ..ops import cases, test_registry
+
+#: Softsign, and a function for it.
+PACKAGE = '''
+from __future__ import annotations
+
+import numpy as np
+
+import smelt
+from smelt.ir import dtypes
+from smelt.ir.kinds import Elementwise, silent
+from smelt.ir.op import Float, Operand, registry
+from smelt.lazy.arrays import as_array, emit_elementwise
+
+
+class Softsign(Elementwise, name="acme_softsign"):
+    """Softsign: x / (1 + |x|).
+
+    ``%0 = "smelt.acme_softsign"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 3.0
+
+    @silent
+    def reference(self, x):
+        return x / (1 + np.abs(x))
+
+    def jvp(self, b, primals, tangents, results, **_):
+        (x,), (t,) = primals, tangents
+        scale = b.abs(x) + 1
+        return [t / (scale * scale)]
+
+    def lower(self, k, x):
+        return x / (k.math("absf", x) + 1)
+
+
+def softsign(a: smelt.array) -> smelt.array:
+    return emit_elementwise(registry["acme_softsign"], as_array(a))
+'''
+SOURCE = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "smelt.acme_softsign"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+X = np.array([-3, 0, 1, 0.25], np.float32)
+Y = np.array([-0.75, 0, 0.5, 0.2], np.float32)
+
+
+def install(folder: Path, entries: str) -> None:
+    """A package with ops, and its entry points."""
+    (folder / "acme_ops.py").write_text(PACKAGE)
+    (folder / "acme_broken.py").write_text("import nothing_that_is_there")
+    (folder / "f.mlir").write_text(SOURCE)
+    np.save(folder / "x.npy", X)
+    info = folder / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[smelt.ops]\n{entries}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package, installed, and not imported so far."""
+    install(tmp_path, "acme = acme_ops\nbroken = acme_broken\nstale = no_such_package.ops\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    known = dict(op._registry)
+    yield tmp_path
+    op._registry.clear()
+    op._registry.update(known)
+    for name in [n for n in sys.modules if n.startswith("acme_")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def acme(folder: Path) -> Any:
+    """The package, imported after the dialect was loaded."""
+    context()
+    return importlib.import_module("acme_ops")
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120, cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+
+
+# Text
+
+
+def test_a_text_with_an_unknown_op_loads_the_packages(folder: Path) -> None:
+    text.parse(SOURCE.replace("acme_softsign", "exp"))
+    assert "acme_ops" not in sys.modules
+    module = text.parse(SOURCE)
+    assert "acme_ops" in sys.modules
+    (view,) = read_function(functions(module)["main"]).ops
+    assert view.op is op.registry["acme_softsign"] and text.to_text(text.parse(text.to_text(module))) == text.to_text(
+        module
+    )
+
+
+def test_the_ops_verifier_is_asked(folder: Path) -> None:
+    with pytest.raises(IRError, match=r"acme_softsign: operand is int32, must be one of float16"):
+        text.parse(SOURCE.replace("f32", "i32"))
+
+
+def test_an_op_that_nobody_has_names_what_does_not_load(folder: Path) -> None:
+    with pytest.raises(IRError) as caught:
+        text.parse(SOURCE.replace("softsign", "softmin"))
+    message = str(caught.value)
+    assert "acme_softmin" in message and "<text>:2:" in message
+    assert "the ops 'broken' of acme_broken do not load: ModuleNotFoundError" in message
+    assert "the ops 'stale' of no_such_package.ops do not load" in message
+
+
+def test_an_entry_point_called_like_the_op_is_loaded_alone(tmp_path: Path, folder: Path) -> None:
+    info = folder / "acme-1.0.dist-info"
+    (info / "entry_points.txt").write_text("[smelt.ops]\nbroken = acme_broken\nacme_softsign = acme_ops\n")
+    text.parse(SOURCE)
+    assert "acme_broken" not in sys.modules
+
+
+# Names
+
+
+def defining(name: str, module: str = "another_package") -> Any:
+    body = {"__module__": module, "__qualname__": "Taken"}
+    return lambda: type(op.Op)("Taken", (op.Op,), body, name=name)
+
+
+def test_names_cannot_collide(acme: Any) -> None:
+    known = dict(op.registry)
+    for name, owner in {"acme_softsign": "acme_ops", "exp": r"smelt\.ir\.ops\.transcendental"}.items():
+        with pytest.raises(AttributeValueError, match=f"'{name}' of another_package is already defined, by {owner}"):
+            defining(name)()
+    for name in ("cond", "while", "scan", "", "Exp", "a b", "acme.op", "1x"):
+        with pytest.raises(AttributeValueError, match="an op is called by"):
+            defining(name)()
+    assert dict(op.registry) == known
+
+
+# Wherever ops of smelt's own can be
+
+
+@pytest.mark.parametrize("device", ["cpu", "metal:sim", "reference"])
+@pytest.mark.parametrize("small_work", [0, 10**9])
+def test_it_is_recorded_transformed_and_compiled(acme: Any, device: str, small_work: int) -> None:
+    with override(device=device, small_work=small_work):
+        x = smelt.array(X)
+        np.testing.assert_allclose(np.array(acme.softsign(x)), Y)
+        slope = 1 / (1 + np.abs(X)) ** 2
+        np.testing.assert_allclose(np.array(smelt.grad(lambda x: acme.softsign(x).sum())(x)), slope, rtol=1e-6)
+        rows = smelt.vmap(lambda row: acme.softsign(row) * row.sum())(smelt.stack([x, 2 * x]))
+        np.testing.assert_allclose(
+            np.array(rows), np.stack([Y * X.sum(), 2 * X / (1 + 2 * np.abs(X)) * 2 * X.sum()]), rtol=1e-5
+        )
+        found = smelt.compile(smelt.vmap(smelt.grad(acme.softsign)))(x)
+        np.testing.assert_allclose(np.array(found), slope, rtol=1e-6)
+
+
+def test_it_is_a_kernel_with_others(acme: Any) -> None:
+    compiled = smelt.compile(lambda x: acme.softsign(x * 2) + 1).trace(smelt.array(X)).lower().compile()
+    assert len(compiled.kernels) == 1 and "acme_softsign" in str(compiled.kernels[0])
+
+
+def test_the_generated_tests(acme: Any) -> None:
+    it = op.registry["acme_softsign"]
+    test_registry.test_backend_agrees_with_reference(it)
+    test_registry.test_batch_agrees_with_a_loop(it)
+    for case in cases.cases(it):
+        test_registry.test_round_trip(case)
+    case = next(c for c in cases.cases(it) if c.avals[0].dtype is smelt.ir.dtypes.float64)
+    test_registry.test_jvp_agrees_with_finite_differences(case)
+    test_registry.test_vjp_is_the_adjoint_of_jvp(case)
+    test_registry.test_second_derivative(case)
+
+
+# The command line
+
+
+def test_list_ops_shows_it_and_warns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt.main(["--list-ops"], isolate=False) == 0
+    out, err = capsys.readouterr()
+    (row,) = [line.split() for line in out.splitlines() if line.startswith("acme_softsign ")]
+    assert row[1:] == ["elementwise", "x", "-", "yes", "yes", "jvp", "rule", "yes"]
+    assert [line.split(" of ")[0] for line in err.splitlines()] == [
+        "smelt-opt: warning: the ops 'broken'", "smelt-opt: warning: the ops 'stale'"
+    ]  # fmt: skip
+
+
+def test_commands_in_processes(folder: Path) -> None:
+    done = python(folder, "-m", "smelt.tools.opt", "f.mlir", "--canonicalize")
+    assert done.returncode == 0 and '"smelt.acme_softsign"' in done.stdout, done.stderr
+    for device in ("cpu", "metal:sim"):
+        done = python(folder, "-m", "smelt.tools", "run", "f.mlir", "--input", "x.npy", "--device", device)
+        assert done.returncode == 0 and "-0.75" in done.stdout and "0.2" in done.stdout, done.stderr
+    done = python(folder, "-m", "smelt.tools", "dump", "acme_ops:softsign", "f32[4]")
+    assert done.returncode == 0 and '"smelt.acme_softsign"' in done.stdout, done.stderr
+
+
+ORDERS = {
+    "before smelt": "import acme_ops, smelt",
+    "after smelt": "import smelt; import acme_ops",
+    "after the dialect": "import smelt; smelt.eval(smelt.compile(smelt.exp)(smelt.zeros(3))); import acme_ops",
+    "by a text": "import smelt; from smelt.ir import text; text.parse(open('f.mlir').read()); import acme_ops",
+    "in another thread": (
+        "import smelt, importlib, threading; from smelt.ir.dialect import context; context()\n"
+        "t = threading.Thread(target=importlib.import_module, args=('acme_ops',)); t.start(); t.join(); import acme_ops"
+    ),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_orders_of_import(folder: Path, order: str) -> None:
+    code = f"{ORDERS[order]}\nprint(smelt.compile(acme_ops.softsign)(smelt.array([-3.0, 1.0])).tolist())"
+    done = python(folder, "-c", code)
+    assert (done.returncode, done.stdout) == (0, "[-0.75, 0.5]\n"), done.stderr
+
+
+def test_a_pass_may_define_an_op_and_emit_it(folder: Path) -> None:
+    module = text.parse(SOURCE.replace("acme_softsign", "exp"))
+    with mlir.lock:
+        acme = importlib.import_module("acme_ops")
+        from smelt.passes.rewrite import rebuild
+
+        rebuild(module, read_function(functions(module)["main"]), lambda b, op, xs: [b.acme_softsign(xs[0])])
+    Pipeline.parse("canonicalize,cse,dce").run(module)
+    assert acme and '"smelt.acme_softsign"' in text.to_text(module) and "smelt.exp" not in text.to_text(module)
