@@ -46,3 +46,16 @@ def test_products_of_one_number(dtype, count):
     for number in (2, 3, 0, 1):
         found = smelt.compile(lambda n=number: smelt.prod(smelt.full((count,), n, dtype)))()
         assert found.item() == wrapped(np.array([number], found.dtype.numpy), count).item()
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d.is_float or d.is_complex], ids=lambda d: d.name)
+def test_integer_powers_of_inexact_numbers(dtype):
+    """Exponents of both signs, which derivatives of powers have."""
+    x = np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 0.25, -4.0]).astype(dtype.numpy)
+    op, aval = registry["integer_power"], Aval(x.shape, dtype)
+    exponents = range(-7, 8)
+    cases = [Case(op, (aval,), (("exponent", n),)) for n in exponents]
+    found = compile_module(module_of_batch(cases), cpu).run([Buffer.of(x, aval) for _ in cases])
+    for n, kernel in zip(exponents, found):
+        want = np.array([complex(v) ** n if dtype.is_complex else float(v) ** n for v in x]).astype(dtype.numpy)
+        np.testing.assert_array_equal(kernel.array, want, f"a kernel of x^{n}")
