@@ -35,7 +35,7 @@ from smelt.ir.errors import SmeltError
 from smelt.runtime.device import Device, cpu, default_device, reference, set_default_device
 from smelt.runtime.device import metal as gpu
 
-from . import random, utils
+from . import linalg, random, utils
 from .functions import methods as _methods  # attaches the operators to array
 from .functions.arithmetic import *
 from .functions.complex_numbers import *
@@ -99,7 +99,7 @@ __all__ = [
     "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
     "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isinf", "isnan", "isneginf",
     "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "left_shift", "less", "less_equal",
-    "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
+    "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min", "minimum",
     "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "not_equal",

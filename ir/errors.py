@@ -15,6 +15,8 @@ import sysconfig
 from types import FrameType
 from typing import NamedTuple
 
+import numpy as np
+
 from . import locks
 
 
@@ -75,6 +77,10 @@ class KernelError(SmeltError, RuntimeError):
 
 class DeviceError(SmeltError, RuntimeError):
     """A device does not exist, or cannot run what it was given."""
+
+
+class LibraryError(SmeltError, np.linalg.LinAlgError):
+    """A library has no result for these operands: a matrix that is singular, or not positive definite."""
 
 
 class OutOfMemoryError(SmeltError, MemoryError):

@@ -28,9 +28,12 @@ def example(op: Op) -> tuple[tuple[Aval, ...], dict[str, Any]]:
     types = _TENSOR.findall(operands)
     arguments = ", ".join(f"%a{i}: {t}" for i, t in enumerate(types))
     names = ", ".join(f"%a{i}" for i in range(len(types)))
+    count = op.num_results
+    returned = ", ".join(f"%r#{i}" for i in range(count))
     source = (
         f"func.func @main({arguments}) -> {result} {{\n"
-        f'  %r = "smelt.{op.name}"({names}){attrs} : ({operands}) -> {result}\n  return %r : {result}\n}}'
+        f'  %r:{count} = "smelt.{op.name}"({names}){attrs} : ({operands}) -> {result}\n'
+        f"  return {returned} : {result.removeprefix('(').removesuffix(')')}\n}}"
     )
     module = text.parse(source)  # whose functions live as long as it does
     (view,) = read_function(functions(module)["main"]).ops

@@ -14,15 +14,38 @@ import numpy as np
 from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
 from .control import ControlOp, interpret
-from .errors import IRError
+from .errors import IRError, SmeltError
 from .settings import settings
+from .text import line_of
 
 
-def run_op(op: Any, operands: Sequence[np.ndarray], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
-    """One op on NumPy arrays; with SMELT_CHECK=1 its indices must be in range."""
+def run_op(
+    op: Any, operands: Sequence[np.ndarray], attrs: dict[str, Any], where: Any = None, reference: bool = False
+) -> tuple[np.ndarray, ...]:
+    """One op on NumPy arrays; with SMELT_CHECK=1 its indices must be in range.
+
+    What a library computes is computed by it, or by the op's `reference` rule. `where` names the user's line in an
+    error of the library: an op of a module, a text, or a node's code object and line.
+    """
     if settings.check:
         op.check(*operands, **attrs)
-    return apply_reference(op, operands, attrs)
+    if op.kind != "library":
+        return apply_reference(op, operands, attrs)
+    try:
+        return op.compute(operands, attrs, reference)
+    except SmeltError as error:
+        line = _line(where)
+        error.args = (f"{error}; at {line}" if line else str(error),)
+        raise
+
+
+def _line(where: Any) -> str:
+    if isinstance(where, OpView):
+        return line_of(where.location)
+    if isinstance(where, tuple):
+        code, line = where
+        return f"{code.co_filename}:{line}"
+    return where or ""
 
 
 def apply_reference(op: Any, operands: Sequence[np.ndarray], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
@@ -32,13 +55,15 @@ def apply_reference(op: Any, operands: Sequence[np.ndarray], attrs: dict[str, An
 
 
 class Interpreter:
-    """Runs functions of one module; each is decoded once.
+    """Runs functions of one module; each is decoded once. What a library can compute is computed by it, unless
+    `reference` rules are asked for.
 
     >>> # Interpreter(module)("main", [np.ones(3, np.float32)])
     """
 
-    def __init__(self, module: Any):
+    def __init__(self, module: Any, reference: bool = True):
         self._module = module  # owns the operations
+        self._reference = reference
         self._functions = functions(module)
         self._decoded: dict[str, Function] = {}
 
@@ -69,6 +94,6 @@ class Interpreter:
             elif op.op.kind in ("function", "apply", "transform"):
                 raise IRError(f"{op.op.name} must be expanded before the module runs; see the pass pipeline")
             else:
-                results = run_op(op.op, operands, op.attrs)
+                results = run_op(op.op, operands, op.attrs, op, self._reference)
             env.update(zip(op.results, results))
         return [env[v] for v in returns]

@@ -7,7 +7,8 @@ is computed from elements of the operands), so that an op of the kind states onl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,7 @@ import numpy as np
 from . import dtypes
 from .aval import Aval
 from .dtypes import DType
-from .errors import DTypeError
+from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
 from .index import Access, Guard, Index
 from .op import Ints, Op, Operand, require, require_axes, require_dtype
 
@@ -253,10 +254,142 @@ def fetch_guarded(
     return k.guarded(condition, lambda: fetch(access.place), lambda: k.const(0, dtype), dtype)
 
 
-class Opaque(Op):
-    """An op that no fusion looks into; a backend runs it by a library or by `reference`."""
+class Library(Op):
+    """An op that a library computes on the host, such as LAPACK or an FFT; no fusion looks into it.
 
-    kind = "opaque"
+    It works on the last axes of its operands, their *core* axes, which `core` names as NumPy's
+    gufuncs do: ``"(m,n)->(m,k),(k,n)"``. All axes before them are batch axes, which broadcast. So
+    `infer`, `batch` and the number of results are inherited. Subclasses state, in this order:
+
+    - ``accepts``: dtypes; all operands have the same one.
+    - ``extents(dims)``: extents of axes that only results have (``k`` above).
+    - ``host(*arrays)``: what the library computes, for all batch axes at once.
+    - ``reference(*arrays)``, which shares no code with the library, or `properties` where a result is
+      only determined up to signs or order.
+    - ``sample(rng, *avals)``: operands for which the op is defined, where not all are.
+    - a derivative, as every op.
+
+    `host` and `reference` raise LibraryError with the bare rule ("the matrix is singular"), or let the
+    library's exception pass: the error that the user sees names the op, its operands and the user's line too.
+    """
+
+    kind = "library"
+    core: ClassVar[str]
+    core_operands: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    core_results: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    accepts: ClassVar[Sequence[DType]] = (dtypes.float32, dtypes.float64)
+    flops = 30.0
+
+    @classmethod
+    def complete(cls) -> None:
+        if "core" not in cls.__dict__:
+            return
+        cls.core_operands, cls.core_results = _parse_core(cls.core)
+        cls.num_results = len(cls.core_results)
+        if len(cls.core_operands) != len(cls.operand_names):
+            operands = ", ".join(cls.operand_names)
+            raise AttributeValueError(f"{cls.__name__} has the operands ({operands}), its core is {cls.core!r}")
+
+    def extents(self, dims: dict[str, int], **attrs: Any) -> dict[str, int]:
+        """Extents of the core axes that no operand has, from those that operands have."""
+        return {}
+
+    def result_dtypes(self, operand: DType, **attrs: Any) -> Sequence[DType]:
+        """The dtype of each result; that of the operands, if nothing else is said."""
+        return [operand] * self.num_results
+
+    def host(self, *arrays: np.ndarray, **attrs: Any) -> Any:
+        """The result, or a tuple of results, by the library. Operands have equally many axes in front."""
+        raise NotImplementedError(f"smelt.{self.name}.host")
+
+    def reference(self, *operands: np.ndarray, **attrs: Any) -> Any:
+        return self.host(*operands, **attrs)
+
+    def properties(
+        self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], **attrs: Any
+    ) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
+        """What holds for every right result: pairs of arrays that are equal but for rounding, and what that means."""
+        return ()
+
+    def sample(self, rng: np.random.Generator, *avals: Aval, **attrs: Any) -> Sequence[np.ndarray]:
+        """Random operands of these types for which the op is defined and has a derivative."""
+        found = []
+        for aval in avals:
+            x = rng.uniform(-1, 1, aval.shape)
+            x = x + 1j * rng.uniform(-1, 1, aval.shape) if aval.dtype.is_complex else x
+            found.append(x.astype(aval.dtype.numpy))
+        return found
+
+    def infer(self, *operands: Aval, **attrs: Any) -> Aval | tuple[Aval, ...]:
+        dtype, dims, leads = operands[0].dtype, dict[str, int](), []
+        for name, x, core in zip(self.operand_names, operands, self.core_operands):
+            if x.dtype not in self.accepts:
+                listed = ", ".join(d.name for d in self.accepts)
+                wanted = f"{name} is {x.dtype.name}, must be one of {listed}"
+                raise DTypeError(f"{wanted}; convert it first, e.g. with .astype(smelt.{self.accepts[0].name})")
+            require(x.dtype is dtype, "operands must have the same dtype", DTypeError)
+            axes = f"({', '.join(core)})"
+            require(x.ndim >= len(core), f"{name} has {x.ndim} axes, must have at least {len(core)}: {axes}")
+            lead = x.ndim - len(core)
+            for label, d in zip(core, x.shape[lead:]):
+                known = int(label) if label.isdigit() else dims.setdefault(label, d)
+                if known != d:
+                    have = "the last axis" if len(core) == 1 else f"the last {len(core)} axes"
+                    raise ShapeError(f"{have} of {name} must be {axes}, here {x.shape[lead:]}, with {label} = {known}")
+            leads.append(x.shape[:lead])
+        dims.update(self.extents(dims, **attrs))
+        try:
+            batch = np.broadcast_shapes(*leads)
+        except ValueError:
+            raise ShapeError(f"batch axes {' and '.join(map(str, leads))} cannot be broadcast together") from None
+        kinds = self.result_dtypes(dtype, **attrs)
+        shapes = [[int(n) if n.isdigit() else dims[n] for n in core] for core in self.core_results]
+        found = tuple([Aval((*batch, *shape), kind) for shape, kind in zip(shapes, kinds)])
+        return found[0] if len(found) == 1 else found
+
+    def batch(self, b, operands, dims, **attrs):
+        """One more batch axis. An operand without it is broadcast by the library, not copied."""
+        ranks = [x.ndim - (dim is not None) - len(core) for x, dim, core in zip(operands, dims, self.core_operands)]
+        aligned = []
+        for x, dim, rank in zip(operands, dims, ranks):
+            if dim is not None:
+                x = b.move_axis(x, dim, 0)
+                x = b.reshape_to(x, (x.shape[0], *[1] * (max(ranks) - rank), *x.shape[1:]))
+            aligned.append(x)
+        results = b.emit(self, aligned, attrs)
+        return results, [0] * len(results)
+
+    def compute(
+        self, arrays: Sequence[np.ndarray], attrs: dict[str, Any], reference: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """The results by `host`, or by `reference`. Whatever goes wrong is an error that names op and operands.
+
+        Raises:
+            LibraryError: the operands have no such result. OutOfMemoryError: the library had no memory.
+        """
+        ranks = [x.ndim - len(core) for x, core in zip(arrays, self.core_operands)]
+        most = max(ranks)
+        aligned = [x.reshape((*[1] * (most - rank), *x.shape)) for x, rank in zip(arrays, ranks)]
+        try:
+            found = self.reference(*aligned, **attrs) if reference else self.host(*aligned, **attrs)
+        except Exception as error:
+            kind = OutOfMemoryError if isinstance(error, MemoryError) else LibraryError
+            avals = [Aval(x.shape, dtypes.of(x.dtype)) for x in arrays]
+            rule = str(error) or type(error).__name__
+            cause = None if isinstance(error, SmeltError) else error
+            raise kind(self.describe_error(rule, avals, attrs)) from cause
+        return found if isinstance(found, tuple) else (found,)
+
+
+_CORE = re.compile(r"\(\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)\)")
+
+
+def _parse_core(core: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """The core axes of operands and of results: ``"(m,n),(n)->(m)"`` is ((m, n), (n,)) and ((m,),)."""
+    sides = core.split("->")
+    if len(sides) != 2 or any(_CORE.sub("", side).strip(" ,") for side in sides) or not _CORE.search(sides[1]):
+        raise AttributeValueError(f"{core!r} names no core axes, as in '(m,n),(n)->(m)'")
+    return tuple(tuple(tuple(re.findall(r"\w+", group)) for group in _CORE.findall(side)) for side in sides)
 
 
 def align_batch(b: Builder, operands: Sequence[Value], dims: Sequence[int | None]) -> list[Value]:

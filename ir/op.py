@@ -106,6 +106,7 @@ class Op:
                 has_default = field in cls.__dict__
                 attrs[field] = Attr(annotation, cls.__dict__.get(field), not has_default)
         cls.operand_names, cls.attrs = tuple(operands), attrs
+        cls.complete()
         if name is not None:
             if not _NAME.fullmatch(name) or name in _TAKEN:
                 raise AttributeValueError(
@@ -121,6 +122,10 @@ class Op:
                     "ops of other packages best begin with the name of the package"
                 )
             _registry[name] = cls()
+
+    @classmethod
+    def complete(cls) -> None:
+        """What a kind makes of an op's fields, before the op is registered."""
 
     # Rules. The kinds in kinds.py give most of them a default.
 

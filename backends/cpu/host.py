@@ -17,6 +17,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
+from smelt.ir.text import line_of
 from smelt.passes.kernels.plan_buffers import Workspace, scratch_of
 
 from .parts import Body
@@ -101,7 +102,7 @@ class HostStep:
     """An op that runs on the host: by a library, or by its `reference` rule."""
 
     def __init__(self, op: OpView, slots: dict[Any, tuple[str, int]]):
-        self.op, self.attrs = op.op, op.attrs
+        self.op, self.attrs, self.line = op.op, op.attrs, line_of(op.location)
         self.operands = [(slots[v], v.aval) for v in op.operands]
         self.results = [(slots[v], v.aval) for v in op.results]
 
@@ -109,7 +110,7 @@ class HostStep:
         operands = [array_at(address(slot, values, arena), aval) for slot, aval in self.operands]
         for x in operands:
             x.flags.writeable = False
-        found = run_op(self.op, operands, self.attrs)
+        found = run_op(self.op, operands, self.attrs, self.line)
         for (slot, aval), value in zip(self.results, found):
             np.copyto(array_at(address(slot, values, arena), aval), value, casting="unsafe")
 

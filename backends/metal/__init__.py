@@ -13,10 +13,11 @@ from smelt.passes.call_graph import EXPAND
 if TYPE_CHECKING:
     from ..gpu.program import Program
 
-#: What makes a module ready for `compile_module`. Metal has no float64; opaque ops have no kernels.
+#: What makes a module ready for `compile_module`. Metal has no float64; what libraries compute, and ops of no
+#: kind, have no kernels.
 PIPELINE = (
     f"{EXPAND},canonicalize,cse,dce,"
-    "place{dtypes=f64 kinds=opaque},fuse{contractions=true max-buffers=31},plan-buffers"
+    "place{dtypes=f64 kinds=library,opaque},fuse{contractions=true max-buffers=31},plan-buffers"
 )
 
 

@@ -296,6 +296,13 @@ def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> a
     return wrap((Node(op, attrs, tuple([x._ref for x in inputs]), avals), 0))
 
 
+def emit_all(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> tuple[array, ...]:
+    """`emit` for an op with several results."""
+    avals = op.infer_checked([x.aval for x in inputs], attrs)
+    node = Node(op, attrs, tuple([x._ref for x in inputs]), avals)
+    return tuple([wrap((node, i)) for i in range(len(avals))])
+
+
 def emit_elementwise(op: Op, *inputs: array) -> array:
     """`emit` for ops without attributes, with the inference remembered."""
     refs = tuple([x._ref for x in inputs])

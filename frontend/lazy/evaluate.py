@@ -109,7 +109,7 @@ def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
         if not small:
             for node in order:
                 check_sizes(node)
-        _run_directly(order)
+        _run_directly(order, not small)
         return
     wanted = [(n, i) for n in keep for i in range(len(n.avals))]
     inputs = _inputs(order)
@@ -181,8 +181,11 @@ def _control_work(node: Node | Step) -> float:
     return steps * sum(_work(f.body) + (0 if node.op is COND else _START * len(f.body)) for f in callees(node))
 
 
-def _run_directly(order: Sequence[Node]) -> None:
-    """Op by op with the reference rules: for graphs that a compile would cost more than it saves."""
+def _run_directly(order: Sequence[Node], reference: bool) -> None:
+    """Op by op with the reference rules, for graphs that a compile would cost more than it saves.
+
+    What a library can compute is computed by it, unless `reference`.
+    """
     for node in order:
         operands = [n.values[i].array for n, i in node.inputs]  # type: ignore[index]
         if node.op is ALIAS:
@@ -190,6 +193,6 @@ def _run_directly(order: Sequence[Node]) -> None:
             node.values = [source.values[i]]  # type: ignore[index]
             _settle(node)
             continue
-        results = run_op(node.op, operands, node.attrs)
+        results = run_op(node.op, operands, node.attrs, node.where, reference)
         node.values = [Buffer.of(np.asarray(r), aval) for r, aval in zip(results, node.avals)]
         _settle(node)

@@ -9,6 +9,7 @@ from . import contract as contract
 from . import conversion as conversion
 from . import convolution as convolution
 from . import indexing as indexing
+from . import linalg as linalg
 from . import movement as movement
 from . import power as power
 from . import random as random

@@ -7,8 +7,8 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import DTypeError
-from ..kinds import Elementwise, Opaque, silent
-from ..op import Element, NotDifferentiable, Operand, require_dtype
+from ..kinds import Elementwise, silent
+from ..op import Element, NotDifferentiable, Op, Operand, require_dtype
 
 
 class Convert(Elementwise, name="convert"):
@@ -83,7 +83,7 @@ class Bitcast(Elementwise, name="bitcast"):
         return k.bitcast_storage(x, dtype)
 
 
-class ByteView(Opaque, name="byte_view"):
+class ByteView(Op, name="byte_view"):
     """The bytes of x read as another dtype of one byte. A bool is a byte: all but 0 count as True.
 
     No kernel computes it: the result is the operand's memory, so that a bool keeps a byte such as 2.

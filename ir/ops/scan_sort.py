@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes, elementary
 from ..aval import Aval
 from ..dtypes import DType
-from ..kinds import Opaque, silent
+from ..kinds import silent
 from ..op import Bool, Int, NotDifferentiable, Op, Operand, require_axes, require_dtype
 from .indexing import take_along
 from .reduce import highest, lowest
@@ -240,7 +240,7 @@ def _finish(b, tangent, dtype: DType, axis: int, reverse: bool, inclusive: bool)
     return b.convert_to(tangent, dtype)
 
 
-class Sort(Opaque, name="sort"):
+class Sort(Op, name="sort"):
     """Elements along an axis in ascending order, NaN last.
 
     ``%0 = "smelt.sort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
@@ -271,7 +271,7 @@ class Sort(Opaque, name="sort"):
         return b.emit(self, operands, {"axis": axis + (axis >= dims[0])}), [dims[0]]
 
 
-class ArgSort(Opaque, name="argsort"):
+class ArgSort(Op, name="argsort"):
     """Indices that sort x along an axis, as uint32: ascending, NaN last, equal elements in their order.
 
     ``%0 = "smelt.argsort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xui32>``

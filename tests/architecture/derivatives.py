@@ -17,8 +17,7 @@ from ..ops.cases import Case, cases, example, plain_ops
 from ..ops.variants import (
     Transformed,
     direction,
-    distinct,
-    interval_of,
+    general_operands,
     seeds_of,
     variants,
     wide,
@@ -109,7 +108,7 @@ def _second(op: Op) -> str:
 
 def _curves(case: Case) -> bool:
     rng, wrt, n = np.random.default_rng(0), wrt_of(case), len(case.results)
-    operands = distinct(case.avals, rng, interval_of(case.op))
+    operands = general_operands(case, rng)
     cotangents = [direction(case.results[i], rng) for i in seeds_of(case)]
     tangents = [direction(case.avals[i], rng) for i in wrt]
     both = Transformed(case, [("vjp", {"wrt": wrt, "seeds": seeds_of(case)}), ("jvp", {"wrt": wrt})])

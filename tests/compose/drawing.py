@@ -21,13 +21,15 @@ from smelt.ir.attributes import LITERAL_DTYPES
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import SmeltError
+from smelt.ir.kinds import Library
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.indexing import _MODES
 
 from .exactness import Grade, Known, known_result
 from .graphs import Graph, Step, without_dead
 
-OPS = [op for op in registry.values() if op.kind != "transform"]
+#: A step of a graph has one result.
+OPS = [op for op in registry.values() if op.kind != "transform" and op.num_results == 1]
 #: How often kinds are drawn; others (also kinds that are new) as often as "opaque".
 WEIGHTS = {
     "elementwise": 25, "movement": 10, "reduction": 6, "arg_reduction": 2, "scan": 2, "gather": 2, "scatter": 2,
@@ -199,6 +201,8 @@ class Draw:
         by_name = getattr(self, f"_{op.name}", None)
         if by_name is not None:
             by_name(op)
+        elif isinstance(op, Library):
+            self.library(op)
         else:
             self.plain(op)
 
@@ -223,6 +227,19 @@ class Draw:
         attrs = {name: self.attribute(name, spec.type, self.aval(i)) for name, spec in op.attrs.items()}
         if op.name == "bitcast":
             attrs["dtype"] = self.r.choice([d for d in dtypes.ALL if d.size == self.aval(i).dtype.size])
+        self.step(op, operands, attrs)
+
+    def library(self, op: Library) -> None:
+        """An op that is not defined everywhere, on new arguments for which it is; or on those of its dtypes."""
+        extents = {name: self.extent(5) for core in op.core_operands for name in core}
+        lead = self.some_shape(8)[:2]
+        dtype = self.r.choice(op.accepts)
+        avals = [Aval((*lead, *(extents[name] for name in core)), dtype) for core in op.core_operands]
+        attrs = {name: self.attribute(name, spec.type, avals[0]) for name, spec in op.attrs.items()}
+        operands = [self.argument(a.shape, a.dtype, "real") for a in avals]
+        self.graph.inputs[-len(avals) :] = op.sample(self.arrays, *avals, **attrs)
+        for i in operands:
+            self.graph.steps[i].known = Known(Grade.EXACT, 4.0)
         self.step(op, operands, attrs)
 
     def attribute(self, name: str, kind: str, aval: Aval) -> Any:

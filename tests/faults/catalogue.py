@@ -89,6 +89,13 @@ FAULTS = (
     _fault("scan-batch-axis", "running sums are batched along the wrong axis", "ir/ops/scan_sort.py",
            'return b.emit(self, [x], {"axis": axis + (axis >= dim), **attrs}), [dim]',
            'return b.emit(self, [x], {"axis": axis + (axis > dim), **attrs}), [dim]', "tests/ops"),
+    _fault("cholesky-diagonal", "the derivative of cholesky takes the whole diagonal, not half of it",
+           "ir/ops/linalg.py", "(_lower(b, whole) + _lower(b, whole, below=1)) * 0.5", "_lower(b, whole)", "tests/ops"),
+    _fault("library-ranks", "batch axes of operands with fewer of them are not aligned", "ir/kinds.py",
+           "x = b.reshape_to(x, (x.shape[0], *[1] * (max(ranks) - rank), *x.shape[1:]))", "pass", "tests/ops"),
+    _fault("library-line", "errors of a library do not name the user's line", "ir/interpreter.py",
+           'error.args = (f"{error}; at {line}" if line else str(error),)', "error.args = (str(error),)",
+           "tests/ops", "tests/frontend"),
     # Passes
     _fault("reduce-of-transpose", "a reduction of a transpose loses the permutation",
            "passes/simplify/patterns_reduce.py",

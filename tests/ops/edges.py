@@ -14,9 +14,10 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.kinds import Library
 from smelt.ir.op import Op
 
-from .cases import Case, _valid, cases, example, sample
+from .cases import Case, _valid, cases, example, random_operands, sample
 from .variants import variants
 
 #: What takes the place of an axis's extent.
@@ -109,7 +110,9 @@ VALUES: dict[str, tuple[float, ...]] = {
 
 
 def operands_of(case: Case, values: str, rng: np.random.Generator) -> list[np.ndarray]:
-    """Operands made of special values; indices in range."""
+    """Operands made of special values; indices in range, matrices that can be factored."""
+    if isinstance(case.op, Library):
+        return random_operands(case, rng)
     found = [np.asarray(_special(a, values, rng)) for a in case.avals]
     if "indices" in case.op.operand_names:
         at, axes = case.op.operand_names.index("indices"), case.kwargs["axes"]

@@ -19,6 +19,7 @@ from .cases import (
     example,
     module_of,
     plain_ops,
+    random_operands,
     reference,
     sample,
     smooth_operands,
@@ -51,7 +52,7 @@ def assert_close(found, want, aval, what: str) -> None:
 def test_backend_agrees_with_reference(op):
     for case in cases(op):
         rng = np.random.default_rng(1)
-        operands = [sample(a, rng) for a in case.avals]
+        operands = random_operands(case, rng)
         want = Interpreter(module_of(case))("main", operands)
         program = compile_module(module_of(case), cpu)
         from smelt.runtime import Buffer
@@ -182,10 +183,8 @@ def test_batch_agrees_with_a_loop(op):
         lead = len(op.operand_names) - 1
         patterns = {p for p in patterns if len(set(p[lead:])) == 1}
     for axes in sorted(patterns):
-        slices = [
-            [sample(a, rng, (0.2, 0.9)) for _ in range(size if axis >= 0 else 1)]
-            for a, axis in zip(case.avals, axes)
-        ]
+        elements = [random_operands(case, rng, (0.2, 0.9)) for _ in range(size)]
+        slices = [xs[: size if axis >= 0 else 1] for xs, axis in zip(zip(*elements), axes)]
         batched = [np.stack(s, axis) if axis >= 0 else s[0] for s, axis in zip(slices, axes)]
         attrs = {"size": size, "in_axes": axes, "out_axes": (0,) * len(case.results)}
         found = transformed(case, [("batch", attrs)], batched)

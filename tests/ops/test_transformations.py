@@ -25,11 +25,10 @@ from .variants import (
     derivative_cases,
     differences,
     direction,
-    distinct,
     element,
     every_case,
     few_patterns,
-    interval_of,
+    general_operands,
     seeds_of,
     stacked,
     variants,
@@ -55,7 +54,7 @@ def _what(case: Case, *more: Any) -> str:
 
 
 def _operands(case: Case, seed: int = 0) -> list[np.ndarray]:
-    return distinct(case.avals, np.random.default_rng(seed), interval_of(case.op))
+    return general_operands(case, np.random.default_rng(seed))
 
 
 def _vjp(case: Case, wrt: Sequence[int]) -> tuple[str, dict[str, Any]]:
@@ -145,7 +144,7 @@ def test_no_derivative_means_a_tangent_of_zero_and_a_reason(op: Op) -> None:
 
 
 def _check_batch(case: Case, axes: tuple[int, ...], out_axes: tuple[int, ...]) -> None:
-    arrays = distinct(stacked(case.avals, axes, SIZE), np.random.default_rng(5), interval_of(case.op))
+    arrays = general_operands(case, np.random.default_rng(5), (axes, SIZE))
     attrs = {"size": SIZE, "in_axes": axes, "out_axes": out_axes}
     found = Transformed(case, [("batch", attrs)])(arrays)
     rows = [reference(case, element(arrays, axes, i)) for i in range(SIZE)]
@@ -179,7 +178,7 @@ def test_batches_of_batches_are_two_loops(op: Op) -> None:
         for inner in few_patterns(case.avals, op):
             types = stacked(case.avals, inner, SIZE)
             for outer in few_patterns(types, op):
-                arrays = distinct(stacked(types, outer, 3), np.random.default_rng(6), interval_of(op))
+                arrays = general_operands(case, np.random.default_rng(6), (inner, SIZE), (outer, 3))
                 steps = [
                     ("batch", {"size": size, "in_axes": axes, "out_axes": (0,) * len(case.results)})
                     for size, axes in ((SIZE, inner), (3, outer))
@@ -217,7 +216,7 @@ def test_batches_of_cotangents_are_loops(op: Op) -> None:
         seeds = [case.results[i] for i in seeds_of(case)]
         for axes in few_patterns(case.avals, op):
             rng = np.random.default_rng(7)
-            arrays = distinct(stacked(case.avals, axes, SIZE), rng, interval_of(op))
+            arrays = general_operands(case, rng, (axes, SIZE))
             cotangents = [direction(a, rng) for a in stacked(seeds, [0] * len(seeds), SIZE)]
             batch = {"size": SIZE, "in_axes": (*axes, *[0] * len(seeds)), "out_axes": (0,) * (n + len(wrt))}
             found = Transformed(case, [_vjp(case, wrt), ("batch", batch)])([*arrays, *cotangents])[n:]
@@ -233,7 +232,7 @@ def test_cotangents_of_batches_are_loops(op: Op) -> None:
         seeds = [case.results[i] for i in seeds_of(case)]
         for axes in few_patterns(case.avals, op):
             rng = np.random.default_rng(8)
-            arrays = distinct(stacked(case.avals, axes, SIZE), rng, interval_of(op))
+            arrays = general_operands(case, rng, (axes, SIZE))
             cotangents = [direction(a, rng) for a in stacked(seeds, [0] * len(seeds), SIZE)]
             batch = {"size": SIZE, "in_axes": axes, "out_axes": (0,) * n}
             found = Transformed(case, [("batch", batch), _vjp(case, wrt)])([*arrays, *cotangents])[n:]

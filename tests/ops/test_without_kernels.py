@@ -51,6 +51,7 @@ NO_KERNEL: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
 ]  # fmt: skip
 #: The reference rule runs. Each of these has an oracle of its own.
 ON_THE_HOST: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
+    (tuple(op.name for op in plain_ops() if op.kind == "library"), _always, "a library computes; see test_library"),
     (("sort", "argsort"), _always, "NumPy sorts; see test_scan_sort"),
     (("dot_general",), _unknown_to_a_blas, "a BLAS has neither integers nor halves; see test_contract"),
     (("conv_general",), _no_matrix_product, "a BLAS knows no windows; see test_contract"),

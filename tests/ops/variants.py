@@ -13,10 +13,11 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value
 from smelt.ir.interpreter import Interpreter
+from smelt.ir.kinds import Library
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.indexing import _MODES
 
-from .cases import EXPAND, INTERVALS, Case, _valid, cases, example, module_of, reference, sample
+from .cases import EXPAND, INTERVALS, Case, _valid, cases, example, module_of, random_operands, reference, sample
 
 Special = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]
 
@@ -75,6 +76,9 @@ SPECIAL: dict[str, list[Special]] = {
     "concatenate": [_at((2, 3), (2, 1), axis=1), _at((2, 3), (1, 3), axis=0)],
     "reverse": [_at((2, 3), axes=(0, 1)), _at((2, 3), axes=(1,))],
     "convert": [_at((3,), dtype=d) for d in (dtypes.float32, dtypes.complex64, dtypes.float16)],
+    "cholesky": [_at((2, 3, 3)), _at((2, 1, 1))],
+    "qr": [_at((3, 3)), _at((2, 4, 2)), _at((2, 4)), _at((1, 3))],
+    "solve_triangular": [_at((2, 3, 3), (2, 3, 1)), _at((3, 3), (2, 3, 2)), _at((2, 1, 3, 3), (2, 3, 1), upper=True)],
     "random_bits": [_at((2,), shape=(2, 3), width=w) for w in (8, 16, 64)],
 }  # fmt: skip
 
@@ -186,6 +190,22 @@ def distinct(avals: Sequence[Aval], rng: np.random.Generator, interval: tuple[fl
         else:
             found.append(sample(a, rng, interval))
     return found
+
+
+def general_operands(
+    case: Case, rng: np.random.Generator, *levels: tuple[Sequence[int], int]
+) -> list[np.ndarray]:
+    """Operands in general position, in batches: axes and size of each, from the innermost to the outermost."""
+    if not isinstance(case.op, Library):
+        avals: Sequence[Aval] = case.avals
+        for axes, size in levels:
+            avals = stacked(avals, axes, size)
+        return distinct(avals, rng, interval_of(case.op))
+    if not levels:
+        return random_operands(case, rng)
+    *inner, (axes, size) = levels
+    elements = [general_operands(case, rng, *inner) for _ in range(size)]
+    return [xs[0] if axis < 0 else np.stack(xs, axis) for xs, axis in zip(zip(*elements), axes)]
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from smelt.ir import dtypes, text
 from smelt.ir.aval import Aval
 from smelt.ir.op import Op, registry
 from smelt.passes import Pipeline
-from tests.ops.cases import Case, all_cases, module_of, reference, sample, transformed
+from tests.ops.cases import Case, all_cases, module_of, random_operands, reference, transformed
 
 from .batch_programs import EXPAND, V, at, batch, names_of
 
@@ -25,7 +25,8 @@ def test_generic_rule(name, monkeypatch):
     rng = np.random.default_rng(0)
     size, n = 2, len(case.avals)
     for axes in {(0,) * n, tuple(a.ndim if i == n - 1 else -1 for i, a in enumerate(case.avals))}:
-        slices = [[sample(a, rng, (0.2, 0.9)) for _ in range(size if x >= 0 else 1)] for a, x in zip(case.avals, axes)]
+        elements = [random_operands(case, rng, (0.2, 0.9)) for _ in range(size)]
+        slices = [xs[: size if x >= 0 else 1] for xs, x in zip(zip(*elements), axes)]
         arrays = [np.stack(s, x) if x >= 0 else s[0] for s, x in zip(slices, axes)]
         found = transformed(case, [batch(size, axes, (0,) * len(case.results))], arrays)
         rows = [reference(case, [at(a, x, i) for a, x in zip(arrays, axes)]) for i in range(size)]

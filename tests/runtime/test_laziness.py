@@ -20,9 +20,9 @@ def executed(monkeypatch):
     names: list[str] = []
     original = evaluation.run_op
 
-    def spy(op, operands, attrs):
+    def spy(op, *rest):
         names.append(op.name)
-        return original(op, operands, attrs)
+        return original(op, *rest)
 
     monkeypatch.setattr(evaluation, "run_op", spy)
     return names

@@ -21,7 +21,7 @@ from smelt.ir.op import Op
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import metal_sim
-from tests.ops.cases import Case, cases, module_of_batch, plain_ops, reference, sample
+from tests.ops.cases import Case, cases, module_of_batch, plain_ops, random_operands, reference
 from tests.ops.test_registry import assert_close
 
 #: Calls of functions that Metal has fast and precise versions of, without saying which.
@@ -92,7 +92,7 @@ def test_simulator_agrees_with_reference(batch):
 def assert_values(program, batch):
     """The cases' values, of their program on a device, are those of the NumPy rules."""
     rng = np.random.default_rng(1)
-    operands = [[np.asarray(sample(a, rng)) for a in c.avals] for c in batch]
+    operands = [list(map(np.asarray, random_operands(c, rng))) for c in batch]
     avals = [a for c in batch for a in c.avals]
     flat = [x for xs in operands for x in xs]
     outs = iter(program.run([Buffer.of(x, a) for x, a in zip(flat, avals)]))

@@ -1,0 +1,245 @@
+"""Linear algebra by LAPACK: factorizations and solutions of matrices on the last two axes.
+
+Derivatives: Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Walter and
+Lehmann, "Algorithmic differentiation of linear algebra functions" (2012), for QR. The rules are
+forward mode; reverse mode is their transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import LibraryError
+from ..kinds import Library, silent
+from ..op import Bool, Operand
+
+
+class SolveTriangular(Library, name="solve_triangular"):
+    """x with A·x = b for a triangular matrix A: lower, or `upper`. The other triangle is not looked at.
+
+    ``%0 = "smelt.solve_triangular"(%a, %b) {upper = false} : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>``
+    """
+
+    a: Operand
+    b: Operand
+    upper: Bool = False
+    core = "(n,n),(n,k)->(n,k)"
+    linearity = "each"
+    linear_operands = (1,)
+
+    def host(self, a, b, *, upper):
+        _require_no_zeros(a)
+        # Elimination of an upper triangular matrix exchanges no rows and subtracts nothing: what is
+        # left of `solve` is the substitution. A lower one is an upper one read backwards.
+        back = slice(None, None, 1 if upper else -1)
+        triangle = np.triu(a[..., back, back])
+        return _solved(triangle, b[..., back, :])[..., back, :]
+
+    @silent
+    def reference(self, a, b, *, upper):
+        """Substitution, row by row."""
+        _require_no_zeros(a)
+        n = a.shape[-1]
+        x = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+        for i in reversed(range(n)) if upper else range(n):
+            known = slice(i + 1, n) if upper else slice(0, i)
+            rest = b[..., i, :] - np.einsum("...j,...jk->...k", a[..., i, known], x[..., known, :])
+            x[..., i, :] = rest / a[..., i, i, None]
+        return x
+
+    def sample(self, rng, a, b, **_):
+        n = a.shape[-1]
+        matrix = rng.uniform(-0.5, 0.5, a.shape) + np.eye(n) * rng.choice([-2.0, 2.0], (*a.shape[:-1], 1))
+        return matrix.astype(a.dtype.numpy), rng.uniform(-1, 1, b.shape).astype(b.dtype.numpy)
+
+    def jvp(self, b, primals, tangents, results, *, upper):
+        """ẋ = A⁻¹ (ḃ - Ȧ·x), with the triangle of Ȧ."""
+        (a, _), (ta, tb), (x,) = primals, tangents, results
+        right = None if tb is None else b.broadcast_to(tb, x.shape)
+        if ta is not None:
+            moved = _matmul(b, _upper(b, ta) if upper else _lower(b, ta), x)
+            right = -moved if right is None else right - moved
+        return [None if right is None else b.solve_triangular(a, right, upper=upper)]
+
+    def transpose(self, b, cotangents, operands, linear, *, upper):
+        a, right = operands
+        found = b.solve_triangular(_transposed(b, a), cotangents[0], upper=not upper)
+        return [None, b.sum_to(found, right.shape)]
+
+
+class Cholesky(Library, name="cholesky"):
+    """Lower triangular L with L·Lᵀ = A for a symmetric positive definite A, whose lower triangle alone is read.
+
+    The derivative is that of the lower triangle; a matrix with NaN or infinities has some in its factor.
+
+    ``%0 = "smelt.cholesky"(%a) : (tensor<3x3xf32>) -> tensor<3x3xf32>``
+    """
+
+    a: Operand
+    core = "(n,n)->(n,n)"
+
+    def host(self, a):
+        try:
+            return np.linalg.cholesky(a)
+        except np.linalg.LinAlgError:  # of some matrix; and one LAPACK raises for NaN, another does not
+            return _one_by_one(np.linalg.cholesky, "is not positive definite", np.tril(a))
+
+    @silent
+    def reference(self, a):
+        """Column by column: L[j,j]² = A[j,j] - Σₖ L[j,k]², and what is below follows from L[j,j]."""
+        found, finite = np.zeros_like(a), np.isfinite(np.tril(a)).all((-1, -2))
+        for j in range(a.shape[-1]):
+            row = found[..., j, :j]
+            pivot = a[..., j, j] - (row * row).sum(-1)
+            bad = finite & (pivot <= 0)
+            if np.any(bad):
+                raise LibraryError(f"{_which(bad)} is not positive definite")
+            below = a[..., j:, j] - np.einsum("...ik,...k->...i", found[..., j:, :j], row)
+            found[..., j:, j] = below / np.sqrt(pivot)[..., None]
+        return found
+
+    def sample(self, rng, a, **_):
+        x = rng.uniform(-1, 1, a.shape)
+        return [(x @ np.swapaxes(x, -1, -2) + np.eye(a.shape[-1])).astype(a.dtype.numpy)]
+
+    def jvp(self, b, primals, tangents, results):
+        """L̇ = L·Φ(L⁻¹ Ȧ L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal (Murray, eq. 8)."""
+        (factor,), (t,) = results, tangents
+        change = _lower(b, t) + _transposed(b, _lower(b, t, below=1))
+        half = b.solve_triangular(factor, change)
+        whole = b.solve_triangular(factor, _transposed(b, half))
+        return [_matmul(b, factor, (_lower(b, whole) + _lower(b, whole, below=1)) * 0.5)]
+
+
+class Qr(Library, name="qr"):
+    """A = Q·R with orthonormal columns of Q (m × k) and R upper triangular (k × n), k = min(m, n).
+
+    The derivative needs the first k columns of A to be linearly independent.
+
+    ``%0:2 = "smelt.qr"(%a) : (tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<3x3xf32>)``
+    """
+
+    a: Operand
+    core = "(m,n)->(m,k),(k,n)"
+
+    def extents(self, dims):
+        return {"k": min(dims["m"], dims["n"])}
+
+    def host(self, a):
+        return tuple(np.linalg.qr(a))
+
+    def properties(self, operands, results):
+        (a,), (q, r) = operands, results
+        square = np.swapaxes(q, -1, -2) @ q
+        yield "Qᵀ·Q = 1", square, np.broadcast_to(np.eye(q.shape[-1]), square.shape)
+        yield "Q·R = A", q @ r, a
+        yield "R is upper triangular", r, np.triu(r)
+
+    def sample(self, rng, a, **_):
+        return [(rng.uniform(-1, 1, a.shape) + 2 * np.eye(*a.shape[-2:])).astype(a.dtype.numpy)]
+
+    def jvp(self, b, primals, tangents, results):
+        """With B = Qᵀ Ȧ R⁻¹ and its lower triangle W: Q̇ = Ȧ R⁻¹ - Q·(B - W + Wᵀ) and Ṙ = (B - W + Wᵀ)·R.
+
+        Of a wide matrix that is said of its first m columns, and the others of R are Qᵀ A.
+        """
+        (a,), (t,), (q, r) = primals, tangents, results
+        m, n = a.shape[-2:]
+        first = _columns(b, r, 0, m) if m < n else r
+        moved = _columns(b, t, 0, m) if m < n else t
+        solved = _transposed(b, b.solve_triangular(_transposed(b, first), _transposed(b, moved)))  # Ȧ R⁻¹
+        across = _transposed(b, q)
+        turned = _matmul(b, across, solved)
+        below = _lower(b, turned, below=1)
+        upper = turned - below + _transposed(b, below)
+        dq = solved - _matmul(b, q, upper)
+        dr = _matmul(b, upper, first)
+        if m < n:
+            rest = _matmul(b, _transposed(b, dq), _columns(b, a, m, n))
+            dr = b.concatenate(dr, rest + _matmul(b, across, _columns(b, t, m, n)), axis=a.ndim - 1)
+        return [dq, dr]
+
+
+# What the hosts share.
+
+
+def _which(bad: np.ndarray) -> str:
+    """The first matrix of a batch for which `bad` holds."""
+    if not bad.ndim:
+        return "the matrix"
+    at = [int(i) for i in np.argwhere(bad)[0]]
+    return f"matrix {', '.join(map(str, at))} of the batch"
+
+
+def _require_no_zeros(a: np.ndarray) -> None:
+    """A triangular matrix is singular where its diagonal has a zero."""
+    zeros = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)
+    if np.any(zeros):
+        raise LibraryError(f"{_which(zeros)} is singular: its diagonal has a zero")
+
+
+def _one_by_one(function: Callable[..., np.ndarray], rule: str, a: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """After an error of the library: which matrix it was; a matrix that is not finite gives NaN instead.
+
+    Raises:
+        LibraryError: `rule` does not hold of a finite matrix.
+    """
+    batch = np.broadcast_shapes(*(x.shape[:-2] for x in (a, *others)))
+    matrices, *more = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, *others)]
+    found = np.full((more or [matrices])[0].shape, np.nan, a.dtype)
+    for at in np.ndindex(batch):
+        if np.isfinite(matrices[at]).all():
+            try:
+                found[at] = function(matrices[at], *[x[at] for x in more])
+            except np.linalg.LinAlgError:
+                bad = np.zeros(batch, bool)
+                bad[at] = True
+                raise LibraryError(f"{_which(bad)} {rule}") from None
+    return found
+
+
+def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return _one_by_one(np.linalg.solve, "is singular", a, b)
+
+
+# What the derivatives share: matrices on the last two axes, all others being a batch.
+
+
+def _transposed(b, x):
+    return b.transpose(x, permutation=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _matmul(b, x, y):
+    """Products of matrices, whose batch axes are broadcast."""
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x, y = (b.broadcast_to(v, (*batch, *v.shape[-2:])) for v in (x, y))
+    lead = len(batch)
+    axes: dict[str, Any] = {"lhs_batch": tuple(range(lead)), "rhs_batch": tuple(range(lead))}
+    return b.dot_general(x, y, lhs_contracting=(lead + 1,), rhs_contracting=(lead,), **axes)
+
+
+def _lower(b, x, below: int = 0):
+    """The lower triangle, from so many diagonals below the main one on; zeros elsewhere."""
+    return _where(b, x, lambda row, column: b.greater_equal(row, column + below))
+
+
+def _upper(b, x):
+    return _where(b, x, lambda row, column: b.less_equal(row, column))
+
+
+def _where(b, x, chosen: Callable):
+    row, column = (b.iota(shape=x.shape[-2:], axis=axis, dtype=dtypes.int32) for axis in (0, 1))
+    return b.select(b.broadcast_to(chosen(row, column), x.shape), x, b.zeros_like(x))
+
+
+def _columns(b, x, start: int, stop: int):
+    lead = x.ndim - 1
+    return b.slice(x, start=(*[0] * lead, start), stop=(*x.shape[:-1], stop), stride=(1,) * x.ndim)
