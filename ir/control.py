@@ -22,7 +22,7 @@ branch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,17 +40,18 @@ class ControlOp(Op):
 
     Attributes:
         callees: names of the attributes that hold functions.
+        test: that of them whose function says whether there is another step; empty where there is none.
     """
 
     num_results = -1
     kind = "control"
 
-    def __init__(self, name: str, callees: Sequence[str]):
-        self.name, self.callees = name, tuple(callees)  # type: ignore[misc]
+    def __init__(self, name: str, callees: Sequence[str], test: str = ""):
+        self.name, self.callees, self.test = name, tuple(callees), test  # type: ignore[misc]
 
 
 COND = ControlOp("cond", ("branches",))  #: attrs: branches (tuple of names)
-WHILE = ControlOp("while", ("cond", "body"))  #: attrs: cond, body, constants (their number)
+WHILE = ControlOp("while", ("cond", "body"), test="cond")  #: attrs: cond, body, constants (their number)
 #: attrs: body, constants, carries (numbers), length, reverse; checkpoint (False if missing): reverse mode
 #: keeps only the carry of each step, and computes the rest again
 SCAN = ControlOp("scan", ("body",))
@@ -58,6 +59,34 @@ SCAN = ControlOp("scan", ("body",))
 #: Upstream ops that stand in a function only to serve control flow.
 HELPERS = ("tensor.extract", "tensor.empty", "arith.constant", "arith.index_cast")
 LOOPS = ("scf.if", "scf.index_switch", "scf.while", "scf.for")
+
+
+class Layout(NamedTuple):
+    """Which operands of a call, branch or loop are what: ranges, in order.
+
+    Attributes:
+        choice: what a branch is chosen by.
+        constants: the arguments of calls and branches; what is the same in each step of a loop.
+        carries: what a loop changes from step to step, and returns first.
+        xs: the arrays whose elements are given to the steps.
+    """
+
+    choice: range
+    constants: range
+    carries: range
+    xs: range
+
+
+def layout(op: Op, attrs: dict[str, Any], count: int) -> Layout:
+    """The layout of the `count` operands of a call, branch or loop.
+
+    >>> layout(SCAN, {"constants": 1, "carries": 2}, 4)
+    Layout(choice=range(0, 0), constants=range(0, 1), carries=range(1, 3), xs=range(3, 4))
+    """
+    lead = int(op is COND)
+    n = lead + attrs.get("constants", count - lead)
+    m = n + attrs.get("carries", count - n)
+    return Layout(range(lead), range(lead, n), range(n, m), range(m, count))
 
 
 def callees(op: OpView) -> tuple[str, ...]:

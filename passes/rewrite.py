@@ -141,6 +141,11 @@ def is_fusion(operation: Any) -> bool:
     return "smelt.fusion" in operation.attributes
 
 
+def is_placed(operation: Any) -> bool:
+    """Whether a function is a program of another device, made by `place`."""
+    return "smelt.device" in operation.attributes
+
+
 #: Attributes of a function that say how it is transformed; see `custom_rules`. A call of such a function stays
 #: a call while a transformation may still meet it.
 CHECKPOINT = "smelt.checkpoint"

@@ -37,16 +37,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, Value, fresh_name, functions, read_function
+from smelt.ir.builder import Builder, Function, Value, functions, read_function
 from smelt.ir.dialect import context
 
 from ..call_graph import require_expanded
+from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion
+from ..rewrite import is_fusion, is_placed
 from .contraction_layout import lay_out_contractions
 from .grouping import Grouping
 from .groups import Group
-from .outline import is_placed, outlined, reassemble
 
 
 @register_pass("fuse")
@@ -113,10 +113,11 @@ def structure(group: Group, inputs: list[Value]) -> Any:
 
 def make_fusion(module: Any, function: Function, group: Group, inputs: list[Value]) -> str:
     """The function of one group; its name."""
-    name = fresh_name(module, group.name())
-    operation = outlined(
-        module, function, name, group.ordered_ops(), inputs, group.outputs, group.primary.location
-    )
+    location = group.primary.location
+    operation = extract(
+        module, group.name(), function, inputs, group.outputs, group.ordered_ops(), location=location,
+        argument_locations=[named_location(v, location) for v in inputs],
+    )  # fmt: skip
     for key, text in group.attributes().items():
         operation.attributes[f"smelt.{key}"] = mlir.ir.Attribute.parse(text, context())
-    return name
+    return name_of(operation)

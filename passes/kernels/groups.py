@@ -13,6 +13,7 @@ from typing import Any
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Index, variables
 
+from ..extract import inputs_of
 from .analysis import Place, is_pointwise, is_row_reduction, operand_reads, plain_variable, reduced_axes
 from .contraction_places import contraction_reads, inverse_place, is_contraction
 
@@ -78,13 +79,7 @@ class Group:
 
     def inputs(self, position: dict[OpView, int]) -> list[Value]:
         """Values computed elsewhere, in a stable order."""
-        inside = {v for op in self.ops for v in op.results}
-        found: dict[Value, None] = {}
-        for op in self.ordered_ops(position):
-            for v in op.operands:
-                if v not in inside:
-                    found[v] = None
-        return list(found)
+        return inputs_of(self.ordered_ops(position))
 
     def ordered_ops(self, position: dict[OpView, int] | None = None) -> list[OpView]:
         if position is not None:

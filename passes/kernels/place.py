@@ -44,9 +44,9 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import PipelineError
 
 from ..call_graph import reached
+from ..extract import extract, inputs_of, named_location, outputs_of, reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion
-from .outline import is_placed, outlined, reassemble
+from ..rewrite import is_fusion, is_placed
 
 
 @register_pass("place")
@@ -144,26 +144,16 @@ def _mark(operation: Any) -> None:
 
 def place(module: Any, function: Function, moved: set[OpView]) -> int:
     """Outline the ops in `moved`; how many functions they became."""
-    readers: dict[Value, list[OpView]] = {}
-    for op in function.ops:
-        for v in op.operands:
-            readers.setdefault(v, []).append(op)
-    returned = set(function.returns)
     count = 0
 
     def call(b: Builder, ops: list[OpView], env: dict[Value, Value]) -> None:
         nonlocal count
-        inside = set(ops)
-        made = {v for op in ops for v in op.results}
-        inputs = list(dict.fromkeys(v for op in ops for v in op.operands if v not in made))
-        outputs = [
-            v
-            for op in ops
-            for v in op.results
-            if v in returned or any(reader not in inside for reader in readers.get(v, ()))
-        ]
+        inputs, outputs = inputs_of(ops), outputs_of(ops, function)
         name, location = _fresh(module), ops[0].location
-        _mark(outlined(module, function, name, ops, inputs, outputs, location))
+        locations = [named_location(v, location) for v in inputs]
+        _mark(
+            extract(module, name, function, inputs, outputs, ops, location=location, argument_locations=locations)
+        )
         with b.at(location):
             results = b.call(name, [env[v] for v in inputs], [v.aval for v in outputs])
         env.update(zip(outputs, results))

@@ -33,10 +33,10 @@ from typing import Any
 
 from smelt.ir.attributes import attributes_of
 from smelt.ir.builder import Builder, OpView, Value, functions, new_function
-from smelt.ir.control import COND, LOOPS, SCAN, WHILE
+from smelt.ir.control import LOOPS, layout
 
 from ..rewrite import argument_locations, is_private, mentions, replay, rules_of
-from .reads import ModuleReads, Needs, bits, run_names, runs_functions
+from .reads import ModuleReads, Needs, bits, run_names, runs_functions, test_of
 
 #: An attribute that `plan-buffers` leaves: memory is laid out, so nothing may change any more.
 PLANNED = "smelt.arena_bytes"
@@ -221,11 +221,12 @@ class _Narrowing:
         """Results that equal one before them: that one."""
         first: dict[Any, int] = {}
         same = {}
-        bodies = [self.functions[name] for key, group in run_names(op).items() if key != "cond" for name in group]
-        carries = len(op.results) if op.op is WHILE else op.attrs.get("carries", 0)
+        test = test_of(op)
+        bodies = [self.functions[name] for key, group in run_names(op).items() if key != test for name in group]
+        _, _, carries, _ = layout(op.op, op.attrs, len(op.operands))
         for i in range(len(op.results)):
-            start = op.operands[op.attrs["constants"] + i] if i < carries else None
-            j = first.setdefault((start, i < carries, *(f.returns[i] for f in bodies)), i)
+            start = op.operands[carries[i]] if i < len(carries) else None
+            j = first.setdefault((start, i < len(carries), *(f.returns[i] for f in bodies)), i)
             if j != i:
                 same[i] = j
         return same
@@ -233,13 +234,9 @@ class _Narrowing:
     def lay_out(self, op: OpView, plan: _Plan, inside: int, wanted: Sequence[int]) -> None:
         """Which operands and results stay, given the operands that are read inside."""
         needs = self.needs[op]
-        n, m = 0, 0
-        lead = 1 if op.op is COND else 0
-        if op.op.kind == "control" and op.op is not COND:
-            n = op.attrs["constants"]
-            m = op.attrs["carries"] if op.op is SCAN else len(op.results)
-        loop = range(n, n + m)
-        body = self.functions[op.attrs["body"]] if m else None
+        choice, _, loop, xs = layout(op.op, op.attrs, len(op.operands))
+        lead, n, m = len(choice), loop.start, len(loop)
+        body = self.functions[op.attrs["body"]] if loop else None
         # Operands of one key become one: (0) constants and arguments, (1) carries, (2) elements of xs.
         place: dict[Any, int] = {}
         keys: dict[int, Any] = {}
@@ -249,7 +246,7 @@ class _Narrowing:
                 continue
             if body is not None and k in loop and k not in needs.constant:
                 keys[k] = (1, v, body.returns[k - n])
-            elif op.op is SCAN and k >= n + m:
+            elif k in xs:
                 if _repeated(v) is not None:
                     plan.repeated.add(k)
                 keys[k] = (0, v, "element") if k in plan.repeated else (2, v)  # the whole array may be a constant too
@@ -264,12 +261,10 @@ class _Narrowing:
         carries = [place[key] - n for key in order if key[0] == 1]
         plan.operands = [*range(lead), *(place[key] for key in order)]
         plan.results = [*carries, *(i for i in wanted if i >= m)]
-        if op.op is SCAN or op.op is WHILE:
-            plan.counts["constants"] = sum(key[0] == 0 for key in order)
-        if op.op is SCAN:
-            plan.counts["carries"] = len(carries)
+        counts = {"constants": sum(key[0] == 0 for key in order), "carries": len(carries)}
+        plan.counts = {key: count for key, count in counts.items() if key in op.attrs}
         for key, names in run_names(op).items():
-            results = (0,) if key == "cond" else tuple(plan.results)
+            results = (0,) if key == test_of(op) else tuple(plan.results)
             plan.run[key] = tuple(self.request(_Version(name, arguments, results)) for name in names)
 
     def trivial(self, op: OpView, plan: _Plan) -> bool:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.control import COND, SCAN, WHILE, callees
+from smelt.ir.control import ControlOp, callees
 from smelt.ir.op import registry as ops
 
 from ..call_graph import callees_first
 from ..rewrite import mentions
+from ..rules import function_rules
 
 
 @dataclass
@@ -126,18 +127,17 @@ class ModuleReads:
             effects = any(self.reads[name].has_effects for name in callees(op) if name in self.reads)
             everything = (1 << len(op.operands)) - 1
             return Needs([everything] * len(op.results), everything, effects)
-        if op.op is SCAN or op.op is WHILE:
-            return self._loop(op)
-        return self._cond(callees(op), 1 if op.op is COND else 0)
+        return function_rules(op.name).needs(self, op)
 
-    def _cond(self, names: Sequence[str], shift: int) -> Needs:
-        """A branch, or a call; `shift` operands come before the arguments and are read by all results."""
+    def one_of(self, names: Sequence[str], shift: int) -> Needs:
+        """What running one of several functions reads; `shift` operands come before the arguments and are read by all
+        results."""
         branches = [self.functions[name] for name in dict.fromkeys(names)]
         reads = [self.reads[f.name] for f in branches]
         index = (1 << shift) - 1
         needs = Needs([], has_effects=any(r.has_effects for r in reads))
         for i in range(len(branches[0].returns)):
-            places = {_argument(f, f.returns[i]) for f in branches}
+            places = {argument_index(f.returns[i]) for f in branches}
             (place,) = places if len(places) == 1 else (None,)
             if place is not None:
                 needs.forwarded[i] = place + shift
@@ -151,49 +151,9 @@ class ModuleReads:
             needs.effects |= r.effects << shift | (index if r.has_effects else 0)
         return needs
 
-    def _loop(self, op: OpView) -> Needs:
-        body, reads = self.functions[op.attrs["body"]], self.reads[op.attrs["body"]]
-        n = op.attrs["constants"]
-        m = op.attrs["carries"] if op.op is SCAN else len(op.operands) - n
-        test = self.reads[op.attrs["cond"]] if op.op is WHILE else Reads([0])
-        needs = Needs([], has_effects=reads.has_effects or test.has_effects)
-        for j in range(m):
-            if body.returns[j] is body.arguments[n + j]:
-                needs.constant.add(n + j)
-                needs.forwarded[j] = n + j
-        # Each changing carry reads what its next value reads, and whether there is a next one.
-        after = [1 << (n + j) if n + j in needs.constant else 1 << (n + j) | reads.results[j] for j in range(m)]
-        carries = ((1 << m) - 1) << n
-        changed = True
-        while changed:
-            changed = False
-            for j, mask in enumerate(after):
-                grown = mask | union(after, (mask & carries) >> n)
-                if grown != mask:
-                    after[j], changed = grown, True
 
-        def closed(mask: int) -> int:
-            return mask | union(after, (mask & carries) >> n)
-
-        steps = closed(test.results[0])
-        needs.results = [after[j] if n + j in needs.constant else after[j] | steps for j in range(m)]
-        for k in range(m, len(op.results)):
-            place = _argument(body, body.returns[k])
-            if place is not None and place >= n + m:
-                needs.forwarded[k] = place
-                needs.results.append(1 << place)
-            elif place is not None and (place < n or place in needs.constant):
-                needs.stacked[k] = place
-                needs.results.append(1 << place)
-            else:
-                needs.results.append(closed(reads.results[k]))
-        if needs.has_effects:
-            needs.effects = closed(reads.effects | test.effects) | steps
-        return needs
-
-
-def _argument(function: Function, value: Value) -> int | None:
-    """Which argument of a function a value is."""
+def argument_index(value: Value) -> int | None:
+    """Which argument of its function a value is; None for what an op makes."""
     return value.index if value.owner is None else None
 
 
@@ -219,3 +179,8 @@ def run_names(op: OpView) -> dict[str, tuple[str, ...]]:
         value = op.attrs[key]
         names[key] = value if isinstance(value, tuple) else (value,)
     return names
+
+
+def test_of(op: OpView) -> str:
+    """The attribute of a loop that names the function of its condition; empty where there is none."""
+    return op.op.test if isinstance(op.op, ControlOp) else ""

@@ -10,7 +10,7 @@ After, with the new function::
     func.func private @f_batch(%x: tensor<8x4xf32>) { %0 = "smelt.sin"(%x) : (tensor<8x4xf32>) ... }
 
 An op of the registry is batched by its `batch` rule, or where it has none by a scan over the batch
-(``smelt-opt --list-ops`` shows which). Branches and loops: see `control_batch`.
+(``smelt-opt --list-ops`` shows which). Branches, loops and calls have `smelt.passes.rules`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, funct
 from smelt.ir.control import SCAN, WHILE, callees
 from smelt.ir.op import registry as ops
 
+from ..dependence import split
 from ..registry import Pass, register_pass
 from ..rewrite import argument_locations
-from . import control_batch, custom_rules
+from ..rules import function_rules
 from .expand import expand_transforms
 
 
@@ -79,15 +80,15 @@ class Batching:
         key = (name, tuple(batched))
         if key not in self._depends:
             function = self.read(name)
-            found = {v for v, differs in zip(function.arguments, batched) if differs}
-            for op in function.ops:
-                flags = [v in found for v in op.operands]
-                if op.op.kind == "control":
-                    found.update(r for r, f in zip(op.results, control_batch.depends(self, op, flags)) if f)
-                elif any(flags):
-                    found.update(op.results)
+            varying = [v for v, differs in zip(function.arguments, batched) if differs]
+            found = split(function.ops, varying, self._varying).values
             self._depends[key] = tuple(v in found for v in function.returns)
         return self._depends[key]
+
+    def _varying(self, op: OpView, flags: list[bool]) -> Sequence[bool]:
+        if op.op.kind in ("control", "call"):
+            return function_rules(op.name).varying(self, op, flags)
+        return [True] * len(op.results)
 
     def batched(self, avals: Sequence[Aval], flags: Sequence[bool]) -> list[Aval]:
         """The avals with the batch axis in front where flagged."""
@@ -153,10 +154,8 @@ class Batching:
                 out = [None] * len(results)
             else:
                 with b.at(op.location):
-                    if op.op.kind == "control":
-                        results, out = control_batch.push(self, b, op, operands, places, mask)
-                    elif op.op.kind == "call":
-                        results, out = custom_rules.push_batch(self, b, op, operands, places, mask)
+                    if op.op.kind in ("control", "call"):
+                        results, out = function_rules(op.name).batch(self, b, op, operands, places, mask)
                     elif op.op.has_rule("batch"):
                         results, out = op.op.batch(b, operands, places, **op.attrs)
                     else:

@@ -48,8 +48,13 @@ from smelt.ir.builder import (
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError
 
+from ..extract import cut
 from ..rewrite import CHECKPOINT, has_rules, replay, rules_of
-from . import jvp, transpose
+from ..rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values, register_rules
+from ..simplify.reads import ModuleReads, Needs
+from .jvp import make_jvp, push_tangents
+from .partition import drop_separated, linear_values, merge, pick, separate, stem_of
+from .transpose import make_transpose
 
 if TYPE_CHECKING:
     from .batch import Batching
@@ -57,39 +62,121 @@ if TYPE_CHECKING:
 VJP, FORWARD, JVP = "smelt.custom_vjp", "smelt.custom_forward", "smelt.custom_jvp"
 BATCH, TRANSPOSE = "smelt.custom_batch", "smelt.custom_transpose"
 
-Values = Sequence[Value]
-Tangents = Sequence["Value | None"]
+
+@register_rules("func.call")
+class CallRules(FunctionRules):
+    """A function, run once."""
+
+    # Batching
+
+    def varying(self, t: Batching, op: OpView, flags: Flags) -> list[bool]:
+        return [any(flags)] * len(op.results)
+
+    def batch(
+        self, t: Batching, b: Builder, op: OpView, operands: Values, dims: Dims, mask: Value | None
+    ) -> tuple[Values, Dims]:
+        callee = functions(t.module)[op.attrs["callee"]]
+        flags = [d is not None for d in dims]
+        moved = [v if d is None else b.move_axis(v, d, 0) for v, d in zip(operands, dims)]
+        rules = rules_of(callee)
+        axes = tuple(0 if flag else -1 for flag in flags)
+        if BATCH in rules and _integers(callee, "smelt.batch_axes") == axes:
+            if _integer(callee, "smelt.batch_size") == t.size:
+                out_axes = _integers(callee, "smelt.batch_out_axes")
+                found = _inlined(b, _function(t.module, rules[BATCH]), moved, _batched(op, out_axes, t.size))
+                return found, [None if a < 0 else a for a in out_axes]
+        function = _decoded(callee, op)
+        if mask is not None or not (VJP in rules or JVP in rules or CHECKPOINT in callee.attributes):
+            return t.emit(b, function, moved, [0 if flag else None for flag in flags], mask)
+        name = _batched_with_rules(t, function, flags)
+        outs = t.batched([r.aval for r in op.results], [True] * len(op.results))
+        return b.call(name, moved, outs), [0] * len(outs)
+
+    # Derivatives
+
+    def jvp(
+        self, module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, linearize: bool
+    ) -> tuple[Values, Maybe]:
+        callee = functions(module)[op.attrs["callee"]]
+        rules = rules_of(callee)
+        if linearize and VJP in rules:
+            return _push_by_vjp(module, b, op, operands, tangents, rules)
+        if JVP in rules:
+            given = [t for v, t in zip(operands, _instantiated(b, operands, tangents)) if v.aval.dtype.is_inexact]
+            avals = [v.aval for v in op.results if v.aval.dtype.is_inexact]
+            out = _inlined(b, _function(module, rules[JVP]), [*operands, *given], avals)
+            return b.clone(op, operands), _spread(op.results, out)
+        function = _decoded(callee, op)
+        if CHECKPOINT in callee.attributes:
+            return _push_checkpoint(module, b, op, operands, tangents, function, linearize)
+        results, outgoing = push_tangents(module, b, function, operands, tangents, linearize)
+        if VJP in rules:
+            # An outer reverse mode finds the call, with its rule; equal work is merged later.
+            results = list(b.clone(op, operands))
+        return results, outgoing
+
+    def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
+        """A checkpoint is looked into; other calls are linear as a whole, by their rules."""
+        callee = functions(module)[attrs["callee"]]
+        if CHECKPOINT not in callee.attributes or not len(callee.regions[0].blocks):
+            return [any(flags)] * len(mlir.ir.FunctionType(_type_of(callee)).results)
+        function = read_function(callee)
+        linear = linear_values(module, function, flags)
+        return [v in linear for v in function.returns]
+
+    def partition(
+        self, module: Any, b: Builder, attrs: Attrs, operands: Values, flags: Flags, avals: Sequence[Aval]
+    ) -> list[Value]:
+        """The linear call keeps the operands alone, behind barriers: what it computes again stays apart."""
+        callee = _function(module, attrs["callee"])
+        body, stem = separate(module, callee, flags), stem_of(callee.name)
+        linear = linear_values(module, body, flags)
+        outs = [v in linear for v in body.returns]
+        plain, pushed = pick(body.returns, outs, False), pick(body.returns, outs)
+        primal = cut(module, f"{stem}_primal", body, pick(body.arguments, flags, False), plain, effects=True)
+        tangent = cut(module, f"{stem}_tangent", body, body.arguments, pushed)
+        for made in (primal, tangent):
+            made.mlir.attributes[CHECKPOINT] = callee.mlir.attributes[CHECKPOINT]
+        drop_separated(module, [callee], [body])
+        results = b.call(primal.name, pick(operands, flags, False), [v.aval for v in plain])
+        again = [v if flag else b.barrier(v) for v, flag in zip(operands, flags)]
+        found = b.call(tangent.name, again, [v.aval for v in pushed]) if pushed else ()
+        return merge(outs, results, found)
+
+    def transpose(
+        self, module: Any, b: Builder, op: OpView, cotangents: Maybe, operands: Values, linear: Flags
+    ) -> Maybe:
+        callee = functions(module)[op.attrs["callee"]]
+        given = [b.zeros(r.aval) if ct is None else ct for r, ct in zip(op.results, cotangents)]
+        residuals = [v for v, is_linear in zip(operands, linear) if not is_linear]
+        rules = rules_of(callee)
+        if TRANSPOSE in rules:
+            rule = _function(module, rules[TRANSPOSE])
+            first = len(operands) - len(rule.returns)  # tangents that are zero stand among them
+            if any(linear[:first]):
+                raise IRError(f"@{op.attrs['callee']} is linear in its last {len(rule.returns)} arguments only")
+            found = _inlined(b, rule, [*operands[:first], *given], [v.aval for v in operands[first:]])
+            return [None] * first + [ct if flag else None for ct, flag in zip(found, linear[first:])]
+        function = _decoded(callee, op)
+        positions = tuple(i for i, flag in enumerate(linear) if flag)
+        name = make_transpose(module, function, {"wrt": positions})
+        if CHECKPOINT in callee.attributes:
+            _mark(module, name, CHECKPOINT)
+        pulled = iter(b.call(name, [*residuals, *given], [operands[i].aval for i in positions]))
+        return [next(pulled) if flag else None for flag in linear]
+
+    # Simplification
+
+    def needs(self, reads: ModuleReads, op: OpView) -> Needs:
+        return reads.one_of([op.attrs["callee"]], 0)
 
 
 # Derivatives
 
 
-def push(
-    module: Any, b: Builder, op: OpView, operands: Values, tangents: Tangents, linearize: bool
-) -> tuple[Values, Tangents]:
-    """The results of a call and their tangents (None: zero); see `smelt.passes.transform.jvp.push_tangents`."""
-    callee = functions(module)[op.attrs["callee"]]
-    rules = rules_of(callee)
-    if linearize and VJP in rules:
-        return _push_by_vjp(module, b, op, operands, tangents, rules)
-    if JVP in rules:
-        given = [t for v, t in zip(operands, _instantiated(b, operands, tangents)) if v.aval.dtype.is_inexact]
-        avals = [v.aval for v in op.results if v.aval.dtype.is_inexact]
-        out = _inlined(b, _function(module, rules[JVP]), [*operands, *given], avals)
-        return b.clone(op, operands), _spread(op.results, out)
-    function = _decoded(callee, op)
-    if CHECKPOINT in callee.attributes:
-        return _push_checkpoint(module, b, op, operands, tangents, function, linearize)
-    results, outgoing = jvp.push_tangents(module, b, function, operands, tangents, linearize)
-    if VJP in rules:
-        # An outer reverse mode finds the call, with its rule; equal work is merged later.
-        results = list(b.clone(op, operands))
-    return results, outgoing
-
-
 def _push_by_vjp(
-    module: Any, b: Builder, op: OpView, operands: Values, tangents: Tangents, rules: dict[str, str]
-) -> tuple[Values, Tangents]:
+    module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, rules: dict[str, str]
+) -> tuple[Values, Maybe]:
     results: Values
     residuals: Values
     if FORWARD in rules:
@@ -106,13 +193,13 @@ def _push_by_vjp(
 
 
 def _push_checkpoint(
-    module: Any, b: Builder, op: OpView, operands: Values, tangents: Tangents, function: Function, linearize: bool
-) -> tuple[Values, Tangents]:
+    module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, function: Function, linearize: bool
+) -> tuple[Values, Maybe]:
     active = [i for i, t in enumerate(tangents) if t is not None and operands[i].aval.dtype.is_inexact]
     given = [t for i in active if (t := tangents[i]) is not None]
     avals = [r.aval for r in op.results]
     if not linearize:
-        name = jvp.make_jvp(module, function, {"wrt": tuple(active)})
+        name = make_jvp(module, function, {"wrt": tuple(active)})
         _mark(module, name, CHECKPOINT)
         values = b.call(name, [*operands, *given], avals + avals)
         return values[: len(avals)], [t if t.aval.dtype.is_inexact else None for t in values[len(avals) :]]
@@ -133,7 +220,7 @@ def make_tangent(module: Any, function: Function, active: Sequence[int]) -> tupl
     for i, t in zip(active, arguments[len(avals) :]):
         tangents[i] = t
     primals = [b.barrier(v) for v in arguments[: len(avals)]]
-    _, outgoing = jvp.push_tangents(module, b, function, primals, tangents, linearize=True)
+    _, outgoing = push_tangents(module, b, function, primals, tangents, linearize=True)
     known = [i for i, t in enumerate(outgoing) if t is not None]
     returned = [t for t in outgoing if t is not None]
     b.return_(returned)
@@ -143,53 +230,7 @@ def make_tangent(module: Any, function: Function, active: Sequence[int]) -> tupl
     return name, known
 
 
-def pull(
-    module: Any, b: Builder, op: OpView, cotangents: Tangents, operands: Values, linear: Sequence[bool]
-) -> Tangents:
-    """Cotangents of the operands of a call that is linear in those flagged; see `smelt.passes.transform.transpose`."""
-    callee = functions(module)[op.attrs["callee"]]
-    given = [b.zeros(r.aval) if ct is None else ct for r, ct in zip(op.results, cotangents)]
-    residuals = [v for v, is_linear in zip(operands, linear) if not is_linear]
-    rules = rules_of(callee)
-    if TRANSPOSE in rules:
-        rule = _function(module, rules[TRANSPOSE])
-        first = len(operands) - len(rule.returns)  # tangents that are zero stand among them
-        if any(linear[:first]):
-            raise IRError(f"@{op.attrs['callee']} is linear in its last {len(rule.returns)} arguments only")
-        found = _inlined(b, rule, [*operands[:first], *given], [v.aval for v in operands[first:]])
-        return [None] * first + [ct if flag else None for ct, flag in zip(found, linear[first:])]
-    function = _decoded(callee, op)
-    positions = tuple(i for i, flag in enumerate(linear) if flag)
-    name = transpose.make_transpose(module, function, {"wrt": positions})
-    if CHECKPOINT in callee.attributes:
-        _mark(module, name, CHECKPOINT)
-    pulled = iter(b.call(name, [*residuals, *given], [operands[i].aval for i in positions]))
-    return [next(pulled) if flag else None for flag in linear]
-
-
 # Batching
-
-
-def push_batch(
-    batching: Batching, b: Builder, op: OpView, operands: Values, dims: Sequence[int | None], mask: Value | None
-) -> tuple[Values, Sequence[int | None]]:
-    """A call over the batch: its results and where their batch axes stand."""
-    callee = functions(batching.module)[op.attrs["callee"]]
-    flags = [d is not None for d in dims]
-    moved = [v if d is None else b.move_axis(v, d, 0) for v, d in zip(operands, dims)]
-    rules = rules_of(callee)
-    axes = tuple(0 if flag else -1 for flag in flags)
-    if BATCH in rules and _integers(callee, "smelt.batch_axes") == axes:
-        if _integer(callee, "smelt.batch_size") == batching.size:
-            out_axes = _integers(callee, "smelt.batch_out_axes")
-            found = _inlined(b, _function(batching.module, rules[BATCH]), moved, _batched(op, out_axes, batching.size))
-            return found, [None if a < 0 else a for a in out_axes]
-    function = _decoded(callee, op)
-    if mask is not None or not (VJP in rules or JVP in rules or CHECKPOINT in callee.attributes):
-        return batching.emit(b, function, moved, [0 if flag else None for flag in flags], mask)
-    name = _batched_with_rules(batching, function, flags)
-    outs = batching.batched([r.aval for r in op.results], [True] * len(op.results))
-    return b.call(name, moved, outs), [0] * len(outs)
 
 
 def _batched_with_rules(batching: Batching, function: Function, flags: list[bool]) -> str:
@@ -245,6 +286,10 @@ def _function(module: Any, name: str) -> Function:
     return read_function(found[name])
 
 
+def _type_of(operation: Any) -> Any:
+    return mlir.ir.TypeAttr(operation.attributes["function_type"]).value
+
+
 def _decoded(callee: Any, op: OpView) -> Function:
     if not len(callee.regions[0].blocks):
         raise IRError(f"@{op.attrs['callee']} has no body and no rule for this transformation; at {op.location}")
@@ -283,12 +328,12 @@ def _inlined(
     return [env[v] for v in function.returns]
 
 
-def _instantiated(b: Builder, primals: Values, tangents: Tangents) -> list[Value]:
+def _instantiated(b: Builder, primals: Values, tangents: Maybe) -> list[Value]:
     return [b.zeros_like(v) if t is None else t for v, t in zip(primals, tangents)]
 
 
 def _spread(results: Values, tangents: Values) -> list[Value | None]:
-    """Tangents of the inexact results in their places."""
+    """Maybe of the inexact results in their places."""
     found = iter(tangents)
     return [next(found) if r.aval.dtype.is_inexact else None for r in results]
 

@@ -25,7 +25,7 @@ from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function
 
 from ..registry import Pass, register_pass
 from ..rewrite import argument_locations
-from . import control_jvp, custom_rules
+from ..rules import function_rules
 from .expand import expand_transforms
 
 
@@ -57,9 +57,8 @@ def push_tangents(
         operands = [env[v] for v in op.operands]
         incoming = [tangent.get(v) for v in op.operands]
         if op.op.kind in ("control", "call") and any(t is not None for t in incoming):
-            rules = custom_rules if op.op.kind == "call" else control_jvp
             with b.at(op.location):
-                results, outgoing = rules.push(module, b, op, operands, incoming, linearize)
+                results, outgoing = function_rules(op.name).jvp(module, b, op, operands, incoming, linearize)
             env.update(zip(op.results, results))
             tangent.update((v, t) for v, t in zip(op.results, outgoing) if v.aval.dtype.is_inexact)
             continue

@@ -29,8 +29,10 @@ from typing import Any
 from smelt.ir.builder import Function, Value, fresh_name, new_function, read_function
 from smelt.ir.op import registry as ops
 
+from ..dependence import cone, split
+from ..extract import extract, inputs_of, name_of
 from ..registry import Pass, register_pass
-from ..rewrite import argument_locations, replay
+from ..rewrite import argument_locations
 from .expand import expand_transforms
 from .jvp import push_tangents
 
@@ -65,46 +67,24 @@ def make_vjp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
     b.return_([*outs, *(t for i in linear_seeds if (t := out_tangents[i]) is not None)])
     both = read_function(scratch)
 
-    linear: set[Value] = set(both.arguments[len(avals) :])
-    primal_ops, tangent_ops = [], []
-    for op in both.ops:
-        if any(v in linear for v in op.operands):
-            linear.update(op.results)
-            tangent_ops.append(op)
-        else:
-            primal_ops.append(op)
+    linear, primal_ops, tangent_ops = split(both.ops, both.arguments[len(avals) :])
     # A tangent that depends on no tangent argument is zero, as are those that the rules gave as None.
     pairs = [(i, t) for i, t in zip(linear_seeds, both.returns[len(outs) :]) if t in linear]
     linear_seeds, tangent_returns = [i for i, _ in pairs], [t for _, t in pairs]
-    # Walk back from the returned tangents: unused tangent work needs no residuals.
-    needed = set(tangent_returns)
-    kept = []
-    for op in reversed(tangent_ops):
-        if any(r in needed for r in op.results):
-            needed.update(op.operands)
-            kept.append(op)
-    tangent_ops = kept[::-1]
-    residuals = list(dict.fromkeys(v for op in tangent_ops for v in op.operands if v not in linear))
+    # Unused tangent work needs no residuals.
+    needed = cone(tangent_returns)
+    tangent_ops = [op for op in tangent_ops if any(r in needed for r in op.results)]
+    residuals = [v for v in inputs_of(tangent_ops) if v not in linear]
 
-    primal_name = fresh_name(module, f"{function.name}_primal")
     residual_avals = [r.aval for r in residuals]
-    _, primal_args, pb = new_function(
-        module, primal_name, avals, results + residual_avals, location, before=function.mlir,
-        argument_locations=argument_locations(function),
+    primal = extract(
+        module, f"{function.name}_primal", both, both.arguments[: len(avals)],
+        [*both.returns[: len(outs)], *residuals], primal_ops, argument_locations=argument_locations(function),
     )  # fmt: skip
-    env = dict(zip(both.arguments, primal_args))
-    replay(pb, primal_ops, env)
-    pb.return_([env[v] for v in [*both.returns[: len(outs)], *residuals]])
-
-    tangent_name = fresh_name(module, f"{function.name}_tangent")
     tangent_avals = [r.aval for r in tangent_returns]
-    _, tangent_args, tb = new_function(
-        module, tangent_name, residual_avals + [avals[i] for i in active], tangent_avals, location,
-        before=function.mlir,
-    )  # fmt: skip
-    env = dict(zip([*residuals, *both.arguments[len(avals) :]], tangent_args))
-    replay(tb, tangent_ops, env)
-    tb.return_([env[v] for v in tangent_returns])
+    taken = [*residuals, *both.arguments[len(avals) :]]
+    tangent_map = extract(module, f"{function.name}_tangent", both, taken, tangent_returns, tangent_ops)
+    primal_name, tangent_name = name_of(primal), name_of(tangent_map)
     scratch.erase()
 
     name = fresh_name(module, f"{function.name}_vjp")

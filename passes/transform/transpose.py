@@ -23,11 +23,12 @@ from typing import Any
 
 from smelt.ir.builder import Function, Value, fresh_name, new_function
 
+from ..dependence import split
 from ..registry import Pass, register_pass
 from ..rewrite import replay
-from . import control_transpose, custom_rules
-from .control_partition import separate
+from ..rules import function_rules
 from .expand import expand_transforms
+from .partition import separate
 
 
 @register_pass("transpose")
@@ -51,14 +52,7 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any], stem:
     _, arguments, b = new_function(
         module, name, avals, [v.aval for v in unknown], function.mlir.location, before=function.mlir
     )
-    linear: set[Value] = set(unknown)
-    forward, backward = [], []
-    for op in function.ops:
-        if any(v in linear for v in op.operands):
-            linear.update(op.results)
-            backward.append(op)
-        else:
-            forward.append(op)
+    linear, forward, backward = split(function.ops, unknown)
     env: dict[Value, Value] = dict(zip(residuals, arguments))
     replay(b, forward, env)
 
@@ -76,8 +70,7 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any], stem:
         ]
         with b.at(op.location):
             if op.op.kind in ("control", "call"):
-                rules = custom_rules if op.op.kind == "call" else control_transpose
-                pulled = rules.pull(module, b, op, cts, operands, flags)
+                pulled = function_rules(op.name).transpose(module, b, op, cts, operands, flags)
             else:
                 pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
             for v, is_linear, contribution in zip(op.operands, flags, pulled):

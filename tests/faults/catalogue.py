@@ -125,7 +125,7 @@ FAULTS = (
            "            if v in second.reads and list(second.reads[v]) != [place]:\n                continue",
            "tests/passes_py", "tests/backends"),
     _fault("masked-loops", "loops in a branch run for elements of the batch that did not take it",
-           "passes/transform/control_batch.py", "inside = own if mask is None else b.logical_and(own, mask)",
+           "passes/transform/control/cond.py", "inside = own if mask is None else b.logical_and(own, mask)",
            "inside = None if mask is None else mask", "tests/passes_py", "tests/frontend"),
     _fault("carry-in-place", "a loop that swaps two carries reads what it has just written",
            "passes/kernels/plan_buffers.py", "carries.append(None if origin(v) is argument else take(v.aval.nbytes))",

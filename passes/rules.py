@@ -1,0 +1,109 @@
+"""Rules of the ops that run functions of the module: calls, branches, loops.
+
+Other ops have their rules in their blocks; those of these transform functions, which is the work of passes. All rules
+of one op stand in one class (`transform/control/` holds those of control flow, `transform/custom_rules.py` that of
+calls), and a pass asks `function_rules` for them. So passes and rules, which need each other, do not import each
+other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, OpView, Value
+
+from .registry import registry
+
+if TYPE_CHECKING:
+    from .simplify.reads import ModuleReads, Needs
+    from .transform.batch import Batching
+
+Attrs = dict[str, Any]
+Values = Sequence[Value]
+Maybe = Sequence["Value | None"]  #: tangents or cotangents; None: zero
+Flags = Sequence[bool]
+Dims = Sequence["int | None"]  #: where the batch axis of each value stands; None: it has none
+
+
+class FunctionRules(ABC):
+    """What passes ask about an op that runs functions.
+
+    Attributes:
+        partitions_unused: whether `partition` is for the op even where nobody reads the results that are not linear.
+    """
+
+    partitions_unused: ClassVar[bool] = False
+
+    # Batching
+
+    @abstractmethod
+    def varying(self, t: Batching, op: OpView, flags: Flags) -> list[bool]:
+        """Which results differ between elements of the batch, given which operands do."""
+
+    @abstractmethod
+    def batch(
+        self, t: Batching, b: Builder, op: OpView, operands: Values, dims: Dims, mask: Value | None
+    ) -> tuple[Values, Dims]:
+        """Emit the op over the batch, for the elements in `mask`: its results and where their batch axes stand."""
+
+    # Derivatives
+
+    @abstractmethod
+    def jvp(
+        self, module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, linearize: bool
+    ) -> tuple[Values, Maybe]:
+        """Emit the op together with its tangents: results, and tangents of results.
+
+        With `linearize`, as two ops: one of the primal operands, which may have residuals as more results, and one
+        that is linear in the tangents.
+        """
+
+    @abstractmethod
+    def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
+        """Which results depend on the operands marked in `flags`."""
+
+    @abstractmethod
+    def partition(
+        self, module: Any, b: Builder, attrs: Attrs, operands: Values, flags: Flags, avals: Sequence[Aval]
+    ) -> list[Value]:
+        """Emit the op as one of the operands not marked in `flags` and one that is linear in the marked ones: the
+        results of both, of types `avals`, in the order of the one."""
+
+    @abstractmethod
+    def transpose(
+        self, module: Any, b: Builder, op: OpView, cotangents: Maybe, operands: Values, linear: Flags
+    ) -> Maybe:
+        """Cotangents of the operands marked in `linear`, of which only ``.aval`` may be used.
+
+        Raises:
+            NotDifferentiableError: it cannot be transposed.
+        """
+
+    # Simplification
+
+    @abstractmethod
+    def needs(self, reads: ModuleReads, op: OpView) -> Needs:
+        """Which operands the results and the effects are computed from."""
+
+
+_rules: dict[str, FunctionRules] = {}
+R = TypeVar("R", bound=type[FunctionRules])
+
+
+def register_rules(name: str) -> Any:
+    """Class decorator: the rules of the op called `name`."""
+
+    def register(cls: R) -> R:
+        _rules[name] = cls()
+        return cls
+
+    return register
+
+
+def function_rules(name: str) -> FunctionRules:
+    """The rules of the call, branch or loop called `name`."""
+    registry()  # which loads all rules
+    return _rules[name]
