@@ -230,7 +230,7 @@ class Contraction(Op):
         return self.flops * result.size * max(1, math.prod(self.depth(*operands, **attrs)))
 
 
-def holds(k: Any, guards: Sequence[Guard]) -> Scalar | None:
+def holds(k: ScalarBuilder, guards: Sequence[Guard]) -> Scalar | None:
     """Whether all guards hold, as a bool scalar; None where there is nothing to ask."""
     condition: Scalar | None = None
     for guard in guards:
@@ -245,7 +245,7 @@ def holds(k: Any, guards: Sequence[Guard]) -> Scalar | None:
 
 
 def fetch_guarded(
-    k: Any, access: Access, fetch: Callable[[tuple[Index, ...]], Scalar], dtype: DType
+    k: ScalarBuilder, access: Access, fetch: Callable[[tuple[Index, ...]], Scalar], dtype: DType
 ) -> Scalar:
     """The element that an access reads, by ``fetch(place)``, of an operand; zero where a guard does not hold."""
     condition = holds(k, access.guards)

@@ -24,8 +24,9 @@ What the backend hands to a library stays in @main: contractions, opaque ops, an
 values that exist in memory (which are the same memory).
 
 With `contractions`, those are kernels too. A contraction joins the elementwise ops that read it, if
-they read each of its elements once; movement in front of it joins, but no arithmetic, since a
-contraction reads an element many times::
+they read each of its elements once. Movement in front of it joins. Arithmetic does only where it makes
+an operand from fewer bytes than that has (see `operands`), since a contraction reads an element many
+times::
 
     func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
 """

@@ -9,6 +9,7 @@ from smelt.ir.builder import Function, OpView, Value
 from .analysis import is_pointwise, is_row_reduction
 from .contraction_places import is_contraction
 from .groups import FEW_ROWS, Group, group_size, parallel_rows, sibling_key
+from .operands import computed_operands
 
 #: A value read at more places than this exists in memory.
 MAX_PLACES = 8
@@ -31,6 +32,8 @@ class Grouping:
         self.function, self.max_ops = function, max_ops
         self.contractions, self.max_buffers = contractions, max_buffers
         self.weightless = weightless_values(function) if max_buffers else set()
+        #: values that contractions compute while they read them
+        self.expressions = computed_operands(function) if contractions else set()
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.groups: list[Group] = []
         self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory
@@ -98,7 +101,9 @@ class Grouping:
         value = op.results[0]
         if value in self.weightless:
             return True
-        if len(group.ops) >= self.max_ops or len(group.reads[value]) > MAX_PLACES or not group.admits(op):
+        if len(group.ops) >= self.max_ops or len(group.reads[value]) > MAX_PLACES:
+            return False
+        if not group.admits(op) and value not in self.expressions:
             return False
         return not self.max_buffers or group.arrays([op], self.weightless) + outputs <= self.max_buffers
 
@@ -118,7 +123,8 @@ class Grouping:
         if not external and len(readers) == 1 and fits:
             self._join(op, readers[0])
             return
-        if not external and fits and readers and self._cheap_everywhere(op, readers):
+        again = op.results[0] in self.expressions or self._cheap_everywhere(op, readers)
+        if not external and fits and readers and again:
             for group in readers:
                 self._join(op, group)
             return

@@ -102,7 +102,8 @@ class Group:
     # Joining
 
     def admits(self, op: OpView) -> bool:
-        """Whether what the group has allows the op at all: contractions multiply elements that lie in memory."""
+        """Whether the group takes the op: contractions multiply elements that lie in memory, unless these are
+        made from fewer bytes than they have (see `operands`)."""
         return op.op.flops == 0 or op.results[0] not in self.factors
 
     def accepts(self, op: OpView) -> bool:
@@ -258,6 +259,8 @@ class Group:
         """Additions more than computing each element of the op's result once."""
         value = op.results[0]
         places = self.reads[value]
+        if value in self.factors:
+            return 0.0
         if self.schedule in ("scan", "scatter"):
             return 0.0 if len(places) == 1 else math.inf
         total = sum(self.evaluations(p) for p in places) * (2 if value in self.searched else 1)

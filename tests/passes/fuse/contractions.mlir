@@ -29,6 +29,18 @@ func.func @in_front(%x: tensor<5x3xf32>, %w: tensor<5x4xf32>) -> tensor<3x4xf32>
   return %2 : tensor<3x4xf32>
 }
 
+// Weights of fewer bytes are scaled where they are read; what is scaled lies in no memory.
+// CHECK-LABEL: func.func @scaled(
+// CHECK-NEXT: %[[R:.*]] = call @fused_convert_mul_dot_general(%arg1, %arg2, %arg0)
+// CHECK-NEXT: return %[[R]]
+func.func @scaled(%x: tensor<3x8xf32>, %w: tensor<8x4xi8>, %s: tensor<4xf32>) -> tensor<3x4xf32> {
+  %0 = "smelt.convert"(%w) {dtype = f32} : (tensor<8x4xi8>) -> tensor<8x4xf32>
+  %1 = "smelt.broadcast"(%s) {shape = array<i64: 8, 4>} : (tensor<4xf32>) -> tensor<8x4xf32>
+  %2 = "smelt.mul"(%0, %1) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = "smelt.dot_general"(%x, %2) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>} : (tensor<3x8xf32>, tensor<8x4xf32>) -> tensor<3x4xf32>
+  return %3 : tensor<3x4xf32>
+}
+
 // Behind it, axes may be permuted, split and merged.
 // CHECK-LABEL: func.func @moved(
 // CHECK-NEXT: %[[R:.*]] = call @fused_dot_general_exp(%arg0, %arg1)

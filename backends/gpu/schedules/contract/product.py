@@ -55,6 +55,18 @@ class Operand:
         """Whether `width` elements in a row along a loop are neighbours in memory, and aligned."""
         return self.source is not None and runs_along(self.source[1], loop, width)
 
+    def lies_along(self, loop: Fused, other: Fused) -> bool | None:
+        """Whether neighbours along `loop` lie closer in memory than those along `other`; None if neither does.
+
+        Of an operand that is computed, what it reads most of counts.
+        """
+        if not self.loads:
+            return None
+        value, place = max(self.loads, key=lambda load: load[0].aval.nbytes)
+        offset = linearize(place, value.shape)
+        strides = [_stride(offset, each) for each in (loop, other)]
+        return None if strides[0] == strides[1] else strides[0] < strides[1]
+
 
 @dataclass(frozen=True)
 class Product:
@@ -112,6 +124,12 @@ class Product:
                 return width
             width //= 2
         return 1
+
+
+def _stride(index: Index, loop: Fused) -> float:
+    """How far an offset moves with the innermost of a loop's variables on which it depends."""
+    steps = {atom.args[0]: abs(c) for atom, c in index.terms if atom.kind == "var"}
+    return next((steps[name] for name, _ in reversed(loop.variables) if name in steps), math.inf)
 
 
 def runs_along(index: Index, loop: Fused, width: int = 1) -> bool:

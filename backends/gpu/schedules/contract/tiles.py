@@ -34,8 +34,8 @@ class Tile:
         self.k, self.name, self.operand, self.threads = k, name, operand, threads
         self.free, self.size = free
         self.depth, self.depth_size = depth
-        contiguous = [operand.along(self.free), operand.along(self.depth)]
-        self.along_depth = contiguous == [False, True] or (contiguous[0] == contiguous[1] and lines == "depth")
+        closer = operand.lies_along(self.depth, self.free)
+        self.along_depth = lines == "depth" if closer is None else closer
         sizes = self.size, self.depth_size
         self.lines, self.length = sizes if self.along_depth else reversed(sizes)
         self.pitch = self.length + padding

@@ -39,7 +39,8 @@ def build_vectors(module: GpuModule, product: Product, scratch: ScratchPlan) -> 
     rows = product.columns.extent == 1
     matrix, vector = (product.lhs, product.rhs) if rows else (product.rhs, product.lhs)
     loop = product.rows if rows else product.columns
-    shape = (Along if matrix.along(product.depth) else Across)(module.gpu, product, matrix, loop)
+    along = matrix.along(product.depth) or (matrix.source is None and matrix.lies_along(product.depth, loop))
+    shape = (Along if along else Across)(module.gpu, product, matrix, loop)
     epilogue = epilogue_of(module, product, shape.groups, shape.unit, shape.least, scratch)
     k = epilogue.k
     k.bind(product.columns if rows else product.rows, k.const(0, INDEX))

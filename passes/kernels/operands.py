@@ -1,0 +1,124 @@
+"""Operands of contractions that are expressions: what a kernel computes while it reads them.
+
+A contraction reads each element of its operands many times, so these usually lie in memory. But where an
+operand is made from fewer bytes than it has itself, reading those instead is less to read, and the operand
+needs no memory: a cast from a narrower dtype, a look-up, weights that are unpacked from words of four-bit
+numbers, scaled and shifted. Such operands are computed where the contraction reads them::
+
+    %0 = "smelt.convert"(%w) {dtype = f32} : (tensor<512x512xi8>) -> tensor<512x512xf32>
+    %1 = "smelt.mul"(%0, %scales) : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+    %2 = "smelt.dot_general"(%x, %1) ...
+
+reads a byte and not four for each element, if %scales is a broadcast of few numbers.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.builder import Function, OpView, Value
+
+from .analysis import is_pointwise
+from .contraction_places import is_contraction
+
+#: Additions that an element may cost, as a kernel computes it once for each tile of the result.
+MOST_FLOPS = 16.0
+#: What costs more than this for fewer elements than the operand has is computed once, and read.
+CHEAP = 4.0
+#: Part of an operand's bytes that places to look up may add.
+PLACES = 1 / 8
+#: So small a part of an operand's bytes is no reason for a kernel of its own.
+FEW = 1 / 16
+
+
+def computed_operands(function: Function) -> set[Value]:
+    """The values of a function that contractions compute while they read them, and which need no memory."""
+    search = _Search(function)
+    found: set[Value] = set()
+    for op in function.ops:
+        if is_contraction(op):
+            for operand in op.operands:
+                found |= search.expression(_behind_movement(operand))
+    return found
+
+
+def _is_free(op: OpView) -> bool:
+    return is_pointwise(op) and op.op.flops == 0
+
+
+def _behind_movement(v: Value) -> Value:
+    """The value that has an operand's elements, perhaps in other places."""
+    while v.owner is not None and _is_free(v.owner) and len(v.owner.operands) == 1:
+        v = v.owner.operands[0]
+    return v
+
+
+def _only_finds(v: Value) -> bool:
+    """Whether the elements of a value are elements of another one."""
+    return v.owner is not None and v.owner.op.kind in ("movement", "gather")
+
+
+class _Search:
+    """Looks for operands that are worth computing again."""
+
+    def __init__(self, function: Function):
+        self.position = {op: i for i, op in enumerate(function.ops)}
+        self.users: dict[Value, list[OpView | None]] = {}  #: None stands for the caller
+        self.contracted: dict[Value, bool] = {}  #: whether only contractions read it, if need be through movement
+        for v in function.returns:
+            self.users.setdefault(v, []).append(None)
+        for op in reversed(function.ops):
+            for v in op.results:
+                self.contracted[v] = all(self._contracts(user) for user in self.users.get(v, ()))
+            for v in op.operands:
+                self.users.setdefault(v, []).append(op)
+
+    def _contracts(self, user: OpView | None) -> bool:
+        if user is None:
+            return False
+        return is_contraction(user) or (_is_free(user) and self.contracted[user.results[0]])
+
+    def expression(self, root: Value) -> set[Value]:
+        """The values that are computed where `root` is read; none if it had better lie in memory."""
+        if root.owner is None or not is_pointwise(root.owner) or not self.contracted[root]:
+            return set()
+        sources, computed = self._sources(root)
+        looked_up = all(_only_finds(v) for v in computed if v.aval.size == root.aval.size)
+        most = root.aval.nbytes * (1 + PLACES) if looked_up else root.aval.nbytes - 1
+        flops = sum(v.owner.op.flops for v in computed if v.owner is not None)
+        return computed if sum(sources.values()) <= most and flops <= MOST_FLOPS else set()
+
+    def _cone(self, root: Value) -> list[Value]:
+        """`root` and the elementwise values that only it is made of, in the order of the function."""
+        inside, pending = {root}, [root]
+        while pending:
+            owner = pending.pop().owner
+            assert owner is not None
+            for v in owner.operands:
+                made = v.owner is not None and is_pointwise(v.owner) and len(v.owner.results) == 1
+                if v not in inside and made and all(op is not None and op.results[0] in inside for op in self.users[v]):
+                    inside.add(v)
+                    pending.append(v)
+        return sorted(inside, key=lambda v: self.position[v.owner])  # type: ignore[index]
+
+    def _sources(self, root: Value) -> tuple[dict[Value, int], set[Value]]:
+        """What is read to compute `root`, with how many bytes at most; and what is computed on the way."""
+        sources: dict[Value, dict[Value, int]] = {}
+        computed: dict[Value, set[Value]] = {}
+        for v in self._cone(root):
+            owner = v.owner
+            assert owner is not None
+            below: dict[Value, int] = {}
+            for x in owner.operands:
+                below |= sources[x] if x in sources else {x: _read(x, root)}
+            cheap = owner.op.flops <= CHEAP or v.aval.size >= root.aval.size
+            most = max(_read(v, root), root.aval.nbytes * FEW)
+            if v is root or owner.op.flops == 0 or (cheap and sum(below.values()) <= most):
+                sources[v] = below
+                computed[v] = {v}.union(*(computed.get(x, ()) for x in owner.operands))
+            else:
+                sources[v], computed[v] = {v: _read(v, root)}, set()
+        return sources[root], computed[root]
+
+
+def _read(v: Value, root: Value) -> int:
+    """The bytes of a value that are read, at most, for one element of each of the root's."""
+    return min(v.aval.nbytes, root.aval.size * v.aval.dtype.size)
