@@ -209,11 +209,13 @@ class Program:
         count = threads.available_threads(self.team) if self._parallel else 1
         if count > 1:
             count *= self.team.shares
-        self._main.execute(frame, arena_address, count)
-        if self.has_long:
-            interrupts.raise_pending()
-        if self._checks is not None:
-            self._checks.raise_found()
+        try:
+            self._main.execute(frame, arena_address, count)
+        finally:  # also after an error of a step on the host: what kernels before it reported belongs to this run
+            if self.has_long:
+                interrupts.raise_pending()
+            if self._checks is not None:
+                self._checks.raise_found()
 
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect)."""

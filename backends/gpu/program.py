@@ -132,7 +132,7 @@ class Program:
         if hosts:
             raise SmeltError(
                 f"{name}: {', '.join(f'@{h}' for h in hosts)} runs on the CPU, so Metal text alone is not the program; "
-                "Metal has no float64: see docs/metal.md"
+                "Metal has neither float64 nor LAPACK: see docs/metal.md"
             )
         os.makedirs(directory, exist_ok=True)
         paths = []

@@ -9,7 +9,7 @@ forward mode; reverse mode is their transpose.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from .. import dtypes
 from ..errors import LibraryError
 from ..kinds import Library, silent
 from ..op import Bool, Operand
+
+if TYPE_CHECKING:
+    from ..builder import Builder, Value
+
+#: Rows of a triangular matrix that are solved for together: by elimination, of n³ steps, while the rest is n².
+BLOCK = 64
 
 
 class SolveTriangular(Library, name="solve_triangular"):
@@ -34,11 +40,15 @@ class SolveTriangular(Library, name="solve_triangular"):
 
     def host(self, a, b, *, upper):
         _require_no_zeros(a)
-        # Elimination of an upper triangular matrix exchanges no rows and subtracts nothing: what is
-        # left of `solve` is the substitution. A lower one is an upper one read backwards.
-        back = slice(None, None, 1 if upper else -1)
-        triangle = np.triu(a[..., back, back])
-        return _solved(triangle, b[..., back, :])[..., back, :]
+        n = a.shape[-1]
+        x = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+        starts = range(0, n, BLOCK)
+        for start in reversed(starts) if upper else starts:  # products of matrices, but for the diagonal
+            rows = slice(start, min(start + BLOCK, n))
+            known = slice(rows.stop, n) if upper else slice(0, start)
+            rest = b[..., rows, :] - a[..., rows, known] @ x[..., known, :]
+            x[..., rows, :] = _substituted(a[..., rows, rows], rest, upper)
+        return x
 
     @silent
     def reference(self, a, b, *, upper):
@@ -203,21 +213,29 @@ def _one_by_one(function: Callable[..., np.ndarray], rule: str, a: np.ndarray, *
     return found
 
 
-def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _substituted(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray:
+    """x with a·x = b for a triangular matrix.
+
+    Elimination of an upper triangular matrix exchanges no rows and subtracts nothing: what is left of `solve` is the
+    substitution. A lower one is an upper one read backwards.
+    """
+    back = slice(None, None, 1 if upper else -1)
+    a, b = np.triu(a[..., back, back]), b[..., back, :]
     try:
-        return np.linalg.solve(a, b)
+        found = np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        return _one_by_one(np.linalg.solve, "is singular", a, b)
+        found = _one_by_one(np.linalg.solve, "is singular", a, b)
+    return found[..., back, :]
 
 
 # What the derivatives share: matrices on the last two axes, all others being a batch.
 
 
-def _transposed(b, x):
+def _transposed(b: Builder, x: Value) -> Value:
     return b.transpose(x, permutation=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _matmul(b, x, y):
+def _matmul(b: Builder, x: Value, y: Value) -> Value:
     """Products of matrices, whose batch axes are broadcast."""
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = (b.broadcast_to(v, (*batch, *v.shape[-2:])) for v in (x, y))
@@ -226,20 +244,20 @@ def _matmul(b, x, y):
     return b.dot_general(x, y, lhs_contracting=(lead + 1,), rhs_contracting=(lead,), **axes)
 
 
-def _lower(b, x, below: int = 0):
+def _lower(b: Builder, x: Value, below: int = 0) -> Value:
     """The lower triangle, from so many diagonals below the main one on; zeros elsewhere."""
     return _where(b, x, lambda row, column: b.greater_equal(row, column + below))
 
 
-def _upper(b, x):
+def _upper(b: Builder, x: Value) -> Value:
     return _where(b, x, lambda row, column: b.less_equal(row, column))
 
 
-def _where(b, x, chosen: Callable):
+def _where(b: Builder, x: Value, chosen: Callable[[Any, Any], Value]) -> Value:
     row, column = (b.iota(shape=x.shape[-2:], axis=axis, dtype=dtypes.int32) for axis in (0, 1))
     return b.select(b.broadcast_to(chosen(row, column), x.shape), x, b.zeros_like(x))
 
 
-def _columns(b, x, start: int, stop: int):
+def _columns(b: Builder, x: Value, start: int, stop: int) -> Value:
     lead = x.ndim - 1
     return b.slice(x, start=(*[0] * lead, start), stop=(*x.shape[:-1], stop), stride=(1,) * x.ndim)

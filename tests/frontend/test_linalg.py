@@ -12,6 +12,7 @@ import pytest
 
 import smelt
 from smelt.ir.errors import LibraryError
+from smelt.ir.settings import override
 
 DEVICES = ("cpu", "metal:sim", "reference")
 each_device = pytest.mark.parametrize("device", DEVICES)
@@ -89,6 +90,14 @@ def test_substitution_is_as_exact_as_the_numbers_allow(rng: np.random.Generator)
         right = x[::-1] if upper else x
         found = np.asarray(smelt.linalg.solve_triangular(wide(matrix), wide(matrix @ right), upper=upper))
         np.testing.assert_allclose(found, right, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 200])
+def test_solve_triangular_in_blocks(rng: np.random.Generator, n: int) -> None:
+    a, b = rng.uniform(-0.1, 0.1, (2, n, n)) + 2 * np.eye(n), rng.standard_normal((n, 3))
+    for upper, triangle in ((False, np.tril(a)), (True, np.triu(a))):
+        found = smelt.linalg.solve_triangular(wide(a), wide(b), upper=upper)
+        np.testing.assert_allclose(triangle @ np.asarray(found), np.broadcast_to(b, (2, n, 3)), atol=1e-10)
 
 
 def test_dtypes_meet() -> None:
@@ -242,6 +251,24 @@ def test_an_error_in_a_loop_and_in_a_branch() -> None:
             smelt.eval(f())
     kept = smelt.compile(lambda x: smelt.cond(x[0, 0, 0] < 0, factor, lambda a: a, x[2]))(x)
     assert np.array_equal(kept, BAD[2])  # the branch that is not taken does not run
+
+
+def test_what_checked_kernels_report_before_an_error_belongs_to_that_run() -> None:
+    """An index out of range in a run that also fails in a library; the next run has neither."""
+
+    def f(x: smelt.array, i: smelt.array) -> smelt.array:
+        return factor(smelt.exp(x[i]) - 1)
+
+    with override(check=True):
+        compiled = smelt.compile(f)
+        good, bad = np.log1p(np.eye(3, dtype=np.float32)), np.log1p(-0.5 * np.eye(3, dtype=np.float32))
+        x, inside = smelt.array(np.stack([good, bad])), smelt.array([0])
+        assert np.array_equal(compiled(x, inside), 2 * np.eye(3)[None])
+        with pytest.raises((LibraryError, IndexError)):
+            smelt.eval(compiled(x, smelt.array([7])))
+        with pytest.raises(LibraryError, match="matrix 0 of the batch"):
+            smelt.eval(compiled(x, smelt.array([1])))
+        np.testing.assert_allclose(compiled(x, inside), 2 * np.eye(3)[None], rtol=1e-6)
 
 
 def test_nothing_runs_before_it_is_asked_for_and_nobody_asks_for_what_is_dropped() -> None:
