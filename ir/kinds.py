@@ -6,11 +6,12 @@ is computed from elements of the operands), so that an op of the kind states onl
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,15 +19,18 @@ from . import dtypes
 from .aval import Aval
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
-from .index import Access, Guard, Index
-from .op import Ints, Op, Operand, require, require_axes, require_dtype
+from .index import Access, Coordinates, Guard
+from .op import Avals, Batched, Dims, Ints, Op, Operand, Values, only, require, require_axes, require_dtype
 
 if TYPE_CHECKING:
     from .builder import Builder, Value
     from .scalar import Scalar, ScalarBuilder
 
 #: `fetch(i, index)`: the element of operand i at an index.
-Fetch = Callable[[int, tuple[Index, ...]], "Scalar"]
+Fetch = Callable[[int, Coordinates], "Scalar"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Fusible(Op):
@@ -35,10 +39,11 @@ class Fusible(Op):
     def element(
         self,
         k: ScalarBuilder,
-        index: tuple[Index, ...],
+        index: Coordinates,
         fetch: Fetch,
-        operands: Sequence[Aval],
+        operands: Avals,
         result: Aval,
+        *_: Any,
         **attrs: Any,
     ) -> Scalar:
         """The element of the result at `index`."""
@@ -54,10 +59,10 @@ class Elementwise(Fusible):
     kind = "elementwise"
     accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
 
-    def result_dtype(self, operand: DType, **attrs: Any) -> DType:
+    def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return operand
 
-    def infer(self, *operands: Aval, **attrs: Any) -> Aval:
+    def infer(self, *operands: Any, **attrs: Any) -> Aval:
         first = operands[0]
         require_dtype(first, self.accepts)
         for other in operands[1:]:
@@ -65,14 +70,23 @@ class Elementwise(Fusible):
             require(other.dtype is first.dtype, "operands must have the same dtype", DTypeError)
         return Aval(first.shape, self.result_dtype(first.dtype, **attrs))
 
-    def batch(self, b, operands, dims, **attrs):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *_: Any, **attrs: Any) -> Batched:
         operands = align_batch(b, operands, dims)
         return b.emit(self, operands, attrs), [0]
 
-    def element(self, k, index, fetch, operands, result, **attrs):
+    def element(
+        self,
+        k: ScalarBuilder,
+        index: Coordinates,
+        fetch: Fetch,
+        operands: Avals,
+        result: Aval,
+        *_: Any,
+        **attrs: Any,
+    ) -> Scalar:
         return self.lower(k, *(fetch(i, index) for i in range(len(operands))), **attrs)
 
-    def lower(self, k: ScalarBuilder, *xs: Scalar, **attrs: Any) -> Scalar:
+    def lower(self, k: ScalarBuilder, *xs: Any, **attrs: Any) -> Scalar:
         """One element of the result from the operands' elements."""
         raise NotImplementedError(f"smelt.{self.name}.lower")
 
@@ -82,7 +96,7 @@ class Comparison(Elementwise):
 
     accepts: ClassVar[Sequence[DType]] = dtypes.ALL
 
-    def result_dtype(self, operand, **_):
+    def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return dtypes.bool_
 
 
@@ -96,11 +110,20 @@ class Movement(Fusible):
     flops = 0.0
 
     def map_index(
-        self, index: tuple[Index, ...], operand: Aval, result: Aval, **attrs: Any
-    ) -> tuple[Index, ...]:
+        self, index: Coordinates, operand: Aval, result: Aval, *_: Any, **attrs: Any
+    ) -> Coordinates:
         raise NotImplementedError(f"smelt.{self.name}.map_index")
 
-    def element(self, k, index, fetch, operands, result, **attrs):
+    def element(
+        self,
+        k: ScalarBuilder,
+        index: Coordinates,
+        fetch: Fetch,
+        operands: Avals,
+        result: Aval,
+        *_: Any,
+        **attrs: Any,
+    ) -> Scalar:
         return fetch(0, self.map_index(index, operands[0], result, **attrs))
 
 
@@ -119,19 +142,18 @@ class Reduction(Op):
     def result_dtype(self, operand: DType) -> DType:
         return operand
 
-    def infer(self, x, *, axes):
+    def infer(self, x: Aval, *, axes: Ints) -> Aval:
         require_dtype(x, self.accepts)
         require_axes(axes, x.ndim)
         return Aval(
             tuple(d for i, d in enumerate(x.shape) if i not in axes), self.result_dtype(x.dtype)
         )
 
-    def batch(self, b, operands, dims, *, axes, **attrs):
-        (x,), (dim,) = operands, dims
-        x = b.move_axis(x, dim, 0)
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axes: Ints, **attrs: Any) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
         return b.emit(self, [x], {"axes": tuple(a + 1 for a in axes), **attrs}), [0]
 
-    def identity(self, dtype: DType) -> Any:
+    def identity(self, dtype: DType) -> float:
         """The Python scalar that combines with anything to leave it unchanged."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
 
@@ -193,12 +215,12 @@ class Contraction(Op):
     flops = 2.0
     multiplies: ClassVar[bool] = True
 
-    def depth(self, *operands: Aval, **attrs: Any) -> tuple[int, ...]:
+    def depth(self, *operands: Any, **attrs: Any) -> tuple[int, ...]:
         """The extents of the loops that are summed over, in the order in which the operands are best read."""
         raise NotImplementedError(f"smelt.{self.name}.depth")
 
     def operand_indices(
-        self, place: tuple[Index, ...], depth: tuple[Index, ...], *operands: Aval, **attrs: Any
+        self, place: Coordinates, depth: Coordinates, *operands: Any, **attrs: Any
     ) -> tuple[Access, ...]:
         """Of each operand, which element is multiplied for the result at `place` at one position of the depth.
 
@@ -212,21 +234,20 @@ class Contraction(Op):
         x, y = xs
         return k.fma(x, y, total) if x.dtype.kind == "f" else total + x * y
 
-    def matmul_form(self, *operands: Aval, **attrs: Any) -> MatmulForm | None:
+    def matmul_form(self, *operands: Any, **attrs: Any) -> MatmulForm | None:
         """How this is a batch of matrix products of the operands, for a library; None where it is none."""
         return None
 
-    def in_place(self, b: Builder, operands: Sequence[Value], **attrs: Any) -> Sequence[Value]:
+    def in_place(self, b: Builder, operands: Values, *_: Any, **attrs: Any) -> Values:
         """The same result by ops of which the contraction's `matmul_form` reads its operands in place.
 
         Asked of contractions whose form has the layout "copy".
         """
         raise NotImplementedError(f"smelt.{self.name}.in_place")
 
-    def work(self, *operands: Aval, **attrs: Any) -> float:
+    def work(self, *operands: Any, **attrs: Any) -> float:
         """What the result costs, in additions; from shapes alone."""
-        result = self.infer(*operands, **attrs)
-        assert isinstance(result, Aval)
+        (result,) = self.infer_checked(operands, attrs)
         return self.flops * result.size * max(1, math.prod(self.depth(*operands, **attrs)))
 
 
@@ -245,7 +266,7 @@ def holds(k: ScalarBuilder, guards: Sequence[Guard]) -> Scalar | None:
 
 
 def fetch_guarded(
-    k: ScalarBuilder, access: Access, fetch: Callable[[tuple[Index, ...]], Scalar], dtype: DType
+    k: ScalarBuilder, access: Access, fetch: Callable[[Coordinates], Scalar], dtype: DType
 ) -> Scalar:
     """The element that an access reads, by ``fetch(place)``, of an operand; zero where a guard does not hold."""
     condition = holds(k, access.guards)
@@ -290,28 +311,28 @@ class Library(Op):
             operands = ", ".join(cls.operand_names)
             raise AttributeValueError(f"{cls.__name__} has the operands ({operands}), its core is {cls.core!r}")
 
-    def extents(self, dims: dict[str, int], **attrs: Any) -> dict[str, int]:
+    def extents(self, dims: dict[str, int], *_: Any, **attrs: Any) -> dict[str, int]:
         """Extents of the core axes that no operand has, from those that operands have."""
         return {}
 
-    def result_dtypes(self, operand: DType, **attrs: Any) -> Sequence[DType]:
+    def result_dtypes(self, operand: DType, *_: Any, **attrs: Any) -> Sequence[DType]:
         """The dtype of each result; that of the operands, if nothing else is said."""
         return [operand] * self.num_results
 
-    def host(self, *arrays: np.ndarray, **attrs: Any) -> Any:
+    def host(self, *arrays: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         """The result, or a tuple of results, by the library. Operands have equally many axes in front."""
         raise NotImplementedError(f"smelt.{self.name}.host")
 
-    def reference(self, *operands: np.ndarray, **attrs: Any) -> Any:
+    def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         return self.host(*operands, **attrs)
 
     def properties(
-        self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], **attrs: Any
+        self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], *_: Any, **attrs: Any
     ) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
         """What holds for every right result: pairs of arrays that are equal but for rounding, and what that means."""
         return ()
 
-    def sample(self, rng: np.random.Generator, *avals: Aval, **attrs: Any) -> Sequence[np.ndarray]:
+    def sample(self, rng: np.random.Generator, *avals: Any, **attrs: Any) -> Sequence[np.ndarray]:
         """Random operands of these types for which the op is defined and has a derivative."""
         found = []
         for aval in avals:
@@ -320,7 +341,7 @@ class Library(Op):
             found.append(x.astype(aval.dtype.numpy))
         return found
 
-    def infer(self, *operands: Aval, **attrs: Any) -> Aval | tuple[Aval, ...]:
+    def infer(self, *operands: Any, **attrs: Any) -> Aval | tuple[Aval, ...]:
         dtype, dims, leads = operands[0].dtype, dict[str, int](), []
         for name, x, core in zip(self.operand_names, operands, self.core_operands):
             if x.dtype not in self.accepts:
@@ -347,7 +368,7 @@ class Library(Op):
         found = tuple([Aval((*batch, *shape), kind) for shape, kind in zip(shapes, kinds)])
         return found[0] if len(found) == 1 else found
 
-    def batch(self, b, operands, dims, **attrs):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *_: Any, **attrs: Any) -> Batched:
         """One more batch axis. An operand without it is broadcast by the library, not copied."""
         ranks = [x.ndim - (dim is not None) - len(core) for x, dim, core in zip(operands, dims, self.core_operands)]
         aligned = []
@@ -392,7 +413,7 @@ def _parse_core(core: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
     return tuple(tuple(tuple(re.findall(r"\w+", group)) for group in _CORE.findall(side)) for side in sides)
 
 
-def align_batch(b: Builder, operands: Sequence[Value], dims: Sequence[int | None]) -> list[Value]:
+def align_batch(b: Builder, operands: Values, dims: Dims) -> list[Value]:
     """Operands of equal rank with their batch axis in front; unbatched ones are broadcast."""
     size = batch_size(operands, dims)
     out = []
@@ -405,7 +426,7 @@ def align_batch(b: Builder, operands: Sequence[Value], dims: Sequence[int | None
     return out
 
 
-def batch_size(operands: Sequence[Value], dims: Sequence[int | None]) -> int:
+def batch_size(operands: Values, dims: Dims) -> int:
     """The extent of the batch axis."""
     return next(x.shape[d] for x, d in zip(operands, dims) if d is not None)
 
@@ -416,10 +437,11 @@ def restore_axes(b: Builder, reduced: Value, shape: Sequence[int], axes: Sequenc
     return b.broadcast_to(b.reshape_to(reduced, kept), tuple(shape))
 
 
-def silent(function: Callable) -> Callable:
+def silent(function: Callable[P, R]) -> Callable[P, R]:
     """Run a reference rule without NumPy's floating-point warnings: IEEE results are the meaning."""
 
-    def run(*args: Any, **kwargs: Any) -> np.ndarray:
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
         with np.errstate(all="ignore"):
             return function(*args, **kwargs)
 

@@ -16,6 +16,11 @@ The rules and who calls them:
 ``batch``       operands with a batch axis → results with a batch axis. Usually from the kind.
 ``lower``       how one element is computed, target-neutral. Its signature belongs to the kind.
 ==============  ==================================================================================
+
+How many operands a rule takes and under which names its attributes come, each op says for itself:
+where the signatures here and in `kinds.py` end in ``*_: Any, **attrs: Any``, an op has its own. mypy
+compares what stands before and what comes back; a test over the registry compares the rest with the
+fields: an operand is an `Aval`, `Value`, `Scalar` or array, an attribute is annotated like its field.
 """
 
 from __future__ import annotations
@@ -25,13 +30,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
 from .aval import Aval
 from .dtypes import DType
-from .errors import AttributeValueError, DTypeError, NotDifferentiableError, ShapeError, at_user_line
+from .errors import AttributeValueError, DTypeError, IRError, NotDifferentiableError, ShapeError, at_user_line
 
 if TYPE_CHECKING:
     from .builder import Builder, Value
@@ -47,6 +52,15 @@ Str = str
 Element = DType  #: a dtype, as a TypeAttr
 Number = Any  #: a Python scalar of the result's dtype: bool, int, float or complex
 Array = Any  #: a NumPy array, as dense elements
+
+# What rules take and give.
+Avals: TypeAlias = Sequence[Aval]
+Values: TypeAlias = "Sequence[Value]"
+Tangents: TypeAlias = "Sequence[Value | None]"  #: None: zero. In `jvp`, one at least is not
+Cotangents: TypeAlias = "Sequence[Value | None]"  #: None: zero. In `transpose`, one at least is not
+Flags: TypeAlias = Sequence[bool]
+Dims: TypeAlias = "Sequence[int | None]"  #: None: no batch axis. In `batch`, one at least has one
+Batched: TypeAlias = "tuple[Values, Dims]"
 
 ATTRIBUTE_TYPES = ("Ints", "Int", "Float", "Bool", "Str", "Element", "Number", "Array")
 _OPERAND_TYPES = ("Operand", "Operands")
@@ -129,26 +143,21 @@ class Op:
 
     # Rules. The kinds in kinds.py give most of them a default.
 
-    def infer(self, *operands: Aval, **attrs: Any) -> Aval | tuple[Aval, ...]:
+    def infer(self, *operands: Any, **attrs: Any) -> Aval | tuple[Aval, ...]:
         raise NotImplementedError(f"{self.name}.infer")
 
-    def verify(self, operation: Any, **attrs: Any) -> None:
+    def verify(self, operation: Any, *_: Any, **attrs: Any) -> None:
         """Raise when the MLIR operation is wrong in a way that `infer` cannot see."""
 
-    def reference(self, *operands: np.ndarray, **attrs: Any) -> Any:
+    def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         raise NotImplementedError(f"{self.name}.reference")
 
-    def check(self, *operands: np.ndarray, **attrs: Any) -> None:
+    def check(self, *operands: Any, **attrs: Any) -> None:
         """Raise when an index lies out of range that the op would bring into it: asked for by SMELT_CHECK=1."""
 
     def jvp(
-        self,
-        b: Builder,
-        primals: Sequence[Value],
-        tangents: Sequence[Value | None],
-        results: Sequence[Value],
-        **attrs: Any,
-    ) -> Sequence[Value | None]:
+        self, b: Builder, primals: Values, tangents: Tangents, results: Values, *_: Any, **attrs: Any
+    ) -> Tangents:
         """Tangents of the results; a tangent of None is zero. Linear ops inherit this one."""
         if self.not_differentiable is not None:
             return [None] * len(results)
@@ -172,22 +181,15 @@ class Op:
         raise NotDifferentiableError(f"smelt.{self.name} has no derivative rule")
 
     def transpose(
-        self,
-        b: Builder,
-        cotangents: Sequence[Value | None],
-        operands: Sequence[Value],
-        linear: Sequence[bool],
-        **attrs: Any,
-    ) -> Sequence[Value | None]:
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *_: Any, **attrs: Any
+    ) -> Cotangents:
         """Cotangents of the operands marked in `linear` (of which only ``.aval`` may be used).
 
         Called with at least one cotangent that is not None; returns one entry an operand.
         """
         raise NotDifferentiableError(f"smelt.{self.name} has no transpose rule")
 
-    def batch(
-        self, b: Builder, operands: Sequence[Value], dims: Sequence[int | None], **attrs: Any
-    ) -> tuple[Sequence[Value], Sequence[int | None]]:
+    def batch(self, b: Builder, operands: Values, dims: Dims, *_: Any, **attrs: Any) -> Batched:
         """Apply the op over a batch axis: ``dims[i]`` is operand i's, or None where unbatched."""
         raise NotImplementedError(f"smelt.{self.name} has no batching rule")
 
@@ -203,7 +205,7 @@ class Op:
             return rule == "jvp" or getattr(type(self), rule) is not getattr(Op, rule)
         return getattr(type(self), rule, None) is not getattr(Op, rule, None)
 
-    def infer_checked(self, operands: Sequence[Aval], attrs: dict[str, Any]) -> tuple[Aval, ...]:
+    def infer_checked(self, operands: Avals, attrs: dict[str, Any]) -> tuple[Aval, ...]:
         """`infer` with its error made presentable: op, rule, operands, the user's line."""
         try:
             result = self.infer(*operands, **attrs)
@@ -211,7 +213,7 @@ class Op:
             raise type(error)(at_user_line(self.describe_error(str(error), operands, attrs))) from None
         return result if isinstance(result, tuple) else (result,)
 
-    def describe_error(self, rule: str, operands: Sequence[Aval], attrs: dict[str, Any]) -> str:
+    def describe_error(self, rule: str, operands: Avals, attrs: dict[str, Any]) -> str:
         names = list(self.operand_names)
         if self.variadic:
             last = names.pop()
@@ -248,7 +250,21 @@ def get(name: str) -> Op:
         raise AttributeValueError(f"the smelt dialect has no op {name!r}{hint}") from None
 
 
-# Checks that the infer rules share.
+# What the rules of many ops share.
+
+T = TypeVar("T")
+
+
+def only(given: Sequence[T | None]) -> T:
+    """The one that is there, of tangents, cotangents or batch axes: for ops where there can be but one.
+
+    Raises:
+        IRError: none is there, or several. Passes call a rule only where one at least is.
+    """
+    found = [x for x in given if x is not None]
+    if len(found) != 1:
+        raise IRError(f"a rule for one tangent, cotangent or batch axis is called with {len(found)}")
+    return found[0]
 
 
 def require(condition: object, message: str, error: type[Exception] = ShapeError) -> None:

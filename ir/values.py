@@ -129,31 +129,31 @@ class Value:
         pair = (other, self) if swap else (self, other)
         return b.emit(_op.registry[name], pair, {})[0]
 
-    def __add__(self, other):
+    def __add__(self, other: Value | float | complex) -> Value:
         return self._binary("add", other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Value | float | complex) -> Value:
         return self._binary("add", other, True)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Value | float | complex) -> Value:
         return self._binary("sub", other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Value | float | complex) -> Value:
         return self._binary("sub", other, True)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Value | float | complex) -> Value:
         return self._binary("mul", other)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Value | float | complex) -> Value:
         return self._binary("mul", other, True)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Value | float | complex) -> Value:
         return self._binary("div", other)
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Value | float | complex) -> Value:
         return self._binary("div", other, True)
 
-    def __neg__(self):
+    def __neg__(self) -> Value:
         return self._building().neg(self)
 
     def _building(self) -> Builder:

@@ -106,8 +106,8 @@ class PythonThreads(Team):
         process = os.getpid()
         if self._pool is None or self._size < count - 1 or self._process != process:
             self._size, self._process = count - 1, process
-            futures = locks.whole(lambda: importlib.import_module("concurrent.futures"))
-            self._pool = futures.ThreadPoolExecutor(self._size, "smelt")
+            concurrent = locks.whole(lambda: importlib.import_module("concurrent.futures"))
+            self._pool = concurrent.ThreadPoolExecutor(self._size, "smelt")
         calls, error = _Calls(call, table), None
         try:
             futures: list[Any] = []

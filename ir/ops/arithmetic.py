@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import dtypes, elementary
+from ..aval import Aval
+from ..dtypes import DType
 from ..errors import AttributeValueError
 from ..kinds import Elementwise, silent
-from ..op import Int, NotDifferentiable, Operand
+from ..op import Cotangents, Flags, Int, NotDifferentiable, Operand, Tangents, Values, only
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder, Value
 
 
 class Add(Elementwise, name="add"):
@@ -23,14 +31,14 @@ class Add(Elementwise, name="add"):
     linearity = "jointly"
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.add(x, y)
 
-    def transpose(self, b, cotangents, operands, linear):
-        (ct,) = cotangents
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        ct = only(cotangents)
         return [ct if is_linear else None for is_linear in linear]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y if x.dtype.kind == "b" else x + y
 
 
@@ -45,14 +53,14 @@ class Sub(Elementwise, name="sub"):
     linearity = "jointly"
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.subtract(x, y)
 
-    def transpose(self, b, cotangents, operands, linear):
-        (ct,) = cotangents
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        ct = only(cotangents)
         return [ct if linear[0] else None, -ct if linear[1] else None]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x - y
 
 
@@ -69,14 +77,14 @@ class Mul(Elementwise, name="mul"):
     linearity = "each"
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.multiply(x, y)
 
-    def transpose(self, b, cotangents, operands, linear):
-        (ct,), (x, y) = cotangents, operands
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        ct, (x, y) = only(cotangents), operands
         return [ct * y, None] if linear[0] else [None, ct * x]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y if x.dtype.kind == "b" else x * y
 
 
@@ -94,19 +102,19 @@ class Div(Elementwise, name="div"):
     flops = 4.0
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.divide(x, y)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (_, y), (tx, ty), (z,) = primals, tangents, results
         dx = None if tx is None else tx / y
         dy = None if ty is None else -(ty * (z / y))
         return [b.add_any(dx, dy)]
 
-    def transpose(self, b, cotangents, operands, linear):
-        return [cotangents[0] / operands[1], None]
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        return [only(cotangents) / operands[1], None]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x / y
 
 
@@ -123,12 +131,12 @@ class FloorDivide(Elementwise, name="floor_divide"):
     flops = 8.0
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if np.issubdtype(x.dtype, np.integer):
             return np.where(y == 0, 0, np.floor_divide(x, y)).astype(x.dtype)
         return np.floor(np.divide(x, y)).astype(x.dtype)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "f":
             return k.math("floor", x / y)
         zero = y.eq(0)
@@ -155,17 +163,17 @@ class Remainder(Elementwise, name="remainder"):
     flops = 8.0
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if np.issubdtype(x.dtype, np.integer):
             return np.where(y == 0, 0, np.remainder(x, y)).astype(x.dtype)
         return np.remainder(x, y).astype(x.dtype)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x, y), (tx, ty) = primals, tangents
         dy = None if ty is None else -(ty * b.floor(x / y))
         return [b.add_any(tx, dy)]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "f":
             return elementary.floor_mod(k, x, y)
         zero = y.eq(0)
@@ -188,13 +196,13 @@ class Neg(Elementwise, name="neg"):
     linearity = "jointly"
 
     @silent
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.negative(x)
 
-    def transpose(self, b, cotangents, operands, linear):
-        return [-cotangents[0]]
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        return [-only(cotangents)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return -x
 
 
@@ -208,24 +216,22 @@ class Abs(Elementwise, name="abs"):
 
     x: Operand
 
-    def result_dtype(self, operand):
+    def result_dtype(self, operand: DType) -> DType:
         return dtypes.float32 if operand.is_complex else operand
 
     @silent
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.abs(x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,), (y,) = primals, tangents, results
-        if t is None:
-            return [None]
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t, (y,) = primals, only(tangents), results
         if x.dtype.is_complex:  # d|z| = Re(conj(z) dz) / |z|
             zero = b.equal(y, b.zeros_like(y))
             numerator = b.real(t) * b.real(x) + b.imag(t) * b.imag(x)
             return [b.select(zero, b.zeros_like(y), numerator / b.select(zero, b.full(y.shape, 1, y.dtype), y))]
         return [t * b.sign(x)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         if x.dtype.kind == "f":
             return k.math("absf", x)
         if x.dtype.kind == "c":
@@ -244,10 +250,10 @@ class Sign(Elementwise, name="sign"):
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
 
     @silent
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.sign(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         if x.dtype.kind == "u":
             return k.select(x.eq(0), 0, k.const(1, x.dtype))
         signed = k.select(x > 0, 1, k.select(x < 0, -1, k.const(0, x.dtype)))
@@ -266,13 +272,13 @@ class Maximum(Elementwise, name="maximum"):
     commutative = True
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.maximum(x, y)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         return [_extremum_tangent(b, primals, tangents, "greater")]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y if x.dtype.kind == "b" else k.maximum(x, y)
 
 
@@ -288,17 +294,17 @@ class Minimum(Elementwise, name="minimum"):
     commutative = True
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.minimum(x, y)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         return [_extremum_tangent(b, primals, tangents, "less")]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y if x.dtype.kind == "b" else k.minimum(x, y)
 
 
-def _extremum_tangent(b, primals, tangents, wins):
+def _extremum_tangent(b: Builder, primals: Values, tangents: Tangents, wins: str) -> Value | None:
     """Each tangent times 1 where its primal wins, 1/2 where both are equal, else 0."""
     x, y = primals
     one, half, zero = (b.full(x.shape, v, x.dtype) for v in (1, 0.5, 0))
@@ -322,10 +328,10 @@ class Clamp(Elementwise, name="clamp"):
     accepts = dtypes.REAL
 
     @silent
-    def reference(self, low, x, high):
+    def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.minimum(np.maximum(x, low), high)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         low, x, high = primals
         zero = b.zeros_like(x)
         below, above = b.less(x, low), b.greater(b.maximum(x, low), high)
@@ -337,7 +343,7 @@ class Clamp(Elementwise, name="clamp"):
                 total = b.add_any(total, b.select(where, t, zero))
         return [total]
 
-    def lower(self, k, low, x, high):
+    def lower(self, k: ScalarBuilder, low: Scalar, x: Scalar, high: Scalar) -> Scalar:
         return k.minimum(k.maximum(x, low), high)
 
 
@@ -352,13 +358,13 @@ class Sqrt(Elementwise, name="sqrt"):
     flops = 4.0
 
     @silent
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        return [tangents[0] * 0.5 / results[0]]
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        return [only(tangents) * 0.5 / results[0]]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_sqrt(k, x) if x.dtype.kind == "c" else k.math("sqrt", x)
 
 
@@ -373,13 +379,13 @@ class Rsqrt(Elementwise, name="rsqrt"):
     flops = 8.0
 
     @silent
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.divide(np.ones_like(x), np.sqrt(x))
 
-    def jvp(self, b, primals, tangents, results, **_):
-        return [tangents[0] * (results[0] / primals[0]) * -0.5]
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        return [only(tangents) * (results[0] / primals[0]) * -0.5]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         root = elementary.complex_sqrt(k, x) if x.dtype.kind == "c" else k.math("sqrt", x)
         return 1 / root
 
@@ -396,13 +402,13 @@ class IntegerPower(Elementwise, name="integer_power"):
     exponent: Int
     flops = 3.0
 
-    def infer(self, x, *, exponent):
+    def infer(self, x: Aval, *, exponent: Int) -> Aval:
         if x.dtype.is_integer and exponent < 0:
             raise AttributeValueError(f"the exponent {exponent} of an integer must not be negative")
         return super().infer(x)
 
     @silent
-    def reference(self, x, *, exponent):
+    def reference(self, x: np.ndarray, *, exponent: Int) -> np.ndarray:
         if x.dtype.kind in "iu":  # NumPy would want an exponent of this dtype
             result, square, n = np.ones_like(x), x, exponent
             while n:
@@ -411,12 +417,12 @@ class IntegerPower(Elementwise, name="integer_power"):
         wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
         return np.power(x.astype(wide), exponent).astype(x.dtype)
 
-    def jvp(self, b, primals, tangents, results, *, exponent):
-        if exponent == 0 or tangents[0] is None:
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, exponent: Int) -> Tangents:
+        if exponent == 0:
             return [None]
-        return [tangents[0] * (b.integer_power(primals[0], exponent=exponent - 1) * exponent)]
+        return [only(tangents) * (b.integer_power(primals[0], exponent=exponent - 1) * exponent)]
 
-    def lower(self, k, x, *, exponent):
+    def lower(self, k: ScalarBuilder, x: Scalar, *, exponent: Int) -> Scalar:
         result, square, n = None, x, abs(exponent)
         while n:
             if n & 1:

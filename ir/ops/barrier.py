@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..aval import Aval
+from ..index import Coordinates
 from ..kinds import Movement
-from ..op import Operand
+from ..op import Batched, Cotangents, Dims, Flags, Operand, Values
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 
 class Barrier(Movement, name="barrier"):
@@ -19,17 +28,17 @@ class Barrier(Movement, name="barrier"):
     linearity = "jointly"
     is_view = True
 
-    def infer(self, x):
+    def infer(self, x: Aval) -> Aval:
         return x
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return x
 
-    def transpose(self, b, cotangents, operands, linear):
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
         return list(cotangents)
 
-    def batch(self, b, operands, dims):
+    def batch(self, b: Builder, operands: Values, dims: Dims) -> Batched:
         return b.emit(self, operands, {}), list(dims)
 
-    def map_index(self, index, operand, result):
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval) -> Coordinates:
         return index

@@ -15,17 +15,18 @@ Plain calls are the upstream ``func.call``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .. import mlir
 from ..aval import Aval
 from ..context import parse_aval
 from ..errors import AttributeValueError, ShapeError
-from ..op import Int, Ints, Op, Operand, require
+from ..op import Avals, Int, Ints, Op, Operand, require
 
 Signature = tuple[list[Aval], list[Aval]]
 
 
-def function_signature(function_type) -> Signature:
+def function_signature(function_type: Any) -> Signature:
     """Argument and result avals of an MLIR function type."""
     kind = mlir.ir.FunctionType(function_type)
     return [parse_aval(t) for t in kind.inputs], [parse_aval(t) for t in kind.results]
@@ -37,11 +38,11 @@ class Transform(Op):
     kind = "transform"
     f: Operand
 
-    def signature(self, arguments: Sequence[Aval], results: Sequence[Aval], **attrs) -> Signature:
+    def signature(self, arguments: Avals, results: Avals, *_: Any, **attrs: Any) -> Signature:
         """Arguments and results of the transformed function, from those of f."""
         raise NotImplementedError
 
-    def verify(self, operation, **attrs):
+    def verify(self, operation: Any, *_: Any, **attrs: Any) -> None:
         ir = mlir.ir
         have, want = operation.results[0].type, operation.operands[0].type
         for kind in (have, want):
@@ -73,7 +74,7 @@ class Jvp(Transform, name="jvp"):
 
     wrt: Ints
 
-    def signature(self, arguments, results, *, wrt):
+    def signature(self, arguments: Avals, results: Avals, *, wrt: Ints) -> Signature:
         _check_positions(wrt, len(arguments), "wrt")
         return [*arguments, *(arguments[i] for i in wrt)], [*results, *results]
 
@@ -90,7 +91,7 @@ class Vjp(Transform, name="vjp"):
     wrt: Ints
     seeds: Ints
 
-    def signature(self, arguments, results, *, wrt, seeds):
+    def signature(self, arguments: Avals, results: Avals, *, wrt: Ints, seeds: Ints) -> Signature:
         _check_positions(wrt, len(arguments), "wrt")
         _check_positions(seeds, len(results), "seeds")
         return [*arguments, *(results[i] for i in seeds)], [*results, *(arguments[i] for i in wrt)]
@@ -107,7 +108,7 @@ class LinearTranspose(Transform, name="linear_transpose"):
 
     wrt: Ints
 
-    def signature(self, arguments, results, *, wrt):
+    def signature(self, arguments: Avals, results: Avals, *, wrt: Ints) -> Signature:
         _check_positions(wrt, len(arguments), "wrt")
         residuals = [a for i, a in enumerate(arguments) if i not in wrt]
         return [*residuals, *results], [arguments[i] for i in wrt]
@@ -126,7 +127,9 @@ class Batch(Transform, name="batch"):
     in_axes: Ints
     out_axes: Ints
 
-    def signature(self, arguments, results, *, size, in_axes, out_axes):
+    def signature(
+        self, arguments: Avals, results: Avals, *, size: Int, in_axes: Ints, out_axes: Ints
+    ) -> Signature:
         if len(in_axes) != len(arguments) or len(out_axes) != len(results):
             raise AttributeValueError(
                 f"{len(arguments)} arguments and {len(results)} results need as many in_axes and out_axes"

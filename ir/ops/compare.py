@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import dtypes
+from ..aval import Aval
 from ..errors import DTypeError
 from ..kinds import Comparison, Elementwise, silent
-from ..op import NotDifferentiable, Operand, require, require_dtype
+from ..op import Cotangents, Flags, NotDifferentiable, Operand, Values, only, require, require_dtype
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 _TRUTH = NotDifferentiable("the result is a truth value")
 _BITS = NotDifferentiable("the result is a pattern of bits")
@@ -26,10 +33,10 @@ class Equal(Comparison, name="equal"):
     commutative = True
     not_differentiable = _TRUTH
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.equal(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x.eq(y)
 
 
@@ -44,10 +51,10 @@ class NotEqual(Comparison, name="not_equal"):
     commutative = True
     not_differentiable = _TRUTH
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.not_equal(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x.ne(y)
 
 
@@ -63,10 +70,10 @@ class Less(Comparison, name="less"):
     not_differentiable = _TRUTH
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.less(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x < y
 
 
@@ -82,10 +89,10 @@ class LessEqual(Comparison, name="less_equal"):
     not_differentiable = _TRUTH
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.less_equal(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x <= y
 
 
@@ -101,10 +108,10 @@ class Greater(Comparison, name="greater"):
     not_differentiable = _TRUTH
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.greater(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x > y
 
 
@@ -120,10 +127,10 @@ class GreaterEqual(Comparison, name="greater_equal"):
     not_differentiable = _TRUTH
 
     @silent
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.greater_equal(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x >= y
 
 
@@ -139,17 +146,17 @@ class Select(Elementwise, name="select"):
     linearity = "jointly"
     linear_operands = (1, 2)
 
-    def infer(self, condition, x, y):
+    def infer(self, condition: Aval, x: Aval, y: Aval) -> Aval:
         require_dtype(condition, (dtypes.bool_,), "condition")
         require(condition.shape == x.shape == y.shape, "operands must have the same shape")
         require(x.dtype is y.dtype, "x and y must have the same dtype", DTypeError)
         return x
 
-    def reference(self, condition, x, y):
+    def reference(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(condition, x, y)
 
-    def transpose(self, b, cotangents, operands, linear):
-        (ct,), condition = cotangents, operands[0]
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        ct, condition = only(cotangents), operands[0]
         zero = b.zeros_like(ct)
         return [
             None,
@@ -157,7 +164,7 @@ class Select(Elementwise, name="select"):
             b.select(condition, zero, ct) if linear[2] else None,
         ]
 
-    def lower(self, k, condition, x, y):
+    def lower(self, k: ScalarBuilder, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
         return k.select(condition, x, y)
 
 
@@ -173,10 +180,10 @@ class LogicalAnd(Elementwise, name="logical_and"):
     commutative = True
     not_differentiable = _TRUTH
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.logical_and(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y
 
 
@@ -192,10 +199,10 @@ class LogicalOr(Elementwise, name="logical_or"):
     commutative = True
     not_differentiable = _TRUTH
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.logical_or(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y
 
 
@@ -209,10 +216,10 @@ class LogicalNot(Elementwise, name="logical_not"):
     accepts = (dtypes.bool_,)
     not_differentiable = _TRUTH
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.logical_not(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return ~x
 
 
@@ -228,10 +235,10 @@ class BitwiseAnd(Elementwise, name="bitwise_and"):
     commutative = True
     not_differentiable = _BITS
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_and(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y
 
 
@@ -247,10 +254,10 @@ class BitwiseOr(Elementwise, name="bitwise_or"):
     commutative = True
     not_differentiable = _BITS
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_or(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y
 
 
@@ -266,10 +273,10 @@ class BitwiseXor(Elementwise, name="bitwise_xor"):
     commutative = True
     not_differentiable = _BITS
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_xor(x, y)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x ^ y
 
 
@@ -283,10 +290,10 @@ class BitwiseInvert(Elementwise, name="bitwise_invert"):
     accepts = _BITS_OF
     not_differentiable = _BITS
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.invert(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return ~x
 
 
@@ -301,11 +308,11 @@ class LeftShift(Elementwise, name="left_shift"):
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         inside = _shiftable(x, y)
         return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         inside = _inside(k, y)
         return k.select(inside, x << k.select(inside, y, 0), 0)
 
@@ -321,12 +328,12 @@ class RightShift(Elementwise, name="right_shift"):
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         inside = _shiftable(x, y)
         beyond = np.where(x < 0, np.array(-1).astype(x.dtype), np.array(0, x.dtype))
         return np.where(inside, np.right_shift(x, np.where(inside, y, 0)), beyond).astype(x.dtype)
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         inside = _inside(k, y)
         if x.dtype.kind == "u":
             return k.select(inside, x >> k.select(inside, y, 0), 0)
@@ -338,7 +345,7 @@ def _shiftable(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (y >= 0) & (y < 8 * x.dtype.itemsize)
 
 
-def _inside(k, y):
+def _inside(k: ScalarBuilder, y: Scalar) -> Scalar:
     """`_shiftable`, in a kernel: negative amounts are large as unsigned numbers."""
     unsigned = dtypes.by_name("u" + y.dtype.name.removeprefix("u"))
     return k.bitcast(y, unsigned) < y.dtype.bits

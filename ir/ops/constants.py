@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
+from ..dtypes import DType
 from ..errors import DTypeError
-from ..kinds import Fusible
-from ..op import Array, Element, Number
+from ..index import Coordinates
+from ..kinds import Fetch, Fusible
+from ..op import Array, Avals, Batched, Cotangents, Dims, Element, Flags, Number, Tangents, Values
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 
 class Constant(Fusible, name="constant"):
@@ -23,28 +31,31 @@ class Constant(Fusible, name="constant"):
     flops = 0.0
     linearity = "jointly"
 
-    def infer(self, *, value, dtype):
+    def infer(self, *, value: Number, dtype: Element) -> Aval:
         if isinstance(value, complex) and not dtype.is_complex:
             raise DTypeError(f"a complex value cannot be a {dtype.name}")
         return Aval((), dtype)
 
-    def reference(self, *, value, dtype):
+    def reference(self, *, value: Number, dtype: Element) -> np.ndarray:
         return constant_array(value, dtype)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
         return [None]
 
-    def transpose(self, b, cotangents, operands, linear, **_):
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
         return []
 
-    def batch(self, b, operands, dims, **attrs):
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         return b.emit(self, operands, attrs), [None]
 
-    def element(self, k, index, fetch, operands, result, *, value, dtype):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
+        *, value: Number, dtype: Element,
+    ) -> Scalar:  # fmt: skip
         return k.const(constant_array(value, dtype).item(), dtype)
 
 
-def constant_array(value, dtype: dtypes.DType) -> np.ndarray:
+def constant_array(value: Number, dtype: DType) -> np.ndarray:
     """A Python scalar as a 0-d array of `dtype`; integers wrap, floats round once."""
     if dtype.is_integer and not isinstance(value, (bool, float)):
         bits = dtype.bits
@@ -66,20 +77,22 @@ class Literal(Fusible, name="literal"):
     flops = 0.0
     linearity = "jointly"
 
-    def infer(self, *, value):
+    def infer(self, *, value: Array) -> Aval:
         return Aval(value.shape, dtypes.of(value.dtype))
 
-    def reference(self, *, value):
+    def reference(self, *, value: Array) -> np.ndarray:
         return value
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
         return [None]
 
-    def transpose(self, b, cotangents, operands, linear, **_):
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
         return []
 
-    def batch(self, b, operands, dims, **attrs):
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         return b.emit(self, operands, attrs), [None]
 
-    def element(self, k, index, fetch, operands, result, *, value):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval, *, value: Array
+    ) -> Scalar:
         return k.literal_element(value, result, index)

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
+from ..dtypes import DType
 from ..errors import DTypeError
 from ..kinds import Elementwise, silent
-from ..op import Element, NotDifferentiable, Op, Operand, require_dtype
+from ..op import (
+    Batched,
+    Cotangents,
+    Dims,
+    Element,
+    Flags,
+    NotDifferentiable,
+    Op,
+    Operand,
+    Tangents,
+    Values,
+    only,
+    require_dtype,
+)
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 
 class Convert(Elementwise, name="convert"):
@@ -23,26 +43,26 @@ class Convert(Elementwise, name="convert"):
     accepts = dtypes.ALL
     linearity = "jointly"
 
-    def result_dtype(self, operand, *, dtype):
+    def result_dtype(self, operand: DType, *, dtype: Element) -> DType:
         return dtype
 
     @silent
-    def reference(self, x, *, dtype):
+    def reference(self, x: np.ndarray, *, dtype: Element) -> np.ndarray:
         return convert_array(x, dtype)
 
-    def jvp(self, b, primals, tangents, results, *, dtype):
-        if tangents[0] is None or not dtype.is_inexact:
-            return [None]
-        return [b.convert_to(tangents[0], dtype)]
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, dtype: Element) -> Tangents:
+        return [b.convert_to(only(tangents), dtype) if dtype.is_inexact else None]
 
-    def transpose(self, b, cotangents, operands, linear, *, dtype):
-        return [b.convert_to(cotangents[0], operands[0].dtype)]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, dtype: Element
+    ) -> Cotangents:
+        return [b.convert_to(only(cotangents), operands[0].dtype)]
 
-    def lower(self, k, x, *, dtype):
+    def lower(self, k: ScalarBuilder, x: Scalar, *, dtype: Element) -> Scalar:
         return k.convert(x, dtype)
 
 
-def convert_array(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
+def convert_array(x: np.ndarray, dtype: DType) -> np.ndarray:
     """`smelt.convert` on a NumPy array."""
     if x.dtype.kind == "c" and not dtype.is_complex and dtype is not dtypes.bool_:
         x = x.real
@@ -70,16 +90,16 @@ class Bitcast(Elementwise, name="bitcast"):
     accepts = dtypes.REAL
     not_differentiable = NotDifferentiable("the result is a bit pattern")
 
-    def infer(self, x, *, dtype):
+    def infer(self, x: Aval, *, dtype: Element) -> Aval:
         require_dtype(x, self.accepts)
         if dtype not in self.accepts or dtype.size != x.dtype.size:
             raise DTypeError(f"cannot read {x.dtype.name} as {dtype.name}: sizes differ or kind has no bits")
         return Aval(x.shape, dtype)
 
-    def reference(self, x, *, dtype):
+    def reference(self, x: np.ndarray, *, dtype: Element) -> np.ndarray:
         return x.view(dtype.numpy)
 
-    def lower(self, k, x, *, dtype):
+    def lower(self, k: ScalarBuilder, x: Scalar, *, dtype: Element) -> Scalar:
         return k.bitcast_storage(x, dtype)
 
 
@@ -99,16 +119,16 @@ class ByteView(Op, name="byte_view"):
     not_differentiable = NotDifferentiable("the result is a bit pattern")
     flops = 0.0
 
-    def infer(self, x, *, dtype):
+    def infer(self, x: Aval, *, dtype: Element) -> Aval:
         require_dtype(x, self.accepts)
         if dtype not in self.accepts:
             raise DTypeError(f"cannot read {x.dtype.name} as {dtype.name}: not a dtype of one byte")
         return Aval(x.shape, dtype)
 
-    def reference(self, x, *, dtype):
+    def reference(self, x: np.ndarray, *, dtype: Element) -> np.ndarray:
         return x.view(dtype.numpy)
 
-    def batch(self, b, operands, dims, *, dtype):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, dtype: Element) -> Batched:
         return b.emit(self, operands, {"dtype": dtype}), list(dims)
 
 
@@ -122,16 +142,16 @@ class Real(Elementwise, name="real"):
     accepts = (dtypes.complex64,)
     linearity = "jointly"
 
-    def result_dtype(self, operand):
+    def result_dtype(self, operand: DType) -> DType:
         return dtypes.float32
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.real(x)
 
-    def transpose(self, b, cotangents, operands, linear):
-        return [b.complex(cotangents[0], b.zeros_like(cotangents[0]))]
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        return [b.complex(only(cotangents), b.zeros_like(only(cotangents)))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return k.real(x)
 
 
@@ -145,17 +165,17 @@ class Imag(Elementwise, name="imag"):
     accepts = (dtypes.complex64,)
     linearity = "jointly"
 
-    def result_dtype(self, operand):
+    def result_dtype(self, operand: DType) -> DType:
         return dtypes.float32
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.imag(x)
 
-    def transpose(self, b, cotangents, operands, linear):
-        ct = cotangents[0]
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        ct = only(cotangents)
         return [b.complex(b.zeros_like(ct), -ct)]  # Im(z) = Re(-iz), and Re's transpose embeds
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return k.imag(x)
 
 
@@ -170,20 +190,20 @@ class Complex(Elementwise, name="complex"):
     accepts = (dtypes.float32,)
     linearity = "jointly"
 
-    def result_dtype(self, operand):
+    def result_dtype(self, operand: DType) -> DType:
         return dtypes.complex64
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         # Not x + 1j * y, which loses signs of zeros and the bits of NaN.
         out = np.empty(x.shape, np.complex64)
         out.real, out.imag = x, y
         return out
 
-    def transpose(self, b, cotangents, operands, linear):
-        (ct,) = cotangents
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        ct = only(cotangents)
         return [b.real(ct) if linear[0] else None, -b.imag(ct) if linear[1] else None]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.complex(x, y)
 
 
@@ -197,8 +217,8 @@ class StopGradient(Elementwise, name="stop_gradient"):
     accepts = dtypes.ALL
     not_differentiable = NotDifferentiable("that is its purpose")
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return x
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return x

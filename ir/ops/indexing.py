@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
+from ..dtypes import DType
 from ..errors import AttributeValueError, DTypeError, IndexOutOfRangeError, NotDifferentiableError, at_user_line
-from ..kinds import Fusible, align_batch, batch_size, silent
-from ..op import Int, Ints, Op, Operand, Operands, Str, require, require_axes, require_dtype
+from ..index import Coordinates
+from ..kinds import Fetch, Fusible, align_batch, batch_size, silent
+from ..op import (
+    Avals,
+    Batched,
+    Cotangents,
+    Dims,
+    Flags,
+    Ints,
+    Op,
+    Operand,
+    Operands,
+    Str,
+    Tangents,
+    Values,
+    only,
+    require,
+    require_axes,
+    require_dtype,
+)
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder, Value
 
 
 class Gather(Fusible, name="gather"):
@@ -32,7 +56,7 @@ class Gather(Fusible, name="gather"):
     linear_operands = (0,)
     flops = 2.0
 
-    def infer(self, x, *indices, axes, slice_sizes):
+    def infer(self, x: Aval, *indices: Aval, axes: Ints, slice_sizes: Ints) -> Aval:
         shape = _check_indices(x, indices, axes)
         same = len(slice_sizes) == x.ndim
         require(same, f"slice_sizes {slice_sizes} needs one entry an axis", AttributeValueError)
@@ -40,7 +64,7 @@ class Gather(Fusible, name="gather"):
         require(fits, f"slice_sizes {slice_sizes} do not fit into shape {x.shape}", AttributeValueError)
         return x.with_shape((*shape, *slice_sizes))
 
-    def reference(self, x, *indices, axes, slice_sizes):
+    def reference(self, x: np.ndarray, *indices: np.ndarray, axes: Ints, slice_sizes: Ints) -> np.ndarray:
         shape = indices[0].shape if indices else ()
         rest = [a for a in range(x.ndim) if a not in axes]
         # Indexed axes in front: NumPy then looks up only those and copies the rest in runs.
@@ -54,18 +78,21 @@ class Gather(Fusible, name="gather"):
         order = np.argsort([*axes, *rest])
         return found.transpose(*range(len(shape)), *(len(shape) + order))
 
-    def check(self, x, *indices, axes, slice_sizes):
+    def check(self, x: np.ndarray, *indices: np.ndarray, axes: Ints, slice_sizes: Ints) -> None:
         _require_inside(self, indices, axes, [x.shape[a] - slice_sizes[a] for a in axes])
 
-    def transpose(self, b, cotangents, operands, linear, *, axes, slice_sizes):
-        (ct,), (x, *indices) = cotangents, operands
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axes: Ints, slice_sizes: Ints
+    ) -> Cotangents:
+        ct, (x, *indices) = only(cotangents), operands
         # A scatter drops what a gather clamps, so the clamping has to be said here.
         clamped = [_clamp(b, i, x.shape[a] - slice_sizes[a]) for i, a in zip(indices, axes)]
         return [b.scatter(b.zeros(x.aval), ct, *clamped, axes=axes, mode="add"), *(None for _ in indices)]
 
-    def batch(self, b, operands, dims, *, axes, slice_sizes):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axes: Ints, slice_sizes: Ints) -> Batched:
         (x, *indices), (dim, *index_dims) = operands, dims
         if all(d is None for d in index_dims):  # the batch axis of x is one more axis taken whole
+            dim = only(dims)
             attrs = {
                 "axes": _shift(axes, dim),
                 "slice_sizes": (*slice_sizes[:dim], x.shape[dim], *slice_sizes[dim:]),
@@ -83,7 +110,10 @@ class Gather(Fusible, name="gather"):
         (found,) = b.emit(self, [x, *indices], attrs)
         return [b.reshape_to(found, (*indices[0].shape, *slice_sizes))], [0]
 
-    def element(self, k, index, fetch, operands, result, *, axes, slice_sizes):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
+        *, axes: Ints, slice_sizes: Ints,
+    ) -> Scalar:  # fmt: skip
         lead = result.ndim - len(slice_sizes)
         source = list(index[lead:])
         for j, a in enumerate(axes):
@@ -115,7 +145,7 @@ class Scatter(Op, name="scatter"):
     mode: Str
     flops = 2.0
 
-    def infer(self, x, updates, *indices, axes, mode):
+    def infer(self, x: Aval, updates: Aval, *indices: Aval, axes: Ints, mode: Str) -> Aval:
         require(mode in _MODES, f'mode "{mode}" must be one of {", ".join(_MODES)}', AttributeValueError)
         if mode in ("max", "min"):
             require_dtype(x, (dtypes.bool_, *dtypes.REAL), "x")
@@ -128,7 +158,7 @@ class Scatter(Op, name="scatter"):
         return x
 
     @silent
-    def reference(self, x, updates, *indices, axes, mode):
+    def reference(self, x: np.ndarray, updates: np.ndarray, *indices: np.ndarray, axes: Ints, mode: Str) -> np.ndarray:
         lead = updates.ndim - x.ndim
         shape, window = updates.shape[:lead], updates.shape[lead:]
         valid = np.ones(shape, bool)
@@ -147,22 +177,24 @@ class Scatter(Op, name="scatter"):
         if mode == "set":
             flat[at] = values
         else:
-            _MODES[mode].at(flat, at, values)
+            _COMBINE[mode].at(flat, at, values)
         return out
 
-    def check(self, x, updates, *indices, axes, mode):
+    def check(self, x: np.ndarray, updates: np.ndarray, *indices: np.ndarray, axes: Ints, mode: Str) -> None:
         lead = updates.ndim - x.ndim
         _require_inside(self, indices, axes, [x.shape[a] - updates.shape[lead + a] for a in axes])
 
-    def jvp(self, b, primals, tangents, results, *, axes, mode):
+    def jvp(
+        self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axes: Ints, mode: Str
+    ) -> Tangents:
         (x, updates, *indices), (tx, tu, *_), (y,) = primals, tangents, results
         if tx is None and tu is None:
             return [None]
 
-        def scatter(into, what, mode):
+        def scatter(into: Value, what: Value, mode: str) -> Value:
             return b.scatter(into, what, *indices, axes=axes, mode=mode)
 
-        def gather(source):
+        def gather(source: Value) -> Value:
             size = updates.shape[updates.ndim - x.ndim :]
             return b.gather(source, *indices, axes=axes, slice_sizes=size)
 
@@ -172,8 +204,8 @@ class Scatter(Op, name="scatter"):
         if mode in ("add", "set"):
             tx = zeros if tx is None else tx
             return [scatter(tx, b.zeros_like(updates) if tu is None else tu, mode)]
-        total = None
         if mode == "mul":
+            total: Value | None = None
             if tx is not None:
                 total = tx * scatter(b.full(x.shape, 1, x.dtype), updates, "mul")
             if tu is not None:
@@ -191,15 +223,16 @@ class Scatter(Op, name="scatter"):
         won = b.convert_to(b.equal(updates, gather(y)), x.dtype)
         kept = b.convert_to(b.equal(x, y), x.dtype)
         count = scatter(kept, won, "add")
-        if tx is not None:
-            total = tx * kept
+        shared = zeros if tx is None else tx * kept
         if tu is not None:
-            total = scatter(zeros if total is None else total, tu * won, "add")
-        return [total / count]
+            shared = scatter(shared, tu * won, "add")
+        return [shared / count]
 
-    def transpose(self, b, cotangents, operands, linear, *, axes, mode):
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axes: Ints, mode: Str
+    ) -> Cotangents:
         """Of "add" and "set": the updates' cotangent is gathered where their windows went."""
-        (ct,), (x, updates, *indices) = cotangents, operands
+        ct, (x, updates, *indices) = only(cotangents), operands
         if mode not in ("add", "set"):
             raise NotDifferentiableError(f'smelt.scatter in mode "{mode}" is not linear')
         to_x = to_updates = None
@@ -227,7 +260,7 @@ class Scatter(Op, name="scatter"):
             to_updates = found if effective is None else b.select(effective, found, b.zeros_like(found))
         return [to_x, to_updates, *(None for _ in indices)]
 
-    def batch(self, b, operands, dims, *, axes, mode):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axes: Ints, mode: Str) -> Batched:
         (x, updates, *indices), (dim, update_dim, *index_dims) = operands, dims
         size, lead = batch_size(operands, dims), updates.ndim - (update_dim is not None) - _rank(x, dim)
         if dim is None:
@@ -248,7 +281,9 @@ class Scatter(Op, name="scatter"):
 
     # Lowering: copy x, then for each element of updates in order, `combine` at its `place`.
 
-    def place(self, k, index, fetch, operands: Sequence[Aval], *, axes, mode):
+    def place(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, *, axes: Ints, mode: Str
+    ) -> tuple[Scalar, Coordinates]:
         """Where the element of updates at `index` goes: whether inside x, and its index there."""
         x, updates = operands[:2]
         lead = updates.ndim - x.ndim
@@ -262,7 +297,7 @@ class Scatter(Op, name="scatter"):
             target[a] = target[a] + k.dynamic(start, 0, high)
         return inside, tuple(target)
 
-    def combine(self, k, old, new, *, mode):
+    def combine(self, k: ScalarBuilder, old: Scalar, new: Scalar, *, mode: Str) -> Scalar:
         """The element after one more update."""
         is_bool = old.dtype.kind == "b"
         if mode == "set":
@@ -276,10 +311,12 @@ class Scatter(Op, name="scatter"):
         return old & new if is_bool else k.minimum(old, new)
 
 
-_MODES = {"set": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+#: How an element changes; "set" replaces it.
+_COMBINE: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+_MODES = ("set", *_COMBINE)
 
 
-def take_along(b, x, index, axis: Int):
+def take_along(b: Builder, x: Value, index: Value, axis: int) -> Value:
     """result[…, i, …] = x[…, index[…, i, …], …]: one index into `axis` for each element."""
     if not index.aval.size:  # not even one element to take from
         return b.zeros(x.aval.with_shape(index.shape))
@@ -318,13 +355,13 @@ def _require_inside(op: Op, indices: Sequence[np.ndarray], axes: Ints, highs: Se
             raise IndexOutOfRangeError(at_user_line(message))
 
 
-def _known_inside(index, high: int) -> bool:
+def _known_inside(index: Value, high: int) -> bool:
     """Whether `index` is seen to lie within 0 … high: batching and sorting make such indices."""
     made = index.defined_by("iota")
     return made is not None and made.attrs["shape"][made.attrs["axis"]] - 1 <= high
 
 
-def _clamp(b, index, high: int):
+def _clamp(b: Builder, index: Value, high: int) -> Value:
     """`index` limited to 0 … high."""
     if _known_inside(index, high):
         return index
@@ -335,7 +372,7 @@ def _clamp(b, index, high: int):
     return index
 
 
-def _all_inside(b, indices, highs):
+def _all_inside(b: Builder, indices: Values, highs: Sequence[int]) -> Value | None:
     """Where all indices lie within 0 … high; None where that is everywhere."""
     inside = None
     for index, high in zip(indices, highs):
@@ -346,21 +383,21 @@ def _all_inside(b, indices, highs):
     return inside
 
 
-def _index_dtype(dtype: dtypes.DType, extent: int) -> dtypes.DType:
+def _index_dtype(dtype: DType, extent: int) -> DType:
     """`dtype` if it holds the indices below `extent`, else a wider one: all indices of an op have one dtype."""
     if extent - 1 <= np.iinfo(dtype.numpy).max:
         return dtype
     return dtypes.int32 if extent <= 2**31 else dtypes.int64
 
 
-def _with_iota(b, indices):
+def _with_iota(b: Builder, indices: Values) -> list[Value]:
     """Index tensors preceded by the index along their first axis."""
     shape = indices[0].shape
     dtype = _index_dtype(indices[0].dtype, shape[0])
     return [b.iota(shape=shape, axis=0, dtype=dtype), *(b.convert_to(i, dtype) for i in indices)]
 
 
-def _rank(x, dim) -> int:
+def _rank(x: Value, dim: int | None) -> int:
     """The number of axes without the batch axis."""
     return x.ndim - (dim is not None)
 

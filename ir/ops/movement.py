@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
-from ..index import Index, delinearize, linearize
-from ..kinds import Fusible, Movement, align_batch
-from ..op import Element, Int, Ints, Operand, require, require_axes, require_dtype
+from ..index import Coordinates, Index, delinearize, linearize
+from ..kinds import Fetch, Fusible, Movement, align_batch
+from ..op import (
+    Avals,
+    Batched,
+    Cotangents,
+    Dims,
+    Element,
+    Flags,
+    Int,
+    Ints,
+    Operand,
+    Tangents,
+    Values,
+    only,
+    require,
+    require_axes,
+    require_dtype,
+)
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 
 class Reshape(Movement, name="reshape"):
@@ -25,23 +46,25 @@ class Reshape(Movement, name="reshape"):
     is_view = True
     linearity = "jointly"
 
-    def infer(self, x, *, shape):
+    def infer(self, x: Aval, *, shape: Ints) -> Aval:
         require(all(d >= 0 for d in shape), f"shape {shape} has a negative extent", AttributeValueError)
         size = math.prod(shape)
         require(size == x.size, f"cannot reshape {x.size} elements to {shape}, which holds {size}")
         return x.with_shape(shape)
 
-    def reference(self, x, *, shape):
+    def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:
         return np.reshape(x, shape)
 
-    def transpose(self, b, cotangents, operands, linear, *, shape):
-        return [b.reshape_to(cotangents[0], operands[0].shape)]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, shape: Ints
+    ) -> Cotangents:
+        return [b.reshape_to(only(cotangents), operands[0].shape)]
 
-    def batch(self, b, operands, dims, *, shape):
-        x = b.move_axis(operands[0], dims[0], 0)
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, shape: Ints) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
         return [b.reshape_to(x, (x.shape[0], *shape))], [0]
 
-    def map_index(self, index, operand, result, *, shape):
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *, shape: Ints) -> Coordinates:
         source: list[Index] = []
         for out_axes, in_axes in reshape_groups(result.shape, operand.shape):
             offset = linearize([index[a] for a in out_axes], [result.shape[a] for a in out_axes])
@@ -88,24 +111,26 @@ class Transpose(Movement, name="transpose"):
     permutation: Ints
     linearity = "jointly"
 
-    def infer(self, x, *, permutation):
+    def infer(self, x: Aval, *, permutation: Ints) -> Aval:
         require_axes(permutation, x.ndim, "permutation")
         require(len(permutation) == x.ndim, f"permutation {permutation} must name all {x.ndim} axes")
         return x.with_shape(x.shape[p] for p in permutation)
 
-    def reference(self, x, *, permutation):
+    def reference(self, x: np.ndarray, *, permutation: Ints) -> np.ndarray:
         return np.transpose(x, permutation)
 
-    def transpose(self, b, cotangents, operands, linear, *, permutation):
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, permutation: Ints
+    ) -> Cotangents:
         inverse = tuple(int(i) for i in np.argsort(permutation))
-        return [b.transpose(cotangents[0], permutation=inverse)]
+        return [b.transpose(only(cotangents), permutation=inverse)]
 
-    def batch(self, b, operands, dims, *, permutation):
-        x, dim = operands[0], dims[0]
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, permutation: Ints) -> Batched:
+        x, dim = operands[0], only(dims)
         rest = [a for a in range(x.ndim) if a != dim]
         return [b.transpose(x, permutation=(dim, *(rest[p] for p in permutation)))], [0]
 
-    def map_index(self, index, operand, result, *, permutation):
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *, permutation: Ints) -> Coordinates:
         source = [Index(0)] * len(permutation)
         for i, p in zip(index, permutation):
             source[p] = i
@@ -122,25 +147,27 @@ class Broadcast(Movement, name="broadcast"):
     shape: Ints
     linearity = "jointly"
 
-    def infer(self, x, *, shape):
+    def infer(self, x: Aval, *, shape: Ints) -> Aval:
         lead = len(shape) - x.ndim
         fits = lead >= 0 and all(d in (1, s) for d, s in zip(x.shape, shape[lead:]))
         require(fits and all(d >= 0 for d in shape), f"cannot broadcast shape {x.shape} to {shape}")
         return x.with_shape(shape)
 
-    def reference(self, x, *, shape):
+    def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:
         return np.broadcast_to(x, shape)
 
-    def transpose(self, b, cotangents, operands, linear, *, shape):
-        return [b.sum_to(cotangents[0], operands[0].shape)]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, shape: Ints
+    ) -> Cotangents:
+        return [b.sum_to(only(cotangents), operands[0].shape)]
 
-    def batch(self, b, operands, dims, *, shape):
-        x = b.move_axis(operands[0], dims[0], 0)
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, shape: Ints) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
         ones = (1,) * (len(shape) - x.ndim + 1)
         x = b.reshape_to(x, (x.shape[0], *ones, *x.shape[1:]))
         return [b.broadcast_to(x, (x.shape[0], *shape))], [0]
 
-    def map_index(self, index, operand, result, *, shape):
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *, shape: Ints) -> Coordinates:
         lead = len(shape) - operand.ndim
         return tuple(Index(0) if d == 1 else i for d, i in zip(operand.shape, index[lead:]))
 
@@ -157,7 +184,7 @@ class Slice(Movement, name="slice"):
     stride: Ints
     linearity = "jointly"
 
-    def infer(self, x, *, start, stop, stride):
+    def infer(self, x: Aval, *, start: Ints, stop: Ints, stride: Ints) -> Aval:
         same = len(start) == len(stop) == len(stride) == x.ndim
         require(same, "start, stop and stride need one entry an axis", AttributeValueError)
         shape = []
@@ -167,23 +194,28 @@ class Slice(Movement, name="slice"):
             shape.append(-(-(z - a) // s))
         return x.with_shape(shape)
 
-    def reference(self, x, *, start, stop, stride):
+    def reference(self, x: np.ndarray, *, start: Ints, stop: Ints, stride: Ints) -> np.ndarray:
         return x[tuple(slice(*t) for t in zip(start, stop, stride))]
 
-    def transpose(self, b, cotangents, operands, linear, *, start, stop, stride):
-        (ct,), x = cotangents, operands[0]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
+        *, start: Ints, stop: Ints, stride: Ints,
+    ) -> Cotangents:  # fmt: skip
+        ct, x = only(cotangents), operands[0]
         high = []
         for a, s, d, n in zip(start, stride, x.shape, ct.shape):
             high.append(d - a - (n + (n - 1) * (s - 1) if n else 0))
         interior = tuple(s - 1 for s in stride)
         return [b.pad(ct, b.full((), 0, ct.dtype), low=start, high=tuple(high), interior=interior)]
 
-    def batch(self, b, operands, dims, *, start, stop, stride):
-        x = b.move_axis(operands[0], dims[0], 0)
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, start: Ints, stop: Ints, stride: Ints) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
         attrs = {"start": (0, *start), "stop": (x.shape[0], *stop), "stride": (1, *stride)}
         return b.emit(self, [x], attrs), [0]
 
-    def map_index(self, index, operand, result, *, start, stop, stride):
+    def map_index(
+        self, index: Coordinates, operand: Aval, result: Aval, *, start: Ints, stop: Ints, stride: Ints
+    ) -> Coordinates:
         return tuple(i * s + a for i, a, s in zip(index, start, stride))
 
 
@@ -197,21 +229,23 @@ class Reverse(Movement, name="reverse"):
     axes: Ints
     linearity = "jointly"
 
-    def infer(self, x, *, axes):
+    def infer(self, x: Aval, *, axes: Ints) -> Aval:
         require_axes(axes, x.ndim)
         return x
 
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.flip(x, axes)
 
-    def transpose(self, b, cotangents, operands, linear, *, axes):
-        return [b.reverse(cotangents[0], axes=axes)]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axes: Ints
+    ) -> Cotangents:
+        return [b.reverse(only(cotangents), axes=axes)]
 
-    def batch(self, b, operands, dims, *, axes):
-        x = b.move_axis(operands[0], dims[0], 0)
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axes: Ints) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
         return [b.reverse(x, axes=tuple(a + 1 for a in axes))], [0]
 
-    def map_index(self, index, operand, result, *, axes):
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *, axes: Ints) -> Coordinates:
         return tuple(
             (d - 1) - i if a in axes else i for a, (i, d) in enumerate(zip(index, operand.shape))
         )
@@ -232,7 +266,7 @@ class Pad(Fusible, name="pad"):
     interior: Ints
     linearity = "jointly"
 
-    def infer(self, x, value, *, low, high, interior):
+    def infer(self, x: Aval, value: Aval, *, low: Ints, high: Ints, interior: Ints) -> Aval:
         require(value.shape == (), "value must be a scalar")
         require(value.dtype is x.dtype, "value must have the dtype of x", DTypeError)
         same = len(low) == len(high) == len(interior) == x.ndim
@@ -243,7 +277,7 @@ class Pad(Fusible, name="pad"):
             lo + hi + d + max(d - 1, 0) * mid for d, lo, hi, mid in zip(x.shape, low, high, interior)
         )
 
-    def reference(self, x, value, *, low, high, interior):
+    def reference(self, x: np.ndarray, value: np.ndarray, *, low: Ints, high: Ints, interior: Ints) -> np.ndarray:
         shape = self.infer(
             Aval(x.shape, dtypes.of(x.dtype)), Aval((), dtypes.of(x.dtype)),
             low=low, high=high, interior=interior,
@@ -252,8 +286,11 @@ class Pad(Fusible, name="pad"):
         out[tuple(slice(lo, lo + d * (m + 1) - m if d else lo, m + 1) for lo, d, m in zip(low, x.shape, interior))] = x
         return out
 
-    def transpose(self, b, cotangents, operands, linear, *, low, high, interior):
-        (ct,), x = cotangents, operands[0]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
+        *, low: Ints, high: Ints, interior: Ints,
+    ) -> Cotangents:  # fmt: skip
+        ct, x = only(cotangents), operands[0]
         stop = tuple(lo + (d + (d - 1) * m if d else 0) for lo, d, m in zip(low, x.shape, interior))
         inside = b.slice(ct, start=low, stop=stop, stride=tuple(m + 1 for m in interior))
         every = tuple(range(ct.ndim))
@@ -262,11 +299,11 @@ class Pad(Fusible, name="pad"):
             outside = b.reduce_sum(ct, axes=every) - b.reduce_sum(inside, axes=every)
         return [inside if linear[0] else None, outside]
 
-    def batch(self, b, operands, dims, *, low, high, interior):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, low: Ints, high: Ints, interior: Ints) -> Batched:
         x, value = operands
         attrs = {"low": (0, *low), "high": (0, *high), "interior": (0, *interior)}
         if dims[1] is None:
-            x = b.move_axis(x, dims[0], 0)
+            x = b.move_axis(x, only(dims), 0)
             return b.emit(self, [x, value], attrs), [0]
         x, value = align_batch(b, operands, dims)
         padded = b.emit(self, [x, b.full((), 0, x.dtype)], attrs)[0]
@@ -274,7 +311,10 @@ class Pad(Fusible, name="pad"):
         value = b.reshape_to(value, (value.shape[0],) + (1,) * (padded.ndim - 1))
         return [b.select(inside, padded, b.broadcast_to(value, padded.shape))], [0]
 
-    def element(self, k, index, fetch, operands, result, *, low, high, interior):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
+        *, low: Ints, high: Ints, interior: Ints,
+    ) -> Scalar:  # fmt: skip
         source, inside = [], k.const(True, dtypes.bool_)
         for i, lo, m, d in zip(index, low, interior, operands[0].shape):
             shifted = i - lo
@@ -302,18 +342,20 @@ class Concatenate(Fusible, name="concatenate"):
     linearity = "jointly"
     flops = 0.0
 
-    def infer(self, x, y, *, axis):
+    def infer(self, x: Aval, y: Aval, *, axis: Int) -> Aval:
         require_axes((axis,), x.ndim, "axis")
         rest = [(*a.shape[:axis], *a.shape[axis + 1 :]) for a in (x, y)]
         require(x.ndim == y.ndim and rest[0] == rest[1], f"shapes must agree on all axes but {axis}")
         require(x.dtype is y.dtype, "operands must have the same dtype", DTypeError)
         return x.with_shape((*x.shape[:axis], x.shape[axis] + y.shape[axis], *x.shape[axis + 1 :]))
 
-    def reference(self, x, y, *, axis):
+    def reference(self, x: np.ndarray, y: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.concatenate([x, y], axis)
 
-    def transpose(self, b, cotangents, operands, linear, *, axis):
-        (ct,), (x, _) = cotangents, operands
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axis: Int
+    ) -> Cotangents:
+        ct, (x, _) = only(cotangents), operands
         ones, start, stop = (1,) * ct.ndim, [0] * ct.ndim, list(ct.shape)
         stop[axis] = start[axis] = x.shape[axis]
         return [
@@ -321,10 +363,12 @@ class Concatenate(Fusible, name="concatenate"):
             b.slice(ct, start=tuple(start), stop=ct.shape, stride=ones) if linear[1] else None,
         ]
 
-    def batch(self, b, operands, dims, *, axis):
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
         return [b.concatenate(*align_batch(b, operands, dims), axis=axis + 1)], [0]
 
-    def element(self, k, index, fetch, operands, result, *, axis):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval, *, axis: Int
+    ) -> Scalar:
         end = operands[0].shape[axis]
         i = index[axis]
         after = (*index[:axis], i - end, *index[axis + 1 :])
@@ -348,25 +392,28 @@ class Iota(Fusible, name="iota"):
     linearity = "jointly"
     flops = 0.0
 
-    def infer(self, *, shape, axis, dtype):
+    def infer(self, *, shape: Ints, axis: Int, dtype: Element) -> Aval:
         require_axes((axis,), len(shape), "axis")
         require(all(d >= 0 for d in shape), f"shape {shape} has a negative extent", AttributeValueError)
         result = Aval(shape, dtype)
         require_dtype(result, dtypes.NUMERIC, "dtype")
         return result
 
-    def reference(self, *, shape, axis, dtype):
+    def reference(self, *, shape: Ints, axis: Int, dtype: Element) -> np.ndarray:
         line = np.arange(shape[axis]).astype(dtype.numpy)
         return np.broadcast_to(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
         return [None]
 
-    def transpose(self, b, cotangents, operands, linear, **_):
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
         return []
 
-    def batch(self, b, operands, dims, **attrs):
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         return b.emit(self, operands, attrs), [None]
 
-    def element(self, k, index, fetch, operands, result, *, shape, axis, dtype):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
+        *, shape: Ints, axis: Int, dtype: Element,
+    ) -> Scalar:  # fmt: skip
         return k.convert(k.index(index[axis], dtypes.int64), dtype)

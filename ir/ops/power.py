@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import elementary
 from ..kinds import Elementwise
-from ..op import Operand
+from ..op import Operand, Tangents, Values
+from ..scalar import Scalar, ScalarBuilder
 from .transcendental import in_float32
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 
 class Power(Elementwise, name="power"):
@@ -22,12 +28,12 @@ class Power(Elementwise, name="power"):
     y: Operand
     flops = 50.0
 
-    def reference(self, x, y):
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if x.dtype.kind in "iu":
             return integer_power_array(x, y)
         return in_float32(power_array, x, y)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x, y), (tx, ty), (z,) = primals, tangents, results
         dx = dy = None
         zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
@@ -40,13 +46,13 @@ class Power(Elementwise, name="power"):
             dy = ty * b.select(origin, zero, z * b.log(b.select(origin, one, x)))
         return [b.add_any(dx, dy)]
 
-    def lower(self, k, x, y):
+    def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "c":
             return elementary.complex_power(k, x, y)
         return elementary.power(k, x, y) if x.dtype.kind == "f" else _integer_power(k, x, y)
 
 
-def _integer_power(k, x, y):
+def _integer_power(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     """x^y modulo 2^bits by repeated squaring, one step a bit of y."""
     signed = x.dtype.kind == "i"
     result, square = k.const(1, x.dtype), x

@@ -9,26 +9,32 @@ the array; `random_split` uses the counters (0xffffffff, i), which no array is l
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError
-from ..index import Index, linearize
-from ..kinds import Fusible, silent
-from ..op import Int, Ints, NotDifferentiable, Operand, require, require_dtype
+from ..index import Coordinates, Index, linearize
+from ..kinds import Fetch, Fusible, silent
+from ..op import Avals, Batched, Dims, Int, Ints, NotDifferentiable, Operand, Values, only, require, require_dtype
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _SPLIT = 0xFFFFFFFF  #: the first word of the counters of `random_split`
 
 
-def threefry2x32(k0, k1, x0, x1):
-    """The block of counter (x0, x1) under key (k0, k1).
+#: What adds, shifts and xors like uint32: NumPy arrays, or the scalars of a kernel.
+Words = TypeVar("Words", np.ndarray, Scalar)
 
-    Takes whatever adds, shifts and xors like uint32: NumPy arrays or Scalars of a kernel.
-    """
+
+def threefry2x32(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words]:
+    """The block of counter (x0, x1) under key (k0, k1)."""
     keys = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0, x1 = x0 + k0, x1 + k1
     for group in range(5):
@@ -63,14 +69,14 @@ class RandomBits(Fusible, name="random_bits"):
     not_differentiable = NotDifferentiable("random bits are integers")
     flops = 110.0
 
-    def infer(self, key, *, shape, width):
+    def infer(self, key: Aval, *, shape: Ints, width: Int) -> Aval:
         batch = _check_key(key)
         require(all(d >= 0 for d in shape), f"shape {shape} has a negative extent", AttributeValueError)
         require(width in _WIDTHS, f"width {width} must be 8, 16, 32 or 64", AttributeValueError)
         return Aval((*batch, *shape), _WIDTHS[width])
 
     @silent
-    def reference(self, key, *, shape, width):
+    def reference(self, key: np.ndarray, *, shape: Ints, width: Int) -> np.ndarray:
         batch = key.shape[:-1]
         n = np.arange(math.prod(shape), dtype=np.uint64)
         counter = (n >> np.uint64(32)).astype(np.uint32), n.astype(np.uint32)
@@ -79,10 +85,13 @@ class RandomBits(Fusible, name="random_bits"):
             x0 = (x0.astype(np.uint64) << np.uint64(32)) | x1
         return x0.astype(_WIDTHS[width].numpy, copy=False).reshape((*batch, *shape))
 
-    def batch(self, b, operands, dims, **attrs):
-        return b.emit(self, [b.move_axis(operands[0], dims[0], 0)], attrs), [0]
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
+        return b.emit(self, [b.move_axis(operands[0], only(dims), 0)], attrs), [0]
 
-    def element(self, k, index, fetch, operands, result, *, shape, width):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
+        *, shape: Ints, width: Int,
+    ) -> Scalar:  # fmt: skip
         lead = len(index) - len(shape)
         n = linearize(index[lead:], shape)
         if math.prod(shape) <= 2**32:
@@ -110,20 +119,22 @@ class RandomSplit(Fusible, name="random_split"):
     not_differentiable = NotDifferentiable("random bits are integers")
     flops = 110.0
 
-    def infer(self, key, *, num):
+    def infer(self, key: Aval, *, num: Int) -> Aval:
         batch = _check_key(key)
         require(0 <= num <= 2**32, f"num {num} must lie within 0 and 2**32", AttributeValueError)
         return Aval((*batch, num, 2), dtypes.uint32)
 
     @silent
-    def reference(self, key, *, num):
+    def reference(self, key: np.ndarray, *, num: Int) -> np.ndarray:
         counter = np.arange(num, dtype=np.uint32)
         return np.stack(threefry2x32(key[..., :1], key[..., 1:], np.full_like(counter, _SPLIT), counter), -1)
 
-    def batch(self, b, operands, dims, **attrs):
-        return b.emit(self, [b.move_axis(operands[0], dims[0], 0)], attrs), [0]
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
+        return b.emit(self, [b.move_axis(operands[0], only(dims), 0)], attrs), [0]
 
-    def element(self, k, index, fetch, operands, result, *, num):
+    def element(
+        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval, *, num: Int
+    ) -> Scalar:
         *lead, i, word = index
         counter = k.const(_SPLIT, dtypes.uint32), k.index(i, dtypes.uint32)
         x0, x1 = threefry2x32(*_key_words(tuple(lead), fetch), *counter)
@@ -135,6 +146,6 @@ class RandomSplit(Fusible, name="random_split"):
 _WIDTHS = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def _key_words(batch, fetch):
+def _key_words(batch: Coordinates, fetch: Fetch) -> tuple[Scalar, Scalar]:
     """The two words of the key at an index of its batch axes."""
-    return (fetch(0, (*batch, Index(word))) for word in (0, 1))
+    return fetch(0, (*batch, Index(0))), fetch(0, (*batch, Index(1)))

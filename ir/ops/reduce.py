@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
+from ..dtypes import DType
 from ..errors import ShapeError
 from ..kinds import Fusible, Reduction, restore_axes, silent
-from ..op import Int, NotDifferentiable, Operand, require, require_axes, require_dtype
+from ..op import (
+    Batched,
+    Cotangents,
+    Dims,
+    Flags,
+    Int,
+    Ints,
+    NotDifferentiable,
+    Operand,
+    Tangents,
+    Values,
+    only,
+    require,
+    require_axes,
+    require_dtype,
+)
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder, Value
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
@@ -27,16 +48,18 @@ class ReduceSum(Reduction, name="reduce_sum"):
     linearity = "jointly"
 
     @silent
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.sum(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)
 
-    def transpose(self, b, cotangents, operands, linear, *, axes):
-        return [restore_axes(b, cotangents[0], operands[0].shape, axes)]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axes: Ints
+    ) -> Cotangents:
+        return [restore_axes(b, only(cotangents), operands[0].shape, axes)]
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return 0
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.add_reassociating(x, y)
 
 
@@ -47,12 +70,12 @@ class ReduceProd(Reduction, name="reduce_prod"):
     """
 
     @silent
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.prod(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)
 
-    def jvp(self, b, primals, tangents, results, *, axes):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axes: Ints) -> Tangents:
         """Σ tᵢ · Π_{j≠i} xⱼ, the products without x_i by exclusive scans from both sides: exact at zeros."""
-        (x,), (t,) = primals, tangents
+        (x,), t = primals, only(tangents)
         kept = [a for a in range(x.ndim) if a not in axes]
         order = (*kept, *axes)
         shape = (*(x.shape[a] for a in kept), math.prod(x.shape[a] for a in axes))
@@ -63,7 +86,7 @@ class ReduceProd(Reduction, name="reduce_prod"):
             return [None]
         ones = b.full((*shape[:-1], 1), 1, x.dtype)
 
-        def without_last(y):
+        def without_last(y: Value) -> Value:
             stop = (*y.shape[:-1], y.shape[-1] - 1)
             return b.slice(y, start=(0,) * y.ndim, stop=stop, stride=(1,) * y.ndim)
 
@@ -74,10 +97,10 @@ class ReduceProd(Reduction, name="reduce_prod"):
         )
         return [b.reduce_sum(t * (before * after), axes=(last,))]
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return 1
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.mul_reassociating(x, y)
 
 
@@ -86,14 +109,14 @@ class _Extremum(Reduction):
 
     accepts = (dtypes.bool_, *dtypes.REAL)
 
-    def infer(self, x, *, axes):
+    def infer(self, x: Aval, *, axes: Ints) -> Aval:
         result = super().infer(x, axes=axes)
         if any(x.shape[a] == 0 for a in axes):
             raise ShapeError(f"an empty axis has no extremum; shape {x.shape}, axes {axes}")
         return result
 
-    def jvp(self, b, primals, tangents, results, *, axes):
-        (x,), (t,), (y,) = primals, tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axes: Ints) -> Tangents:
+        (x,), t, (y,) = primals, only(tangents), results
         chosen = b.convert_to(b.equal(x, restore_axes(b, y, x.shape, axes)), x.dtype)
         count = b.reduce_sum(chosen, axes=axes)
         return [b.reduce_sum(t * chosen, axes=axes) / count]
@@ -106,13 +129,13 @@ class ReduceMax(_Extremum, name="reduce_max"):
     """
 
     @silent
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.max(x, axis=axes)
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return lowest(dtype)
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y if x.dtype.kind == "b" else k.maximum(x, y)
 
 
@@ -123,24 +146,24 @@ class ReduceMin(_Extremum, name="reduce_min"):
     """
 
     @silent
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.min(x, axis=axes)
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return highest(dtype)
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y if x.dtype.kind == "b" else k.minimum(x, y)
 
 
-def lowest(dtype: dtypes.DType) -> float | int | bool:
+def lowest(dtype: DType) -> float | int | bool:
     """The value below all others: -inf, the least integer, or False."""
     if dtype.is_float:
         return -math.inf
     return False if dtype is dtypes.bool_ else int(np.iinfo(dtype.numpy).min)
 
 
-def highest(dtype: dtypes.DType) -> float | int | bool:
+def highest(dtype: DType) -> float | int | bool:
     """The value above all others: inf, the largest integer, or True."""
     if dtype.is_float:
         return math.inf
@@ -156,13 +179,13 @@ class ReduceAll(Reduction, name="reduce_all"):
     accepts = (dtypes.bool_,)
     not_differentiable = NotDifferentiable("the result is a truth value")
 
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.all(x, axis=axes)
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return True
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y
 
 
@@ -175,13 +198,13 @@ class ReduceAny(Reduction, name="reduce_any"):
     accepts = (dtypes.bool_,)
     not_differentiable = NotDifferentiable("the result is a truth value")
 
-    def reference(self, x, *, axes):
+    def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.any(x, axis=axes)
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return False
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y
 
 
@@ -195,21 +218,21 @@ class _ArgReduction(Fusible):
     not_differentiable = NotDifferentiable("the result is an index")
     flops = 4.0
 
-    def infer(self, x, *, axis):
+    def infer(self, x: Aval, *, axis: Int) -> Aval:
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
         require(x.shape[axis] > 0, f"an empty axis has no extremum; axis {axis}")
         return Aval((*x.shape[:axis], *x.shape[axis + 1 :]), dtypes.uint32)
 
-    def batch(self, b, operands, dims, *, axis):
-        x = b.move_axis(operands[0], dims[0], 0)
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
         return b.emit(self, [x], {"axis": axis + 1}), [0]
 
-    def better(self, k, x, best):
+    def better(self, k: ScalarBuilder, x: Scalar, best: Scalar) -> Scalar:
         """Whether x takes the place of the best so far (NaN handled by the caller)."""
         raise NotImplementedError
 
-    def lower(self, k, best, at, x, i):
+    def lower(self, k: ScalarBuilder, best: Scalar, at: Scalar, x: Scalar, i: Scalar) -> tuple[Scalar, Scalar]:
         """One step: (best value, its index) after seeing x at index i."""
         wins = self.better(k, x, best)
         if x.dtype.kind == "f":
@@ -225,10 +248,10 @@ class ArgMax(_ArgReduction, name="argmax"):
     """
 
     @silent
-    def reference(self, x, *, axis):
+    def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argmax(x, axis=axis).astype(np.uint32)
 
-    def better(self, k, x, best):
+    def better(self, k: ScalarBuilder, x: Scalar, best: Scalar) -> Scalar:
         return x > best
 
 
@@ -239,8 +262,8 @@ class ArgMin(_ArgReduction, name="argmin"):
     """
 
     @silent
-    def reference(self, x, *, axis):
+    def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argmin(x, axis=axis).astype(np.uint32)
 
-    def better(self, k, x, best):
+    def better(self, k: ScalarBuilder, x: Scalar, best: Scalar) -> Scalar:
         return x < best

@@ -7,6 +7,7 @@ import numpy as np
 from .. import dtypes
 from ..kinds import Elementwise
 from ..op import NotDifferentiable, Operand
+from ..scalar import Scalar, ScalarBuilder
 
 
 class Round(Elementwise, name="round"):
@@ -19,10 +20,10 @@ class Round(Elementwise, name="round"):
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.rint(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return k.math("roundeven", x)
 
 
@@ -36,10 +37,10 @@ class Floor(Elementwise, name="floor"):
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.floor(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return k.math("floor", x)
 
 
@@ -53,10 +54,10 @@ class Ceil(Elementwise, name="ceil"):
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.ceil(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return k.math("ceil", x)
 
 
@@ -70,8 +71,8 @@ class Trunc(Elementwise, name="trunc"):
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return np.trunc(x)
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return k.math("trunc", x)

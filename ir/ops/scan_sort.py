@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,11 +11,27 @@ from .. import dtypes, elementary
 from ..aval import Aval
 from ..dtypes import DType
 from ..kinds import silent
-from ..op import Bool, Int, NotDifferentiable, Op, Operand, require_axes, require_dtype
+from ..op import (
+    Batched,
+    Bool,
+    Cotangents,
+    Dims,
+    Flags,
+    Int,
+    NotDifferentiable,
+    Op,
+    Operand,
+    Tangents,
+    Values,
+    only,
+    require_axes,
+    require_dtype,
+)
 from .indexing import take_along
 from .reduce import highest, lowest
 
 if TYPE_CHECKING:
+    from ..builder import Builder, Value
     from ..scalar import Scalar, ScalarBuilder
 
 
@@ -33,13 +49,13 @@ class Cumulative(Op):
     inclusive: Bool = True
     accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
 
-    def infer(self, x, *, axis, reverse, inclusive):
+    def infer(self, x: Aval, *, axis: Int, reverse: Bool, inclusive: Bool) -> Aval:
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
         return x
 
     @silent
-    def reference(self, x, *, axis, reverse, inclusive):
+    def reference(self, x: np.ndarray, *, axis: Int, reverse: Bool, inclusive: Bool) -> np.ndarray:
         wide = x.astype(np.float32) if dtypes.of(x.dtype).is_float and x.dtype.itemsize == 2 else x
         wide = np.flip(wide, axis) if reverse else wide
         out = self.accumulate(wide, axis).astype(x.dtype)
@@ -55,11 +71,11 @@ class Cumulative(Op):
         """The inclusive forward scan of a NumPy array."""
         raise NotImplementedError(f"smelt.{self.name}.accumulate")
 
-    def batch(self, b, operands, dims, *, axis, **attrs):
-        (x,), (dim,) = operands, dims
-        return b.emit(self, [x], {"axis": axis + (axis >= dim), **attrs}), [dim]
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int, **attrs: Any) -> Batched:
+        dim = only(dims)
+        return b.emit(self, operands, {"axis": axis + (axis >= dim), **attrs}), [dim]
 
-    def identity(self, dtype: DType) -> Any:
+    def identity(self, dtype: DType) -> float:
         """The Python scalar that combines with anything to leave it unchanged."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
 
@@ -76,16 +92,19 @@ class CumSum(Cumulative, name="cumsum"):
 
     linearity = "jointly"
 
-    def accumulate(self, x, axis):
+    def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.cumsum(x, axis, dtype=x.dtype)
 
-    def transpose(self, b, cotangents, operands, linear, *, axis, reverse, inclusive):
-        return [b.cumsum(cotangents[0], axis=axis, reverse=not reverse, inclusive=inclusive)]
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
+        *, axis: Int, reverse: Bool, inclusive: Bool,
+    ) -> Cotangents:  # fmt: skip
+        return [b.cumsum(only(cotangents), axis=axis, reverse=not reverse, inclusive=inclusive)]
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return 0
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.add(x, y)
 
 
@@ -95,23 +114,26 @@ class CumProd(Cumulative, name="cumprod"):
     ``%0 = "smelt.cumprod"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
 
-    def accumulate(self, x, axis):
+    def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.cumprod(x, axis, dtype=x.dtype)
 
-    def jvp(self, b, primals, tangents, results, *, axis, reverse, inclusive):
+    def jvp(
+        self, b: Builder, primals: Values, tangents: Tangents, results: Values,
+        *, axis: Int, reverse: Bool, inclusive: Bool,
+    ) -> Tangents:  # fmt: skip
         """ẏ[i] = x[i]·ẏ[i-1] + y[i-1]·ẋ[i]: no division, so exact at zeros."""
-        (x,), (t,) = primals, tangents
-        if t is None or not x.shape[axis]:
+        (x,), t = primals, only(tangents)
+        if not x.shape[axis]:
             return [None]
         x, t = _widen(b, x), _widen(b, t)
         before = b.cumprod(x, axis=axis, reverse=reverse, inclusive=False)
         found = _recurrence(b, x, before * t, axis, reverse)
         return [_finish(b, found, primals[0].dtype, axis, reverse, inclusive)]
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return 1
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.mul(x, y)
 
 
@@ -120,9 +142,12 @@ class _CumExtremum(Cumulative):
 
     accepts = (dtypes.bool_, *dtypes.REAL)
 
-    def jvp(self, b, primals, tangents, results, *, axis, reverse, inclusive):
-        (x,), (t,), (y,) = primals, tangents, results
-        if t is None or not x.shape[axis]:
+    def jvp(
+        self, b: Builder, primals: Values, tangents: Tangents, results: Values,
+        *, axis: Int, reverse: Bool, inclusive: Bool,
+    ) -> Tangents:  # fmt: skip
+        (x,), t, (y,) = primals, only(tangents), results
+        if not x.shape[axis]:
             return [None]
         if not inclusive:
             y = b.emit(self, [x], {"axis": axis, "reverse": reverse, "inclusive": True})[0]
@@ -143,13 +168,13 @@ class CumMax(_CumExtremum, name="cummax"):
     ``%0 = "smelt.cummax"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
 
-    def accumulate(self, x, axis):
+    def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.maximum.accumulate(x, axis)
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return lowest(dtype)
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y if x.dtype.kind == "b" else k.maximum(x, y)
 
 
@@ -161,13 +186,13 @@ class CumMin(_CumExtremum, name="cummin"):
     ``%0 = "smelt.cummin"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
 
-    def accumulate(self, x, axis):
+    def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.minimum.accumulate(x, axis)
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return highest(dtype)
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y if x.dtype.kind == "b" else k.minimum(x, y)
 
 
@@ -180,13 +205,16 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
     accepts = dtypes.FLOATS
     flops = 30.0
 
-    def accumulate(self, x, axis):
+    def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.logaddexp.accumulate(x, axis)
 
-    def jvp(self, b, primals, tangents, results, *, axis, reverse, inclusive):
+    def jvp(
+        self, b: Builder, primals: Values, tangents: Tangents, results: Values,
+        *, axis: Int, reverse: Bool, inclusive: Bool,
+    ) -> Tangents:  # fmt: skip
         """ẏ[i] = exp(y[i-1] - y[i])·ẏ[i-1] + exp(x[i] - y[i])·ẋ[i]: no factor exceeds 1."""
-        (x,), (t,) = primals, tangents
-        if t is None or not x.shape[axis]:
+        (x,), t = primals, only(tangents)
+        if not x.shape[axis]:
             return [None]
         x, t = _widen(b, x), _widen(b, t)
         y = b.logcumsumexp(x, axis=axis, reverse=reverse)
@@ -196,20 +224,20 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
         found = _recurrence(b, b.exp(before - finite), b.exp(x - finite) * t, axis, reverse)
         return [_finish(b, found, primals[0].dtype, axis, reverse, inclusive)]
 
-    def identity(self, dtype):
+    def identity(self, dtype: DType) -> float:
         return lowest(dtype)
 
-    def combine(self, k, x, y):
+    def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         same = x.eq(y)  # equal infinities have no difference
         gap = k.select(same, 0, k.math("absf", x - y))
         return k.maximum(x, y) + elementary.log1p(k, elementary.exp(k, -gap))
 
 
-def _widen(b, x):
+def _widen(b: Builder, x: Value) -> Value:
     return b.convert_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.size == 2 else x
 
 
-def _shifted(b, x, distance: int, fill: Any, axis: int, reverse: bool):
+def _shifted(b: Builder, x: Value, distance: int, fill: float, axis: int, reverse: bool) -> Value:
     """x moved by `distance` in the direction of the scan; `fill` enters."""
     start, stop, none, pad = [0] * x.ndim, list(x.shape), (0,) * x.ndim, [0] * x.ndim
     pad[axis] = distance
@@ -222,7 +250,7 @@ def _shifted(b, x, distance: int, fill: Any, axis: int, reverse: bool):
     return b.pad(kept, b.full((), fill, x.dtype), low=low, high=high, interior=none)
 
 
-def _recurrence(b, a, v, axis: int, reverse: bool):
+def _recurrence(b: Builder, a: Value, v: Value, axis: int, reverse: bool) -> Value:
     """h with h[i] = a[i]·h[i-1] + v[i], linear in v; by doubling, in log₂ n steps."""
     n, distance = v.shape[axis], 1
     while distance < n:
@@ -233,7 +261,7 @@ def _recurrence(b, a, v, axis: int, reverse: bool):
     return v
 
 
-def _finish(b, tangent, dtype: DType, axis: int, reverse: bool, inclusive: bool):
+def _finish(b: Builder, tangent: Value, dtype: DType, axis: int, reverse: bool, inclusive: bool) -> Value:
     """From the tangent of the inclusive scan, in `dtype`; the identity that starts a scan has none."""
     if not inclusive:
         tangent = _shifted(b, tangent, 1, 0, axis, reverse)
@@ -252,23 +280,22 @@ class Sort(Op, name="sort"):
     accepts = (dtypes.bool_, *dtypes.REAL)
     flops = 30.0
 
-    def infer(self, x, *, axis):
+    def infer(self, x: Aval, *, axis: Int) -> Aval:
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
         return x
 
-    def reference(self, x, *, axis):
+    def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         # Unlike NumPy's default sort of floats, a stable one leaves 0 and -0 in their order.
-        kind = "stable" if dtypes.of(x.dtype).is_float else None
+        kind: Literal["stable"] | None = "stable" if dtypes.of(x.dtype).is_float else None
         return np.sort(_sortable(x), axis, kind).astype(x.dtype, copy=False)
 
-    def jvp(self, b, primals, tangents, results, *, axis):
-        if tangents[0] is None:
-            return [None]
-        return [take_along(b, tangents[0], b.argsort(primals[0], axis=axis), axis)]
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axis: Int) -> Tangents:
+        return [take_along(b, only(tangents), b.argsort(primals[0], axis=axis), axis)]
 
-    def batch(self, b, operands, dims, *, axis):
-        return b.emit(self, operands, {"axis": axis + (axis >= dims[0])}), [dims[0]]
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
+        dim = only(dims)
+        return b.emit(self, operands, {"axis": axis + (axis >= dim)}), [dim]
 
 
 class ArgSort(Op, name="argsort"):
@@ -284,16 +311,17 @@ class ArgSort(Op, name="argsort"):
     not_differentiable = NotDifferentiable("the result is an index")
     flops = 30.0
 
-    def infer(self, x, *, axis):
+    def infer(self, x: Aval, *, axis: Int) -> Aval:
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
         return Aval(x.shape, dtypes.uint32)
 
-    def reference(self, x, *, axis):
+    def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argsort(_sortable(x), axis, "stable").astype(np.uint32)
 
-    def batch(self, b, operands, dims, *, axis):
-        return b.emit(self, operands, {"axis": axis + (axis >= dims[0])}), [dims[0]]
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
+        dim = only(dims)
+        return b.emit(self, operands, {"axis": axis + (axis >= dim)}), [dim]
 
 
 def _sortable(x: np.ndarray) -> np.ndarray:

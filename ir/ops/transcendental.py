@@ -5,13 +5,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes, elementary, locks
 from ..kinds import Elementwise
-from ..op import Operand
+from ..op import Operand, Tangents, Values, only
+from ..scalar import Scalar, ScalarBuilder
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -35,14 +39,14 @@ class Exp(Elementwise, name="exp"):
     accepts = dtypes.INEXACT
     flops = 12.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.exp, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (t,), (y,) = tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * y]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         if x.dtype.kind == "c":
             return elementary.complex_exp(k, x)
         return elementary.exp_half(k, x) if k.is_half else elementary.exp(k, x)
@@ -58,14 +62,14 @@ class Expm1(Elementwise, name="expm1"):
     accepts = dtypes.INEXACT
     flops = 14.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.expm1, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (t,), (y,) = tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * (y + 1)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_expm1(k, x) if x.dtype.kind == "c" else elementary.expm1(k, x)
 
 
@@ -79,14 +83,14 @@ class Log(Elementwise, name="log"):
     accepts = dtypes.INEXACT
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / x]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_log(k, x) if x.dtype.kind == "c" else elementary.log(k, x)
 
 
@@ -100,14 +104,14 @@ class Log2(Elementwise, name="log2"):
     accepts = dtypes.INEXACT
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log2, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / (x * math.log(2))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_log2(k, x) if x.dtype.kind == "c" else elementary.log2(k, x)
 
 
@@ -121,14 +125,14 @@ class Log10(Elementwise, name="log10"):
     accepts = dtypes.INEXACT
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log10, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / (x * math.log(10))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_log10(k, x) if x.dtype.kind == "c" else elementary.log10(k, x)
 
 
@@ -142,14 +146,14 @@ class Log1p(Elementwise, name="log1p"):
     accepts = dtypes.INEXACT
     flops = 18.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log1p, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / (x + 1)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_log1p(k, x) if x.dtype.kind == "c" else elementary.log1p(k, x)
 
 
@@ -163,14 +167,14 @@ class Sin(Elementwise, name="sin"):
     accepts = dtypes.INEXACT
     flops = 40.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.sin, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t * b.cos(x)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_sin(k, x) if x.dtype.kind == "c" else elementary.sin(k, x)
 
 
@@ -184,14 +188,14 @@ class Cos(Elementwise, name="cos"):
     accepts = dtypes.INEXACT
     flops = 40.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cos, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [-(t * b.sin(x))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_cos(k, x) if x.dtype.kind == "c" else elementary.cos(k, x)
 
 
@@ -205,14 +209,14 @@ class Tan(Elementwise, name="tan"):
     accepts = dtypes.INEXACT
     flops = 44.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tan, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (t,), (y,) = tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * (y * y + 1)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_tan(k, x) if x.dtype.kind == "c" else elementary.tan(k, x)
 
 
@@ -226,14 +230,14 @@ class Arcsin(Elementwise, name="arcsin"):
     accepts = dtypes.INEXACT
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsin, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / b.sqrt((1 - x) * (1 + x))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arcsin(k, x) if x.dtype.kind == "c" else elementary.arcsin(k, x)
 
 
@@ -247,14 +251,14 @@ class Arccos(Elementwise, name="arccos"):
     accepts = dtypes.INEXACT
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccos, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [-(t / b.sqrt((1 - x) * (1 + x)))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arccos(k, x) if x.dtype.kind == "c" else elementary.arccos(k, x)
 
 
@@ -268,14 +272,14 @@ class Arctan(Elementwise, name="arctan"):
     accepts = dtypes.INEXACT
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctan, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / (x * x + 1)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arctan(k, x) if x.dtype.kind == "c" else elementary.arctan(k, x)
 
 
@@ -289,14 +293,14 @@ class Sinh(Elementwise, name="sinh"):
     accepts = dtypes.INEXACT
     flops = 22.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.sinh, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t * b.cosh(x)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_sinh(k, x) if x.dtype.kind == "c" else elementary.sinh(k, x)
 
 
@@ -310,14 +314,14 @@ class Cosh(Elementwise, name="cosh"):
     accepts = dtypes.INEXACT
     flops = 18.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cosh, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t * b.sinh(x)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_cosh(k, x) if x.dtype.kind == "c" else elementary.cosh(k, x)
 
 
@@ -331,14 +335,14 @@ class Tanh(Elementwise, name="tanh"):
     accepts = dtypes.INEXACT
     flops = 20.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tanh, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (t,), (y,) = tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * (1 - y * y)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_tanh(k, x) if x.dtype.kind == "c" else elementary.tanh(k, x)
 
 
@@ -352,14 +356,14 @@ class Arcsinh(Elementwise, name="arcsinh"):
     accepts = dtypes.INEXACT
     flops = 28.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsinh, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / b.sqrt(x * x + 1)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arcsinh(k, x) if x.dtype.kind == "c" else elementary.arcsinh(k, x)
 
 
@@ -373,14 +377,14 @@ class Arccosh(Elementwise, name="arccosh"):
     accepts = dtypes.INEXACT
     flops = 28.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccosh, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / (b.sqrt(x - 1) * b.sqrt(x + 1))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arccosh(k, x) if x.dtype.kind == "c" else elementary.arccosh(k, x)
 
 
@@ -394,14 +398,14 @@ class Arctanh(Elementwise, name="arctanh"):
     accepts = dtypes.INEXACT
     flops = 24.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctanh, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t / ((1 - x) * (1 + x))]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arctanh(k, x) if x.dtype.kind == "c" else elementary.arctanh(k, x)
 
 
@@ -415,14 +419,14 @@ class Erf(Elementwise, name="erf"):
     accepts = dtypes.FLOATS
     flops = 24.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erf_array, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (x,), (t,) = primals, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
         return [t * b.exp(-(x * x)) * _TWO_OVER_SQRT_PI]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.erf_half(k, x) if k.is_half else elementary.erf(k, x)
 
 
@@ -436,14 +440,14 @@ class Erfinv(Elementwise, name="erfinv"):
     accepts = dtypes.FLOATS
     flops = 40.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erfinv_array, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (t,), (y,) = tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * b.exp(y * y) * (1 / _TWO_OVER_SQRT_PI)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.erfinv(k, x)
 
 
@@ -457,14 +461,14 @@ class Sigmoid(Elementwise, name="sigmoid"):
     accepts = dtypes.FLOATS
     flops = 16.0
 
-    def reference(self, x):
+    def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(sigmoid_array, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (t,), (y,) = tangents, results
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * y * (1 - y)]
 
-    def lower(self, k, x):
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.sigmoid(k, x)
 
 
@@ -481,10 +485,10 @@ class Arctan2(Elementwise, name="arctan2"):
     accepts = dtypes.FLOATS
     flops = 24.0
 
-    def reference(self, y, x):
+    def reference(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctan2, y, x)
 
-    def jvp(self, b, primals, tangents, results, **_):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (y, x), (ty, tx) = primals, tangents
         # In units of the larger coordinate, so that no square overflows or vanishes.
         scale = b.maximum(b.abs(x), b.abs(y))
@@ -497,7 +501,7 @@ class Arctan2(Elementwise, name="arctan2"):
         dx = None if tx is None else -(tx * (y / square))
         return [b.add_any(dy, dx)]
 
-    def lower(self, k, y, x):
+    def lower(self, k: ScalarBuilder, y: Scalar, x: Scalar) -> Scalar:
         return elementary.arctan2(k, y, x)
 
 

@@ -181,11 +181,14 @@ class PatternBuilder(Builder):
                 return value
         return None
 
-    def emit_typed(self, op, operands, attrs, avals):
+    def emit_typed(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], avals: Sequence[Aval]
+    ) -> tuple[Value, ...]:
         value = self._rewritten(patterns_of(op), op, operands, attrs, avals)
         if value is not None:
             return (value,)
         results = super().emit_typed(op, operands, attrs, avals)
+        assert results[0].owner is not None  # it has just been made
         self._ops.append(results[0].owner)
         return results
 
