@@ -33,7 +33,7 @@ class Grouping:
         self.contractions, self.max_buffers = contractions, max_buffers
         self.weightless = weightless_values(function) if max_buffers else set()
         #: values that contractions compute while they read them
-        self.expressions = computed_operands(function) if contractions else set()
+        self.expressions = computed_operands(function, is_contraction) if contractions else set()
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.groups: list[Group] = []
         self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory

@@ -14,10 +14,11 @@ reads a byte and not four for each element, if %scales is a broadcast of few num
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from smelt.ir.builder import Function, OpView, Value
 
 from .analysis import is_pointwise
-from .contraction_places import is_contraction
 
 #: Additions that an element may cost, as a kernel computes it once for each tile of the result.
 MOST_FLOPS = 16.0
@@ -29,12 +30,16 @@ PLACES = 1 / 8
 FEW = 1 / 16
 
 
-def computed_operands(function: Function) -> set[Value]:
-    """The values of a function that contractions compute while they read them, and which need no memory."""
-    search = _Search(function)
+def computed_operands(function: Function, is_kernel: Callable[[OpView], bool]) -> set[Value]:
+    """The values of a function that contractions compute while they read them, and which need no memory.
+
+    Args:
+        is_kernel: whether an op is a contraction that is a kernel, and not left to a library.
+    """
+    search = _Search(function, is_kernel)
     found: set[Value] = set()
     for op in function.ops:
-        if is_contraction(op):
+        if is_kernel(op):
             for operand in op.operands:
                 found |= search.expression(_behind_movement(operand))
     return found
@@ -59,7 +64,8 @@ def _only_finds(v: Value) -> bool:
 class _Search:
     """Looks for operands that are worth computing again."""
 
-    def __init__(self, function: Function):
+    def __init__(self, function: Function, is_kernel: Callable[[OpView], bool]):
+        self.is_kernel = is_kernel
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.users: dict[Value, list[OpView | None]] = {}  #: None stands for the caller
         self.contracted: dict[Value, bool] = {}  #: whether only contractions read it, if need be through movement
@@ -74,7 +80,7 @@ class _Search:
     def _contracts(self, user: OpView | None) -> bool:
         if user is None:
             return False
-        return is_contraction(user) or (_is_free(user) and self.contracted[user.results[0]])
+        return self.is_kernel(user) or (_is_free(user) and self.contracted[user.results[0]])
 
     def expression(self, root: Value) -> set[Value]:
         """The values that are computed where `root` is read; none if it had better lie in memory."""
