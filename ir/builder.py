@@ -219,7 +219,9 @@ class Builder:
 
     # Functions
 
-    def _upstream(self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Any], **mlir_attrs):
+    def _upstream(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Any], **mlir_attrs: Any
+    ) -> tuple[Value, ...]:
         operation = mlir.ir.Operation.create(
             op.name,
             results=types,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
-from ..index import Access
+from ..index import Access, Coordinates
 from ..kinds import Contraction, MatmulForm, matrix_layout, silent
-from ..op import Ints, Operand, require, require_axes, require_dtype
+from ..op import Batched, Cotangents, Dims, Flags, Ints, Operand, Values, only, require, require_axes, require_dtype
+
+if TYPE_CHECKING:
+    from ..builder import Builder, Value
 
 
 class DotGeneral(Contraction, name="dot_general"):
@@ -30,7 +34,9 @@ class DotGeneral(Contraction, name="dot_general"):
     lhs_batch: Ints = ()
     rhs_batch: Ints = ()
 
-    def infer(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+    def infer(
+        self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+    ) -> Aval:
         require_dtype(lhs, self.accepts, "lhs")
         require(lhs.dtype is rhs.dtype, "lhs and rhs must have the same dtype", DTypeError)
         require_axes((*lhs_batch, *lhs_contracting), lhs.ndim, "batch and contracting axes of lhs")
@@ -42,13 +48,13 @@ class DotGeneral(Contraction, name="dot_general"):
             for i, j in zip(left, right):
                 p, q = lhs.shape[i], rhs.shape[j]
                 require(p == q, f"{what} axis {i} of lhs has {p} elements, axis {j} of rhs has {q}")
-        batch = (lhs.shape[a] for a in lhs_batch)
-        left = (lhs.shape[a] for a in _free(lhs.ndim, lhs_batch, lhs_contracting))
-        right = (rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
-        return lhs.with_shape((*batch, *left, *right))
+        batch = tuple(lhs.shape[a] for a in lhs_batch)
+        left = tuple(lhs.shape[a] for a in _free(lhs.ndim, lhs_batch, lhs_contracting))
+        right = tuple(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
+        return lhs.with_shape(batch + left + right)
 
     @silent
-    def reference(self, lhs, rhs, **axes):
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray, **axes: Any) -> np.ndarray:
         left, right = (Aval(x.shape, dtypes.of(x.dtype)) for x in (lhs, rhs))
         form = self.matmul_form(left, right, **axes)
         wide = np.float32 if left.dtype.is_float and left.dtype.size == 2 else lhs.dtype
@@ -57,10 +63,11 @@ class DotGeneral(Contraction, name="dot_general"):
         return np.matmul(a, b).reshape(self.infer(left, right, **axes).shape).astype(lhs.dtype, copy=False)
 
     def transpose(
-        self, b, cotangents, operands, linear, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch
-    ):
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> Cotangents:  # fmt: skip
         """A contraction of the cotangent with the other operand over the latter's free axes."""
-        (ct,), (lhs, rhs) = cotangents, operands
+        ct, (lhs, rhs) = only(cotangents), operands
         batch = tuple(range(len(lhs_batch)))
         left = _free(lhs.ndim, lhs_batch, lhs_contracting)
         right = _free(rhs.ndim, rhs_batch, rhs_contracting)
@@ -81,7 +88,10 @@ class DotGeneral(Contraction, name="dot_general"):
         partner = dict(zip(lhs_contracting, rhs_contracting))
         return [None, _restore(b, found, (*rhs_batch, *(partner[a] for a in sorted(partner)), *right))]
 
-    def batch(self, b, operands, dims, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+    def batch(
+        self, b: Builder, operands: Values, dims: Dims,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> Batched:  # fmt: skip
         """One more batch axis, or one more free axis where only one operand is batched: nothing moves."""
         (lhs, rhs), (i, j) = operands, dims
         if i is not None:
@@ -103,13 +113,16 @@ class DotGeneral(Contraction, name="dot_general"):
 
     # Lowering: as loops over elements of the operands, or to matrix products.
 
-    def depth(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+    def depth(
+        self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+    ) -> tuple[int, ...]:
         order = _depth_order(lhs, rhs, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
         return tuple(lhs.shape[lhs_contracting[i]] for i in order)
 
     def operand_indices(
-        self, place, depth, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch
-    ):
+        self, place: Coordinates, depth: Coordinates, lhs: Aval, rhs: Aval,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> tuple[Access, ...]:  # fmt: skip
         order = _depth_order(lhs, rhs, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
         nb, left = len(lhs_batch), _free(lhs.ndim, lhs_batch, lhs_contracting)
         right = _free(rhs.ndim, rhs_batch, rhs_contracting)
@@ -119,7 +132,9 @@ class DotGeneral(Contraction, name="dot_general"):
         to = dict(zip((*rhs_batch, *right, *rk), (*place[:nb], *place[split:], *depth)))
         return Access(tuple(at[a] for a in range(lhs.ndim))), Access(tuple(to[a] for a in range(rhs.ndim)))
 
-    def matmul_form(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+    def matmul_form(
+        self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+    ) -> MatmulForm:
         left = _free(lhs.ndim, lhs_batch, lhs_contracting)
         right = _free(rhs.ndim, rhs_batch, rhs_contracting)
         order = _depth_order(lhs, rhs, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
@@ -135,7 +150,7 @@ class DotGeneral(Contraction, name="dot_general"):
             matrix_layout(rhs.shape, rhs_batch, rk, right),
         )
 
-    def in_place(self, b, operands, **axes):
+    def in_place(self, b: Builder, operands: Values, **axes: Any) -> Values:
         """Operands that lie in another order are transposed; each such transpose fuses with what makes its operand."""
         lhs, rhs = operands
         form = self.matmul_form(lhs.aval, rhs.aval, **axes)
@@ -151,7 +166,9 @@ class DotGeneral(Contraction, name="dot_general"):
         }  # fmt: skip
         return b.emit(self, [lhs, rhs], attrs)
 
-    def work(self, lhs, rhs, *, lhs_contracting, rhs_contracting, lhs_batch, rhs_batch):
+    def work(
+        self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+    ) -> float:
         return self.flops * lhs.size * math.prod(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
 
 
@@ -165,7 +182,7 @@ def _shift(axes: Ints, inserted: int) -> Ints:
     return tuple(a + (a >= inserted) for a in axes)
 
 
-def _restore(b, x, axes: Ints):
+def _restore(b: Builder, x: Value, axes: Ints) -> Value:
     """x, whose axis i shall become axis ``axes[i]``."""
     permutation = tuple(int(i) for i in np.argsort(axes))
     return x if permutation == tuple(range(x.ndim)) else b.transpose(x, permutation=permutation)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes
+from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
-from ..index import Access, Guard
+from ..index import Access, Coordinates, Guard
 from ..kinds import Contraction, MatmulForm, batch_size, matrix_layout, silent
-from ..op import Int, Ints, Operand, require, require_dtype
+from ..op import Batched, Cotangents, Dims, Flags, Int, Ints, Operand, Values, only, require, require_dtype
+
+if TYPE_CHECKING:
+    from ..builder import Builder
 
 
 class ConvGeneral(Contraction, name="conv_general"):
@@ -36,8 +41,10 @@ class ConvGeneral(Contraction, name="conv_general"):
     feature_groups: Int = 1
 
     def infer(
-        self, x, w, *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups
-    ):
+        self, x: Aval, w: Aval,
+        *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
+        feature_groups: Int,
+    ) -> Aval:  # fmt: skip
         require_dtype(x, self.accepts, "x")
         require(x.dtype is w.dtype, "x and w must have the same dtype", DTypeError)
         require(x.ndim >= 2 and x.ndim == w.ndim, "x and w must have the same number of axes, two or more")
@@ -64,8 +71,10 @@ class ConvGeneral(Contraction, name="conv_general"):
 
     @silent
     def reference(
-        self, x, w, *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups
-    ):
+        self, x: np.ndarray, w: np.ndarray,
+        *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
+        feature_groups: Int,
+    ) -> np.ndarray:  # fmt: skip
         dtype, g = x.dtype, feature_groups
         if dtypes.of(dtype).is_float and dtype.itemsize == 2:
             x, w = x.astype(np.float32), w.astype(np.float32)
@@ -93,11 +102,12 @@ class ConvGeneral(Contraction, name="conv_general"):
         return total.reshape(*total.shape[:-2], w.shape[0]).astype(dtype)
 
     def transpose(
-        self, b, cotangents, operands, linear,
-        *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups,
-    ):  # fmt: skip
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
+        *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
+        feature_groups: Int,
+    ) -> Cotangents:  # fmt: skip
         """A convolution of the cotangent with the other operand, dilated by the strides."""
-        (ct,), (x, w), g = cotangents, operands, feature_groups
+        ct, (x, w), g = only(cotangents), operands, feature_groups
         if ct.aval.size == 0:
             return [b.zeros_like(v) if t else None for v, t in zip((x, w), linear)]
         spatial = tuple(range(1, x.ndim - 1))
@@ -137,12 +147,12 @@ class ConvGeneral(Contraction, name="conv_general"):
         )  # fmt: skip
         return [None, b.transpose(found, permutation=(last - 1, *spatial, 0))]
 
-    def batch(self, b, operands, dims, **attrs):
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         """Examples of the input are more of its N, kernels more output channels, both together more groups."""
         (x, w), (i, j) = operands, dims
         size, g = batch_size(operands, dims), attrs["feature_groups"]
         if j is None:
-            x = b.move_axis(x, i, 0)
+            x = b.move_axis(x, only(dims), 0)
             (found,) = b.emit(self, [b.reshape_to(x, (size * x.shape[1], *x.shape[2:])), w], attrs)
             return [b.reshape_to(found, (size, x.shape[1], *found.shape[1:]))], [0]
         w = b.move_axis(w, j, 0)
@@ -163,13 +173,14 @@ class ConvGeneral(Contraction, name="conv_general"):
 
     # Lowering: as loops over the kernel, or to a matrix product where each window is read once.
 
-    def depth(self, x, w, **_):
+    def depth(self, x: Aval, w: Aval, **_: Any) -> tuple[int, ...]:
         return w.shape[1:]
 
     def operand_indices(
-        self, place, depth, x, w,
-        *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups,
-    ):  # fmt: skip
+        self, place: Coordinates, depth: Coordinates, x: Aval, w: Aval,
+        *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
+        feature_groups: Int,
+    ) -> tuple[Access, ...]:  # fmt: skip
         (first, *middle, output), (*taps, channel) = place, depth
         source, guards = [first], []
         steps = zip(middle, taps, x.shape[1:-1], window_strides, padding_low, kernel_dilation, input_dilation)
@@ -185,8 +196,10 @@ class ConvGeneral(Contraction, name="conv_general"):
         return Access(tuple(source), tuple(guards)), Access((output, *taps, channel))
 
     def matmul_form(
-        self, x, w, *, window_strides, padding_low, padding_high, kernel_dilation, input_dilation, feature_groups
-    ):
+        self, x: Aval, w: Aval,
+        *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
+        feature_groups: Int,
+    ) -> MatmulForm | None:  # fmt: skip
         axes = range(1, x.ndim - 1)
         moves = [  # an axis along which windows of one element stand side by side
             (w.shape[a], s, lo, hi, e) == (1, 1, 0, 0, 1)

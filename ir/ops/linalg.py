@@ -8,15 +8,16 @@ forward mode; reverse mode is their transpose.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes
+from ..aval import Aval
 from ..errors import LibraryError
 from ..kinds import Library, silent
-from ..op import Bool, Operand
+from ..op import Bool, Cotangents, Flags, Operand, Tangents, Values, only
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -38,7 +39,7 @@ class SolveTriangular(Library, name="solve_triangular"):
     linearity = "each"
     linear_operands = (1,)
 
-    def host(self, a, b, *, upper):
+    def host(self, a: np.ndarray, b: np.ndarray, *, upper: Bool) -> np.ndarray:
         _require_no_zeros(a)
         n = a.shape[-1]
         x = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
@@ -51,7 +52,7 @@ class SolveTriangular(Library, name="solve_triangular"):
         return x
 
     @silent
-    def reference(self, a, b, *, upper):
+    def reference(self, a: np.ndarray, b: np.ndarray, *, upper: Bool) -> np.ndarray:
         """Substitution, row by row."""
         _require_no_zeros(a)
         n = a.shape[-1]
@@ -62,12 +63,12 @@ class SolveTriangular(Library, name="solve_triangular"):
             x[..., i, :] = rest / a[..., i, i, None]
         return x
 
-    def sample(self, rng, a, b, **_):
+    def sample(self, rng: np.random.Generator, a: Aval, b: Aval, **_: Any) -> Sequence[np.ndarray]:
         n = a.shape[-1]
         matrix = rng.uniform(-0.5, 0.5, a.shape) + np.eye(n) * rng.choice([-2.0, 2.0], (*a.shape[:-1], 1))
         return matrix.astype(a.dtype.numpy), rng.uniform(-1, 1, b.shape).astype(b.dtype.numpy)
 
-    def jvp(self, b, primals, tangents, results, *, upper):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, upper: Bool) -> Tangents:
         """ẋ = A⁻¹ (ḃ - Ȧ·x), with the triangle of Ȧ."""
         (a, _), (ta, tb), (x,) = primals, tangents, results
         right = None if tb is None else b.broadcast_to(tb, x.shape)
@@ -76,9 +77,11 @@ class SolveTriangular(Library, name="solve_triangular"):
             right = -moved if right is None else right - moved
         return [None if right is None else b.solve_triangular(a, right, upper=upper)]
 
-    def transpose(self, b, cotangents, operands, linear, *, upper):
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, upper: Bool
+    ) -> Cotangents:
         a, right = operands
-        found = b.solve_triangular(_transposed(b, a), cotangents[0], upper=not upper)
+        found = b.solve_triangular(_transposed(b, a), only(cotangents), upper=not upper)
         return [None, b.sum_to(found, right.shape)]
 
 
@@ -93,14 +96,14 @@ class Cholesky(Library, name="cholesky"):
     a: Operand
     core = "(n,n)->(n,n)"
 
-    def host(self, a):
+    def host(self, a: np.ndarray) -> np.ndarray:
         try:
             return np.linalg.cholesky(a)
         except np.linalg.LinAlgError:  # of some matrix; and one LAPACK raises for NaN, another does not
             return _one_by_one(np.linalg.cholesky, "is not positive definite", np.tril(a))
 
     @silent
-    def reference(self, a):
+    def reference(self, a: np.ndarray) -> np.ndarray:
         """Column by column: L[j,j]² = A[j,j] - Σₖ L[j,k]², and what is below follows from L[j,j]."""
         found, finite = np.zeros_like(a), np.isfinite(np.tril(a)).all((-1, -2))
         for j in range(a.shape[-1]):
@@ -113,13 +116,13 @@ class Cholesky(Library, name="cholesky"):
             found[..., j:, j] = below / np.sqrt(pivot)[..., None]
         return found
 
-    def sample(self, rng, a, **_):
+    def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
         x = rng.uniform(-1, 1, a.shape)
         return [(x @ np.swapaxes(x, -1, -2) + np.eye(a.shape[-1])).astype(a.dtype.numpy)]
 
-    def jvp(self, b, primals, tangents, results):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         """L̇ = L·Φ(L⁻¹ Ȧ L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal (Murray, eq. 8)."""
-        (factor,), (t,) = results, tangents
+        (factor,), t = results, only(tangents)
         change = _lower(b, t) + _transposed(b, _lower(b, t, below=1))
         half = b.solve_triangular(factor, change)
         whole = b.solve_triangular(factor, _transposed(b, half))
@@ -137,28 +140,31 @@ class Qr(Library, name="qr"):
     a: Operand
     core = "(m,n)->(m,k),(k,n)"
 
-    def extents(self, dims):
+    def extents(self, dims: dict[str, int]) -> dict[str, int]:
         return {"k": min(dims["m"], dims["n"])}
 
-    def host(self, a):
+    def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.qr(a))
 
-    def properties(self, operands, results):
+    def properties(
+        self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         (a,), (q, r) = operands, results
         square = np.swapaxes(q, -1, -2) @ q
         yield "Qᵀ·Q = 1", square, np.broadcast_to(np.eye(q.shape[-1]), square.shape)
         yield "Q·R = A", q @ r, a
         yield "R is upper triangular", r, np.triu(r)
 
-    def sample(self, rng, a, **_):
-        return [(rng.uniform(-1, 1, a.shape) + 2 * np.eye(*a.shape[-2:])).astype(a.dtype.numpy)]
+    def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
+        m, n = a.shape[-2:]
+        return [(rng.uniform(-1, 1, a.shape) + 2 * np.eye(m, n)).astype(a.dtype.numpy)]
 
-    def jvp(self, b, primals, tangents, results):
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         """With B = Qᵀ Ȧ R⁻¹ and its lower triangle W: Q̇ = Ȧ R⁻¹ - Q·(B - W + Wᵀ) and Ṙ = (B - W + Wᵀ)·R.
 
         Of a wide matrix that is said of its first m columns, and the others of R are Qᵀ A.
         """
-        (a,), (t,), (q, r) = primals, tangents, results
+        (a,), t, (q, r) = primals, only(tangents), results
         m, n = a.shape[-2:]
         first = _columns(b, r, 0, m) if m < n else r
         moved = _columns(b, t, 0, m) if m < n else t
