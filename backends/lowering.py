@@ -65,6 +65,16 @@ def fuse_variables(variables: Sequence[tuple[Any, int]], uses: Sequence[Index]) 
     return [Fused(loop) for loop in loops]
 
 
+def divide(k: ScalarEmitter, x: Scalar, n: int, more: bool = True) -> tuple[Scalar, Scalar]:
+    """Quotient and remainder of an index; `more`: whether the quotient can be other than zero."""
+    if n == 1:
+        return x, k.const(0, INDEX)
+    if not more:
+        return k.const(0, INDEX), x
+    size = k.const(n, INDEX)
+    return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
+
+
 class FusionKernel(ScalarEmitter):
     """Evaluates the values of one fusion. Subclasses load and store."""
 

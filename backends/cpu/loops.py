@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from smelt.backends.lowering import Fused
+from smelt.backends.lowering import Fused, divide
 from smelt.ir.scalar import INDEX, Scalar
 
 from .kernel import CpuKernel
@@ -86,14 +86,14 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
             end = k.const(nest.loops[-1].extent, INDEX)
             bounds = (k.const(0, INDEX), end)
             if every and nest.tiles > 1:
-                rest, tile = _divide(k, at, nest.tiles, bool(parts))
+                rest, tile = divide(k, at, nest.tiles, bool(parts))
                 first = tile * nest.tile
                 last = first + nest.tile
                 if nest.loops[-1].extent % nest.tile:
                     last = k.op("arith.minui", [last, end], INDEX)
                 bounds = (first, last)
         for i, fused in reversed(list(enumerate(parts))):
-            rest, position = _divide(k, rest, fused.extent, i > 0)
+            rest, position = divide(k, rest, fused.extent, i > 0)
             k.bind(fused, position)
         inner = list(nest.loops[nest.parallel : len(nest.loops) - nest.lanes])
         _inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
@@ -124,16 +124,6 @@ def _inner_loops(k: CpuKernel, loops: list[Fused], body: Callable[[], None]) -> 
         return
     first, *rest = loops
     k.loop(first, k.const(0, INDEX), k.const(first.extent, INDEX), lambda at: _inner_loops(k, rest, body))
-
-
-def _divide(k: CpuKernel, x: Scalar, n: int, more: bool) -> tuple[Scalar, Scalar]:
-    """Quotient and remainder; `more`: whether the quotient can be other than zero."""
-    if n == 1:
-        return x, k.const(0, INDEX)
-    if not more:
-        return k.const(0, INDEX), x
-    size = k.const(n, INDEX)
-    return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
 
 
 def reduce_loops(

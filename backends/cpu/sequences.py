@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from smelt.backends.lowering import fuse_variables
+from smelt.backends.sequences import ScanPlan, Scattering, reads_of
 from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
-from smelt.passes.kernels.analysis import collect_reads
 
 from .kernel import KernelModule
 from .loops import Nest, Split, emit_nest
@@ -21,31 +21,19 @@ CHUNK = 512
 
 def build_scan(module: KernelModule, name: str, body: Function) -> Step:
     """A running sum or the like along one axis. Rows run in parallel, a row in order."""
-    op: Any = body.returns[0].owner
-    x, attrs = op.operands[0], op.attrs
-    axis, shape = attrs["axis"], x.shape
-    place = list(variables(shape, "o"))
-    at = place[axis]
-    place[axis] = (shape[axis] - 1) - at if attrs["reverse"] else at
-    where = tuple(place)
-    numbers: list[Index] = []
-    reads = collect_reads(body.ops[:-1], [(x, where)], numbers)
-    uses = [linearize(p, v.shape) for v in body.arguments for p in reads.get(v, ())]
-    uses += [*numbers, linearize(where, shape)]
-    kept = [(f"o{a}", d) for a, d in enumerate(shape) if a != axis and d != 1]
-    (steps,) = fuse_variables([(f"o{axis}", shape[axis])], uses) or (None,)
-    # Axes on both sides of the scanned one are not neighbours, so they must not merge.
-    before = fuse_variables([v for v in kept if int(v[0][1:]) < axis], uses)
-    after = fuse_variables([v for v in kept if int(v[0][1:]) > axis], uses)
-    loops = [*before, *after]
-    lanes = bool(after)
+    plan: ScanPlan = ScanPlan.of(body, reversed_place=True)
+    op: Any = plan.op.op
+    x, attrs, where = plan.x, plan.op.attrs, plan.place
+    steps = plan.along if plan.length != 1 else None
+    loops = [*plan.before, *plan.after]
+    lanes = bool(plan.after)
     nest = Nest.plan(loops, lanes, line_width(loops) if lanes else None)
     k, (out,), lo, hi = start_kernel(module, name, body)
-    start = k.const(op.op.identity(x.dtype), x.dtype)
-    zero, count = k.const(0, INDEX), k.const(shape[axis], INDEX)
+    start = plan.identity(k)
+    zero, count = k.const(0, INDEX), k.const(plan.length, INDEX)
 
     def advance(total: Scalar, element: Scalar | None = None) -> Scalar:
-        after_ = op.op.combine(k, total, k.value(x, where) if element is None else element)
+        after_ = op.combine(k, total, k.value(x, where) if element is None else element)
         k.store(after_ if attrs["inclusive"] else total, out, where)
         return after_
 
@@ -92,8 +80,10 @@ def build_scan(module: KernelModule, name: str, body: Function) -> Step:
 
 def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]:
     """A copy of x, then the updates in order; in parallel only along an axis that no index moves."""
-    op: Any = body.returns[0].owner
-    x, updates = op.operands[:2]
+    op = body.returns[0].owner
+    assert op is not None
+    what = Scattering(body, op, variables(op.operands[1].shape, "u"))
+    x, updates = what.x, what.updates
     operands = [*body.arguments, *body.returns]
     k, (out,), lo, hi = start_kernel(module, name + "_copy", body)
     place = variables(x.shape, "o")
@@ -115,17 +105,15 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]
     free = x.ndim - 1
     parallel = x.ndim > 0 and free not in op.attrs["axes"] and shape[-1] > 1
     split = Split(shape[-1], 16) if parallel else Split(1)
-    at = variables(shape, "u")
-    avals = [v.aval for v in op.operands]
 
     def update() -> None:
-        inside, target = op.op.place(k, at, lambda i, there: k.value(op.operands[i], tuple(there)), avals, **op.attrs)
+        inside, target = what.target_place(k)
 
         def apply() -> None:
-            new = k.value(updates, at)
-            if op.attrs["mode"] != "set":
+            new = k.value(updates, what.at)
+            if what.mode != "set":
                 offset = k.index(linearize(target, x.shape))
-                new = op.op.combine(k, k.read(out, offset), new, mode=op.attrs["mode"])
+                new = what.combine(k, k.read(out, offset), new)
             k.store(new, out, target)
 
         k.when(inside, apply)
@@ -153,8 +141,5 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]
 
 
 def _copy_nest(body: Function, x: Any, place: tuple[Index, ...]) -> Nest:
-    numbers: list[Index] = []
-    reads = collect_reads(body.ops[:-1], [(x, place)], numbers)
-    uses = [linearize(p, v.shape) for v in body.arguments for p in reads.get(v, ())]
-    uses += [*numbers, linearize(place, x.shape)]
+    _, uses = reads_of(body, [(x, place)])
     return Nest.plan(fuse_variables([(f"o{a}", d) for a, d in enumerate(x.shape)], uses), lanes=True)

@@ -146,7 +146,7 @@ FAULTS = (
     _fault("stream-rest", "a streamed result misses what fills no whole piece", "backends/cpu/streaming.py",
            "    k.loop(loop, whole, last, rest)\n", "", *_KERNELS),
     _fault("scatter-modes", "scatter overwrites instead of combining", "backends/cpu/sequences.py",
-           'if op.attrs["mode"] != "set":', 'if op.attrs["mode"] not in ("set", "mul"):', *_OPS),
+           'if what.mode != "set":', 'if what.mode not in ("set", "mul"):', *_OPS),
     _fault("barrier-between-kernels", "threads go on to the next kernel without waiting", "backends/cpu/native.py",
            "            if not (final and i + 1 == len(piece.steps)):\n                self.wait()\n", "",
            "tests/backends/test_threads.py", "tests/backends/test_cpu.py"),

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.lowering import Fused, Place, divide, fuse_variables
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside, crossing_loop, make_plan
 from smelt.ir.builder import Function, Value
@@ -24,7 +24,6 @@ from .schedule import (
     body_flops,
     bytes_read,
     bytes_written,
-    divide,
     source_lines,
     start_kernel,
     threads_for,

@@ -10,10 +10,10 @@ from typing import Any
 from smelt.backends.lowering import Fused, Place
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside
+from smelt.backends.sequences import reads_of
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
-from smelt.passes.kernels.analysis import collect_reads
 
 from ..kernel import GpuKernel, GpuModule, vector_offset
 from .schedule import Scratch, Step, argument_name, bytes_read, source_lines
@@ -54,17 +54,6 @@ class Part:
         source = source_lines(self.ops)
         self.k.finish(schedule, (groups, 1, 1), (threads, 1, 1), read, written, int(flops), source)
         return Step(self.k.name, self.operands)
-
-
-Reads = dict[Value, dict[Place, None]]
-
-
-def reads_of(body: Function, roots: Sequence[tuple[Value, Place]]) -> tuple[Reads, list[Index]]:
-    """All that computing `roots` reads, and every index that becomes a number."""
-    uses: list[Index] = [linearize(at, v.shape) for v, at in roots]
-    reads = collect_reads(body.ops, roots, uses)
-    uses += [linearize(at, v.shape) for v in body.arguments for at in reads.get(v, ())]
-    return reads, uses
 
 
 def start_part(

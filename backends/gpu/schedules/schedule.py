@@ -12,7 +12,6 @@ from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.kernels.analysis import Place, is_row_reduction
 
 from ..kernel import GpuKernel, GpuModule
@@ -126,15 +125,3 @@ def _extent(place: Place) -> int:
 
 def bytes_written(body: Function) -> int:
     return sum(v.aval.nbytes for v in body.returns)
-
-
-def divide(k: GpuKernel, x: Scalar, n: int, more: bool = True) -> tuple[Scalar, Scalar]:
-    """Quotient and remainder; `more`: whether the quotient can be other than zero."""
-    if n == 1:
-        return x, k.const(0, INDEX)
-    if not more:
-        return k.const(0, INDEX), x
-    size = k.const(n, INDEX)
-    return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
-
-

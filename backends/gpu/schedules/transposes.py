@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place
+from smelt.backends.lowering import Fused, Place, divide
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside, crosses
 from smelt.ir import dtypes
@@ -22,7 +22,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..kernel import GpuKernel, GpuModule, vector_offset
 from .parts import each_group, split
-from .schedule import Step, body_flops, bytes_read, bytes_written, divide, source_lines, start_kernel
+from .schedule import Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
 
 #: Rows and columns of a block, where threadgroup memory has room; one column more keeps its columns in
 #: different banks.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place
+from smelt.backends.lowering import Fused, Place, divide
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
 from smelt.ir.builder import Value
@@ -19,7 +19,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel, depends_on, vector_offset
 from ..maps import bind_loops
-from ..schedule import argument_name, divide
+from ..schedule import argument_name
 from .combine import Combiner, name_carried, short_name, thread_name
 from .shape import Space, Team
 from .stages import Read, Stage, is_row_output, result_place

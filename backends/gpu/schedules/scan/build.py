@@ -12,21 +12,21 @@ columns are cut in chunks: their totals, a scan of the totals, and the chunks wi
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
+from smelt.backends.sequences import ScanPlan
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.index import linearize, variables
+from smelt.ir.builder import Function
+from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...kernel import FUNCTION_FLOPS, GpuKernel, GpuModule
 from ..maps import bind_loops
-from ..parts import Part, evaluate_vector, plus, power_of_two, reads_of, split, start_part, times, vector_width
+from ..parts import Part, evaluate_vector, plus, power_of_two, split, start_part, times, vector_width
 from ..schedule import ScratchPlan, Step, threads_for
 from .team import Team
 
@@ -46,38 +46,13 @@ ROW_CHUNK = 8192
 COLUMN_CHUNK = 256
 
 
-@dataclass
-class Scan:
-    """A scan of a fusion, and its loop variables."""
-
-    body: Function
-    op: OpView
-    place: Place  #: of an element of x, and of the result
-    before: list[Fused]  #: loops over the axes outside the scanned one
-    along: Fused  #: the scanned axis
-    after: list[Fused]  #: loops over the axes inside it
-
-    @property
-    def x(self) -> Value:
-        return self.op.operands[0]
-
-    @property
-    def length(self) -> int:
-        return self.along.extent
-
-    @property
-    def rows(self) -> int:
-        """How many scans there are: the product of all other axes."""
-        return math.prod(loop.extent for loop in (*self.before, *self.after))
+class Scan(ScanPlan):
+    """A scan of a fusion, as kernels of a GPU."""
 
     @property
     def divisible(self) -> bool:
         """Whether a kernel has a buffer left for what comes before a chunk."""
         return len(self.body.arguments) <= MAX_ARGUMENTS
-
-    def identity(self, k: GpuKernel) -> Scalar:
-        op: Any = self.op.op
-        return k.const(op.identity(self.x.dtype), self.x.dtype)
 
     def combine(self, k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
         """What came before with what comes next; a function of the module where that is long."""
@@ -95,24 +70,11 @@ class Scan:
 
 def build_scan(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
     """The kernels of a fusion that ends in a scan."""
-    scan = _plan(body)
+    scan: Scan = Scan.of(body)
     if not scan.x.aval.size:
         return []
     kernels = _columns if scan.after or scan.length <= SHORT else _rows
     return kernels(module, scan, scratch)
-
-
-def _plan(body: Function) -> Scan:
-    op = body.returns[0].owner
-    assert op is not None
-    shape, axis = op.operands[0].shape, op.attrs["axis"]
-    place = variables(shape, "o")
-    _, uses = reads_of(body, [(op.operands[0], place)])
-    kept = [(a, (f"o{a}", d)) for a, d in enumerate(shape) if a != axis and d != 1]
-    # Axes on both sides of the scanned one are not neighbours, so they must not merge.
-    before = fuse_variables([v for a, v in kept if a < axis], uses)
-    after = fuse_variables([v for a, v in kept if a > axis], uses)
-    return Scan(body, op, place, before, Fused([(f"o{axis}", shape[axis])]), after)
 
 
 def chunks_of(length: int, wanted: int, least: int, unit: int = 1) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from smelt.backends.lowering import divide
 from smelt.backends.memory import Memory
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -24,7 +25,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel, GpuModule
 from ..parts import each_group, plus, power_of_two, split, times
-from ..schedule import Scratch, ScratchPlan, Step, divide, threads_for
+from ..schedule import Scratch, ScratchPlan, Step, threads_for
 
 #: Elements that a threadgroup sorts at once; a thread compares two.
 BLOCK = 1024
