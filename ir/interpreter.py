@@ -15,8 +15,8 @@ from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
 from .control import ControlOp, interpret
 from .errors import IRError, SmeltError
+from .scopes import place
 from .settings import settings
-from .text import line_of
 
 
 def run_op(
@@ -25,7 +25,7 @@ def run_op(
     """One op on NumPy arrays; with SMELT_CHECK=1 its indices must be in range.
 
     What a library computes is computed by it, or by the op's `reference` rule. `where` names the user's line in an
-    error of the library: an op of a module, a text, or a node's code object and line.
+    error of the library: an op of a module, a node's code object and line, or a text for the end of the message.
     """
     if settings.check:
         op.check(*operands, **attrs)
@@ -34,17 +34,16 @@ def run_op(
     try:
         return op.compute(operands, attrs, reference)
     except SmeltError as error:
-        line = _line(where)
-        error.args = (f"{error}; at {line}" if line else str(error),)
+        error.args = (f"{error}{_line(where)}",)
         raise
 
 
 def _line(where: Any) -> str:
     if isinstance(where, OpView):
-        return line_of(where.location)
+        return place(where.location)
     if isinstance(where, tuple):
         code, line = where
-        return f"{code.co_filename}:{line}"
+        return f"; at {code.co_filename}:{line}"
     return where or ""
 
 

@@ -96,10 +96,13 @@ _PLACE = re.compile(r'"((?:[^"\\]|\\.)+)":(\d+):(\d+)')
 
 def place(location: Any) -> str:
     """Where the user wrote an op, for the end of a message: ``"; at model.py:12"``, or nothing where it is unknown."""
-    found = _PLACE.search(str(location))
-    if found is None:
+    file = getattr(location, "filename", None)
+    if file is not None:
+        line, column = location.start_line, location.start_col
+    elif found := _PLACE.search(str(location)):
+        file, line, column = found.groups()
+    else:
         return ""
-    file, line, column = found.groups()
     return f"; at line {line}, column {column} of the text" if file == "-" else f"; at {file}:{line}"
 
 

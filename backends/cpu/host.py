@@ -17,7 +17,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
-from smelt.ir.text import line_of
+from smelt.ir.scopes import place
 from smelt.passes.kernels.plan_buffers import Workspace, scratch_of
 
 from .parts import Body
@@ -102,7 +102,7 @@ class HostStep:
     """An op that runs on the host: by a library, or by its `reference` rule."""
 
     def __init__(self, op: OpView, slots: dict[Any, tuple[str, int]]):
-        self.op, self.attrs, self.line = op.op, op.attrs, line_of(op.location)
+        self.op, self.attrs, self.line = op.op, op.attrs, place(op.location)
         self.operands = [(slots[v], v.aval) for v in op.operands]
         self.results = [(slots[v], v.aval) for v in op.results]
 

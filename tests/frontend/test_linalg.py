@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import smelt
 from smelt.ir.errors import LibraryError
 from smelt.ir.settings import override
+from smelt.runtime.executable import compile_text
 
 DEVICES = ("cpu", "metal:sim", "reference")
 each_device = pytest.mark.parametrize("device", DEVICES)
@@ -239,6 +241,25 @@ def test_a_matrix_that_is_not_positive_definite(way: str, device: str) -> None:
             assert isinstance(caught.value, np.linalg.LinAlgError) and isinstance(caught.value, smelt.SmeltError)
             good = f(smelt.array(np.abs(BAD)))  # what failed before works
             assert np.isfinite(np.asarray(good)).all()
+
+
+@each_device
+def test_a_text_names_its_own_line(device: str) -> None:
+    source = 'func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {\n  %0 = "smelt.cholesky"(%a) : '
+    source += "(tensor<2x2xf32>) -> tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>\n}\n"
+    run = compile_text(source, smelt.Device(device))
+    with pytest.raises(LibraryError, match=r"is not positive definite; a f32\[2,2\]; at line 2, column 8 of the text$"):
+        run([-np.eye(2, dtype=np.float32)])
+
+
+def test_an_error_names_a_file_of_any_name(tmp_path: Path) -> None:
+    file = str(tmp_path / 'größe "1" \\ 2.py')
+    scope: dict[str, Any] = {"smelt": smelt}
+    exec(compile("def f(x):\n    return smelt.linalg.cholesky(x)\n", file, "exec"), scope)
+    for f in (scope["f"], smelt.compile(scope["f"])):
+        with pytest.raises(LibraryError) as caught:
+            smelt.eval(f(smelt.array(BAD)))
+        assert str(caught.value).endswith(f"; at {file}:2")
 
 
 def test_an_error_in_a_loop_and_in_a_branch() -> None:
