@@ -42,6 +42,7 @@ from .functions.complex_numbers import *
 from .functions.compositions import *
 from .functions.convolution import *
 from .functions.creation import *
+from .functions.custom_calls import *
 from .functions.diagonals import *
 from .functions.dtypes import *
 from .functions.index_functions import *
@@ -88,8 +89,8 @@ __all__ = [
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
     "clear_cache", "clear_streams", "clip", "compile", "complex64", "complexfloating", "concat", "concatenate",
     "cond", "conj", "conjugate", "contiguous", "conv1d", "conv_general", "cos", "cosh", "count_nonzero", "cpu",
-    "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_function", "custom_jvp",
-    "custom_vjp",
+    "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
+    "custom_function", "custom_jvp", "custom_vjp",
     "default_device", "default_stream", "degrees", "device_count", "device_info", "diag", "diagonal", "diff",
     "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
     "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "expm1", "eye", "fast", "finfo",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import dtypes, mlir
 from .aval import Aval
-from .context import context, element_type, tensor_type
+from .context import context, element_type, parse_aval, tensor_type
 from .errors import AttributeValueError, IRError, at_user_line, shown
 from .op import Op
+from .parameters import Parameters
 
 
 def _i64() -> Any:
@@ -84,6 +86,39 @@ def _decode_array(attr: Any) -> np.ndarray:
     raise AttributeValueError(f"dense elements of {dtype.name} are not supported")
 
 
+def _encode_types(avals: Sequence[Aval]) -> Any:
+    return mlir.ir.ArrayAttr.get([mlir.ir.TypeAttr.get(tensor_type(a), context()) for a in avals], context())
+
+
+def _decode_types(attr: Any) -> tuple[Aval, ...]:
+    return tuple([parse_aval(mlir.ir.TypeAttr(item).value) for item in mlir.ir.ArrayAttr(attr)])
+
+
+def _encode_parameter(value: Any) -> Any:
+    ir = mlir.ir
+    if isinstance(value, tuple):
+        return ir.ArrayAttr.get([_encode_parameter(item) for item in value], context())
+    kind = "Str" if isinstance(value, str) else "Element" if isinstance(value, dtypes.DType) else "Number"
+    return ENCODERS[kind](value)
+
+
+def _decode_parameter(attr: Any) -> Any:
+    ir = mlir.ir
+    if isinstance(attr, ir.ArrayAttr):
+        return tuple([_decode_parameter(item) for item in attr])
+    if isinstance(attr, ir.StringAttr):
+        return attr.value
+    return DECODERS["Element"](attr) if isinstance(attr, ir.TypeAttr) else _decode_number(attr)
+
+
+def _encode_static(values: Parameters) -> Any:
+    return mlir.ir.DictAttr.get({k: _encode_parameter(v) for k, v in values.items()}, context())
+
+
+def _decode_static(attr: Any) -> Parameters:
+    return Parameters({item.name: _decode_parameter(item.attr) for item in mlir.ir.DictAttr(attr)})
+
+
 ENCODERS: dict[str, Any] = {
     "Ints": lambda v: mlir.ir.DenseI64ArrayAttr.get([int(x) for x in v], context()),
     "Int": lambda v: mlir.ir.IntegerAttr.get(_i64(), int(v)),
@@ -93,6 +128,8 @@ ENCODERS: dict[str, Any] = {
     "Element": lambda v: mlir.ir.TypeAttr.get(element_type(v), context()),
     "Number": _encode_number,
     "Array": _encode_array,
+    "Types": _encode_types,
+    "Static": _encode_static,
 }
 
 DECODERS: dict[str, Any] = {
@@ -104,6 +141,8 @@ DECODERS: dict[str, Any] = {
     "Element": lambda a: dtypes.by_mlir(str(mlir.ir.TypeAttr(a).value)),
     "Number": _decode_number,
     "Array": _decode_array,
+    "Types": _decode_types,
+    "Static": _decode_static,
 }
 
 
@@ -117,7 +156,7 @@ _decoded: dict[tuple[str, Any], Any] = {}
 
 def decode(kind: str, attr: Any) -> Any:
     """The Python value of an MLIR attribute; raises ValueError when it is of another type."""
-    if kind == "Array":
+    if kind in ("Array", "Static"):
         return DECODERS[kind](attr)
     key = kind, attr
     if key in _decoded:
@@ -188,6 +227,8 @@ _CHECKS: dict[str, Any] = {
     "Element": lambda v: isinstance(v, dtypes.DType),
     "Number": lambda v: isinstance(v, (bool, int, float, complex, np.generic)),
     "Array": lambda v: isinstance(v, np.ndarray),
+    "Types": lambda v: isinstance(v, tuple) and all(isinstance(a, Aval) for a in v),
+    "Static": lambda v: isinstance(v, Parameters),
 }
 
 
@@ -218,4 +259,6 @@ DESCRIPTIONS = {
     "Element": "a type",
     "Number": "a number",
     "Array": "dense elements",
+    "Types": "an array of tensor types",
+    "Static": "a dictionary of numbers, texts, types and arrays of these",
 }

@@ -126,6 +126,8 @@ class Builder:
         avals: Sequence[Aval],
         location: Any,
     ) -> tuple[Value, ...]:
+        if op.mixed:
+            return self._create_mixed(op, operands, attrs, encoded, avals, location)
         operation = mlir.ir.Operation.create(
             "smelt." + op.name,
             results=[tensor_type(a) for a in avals],
@@ -143,6 +145,25 @@ class Builder:
                 Value(r, a, self, view, i, scope) for i, (r, a) in enumerate(zip(operation.results, avals))
             )
         return view.results
+
+    def _create_mixed(
+        self,
+        op: Op,
+        operands: Sequence[Value],
+        attrs: dict[str, Any],
+        encoded: dict[str, Any] | None,
+        avals: Sequence[Aval],
+        location: Any,
+    ) -> tuple[Value, ...]:
+        """An op with operands of several types: a function value, and its application, which is what a view has."""
+        name = "smelt." + op.name
+        values = self.read(name, operands)
+        kind = function_type([v.aval for v in operands], avals)
+        made = mlir.ir.Operation.create(name, results=[kind], attributes=encoded, loc=location, ip=self._ip)
+        operation = mlir.ir.Operation.create(
+            APPLY.name, results=list(kind.results), operands=[made.result, *values], loc=location, ip=self._ip
+        )
+        return self._viewed(op, operands, attrs, operation, avals)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -301,7 +322,7 @@ class Builder:
             with self.at(op.location):
                 return self.control(op.op, operands, op.attrs, [r.aval for r in op.results])
         if op.op.kind not in STRUCTURAL:
-            present = op.mlir.attributes
+            present = (mixed_maker(op.mlir) or op.mlir).attributes
             encoded = {k: present[k] for k in op.attrs if k in present} if op.attrs else None
             return self._create(op.op, operands, op.attrs, encoded, [r.aval for r in op.results], op.location)
         with self.at(op.location):
@@ -329,6 +350,15 @@ def function_type(arguments: Sequence[Aval], results: Sequence[Aval]) -> Any:
     """The MLIR function type of a signature."""
     inputs, outputs = ([tensor_type(a) for a in side] for side in (arguments, results))
     return mlir.ir.FunctionType.get(inputs, outputs, context())
+
+
+def mixed_maker(operation: Any) -> Any:
+    """The mixed op whose function value an operation applies; None where it applies none."""
+    if operation.name != APPLY.name:
+        return None
+    made = getattr(operation.operands[0].owner, "operation", None)
+    name = "" if made is None else made.name
+    return made if name.startswith("smelt.") and _op.get(name).mixed else None
 
 
 def _dtype_of(array: np.ndarray) -> DType:
@@ -366,13 +396,16 @@ def read_function(operation: Any) -> Function:
         value = Value(argument, parse_aval(argument.type), None, None, i, scope)
         values[argument] = value
         function.arguments.append(value)
+    op: Op
     for item in block.operations:
         op_ = item.operation
         name = op_.name
         if name in HELPERS:
             continue
+        maker = mixed_maker(op_) if name == APPLY.name else None
         try:
-            operands = () if name in LOOPS else tuple(values[v] for v in op_.operands)
+            given = () if name in LOOPS else list(op_.operands)[maker is not None :]
+            operands = tuple(values[v] for v in given)
         except KeyError:
             raise IRError(
                 f"{name}: an operand is no result of a smelt op; in @{function.name} at {op_.location}"
@@ -380,13 +413,18 @@ def read_function(operation: Any) -> Function:
         if name == "func.return":
             function.returns = list(operands)
             break
-        if name in FUNCTION_OPS:
-            op: Op = FUNCTION_OPS[name]
+        if maker is not None:
+            op = _op.get(maker.name)
+            attrs = attributes.decode_all(op, maker)
+        elif name in FUNCTION_OPS:
+            op = FUNCTION_OPS[name]
             attrs = {}
             if name in CALLEE:
                 attrs["callee"] = mlir.ir.FlatSymbolRefAttr(op_.attributes[CALLEE[name]]).value
         elif name.startswith("smelt."):
             op = _op.get(name)
+            if op.mixed:
+                continue
             attrs = attributes.decode_all(op, op_)
         elif name in LOOPS:
             op, operands, attrs = decode_control(op_, values)

@@ -18,7 +18,7 @@ from .context import context as context
 from .context import parse_aval as parse_aval
 from .context import register_dialect
 from .context import tensor_type as tensor_type
-from .errors import SmeltError
+from .errors import IRError, SmeltError
 from .op import Op, registry
 from .scopes import guard_erase
 
@@ -34,6 +34,9 @@ def verify_operation(op: Op, operation: Any) -> str | None:
         for name in operation.attributes:
             if name not in op.attrs and name != "operandSegmentSizes" and "." not in name:
                 return f"smelt.{op.name} has no attribute {name}"
+        if op.mixed:
+            _verify_mixed(op, operation, attrs)
+            return None
         names, count = op.operand_names, len(operation.operands)
         if count < len(names) - 1 if op.variadic else count != len(names):
             return f"smelt.{op.name} takes {len(names)} operands ({', '.join(names)}), has {count}"
@@ -52,6 +55,20 @@ def verify_operation(op: Op, operation: Any) -> str | None:
         text = str(error)
         return text if text.startswith("smelt.") else op.describe_error(text, operands, attrs)
     return None
+
+
+def _verify_mixed(op: Op, operation: Any, attrs: dict[str, Any]) -> None:
+    """Raise SmeltError where the function value of a mixed op is not of the types that the op infers."""
+    kind = operation.results[0].type
+    if not isinstance(kind, mlir.ir.FunctionType):
+        raise IRError(f"the result is a function, which func.call_indirect applies; it is {kind}")
+    operands, results = ([parse_aval(t) for t in side] for side in (kind.inputs, kind.results))
+    inferred: Any = op.infer(*operands, **attrs)
+    wanted = list(inferred if isinstance(inferred, tuple) else (inferred,))
+    if wanted != results:
+        want, have = (", ".join(map(str, r)) for r in (wanted, results))
+        raise IRError(op.describe_error(f"the function must return {want}, returns {have}", operands, attrs))
+    op.verify(operation, **attrs)
 
 
 def _verifier(name: str) -> Any:
@@ -74,11 +91,11 @@ def _declared(declared: Iterable[Op]) -> Any:
 
     for op in declared:
         annotations: dict[str, Any] = {}
-        for i, name in enumerate(op.operand_names):
+        for i, name in enumerate(() if op.mixed else op.operand_names):
             last = i == len(op.operand_names) - 1
             variadic = op.variadic and last
             annotations[name] = Sequence[ext.Operand[Any]] if variadic else ext.Operand[Any]
-        for i in range(op.num_results):
+        for i in range(1 if op.mixed else op.num_results):
             annotations[f"result{i or ''}"] = ext.Result[Any]
         traits: list[Any] = [ext.Pure] if op.pure else []
         body = {

@@ -71,6 +71,10 @@ class NotDifferentiableError(SmeltError, TypeError, ValueError):
     """A derivative was asked of an op that has none."""
 
 
+class CustomCallError(SmeltError, RuntimeError):
+    """What the target of a `smelt.custom_call` returned is not what the call states."""
+
+
 class KernelError(SmeltError, RuntimeError):
     """A checked kernel (SMELT_CHECK=1) would have read or written outside of an array."""
 

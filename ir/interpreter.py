@@ -29,9 +29,11 @@ def run_op(
     """
     if settings.check:
         op.check(*operands, **attrs)
-    if op.kind != "library":
+    if op.kind != "library" and not op.mixed:
         return apply_reference(op, operands, attrs)
     try:
+        if op.mixed:
+            return apply_reference(op, operands, attrs)
         return op.compute(operands, attrs, reference)
     except SmeltError as error:
         error.args = (f"{error}{_line(where)}",)

@@ -37,6 +37,7 @@ import numpy as np
 from .aval import Aval
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, IRError, NotDifferentiableError, ShapeError, at_user_line
+from .parameters import Parameters
 
 if TYPE_CHECKING:
     from .builder import Builder, Value
@@ -52,6 +53,8 @@ Str = str
 Element = DType  #: a dtype, as a TypeAttr
 Number = Any  #: a Python scalar of the result's dtype: bool, int, float or complex
 Array = Any  #: a NumPy array, as dense elements
+Types = tuple[Aval, ...]  #: types of tensors, as an array of type attributes
+Static = Parameters  #: parameters by name, as a dictionary
 
 # What rules take and give.
 Avals: TypeAlias = Sequence[Aval]
@@ -62,7 +65,7 @@ Flags: TypeAlias = Sequence[bool]
 Dims: TypeAlias = "Sequence[int | None]"  #: None: no batch axis. In `batch`, one at least has one
 Batched: TypeAlias = "tuple[Values, Dims]"
 
-ATTRIBUTE_TYPES = ("Ints", "Int", "Float", "Bool", "Str", "Element", "Number", "Array")
+ATTRIBUTE_TYPES = ("Ints", "Int", "Float", "Bool", "Str", "Element", "Number", "Array", "Types", "Static")
 _OPERAND_TYPES = ("Operand", "Operands")
 
 
@@ -95,7 +98,10 @@ class Op:
     operand_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[bool] = False  #: the last operand field takes any number of tensors
     attrs: ClassVar[dict[str, Attr]] = {}
-    num_results: ClassVar[int] = 1
+    #: Operands and results are of any types each. In MLIR the op is then a function value without operands, and an
+    #: upstream ``func.call_indirect`` applies it; everywhere else it is one op.
+    mixed: ClassVar[bool] = False
+    num_results: ClassVar[int] = 1  #: -1: any number
     pure: ClassVar[bool] = True
     commutative: ClassVar[bool] = False
     #: Whether the result is the operand's memory under another shape or dtype: then nothing need be computed.
@@ -198,6 +204,10 @@ class Op:
     @property
     def differentiable(self) -> bool:
         return self.not_differentiable is None
+
+    def has_batch(self, **attrs: Any) -> bool:
+        """Whether there is a batching rule; else the op is batched by a scan that runs it on one element at a time."""
+        return self.has_rule("batch")
 
     def has_rule(self, rule: str) -> bool:
         """Whether `rule` is more than the base class's refusal."""

@@ -10,6 +10,7 @@ from smelt.ir.attributes import attributes_of
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function
 from smelt.ir.control import HELPERS
 from smelt.ir.errors import IRError, SmeltError, at_user_line, shown
+from smelt.ir.op import get
 from smelt.ir.op import registry as ops
 from smelt.ir.scopes import place
 from smelt.ir.values import full_name
@@ -119,14 +120,16 @@ def replay(b: Builder, ops: Iterable[OpView], env: dict[Value, Value]) -> None:
             env[before] = after
 
 
-def erase_control(operation: Any) -> None:
-    """Erase an unused branch or loop, with the upstream ops that stand there only for it."""
+def erase_whole(operation: Any) -> None:
+    """Erase an unused op, with the operations that stand there only for it: of a branch or loop those that make its
+    bounds, of an op of mixed types its function value."""
     makers = [v.owner.operation for v in operation.operands if hasattr(v.owner, "operation")]
     operation.erase()
     while makers:
         maker = makers[-1]
         makers = [m for m in makers if m != maker]
-        if maker.name in HELPERS and not any(True for r in maker.results for _ in r.uses):
+        serves = maker.name in HELPERS or (maker.name.startswith("smelt.") and get(maker.name).mixed)
+        if serves and not any(True for r in maker.results for _ in r.uses):
             makers += [v.owner.operation for v in maker.operands if hasattr(v.owner, "operation")]
             maker.erase()
 

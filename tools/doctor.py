@@ -140,7 +140,7 @@ class _LeftOut(Exception):
 
 
 def _ops(device: Device) -> str:
-    every = [op for op in registry.values() if op.kind != "transform"]
+    every = [op for op in registry.values() if op.kind != "transform" and not op.mixed]
     wrong = []
     for first in range(0, len(every), BATCH):
         wrong += _wrong_of(every[first : first + BATCH], device)

@@ -26,7 +26,7 @@ import numpy as np
 from smelt.ir.builder import OpView, Value, functions, read_function
 
 from ..registry import Pass, register_pass
-from ..rewrite import erase_control
+from ..rewrite import erase_whole
 from .reads import functions_with_effects, is_pure
 
 
@@ -58,10 +58,7 @@ def merge_equal(operation: Any, with_effects: Collection[str] = ()) -> int:
                 mine.mlir.replace_all_uses_with(theirs.mlir)
             duplicates.append(op)
     for op in reversed(duplicates):
-        if op.op.kind == "control":
-            erase_control(op.mlir)
-        else:
-            op.mlir.erase()
+        erase_whole(op.mlir) if op.op.kind == "control" or op.op.mixed else op.mlir.erase()
     return len(duplicates)
 
 

@@ -29,7 +29,7 @@ from smelt.ir.ops.constants import constant_array
 from smelt.ir.scopes import place
 from smelt.ir.values import full_name
 
-from ..rewrite import erase_control
+from ..rewrite import erase_whole
 from .reads import is_pure
 
 
@@ -152,8 +152,8 @@ class PatternBuilder(Builder):
             if view in live or not is_pure(view, self.with_effects):
                 live.update([v.owner for v in view.operands])
             else:
-                if view.op.kind == "control":  # what stands there only for it reads values that may be dead, too
-                    erase_control(view.mlir)
+                if view.op.kind == "control" or view.op.mixed:  # helpers may read dead values, too
+                    erase_whole(view.mlir)
                 else:
                     view.mlir.erase()
                 self.statistics["dead-ops-erased"] += 1

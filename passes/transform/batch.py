@@ -156,7 +156,7 @@ class Batching:
                 with b.at(op.location):
                     if op.op.kind in ("control", "call"):
                         results, out = function_rules(op.name).batch(self, b, op, operands, places, mask)
-                    elif op.op.has_rule("batch"):
+                    elif op.op.has_batch(**op.attrs):
                         results, out = op.op.batch(b, operands, places, **op.attrs)
                     else:
                         results, out = self._one_by_one(b, op, operands, places, function.name)
