@@ -7,10 +7,12 @@ nodes, so the first runs once however often the second is applied, and either ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
+from smelt.ir import mlir
 from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, read_function
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line
 from smelt.ir.op import Op
@@ -96,84 +98,41 @@ def _halves(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves 
 
 def _divided_anew(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:
     load_compiler(reference)
-    from smelt.ir import mlir
-    from smelt.ir.builder import functions, read_function
     from smelt.passes import Pipeline
     from smelt.passes.call_graph import EXPAND
     from smelt.passes.rewrite import has_rules
+    from smelt.passes.transform.split_linear import LINEAR
 
-    n = len(f.parameters)
     if transform == "jvp":
         given, found = [f.arguments[i] for i in attrs["wrt"]], f.results
     else:
         given, found = [f.results[i] for i in attrs["seeds"]], [f.arguments[i] for i in attrs["wrt"]]
-    expand = Pipeline.parse(f"{EXPAND},cse,dce")  # leaves plain ops and control flow
+    expand = f"{EXPAND},cse,dce"  # leaves plain ops and control flow
     with mlir.lock:
         parameters = [_parameter(a) for a in [*f.arguments, *given]]
         node = Node(APPLY, {"callee": f, "transforms": ((transform, attrs),)}, tuple(parameters),
                     (*f.results, *found))  # fmt: skip
         module = build_module(parameters, snapshot([node]), [(node, i) for i in range(len(node.avals))])
         rules = any(has_rules(operation) for operation in functions(module).values())
-        if transform == "jvp" and not rules:
+        if transform == "jvp" and attrs["wrt"] and not rules:
             module = build_module(f.parameters, f.body, f.outputs)
-            expand.run(module)
-            _push_apart(module, attrs["wrt"])
-        expand.run(module)
-        return _divide(module, read_function(functions(module)["main"]), n, len(f.results))
+            expand += f",push-tangents{{wrt={'+'.join(map(str, attrs['wrt']))}}},{expand}"
+        split = f"split-linear{{primals={len(f.parameters)} results={len(f.results)}}}"
+        Pipeline.parse(f"{expand},{split}").run(module)
+        known = functions(module)
+        return _Halves(_program(module, known["main"]), _program(module, known[LINEAR])) if LINEAR in known else None
 
 
-def _push_apart(module: Any, wrt: Sequence[int]) -> None:
-    """Replace @main by its tangent propagation, loops divided into a primal and a tangent one."""
-    from smelt.ir.builder import functions, new_function, read_function
-    from smelt.passes.transform.jvp import push_tangents
-
-    main = read_function(functions(module)["main"])
-    avals, results = [a.aval for a in main.arguments], [r.aval for r in main.returns]
-    main.mlir.attributes["sym_name"] = type(main.mlir.attributes["sym_name"]).get("primal", main.mlir.context)
-    _, arguments, b = new_function(
-        module, "main", avals + [avals[i] for i in wrt], results + results, main.mlir.location, public=True
-    )
-    tangents: list[Any] = [None] * len(avals)
-    for i, t in zip(wrt, arguments[len(avals) :]):
-        tangents[i] = t
-    outs, found = push_tangents(module, b, main, arguments[: len(avals)], tangents, linearize=True)
-    b.return_(outs + [b.zeros_like(y) if t is None else t for y, t in zip(outs, found)])
-    main.mlir.erase()
-
-
-def _divide(module: Any, function: Any, n_primals: int, n_results: int) -> _Halves | None:
-    """The ops that depend on no later argument, and the others."""
-    linear = set(function.arguments[n_primals:])
-    first, second = [], []
-    for op in function.ops:
-        if any(v in linear for v in op.operands):
-            linear.update(op.results)
-            second.append(op)
-        else:
-            first.append(op)
-    results, found = function.returns[:n_results], function.returns[n_results:]
-    if any(v in linear for v in results):
-        return None
-    used = [v for op in second for v in op.operands] + found
-    residuals = list(dict.fromkeys(v for v in used if v not in linear))
-    return _Halves(
-        _program(module, function.arguments[:n_primals], first, results + residuals),
-        _program(module, residuals + function.arguments[n_primals:], second, found),
-    )
-
-
-def _program(module: Any, inputs: Sequence[Any], body: Iterable[Any], outputs: Sequence[Any]) -> _Program:
-    from smelt.ir.builder import functions, read_function
-
+def _program(module: Any, operation: Any) -> _Program:
     def function(name: Any) -> Any:
         if isinstance(name, tuple):
             return tuple(function(n) for n in name)
-        read = read_function(functions(module)[name])
-        return _program(module, read.arguments, read.ops, read.returns).function(name)
+        return _program(module, functions(module)[name]).function(name)
 
-    number = {v: i for i, v in enumerate(inputs)}
-    steps, count = [], len(inputs)
-    for op in body:
+    read = read_function(operation)
+    number = {v: i for i, v in enumerate(read.arguments)}
+    steps, count = [], len(read.arguments)
+    for op in read.ops:
         attrs = dict(op.attrs)
         if isinstance(op.op, ControlOp):
             attrs.update({name: function(attrs[name]) for name in op.op.callees})
@@ -181,7 +140,7 @@ def _program(module: Any, inputs: Sequence[Any], body: Iterable[Any], outputs: S
         for r in op.results:
             number[r] = count
             count += 1
-    return _Program([v.aval for v in inputs], steps, [number[v] for v in outputs])
+    return _Program([v.aval for v in read.arguments], steps, [number[v] for v in read.returns])
 
 
 @overload

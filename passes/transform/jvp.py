@@ -73,8 +73,8 @@ def push_tangents(
     return [env[v] for v in function.returns], [tangent.get(v) for v in function.returns]
 
 
-def make_jvp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
-    """The function (primals, tangents) → (results, tangents of results)."""
+def make_jvp(module: Any, function: Function, attrs: dict[str, Any], linearize: bool = False) -> str:
+    """The function (primals, tangents) → (results, tangents of results); `linearize` as in `push_tangents`."""
     wrt = attrs["wrt"]
     name = fresh_name(module, f"{function.name}_jvp")
     avals = [a.aval for a in function.arguments]
@@ -93,6 +93,6 @@ def make_jvp(module: Any, function: Function, attrs: dict[str, Any]) -> str:
     tangents: list[Value | None] = [None] * len(avals)
     for i, t in zip(wrt, arguments[len(avals) :]):
         tangents[i] = t if avals[i].dtype.is_inexact else None
-    outs, out_tangents = push_tangents(module, b, function, primals, tangents)
+    outs, out_tangents = push_tangents(module, b, function, primals, tangents, linearize)
     b.return_(outs + [b.zeros_like(y) if t is None else t for y, t in zip(outs, out_tangents)])
     return name
