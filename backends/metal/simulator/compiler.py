@@ -40,7 +40,6 @@ _COMMON = [
     "-ffp-contract=off",
     "-fno-strict-aliasing",
     "-fno-math-errno",
-    "-fno-trapping-math",
     "-fwrapv",
     "-fsigned-char",
     "-fno-exceptions",

@@ -163,3 +163,11 @@ def test_values_compared_with_themselves(dtype):
         found = smelt.compile(function)(smelt.array(x))
     for array, want in zip(found, (x == x, x != x, x < x, x >= x, x ^ x, x != x, x <= x)):
         np.testing.assert_array_equal(np.array(array), want)
+
+
+@pytest.mark.parametrize("dtype", [smelt.uint8, smelt.int8, smelt.int32, smelt.int64], ids=str)
+def test_what_was_an_integer_has_no_negative_zero(dtype):
+    """A compiler may take float(int(x)) for the truncation of x only where signs of zeros do not count."""
+    with override(device="metal:sim"):
+        found = smelt.compile(lambda x: x.astype(dtype).astype(smelt.float32))(smelt.array([-0.5, -0.0, 0.5, 2.5]))
+    assert not np.signbit(np.asarray(found)).any()
