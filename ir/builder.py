@@ -2,8 +2,8 @@
 
 Derivative and batching rules are written with this builder::
 
-    def jvp(self, b, primals, tangents, results, **_):
-        (y,), (t,) = results, tangents
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        t, (y,) = only(tangents), results
         return [t * (1 - y * y)]
 """
 

@@ -27,16 +27,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_origin
 
 import numpy as np
 
 from .aval import Aval
 from .dtypes import DType
-from .errors import AttributeValueError, DTypeError, IRError, NotDifferentiableError, ShapeError, at_user_line
+from .errors import AttributeValueError, DTypeError, IRError, NotDifferentiableError, ShapeError, at_user_line, shown
 from .parameters import Parameters
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ Batched: TypeAlias = "tuple[Values, Dims]"
 
 ATTRIBUTE_TYPES = ("Ints", "Int", "Float", "Bool", "Str", "Element", "Number", "Array", "Types", "Static")
 _OPERAND_TYPES = ("Operand", "Operands")
+FIELD_TYPES = (*_OPERAND_TYPES, *ATTRIBUTE_TYPES)
+_CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
+
+#: Parameters of rules that are also given attributes, by name.
+_PARAMETERS = {
+    "self", "b", "operation", "operand", "operands", "primals", "tangents", "result", "results", "cotangents",
+    "linear", "dims", "k", "index", "fetch", "place", "depth", "arguments", "rng",
+}  # fmt: skip
 
 
 #: Names that text can spell and that a `Builder` has methods of; those of control flow (`smelt.ir.control`) are taken.
@@ -117,15 +125,7 @@ class Op:
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        operands, attrs = list(cls.operand_names), dict(cls.attrs)
-        for field, annotation in inspect.get_annotations(cls).items():
-            if annotation in _OPERAND_TYPES:
-                operands.append(field)
-                cls.variadic = annotation == "Operands"
-            elif annotation in ATTRIBUTE_TYPES:
-                has_default = field in cls.__dict__
-                attrs[field] = Attr(annotation, cls.__dict__.get(field), not has_default)
-        cls.operand_names, cls.attrs = tuple(operands), attrs
+        cls._take_fields(f"smelt.{name}" if name else cls.__qualname__)
         cls.complete()
         if name is not None:
             if not _NAME.fullmatch(name) or name in _TAKEN:
@@ -142,6 +142,36 @@ class Op:
                     "ops of other packages best begin with the name of the package"
                 )
             _registry[name] = cls()
+
+    @classmethod
+    def _take_fields(cls, owner: str) -> None:
+        """Operands and attributes from the annotations of the class, beside those that it inherits.
+
+        Raises:
+            AttributeValueError: an annotation that is no field's, a name that a field cannot have.
+        """
+        operands, attrs = list(cls.operand_names), dict(cls.attrs)
+        for field, kind in _fields(cls, owner):
+            where, known = f"{owner}: the field {field}", field in attrs
+            if field in operands or (known and kind in _OPERAND_TYPES):
+                raise AttributeValueError(at_user_line(f"{where} is one of its base class already"))
+            if kind in _OPERAND_TYPES:
+                if field in cls.__dict__:
+                    raise AttributeValueError(at_user_line(f"{where} is an operand, which has no default"))
+                if cls.variadic:
+                    rule = f"comes after {operands[-1]}, which takes any number: Operands stand last"
+                    raise AttributeValueError(at_user_line(f"{where} {rule}"))
+                operands.append(field)
+                cls.variadic = kind == "Operands"
+            else:
+                if field in _PARAMETERS:
+                    rule = "is called like a parameter of rules, which take attributes by name; choose another name"
+                    raise AttributeValueError(at_user_line(f"{where} {rule}"))
+                attrs[field] = Attr(kind, cls.__dict__.get(field), field not in cls.__dict__)
+            if not known and any(hasattr(base, field) for base in cls.__bases__):
+                rule = f"is called like {cls.__bases__[0].__name__}.{field}; choose another name"
+                raise AttributeValueError(at_user_line(f"{where} {rule}"))
+        cls.operand_names, cls.attrs = tuple(operands), attrs
 
     @classmethod
     def complete(cls) -> None:
@@ -240,6 +270,32 @@ class Op:
         """The MLIR example in the docstring: the first line that contains ``"smelt.``."""
         found = re.search(r'^.*"smelt\..*$', type(self).__doc__ or "", re.MULTILINE)
         return found.group().strip().strip("`") if found else None
+
+
+def _fields(cls: type, owner: str) -> Iterator[tuple[str, str]]:
+    """Names and field types of the annotations of a class; those of class variables are none.
+
+    Raises:
+        AttributeValueError: an annotation that is no text, or that names no field type.
+    """
+    as_text = 'read as text: begin the module with "from __future__ import annotations"'
+    try:
+        annotations = inspect.get_annotations(cls)
+    except NameError as error:  # Python 3.14 evaluates annotations when they are asked for
+        raise AttributeValueError(at_user_line(f"{owner}: the annotations of fields are {as_text}")) from error
+    for field, annotation in annotations.items():
+        where = f"{owner}: the annotation of {field}"
+        if ClassVar in (annotation, get_origin(annotation)):
+            continue
+        if not isinstance(annotation, str):
+            raise AttributeValueError(at_user_line(f"{where} is {as_text}"))
+        text = annotation.strip("\"'")
+        if _CLASS_VARIABLE.match(text):
+            continue
+        if text not in FIELD_TYPES:
+            one_of = f"{', '.join(FIELD_TYPES[:-1])} or {FIELD_TYPES[-1]}, or ClassVar[...] for what is no field"
+            raise AttributeValueError(at_user_line(f"{where} is {shown(text)}; write {one_of}"))
+        yield field, text
 
 
 _registry: dict[str, Op] = {}

@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.metadata
+import inspect
 import pkgutil
 import sys
 from collections import Counter
@@ -66,7 +67,7 @@ def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
 
     Raises:
         ArgumentTypeError: what is decorated is no subclass of `Pass`. PipelineError: a name that a pipeline cannot
-        spell, or that another pass has.
+        spell, or that another pass has; a class with options that is no dataclass.
     """
     if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
         raise PipelineError(at_user_line(f"a pass is called by letters, digits, '-', '_' and '.', not {shown(name)}"))
@@ -81,11 +82,26 @@ def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             message = f"two passes are called {name!r}: {known.__module__} and {cls.__module__}"
             raise PipelineError(at_user_line(message))
+        _require_options(cls)
         cls.name = name
         _passes[name] = cls
         return cls
 
     return register
+
+
+def _require_options(cls: type[Pass]) -> None:
+    """Raise PipelineError for annotated names that would be no options: their class was made no dataclass."""
+    options = {f.name for f in dataclasses.fields(cls)}
+    for base in cls.__mro__[: cls.__mro__.index(Pass)]:
+        try:
+            annotations = inspect.get_annotations(base)
+        except NameError:  # Python 3.14 evaluates them when they are asked for; a dataclass has read their names
+            continue
+        for field, kind in annotations.items():
+            if field not in options and "ClassVar" not in str(kind):
+                message = f"{base.__name__}.{field} is no option: write @dataclass(frozen=True) right above the class"
+                raise PipelineError(at_user_line(message))
 
 
 def is_own(cls: type) -> bool:

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -245,3 +245,18 @@ def test_modules_are_as_before_after_a_failed_rebuild() -> None:
     with pytest.raises(ZeroDivisionError):
         rebuild(module, read_function(functions(module)["main"]), lambda b, op, operands: 1 / 0)
     assert text.to_text(module) == before
+
+
+class Undecorated(Pass):
+    """Its annotations would be no options."""
+
+    NAMES: ClassVar[tuple[str, ...]] = ()
+    limit: int = 4
+
+
+def test_options_of_a_class_that_is_no_dataclass() -> None:
+    derived = dataclass(frozen=True)(type("Decorated", (Undecorated,), {}))
+    for cls in (Undecorated, derived):
+        with pytest.raises(PipelineError, match=r"Undecorated.limit is no option: write @dataclass\(frozen=True\)"):
+            register_pass("undecorated")(cls)
+    assert "undecorated" not in registry()
