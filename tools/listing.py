@@ -77,7 +77,7 @@ def _row(op: Any) -> tuple[str, ...]:
     if op.kind == "transform":
         rules = ("signature", "-", "-", "-", "-")
         return (op.name, op.kind, operands, attributes, *rules)
-    lower = has("lower", "element", "combine", "map_index").replace("-", "library")
+    lower = has("lower", "element", "combine", "map_index", "operand_indices").replace("-", "library")
     return (
         op.name, op.kind, operands or "-", attributes or "-",
         has("infer"), has("reference"), derivative(op), batch(op), lower,

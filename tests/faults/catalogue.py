@@ -169,6 +169,11 @@ FAULTS = (
     _fault("share-end", "the last share of a deep product reads what is not there",
            "backends/gpu/schedules/contract/split.py",
            "            if extent % self.positions:\n", "            if extent % self.positions == 1:\n", *_METAL),
+    _fault("window-end", "a window reads behind the end of what it moves over", "ir/kinds.py",
+           "        if guard.index.hi >= guard.extent:\n", "        if guard.index.hi > guard.extent:\n",
+           "tests/frontend/test_convolution.py", "tests/ops/test_edges.py", *_PROGRAMS),
+    _fault("window-group", "each group of a convolution reads the channels of the first", "ir/ops/convolution.py",
+           "source.append(group * w.shape[-1] + channel)", "source.append(channel)", "tests/ops/test_contract.py"),
     # Index expressions, runtime, frontend
     _fault("index-remainder", "a remainder is dropped where it may be negative", "ir/index.py",
            "        if rest.lo >= 0 and rest.hi < n:\n            return rest\n",
