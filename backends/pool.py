@@ -22,6 +22,13 @@ from smelt.ir.errors import OutOfMemoryError, at_user_line
 from smelt.ir.settings import settings
 
 
+def size_class(nbytes: int, smallest: int = 256) -> int:
+    """Bytes of the block that holds `nbytes`: rounded up to an eighth of the power of two below, and to `smallest`,
+    so that near sizes share blocks."""
+    step = max(smallest, 1 << max(0, nbytes.bit_length() - 4))
+    return max(smallest, -(-nbytes // step) * step)
+
+
 class Lease(weakref.ref):
     """What the pool knows of a block in use: a weak reference to its owner."""
 

@@ -32,8 +32,7 @@ from smelt.ir.dtypes import (
     uint64,
 )
 from smelt.ir.errors import SmeltError
-from smelt.runtime.device import Device, cpu, default_device, reference, set_default_device
-from smelt.runtime.device import metal as gpu
+from smelt.runtime.device import Device, cpu, default_device, gpu, reference, set_default_device
 
 from . import linalg, random, utils
 from .functions import methods as _methods  # attaches the operators to array

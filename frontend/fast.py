@@ -5,18 +5,18 @@ from __future__ import annotations
 import operator
 import re
 import struct
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes, locks
+from smelt.backends.device import launcher
+from smelt.backends.gpu.devices import METAL as _METAL
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, at_user_line
 from smelt.ir.op import registry as _ops
-from smelt.ir.ops.constants import constant_array
 from smelt.runtime import Buffer, default_device
 
 from .functions.attention import rope, scaled_dot_product_attention
@@ -106,9 +106,6 @@ _HARMLESS = frozenset((
 _DEFINED = frozenset(("bfloat16_t", "complex64_t", "float16_t", *_HELPERS))
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MAX_BUFFERS, _MAX_THREADS = 31, 1024
-#: Texts of one kernel that stay compiled.
-_MAX_VERSIONS = 32
 
 
 def metal_kernel(
@@ -186,8 +183,6 @@ class GpuKernel:
             self._check_name(parameter, self._taken)
             self._taken.append(parameter)
         self._check_calls()
-        self._libraries: OrderedDict[str, Any] = OrderedDict()
-        self._lock = locks.lock()
 
     def _check_name(self, name: str, taken: Iterable[str]) -> None:
         """A name of a parameter or of the template is neither used nor reserved."""
@@ -264,9 +259,9 @@ class GpuKernel:
         results = self._check_outputs(output_shapes, output_dtypes)
         sizes = self._size(grid, "grid", 0), self._size(threadgroup, "threadgroup", 1)
         x, y, z = (max(1, min(g, t)) for g, t in zip(*sizes))
-        if (threads := x * y * z) > _MAX_THREADS:
+        if (threads := x * y * z) > _METAL.max_threads:
             raise AttributeValueError(
-                at_user_line(f"{self._who}: {threads} threads in a threadgroup, Metal allows {_MAX_THREADS}")
+                at_user_line(f"{self._who}: {threads} threads in a threadgroup, Metal allows {_METAL.max_threads}")
             )
         constants = self._template(template or ())
         evaluate([x._ref for x in operands])
@@ -401,8 +396,8 @@ class GpuKernel:
             element = _TYPES[aval.dtype]
             element = f"atomic<{element}>" if self.atomic_outputs else element
             declarations.append(f"device {element}* {name} [[buffer({len(declarations)})]]")
-        if len(declarations) > _MAX_BUFFERS:
-            raise self._error(f"has {len(declarations)} buffers with shapes and strides; Metal has {_MAX_BUFFERS}")
+        if (count := len(declarations)) > _METAL.max_buffers:
+            raise self._error(f"has {count} buffers with shapes and strides; Metal has {_METAL.max_buffers}")
         declarations += [f"{t} {a} [[{a}]]" for a, t in _ATTRIBUTES.items() if a in self._words]
         return declarations, contents
 
@@ -431,63 +426,8 @@ class GpuKernel:
         grid: tuple[int, int, int],
         group: tuple[int, int, int],
     ) -> list[Buffer]:
-        run = self._on_apple if default_device().name == "metal" else self._on_simulator
-        return run(text, inputs, results, init_value, grid, group)
-
-    def _on_apple(self, text: str, inputs: Any, results: Any, init_value: Any, grid: Any, group: Any) -> list[Buffer]:
-        from smelt.backends.metal.apple import AppleDevice, Block
-
-        device = AppleDevice.default()
-        blocks: list[Any] = []
-        for content in inputs:
-            if isinstance(content, Buffer):
-                block = Block.of(content.array)
-                if block is None:
-                    block = device.allocate(content.aval.nbytes)
-                    block.array[:] = content.array.reshape(-1).view(np.uint8)
-                content = block
-            blocks.append(content)
-        found = []
-        for aval in results:
-            block = device.allocate(aval.nbytes)
-            blocks.append(block)
-            found.append(Buffer(aval, block.array.view(aval.dtype.numpy).reshape(aval.shape)))
-        _fill(found, init_value)
-        device.dispatch(text, self._entry, dict(enumerate(blocks)), grid, group)
-        return found
-
-    def _on_simulator(
-        self, text: str, inputs: Any, results: Any, init_value: Any, grid: Any, group: Any
-    ) -> list[Buffer]:
-        library = self._library(text)
-        found = [Buffer.empty(aval) for aval in results]
-        _fill(found, init_value)
-        if 0 in grid:
-            return found
-        arrays = [c.array if isinstance(c, Buffer) else np.frombuffer(c, np.uint8) for c in inputs]
-        arrays += [buffer.array for buffer in found]
-        buffers = {i: (a.__array_interface__["data"][0], a.nbytes) for i, a in enumerate(arrays)}
-        groups = tuple(-(-n // t) for n, t in zip(grid, group))
-        library.launch(self._entry, buffers, groups, group, grid=grid)
-        return found
-
-    def _library(self, text: str) -> Any:
-        from smelt.backends.metal.simulator import Library
-
-        with self._lock:
-            found = self._libraries.get(text)
-            if found is None:
-                found = self._libraries[text] = Library(text)
-                if len(self._libraries) > _MAX_VERSIONS:
-                    self._libraries.popitem(last=False)
-            self._libraries.move_to_end(text)
-            return found
-
-
-def _fill(buffers: Sequence[Buffer], value: Scalar | None) -> None:
-    if value is not None:
-        for buffer in buffers:
-            buffer.array[...] = constant_array(value, buffer.aval.dtype)
+        launch = launcher("msl", default_device())
+        return launch(text, self._entry, inputs, results, init_value, grid, group)
 
 
 def _identifier(name: Any, who: str, what: str) -> str:

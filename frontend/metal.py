@@ -5,6 +5,9 @@ The functions of memory are those of `smelt` itself: they count the memory of al
 
 from __future__ import annotations
 
+from smelt.runtime.device import cpu as _cpu
+from smelt.runtime.device import gpu as _gpu
+
 from .lazy.streams import device_info as _device_info
 from .lazy.streams import is_available as _is_available
 from .memory import (
@@ -48,4 +51,4 @@ def is_available() -> bool:
 
 def device_info() -> dict[str, str | int]:
     """What is known of the GPU; of the CPU where there is none. See `smelt.device_info`."""
-    return _device_info("metal" if is_available() else "cpu")
+    return _device_info(_gpu if is_available() else _cpu)

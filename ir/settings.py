@@ -119,6 +119,24 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Name:
+    """The name of something that is looked up when it is needed."""
+
+    default: str
+
+    allowed = "a name"
+
+    def parse(self, text: str) -> str:
+        return self.check(text)
+
+    def check(self, value: Any) -> str:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        if not word:
+            raise _Refused
+        return word
+
+
+@dataclass(frozen=True)
 class Text:
     """Any text, such as a path; 0 and off stand for the empty one, where nothing happens without a text."""
 
@@ -143,8 +161,8 @@ class Text:
 
 
 #: What each setting may be, in the order of the table above.
-RULES: dict[str, Flag | Number | Choice | Text] = {
-    "device": Choice("auto", ("auto", "cpu", "reference", "metal:sim", "metal")),
+RULES: dict[str, Flag | Number | Choice | Name | Text] = {
+    "device": Name("auto"),
     "debug": Number(0, most=4),
     "check": Flag(),
     "dump_ir": Text(optional=True),

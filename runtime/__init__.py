@@ -1,13 +1,14 @@
-"""Devices, buffers, executables and their cache."""
+"""Which device runs, from a module to what runs there, and the cache of that."""
 
-from .buffer import Buffer as Buffer
-from .buffer import pool as pool
-from .buffer import pools as pools
+from smelt.backends.buffer import Buffer as Buffer
+from smelt.backends.buffer import pool as pool
+from smelt.backends.buffer import pools as pools
+from smelt.backends.device import Device as Device
+from smelt.backends.executable import Executable as Executable
+
 from .cache import LruCache as LruCache
-from .device import Device as Device
+from .compile import compile_module as compile_module
+from .compile import compile_text as compile_text
 from .device import default_device as default_device
 from .device import device_named as device_named
 from .device import set_default_device as set_default_device
-from .executable import Executable as Executable
-from .executable import compile_module as compile_module
-from .executable import compile_text as compile_text

@@ -1,64 +1,47 @@
-"""Where programs run."""
+"""Which device a thread's arrays are evaluated on. What a device is says `smelt.backends.device`."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import threading
-from dataclasses import dataclass
 
-from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
+from smelt.backends.device import AUTO, Device, best, devices, import_backends, load_entry_points, of_kind, unknown
+from smelt.ir.errors import DeviceError, at_user_line
 from smelt.ir.settings import settings
 
-
-def has_metal() -> bool:
-    """Whether Apple's Metal can be reached from Python here."""
-    return sys.platform == "darwin" and importlib.util.find_spec("Metal") is not None
+import_backends()
 
 
-@dataclass(frozen=True)
-class Device:
-    """A place where programs run, by name: ``cpu``, ``reference``, ``metal:sim`` or ``metal``."""
+def device_named(name: str | Device, asked: str = "") -> Device:
+    """The device called `name`; ``"auto"`` is the one of the highest rank: ``metal`` where there is one, else ``cpu``.
 
-    name: str
+    Packages that have a device of that name (entry points of the group ``smelt.devices``) are loaded for it.
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ArgumentTypeError(at_user_line(f"smelt.Device: name must be a text, is {shown(self.name)}"))
-
-    def __repr__(self) -> str:
-        return f"Device({self.name})"
-
-
-cpu = Device("cpu")
-reference = Device("reference")
-metal_sim = Device("metal:sim")  #: Metal's kernels on this machine's CPU, thread by thread
-metal = Device("metal")
-#: Those that this machine has.
-devices = {d.name: d for d in (cpu, reference, metal_sim, *([metal] if has_metal() else []))}
-
-
-def device_named(name: str | Device) -> Device:
-    """The device called `name`; ``"auto"`` is ``metal`` where there is one, else ``cpu``.
+    Args:
+        asked: who asks for it, for the error.
 
     Raises:
         DeviceError: there is no such device here.
     """
     wanted = name.name if isinstance(name, Device) else name
-    if isinstance(wanted, str) and wanted == "auto":
-        wanted = "metal" if "metal" in devices else "cpu"
     found = devices.get(wanted) if isinstance(wanted, str) else None
     if found is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(wanted, devices, n=1) if isinstance(wanted, str) else []
-        hint = f"; did you mean {near[0]}?" if near else ""
-        if isinstance(wanted, str) and wanted == "metal":
-            hint = "; it needs macOS and the package pyobjc-framework-Metal"
-        raise DeviceError(
-            at_user_line(f"smelt: there is no device {shown(wanted)}{hint} (devices: {', '.join(devices)})")
-        )
+        if isinstance(wanted, str):
+            if wanted == AUTO:
+                return best()
+            load_entry_points(wanted)
+            found = devices.get(wanted)
+        if found is None:
+            raise DeviceError(at_user_line(unknown(wanted) + asked))
     return found
+
+
+cpu = device_named("cpu")
+reference = device_named("reference")
+metal_sim = device_named("metal:sim")
+gpu = of_kind("gpu")
+
+
+_ASKED = "; the setting device (SMELT_DEVICE) asks for it"
 
 
 class _Chosen(threading.local):
@@ -75,7 +58,7 @@ def default_device() -> Device:
 
     What it has set last, else SMELT_DEVICE, else ``metal`` where there is one, else ``cpu``.
     """
-    return chosen.device or device_named(settings.device)
+    return chosen.device or (best() if settings.device == AUTO else device_named(settings.device, _ASKED))
 
 
 def set_default_device(device: str | Device) -> None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from smelt import __version__
+from smelt.backends.device import registered
 
 
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
@@ -52,6 +53,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
         return report_error(error, name, options.debug)
 
 
+#: For the help of options.
+_DEVICES = ", ".join(registered)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="smelt", allow_abbrev=False, description="Look into functions and run IR files."
@@ -77,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
     dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")
-    dump.add_argument("--device", metavar="DEVICE", help="cpu, reference, metal:sim or metal (default: SMELT_DEVICE)")
+    dump.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     dump.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
     dump.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -92,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--input", action="append", default=[], metavar="NPY", help="an argument, in order")
     run.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
     run.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
-    run.add_argument("--device", metavar="DEVICE", help="cpu, reference, metal:sim or metal (default: SMELT_DEVICE)")
+    run.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     run.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
     run.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
@@ -119,8 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument(
         "--device", action="append", metavar="DEVICE",
-        help="cpu, metal:sim or metal, may be given several times (default: all, and what would be checked on metal "
-        "where there is none)",
+        help=f"{_DEVICES}; may be given several times (default: all that compile, and what would be checked on those "
+        "that are not here)",
     )  # fmt: skip
     doctor.add_argument("-o", dest="output", metavar="FILE", help="write the report to a file as well")
     doctor.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import smelt
+from smelt.backends.device import Device, devices, registered, registered_device
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import new_function
@@ -30,14 +31,14 @@ from smelt.ir.examples import example
 from smelt.ir.op import Op, registry
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
-from smelt.runtime.device import Device, device_named, devices
+from smelt.runtime.device import device_named
 
 #: Ops in one program: their number decides how long compiling takes, and how many are named when it fails.
 BATCH = 24
 #: Relative error of an op, by bytes of a number's parts.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9}
-#: Elements of the array that tells the bandwidth, where it is not 16 MiB.
-COPIED = {"metal": 1 << 26}
+#: Bytes of the array that tells the bandwidth, at most.
+MOST_COPIED = 1 << 28
 #: Distributions whose versions a report names.
 PACKAGES = (
     "smelt-mlir", "numpy", "ml_dtypes", "optree", "torch-mlir", "scipy-openblas64", "libclang", "ziglang",
@@ -73,10 +74,9 @@ class Answer:
 
 def doctor(options: argparse.Namespace) -> int:
     """Print the report, and write it where `options.output` says; 0 if nothing failed."""
-    names = options.device or [d for d in (*devices, "metal") if d != "reference"]
+    names = options.device or [name for name, device in registered.items() if not device.interprets]
     for name in names:
-        if name != "metal":
-            device_named(name)  # an unknown device is an error of the command
+        registered_device(name)  # an unknown device is an error of the command
     lines: list[str] = []
 
     def say(line: str) -> None:
@@ -112,7 +112,7 @@ def examine(name: str) -> Iterator[Answer]:
     """Run every check on a device. One that is not here is told what would be checked."""
     if name not in devices:
         for check, meaning in CHECKS.items():
-            yield Answer(check, "left out", f"needs macOS and a GPU of Apple's; would check that {meaning}")
+            yield Answer(check, "left out", f"{registered_device(name).missing}; would check that {meaning}")
         return
     device = device_named(name)
     for check, run in _RUN.items():
@@ -299,29 +299,31 @@ def _training(device: Device) -> str:
 
 
 def _ownership(device: Device) -> str:
-    if device.name != "metal":
-        raise _LeftOut("memory is NumPy's here")
-    from smelt.backends.metal.apple import AppleDevice
+    memory = device.memory
 
-    gpu = AppleDevice.default()
-    gpu.clear_cache()
-    before = gpu.allocated_bytes
-    kept = [gpu.allocate(1 << 20) for _ in range(64)]
-    during = gpu.allocated_bytes
+    def in_use() -> int:
+        gc.collect()
+        smelt.clear_cache()
+        found = memory.system_bytes()
+        if found is None:
+            raise _LeftOut("memory is NumPy's here")
+        return found
+
+    before = in_use()
+    kept = [memory.empty(Aval((1 << 20,), smelt.uint8)) for _ in range(64)]
+    during = in_use()
     del kept
-    gc.collect()
-    gpu.clear_cache()
-    after = gpu.allocated_bytes
+    after = in_use()
     text = f"64 blocks of 1 MiB: {before:,} bytes before, {during:,} with them, {after:,} after"
     if during - before < 64 << 20 or after - before > 4 << 20:
         raise Finding(text)
-    return f"{text}; {gpu.name}"
+    return "; ".join([text, *(f"{name} {value}" for name, value in device.details().items())])
 
 
 def _bandwidth(device: Device) -> str:
-    if device.name == "metal:sim":
+    if not device.target.measured_bytes:
         raise _LeftOut("the simulator is no measure of anything")
-    count = COPIED.get(device.name, 1 << 22)
+    count = min(device.target.measured_bytes, MOST_COPIED) // 4
     twice = smelt.compile(lambda x: x * 2)
     x = smelt.ones((count,))
     smelt.eval(twice(x), x)

@@ -28,8 +28,8 @@ class UsageError(SmeltError, ValueError):
 def dump(options: argparse.Namespace) -> int:
     """Trace, lower and print."""
     import smelt
+    from smelt.backends.device import offering, stages
     from smelt.runtime import set_default_device
-    from smelt.runtime.metal import METAL_STAGES
 
     if options.device:
         set_default_device(options.device)
@@ -48,11 +48,11 @@ def dump(options: argparse.Namespace) -> int:
         return _save_metal(lowered.to_metal(options.gpu), options.metal_dir, name)
     if stage == "graph":
         content = lowered.as_text("graph")
-    elif stage in METAL_STAGES:
-        content = lowered.to_metal(options.gpu).as_text(stage)
+    elif (device := offering(stage)) is not None and device.kind == "gpu":
+        content = lowered.lower_for(device, options.gpu).as_text(stage)
     else:
         program = lowered.compile(options.pass_pipeline)
-        content = _list(program, METAL_STAGES) if stage == "list" else program.as_text(stage)
+        content = _list(program, stages()) if stage == "list" else program.as_text(stage)
     if options.output == "-":
         sys.stdout.write(content)
         return 0

@@ -18,11 +18,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt import __version__
+from smelt.backends.device import offering, stages
+from smelt.runtime.compile import lower_module
 
 from .isolate import PARSING, Progress, run_isolated
 
 SPLIT = "// -----"
-EMIT = ("mlir", "kernel", "llvm", "gpu", "msl", "manifest", "dot")
+EMIT = ("mlir", *stages(), "dot")
 
 
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
@@ -311,13 +313,10 @@ def emit(module: Any, options: argparse.Namespace) -> str:
 
 
 def emit_backend(module: Any, stage: str) -> str:
-    """What a backend makes of a module: ``kernel`` and ``llvm`` of cpu, ``msl``, ``gpu`` and ``manifest`` of metal."""
-    from smelt.backends import cpu, metal
-    from smelt.passes import Pipeline
-
-    found: Any = cpu if stage in ("kernel", "llvm") else metal
-    Pipeline.parse(found.PIPELINE).run(module)
-    return found.compile_module(module).as_text(stage)
+    """What the backend of the device that offers `stage` makes of a module."""
+    device = offering(stage)
+    assert device is not None, stage
+    return lower_module(module, device).as_text(stage)
 
 
 def execute(module: Any) -> str:

@@ -1,10 +1,18 @@
 """The CPU backend: kernels by MLIR's ExecutionEngine, matrix products by a BLAS."""
 
-from smelt.passes.call_graph import EXPAND
+from ..buffer import HostMemory
+from ..device import Device, Lazy, Target, register
 
-from .parts import KernelInfo as KernelInfo
-from .program import Program as Program
-from .program import compile_module as compile_module
-
-#: What makes a module ready for `compile_module`.
-PIPELINE = f"{EXPAND},canonicalize,cse,dce,fuse,plan-buffers"
+CPU = register(
+    Device(
+        "cpu",
+        pipeline=Lazy("smelt.backends.cpu.program:PIPELINE"),
+        executable=Lazy("smelt.backends.cpu.executable:CpuExecutable"),
+        memory=HostMemory(),
+        target=Target("cpu"),
+        rank=1,
+        modules=("smelt.backends.cpu",),
+        stages=("kernel", "llvm"),
+        lower=Lazy("smelt.backends.cpu.executable:lower"),
+    )
+)

@@ -7,6 +7,7 @@ from typing import Any
 
 from smelt.backends.control import Place, bytes_type, places_of
 from smelt.backends.memory import Memory
+from smelt.backends.pipelines import SIMPLIFY
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions
@@ -23,8 +24,10 @@ from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
 from .parts import Body, KernelInfo, Parts, Piece
 
-__all__ = ["KernelInfo", "Program", "compile_module"]
+__all__ = ["PIPELINE", "KernelInfo", "Program", "compile_module"]
 
+#: What makes a module ready for `compile_module`.
+PIPELINE = f"{SIMPLIFY},fuse,plan-buffers"
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.

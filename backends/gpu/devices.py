@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..device import Target
+
+#: What Metal lets a kernel have, on every GPU, and so what every text keeps to.
+METAL = Target("metal", max_buffers=31, max_threads=1024, threadgroup_bytes=32 * 1024)
+
 
 @dataclass(frozen=True)
-class Gpu:
+class Gpu(Target):
     """A kind of GPU.
 
     Attributes:
@@ -19,18 +24,19 @@ class Gpu:
         row_threads: in a threadgroup that holds a row, at most.
         row_values: values of a row that one thread keeps in registers, at most.
         tile: rows and columns of a matrix product that one threadgroup makes, and the depth of a step.
-        max_threads, simd, threadgroup_bytes: what the hardware allows.
+        simd: lanes of a simdgroup.
     """
 
-    name: str
+    max_buffers: int = METAL.max_buffers
+    max_threads: int = METAL.max_threads
+    threadgroup_bytes: int = METAL.threadgroup_bytes
+    measured_bytes: int = 1 << 28
     threads: int = 256
     groups: int = 4096
     row_threads: int = 1024
     row_values: int = 32
     tile: tuple[int, int, int] = (64, 64, 16)
-    max_threads: int = 1024
     simd: int = 32
-    threadgroup_bytes: int = 32768
 
 
 GPUS = {
@@ -39,7 +45,7 @@ GPUS = {
         Gpu("apple7"),  # A14, M1
         Gpu("apple8"),  # A15, A16, M2
         Gpu("apple9"),  # A17, M3, M4
-        Gpu("simulator", groups=64),
+        Gpu("simulator", groups=64, measured_bytes=0),
         Gpu("nvidia", groups=65536),
     )
 }

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.backends import cpu
 from smelt.backends.bodies import aliases_of
+from smelt.backends.cpu import program as cpu
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value, functions, read_function

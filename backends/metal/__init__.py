@@ -1,29 +1,62 @@
 """The Metal backend: kernels as Metal Shading Language, checked and run on any machine.
 
-`compile_module` makes a program of a fused module; its text and manifest are the same on every machine.
+`program.compile_module` makes a program of a fused module; its text and manifest are the same on every machine.
 `check` reads Metal text strictly, `simulator` runs it here, `apple` runs it on Apple's GPUs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib.util
+import sys
 
-from smelt.passes.call_graph import EXPAND
+from ..device import Device, Lazy, register
+from ..gpu.devices import GPUS
 
-if TYPE_CHECKING:
-    from ..gpu.program import Program
 
-#: What makes a module ready for `compile_module`. Metal has no float64; what libraries compute, and ops of no
-#: kind, have no kernels.
-PIPELINE = (
-    f"{EXPAND},canonicalize,cse,dce,"
-    "place{dtypes=f64 kinds=library,opaque},fuse{contractions=true max-buffers=31},plan-buffers"
+def _missing() -> str:
+    """What keeps Apple's Metal from being reached from Python here."""
+    is_here = sys.platform == "darwin" and importlib.util.find_spec("Metal") is not None
+    return "" if is_here else "it needs macOS and the package pyobjc-framework-Metal"
+
+
+_PIPELINE = Lazy("smelt.backends.metal.program:PIPELINE")
+#: What no program needs, such as the strict check, is not among them.
+_MODULES = (
+    "smelt.backends.gpu", "smelt.backends.metal.emit", "smelt.backends.metal.apple", "smelt.backends.metal.simulator",
+    "smelt.backends.metal.program", "smelt.backends.metal.simulated",
+)  # fmt: skip
+#: What a program can be shown as: kernel IR, Metal text, launches as JSON.
+_STAGES = ("gpu", "msl", "manifest")
+_LOWER = Lazy("smelt.backends.metal.program:compile_module")
+
+#: Metal's kernels on this machine's CPU, thread by thread.
+METAL_SIM = register(
+    Device(
+        "metal:sim",
+        pipeline=_PIPELINE,
+        executable=Lazy("smelt.backends.metal.simulated:SimulatedExecutable"),
+        memory=Lazy("smelt.backends.metal.simulated:MEMORY"),
+        target=GPUS["simulator"],
+        modules=_MODULES,
+        stages=_STAGES,
+        lower=_LOWER,
+        languages={"msl": Lazy("smelt.backends.metal.simulated:launch")},
+    )
 )
-
-
-def compile_module(module: Any, gpu: str = "apple8") -> Program:
-    """A program from a module that has been through `PIPELINE`; see `program.compile_module`."""
-    from ..gpu import program
-    from .emit import emit
-
-    return program.compile_module(module, gpu, emit)
+METAL = register(
+    Device(
+        "metal",
+        pipeline=_PIPELINE,
+        executable=Lazy("smelt.backends.metal.apple.executable:AppleExecutable"),
+        memory=Lazy("smelt.backends.metal.apple.executable:MEMORY"),
+        target=GPUS["apple8"],
+        kind="gpu",
+        rank=2,
+        modules=_MODULES,
+        stages=_STAGES,
+        lower=_LOWER,
+        languages={"msl": Lazy("smelt.backends.metal.apple.executable:launch")},
+        missing=_missing(),
+        details=Lazy("smelt.backends.metal.apple.executable:details"),
+    )
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from smelt.runtime import default_device, device_named
+
 from . import tree
 from .arrays import array
 from .evaluate import evaluate
@@ -39,5 +41,11 @@ def async_eval(*args: Any) -> None:
 
 
 def synchronize(stream: Any = None) -> None:
-    """Wait for running work. The devices there are now run synchronously: there is none."""
+    """Wait for running work: that of the stream's device, or of the default one.
+
+    Raises:
+        ArgumentTypeError: `stream` is neither a stream nor a device. DeviceError: there is no such device.
+    """
     check_stream(stream)
+    device = default_device() if stream is None else device_named(getattr(stream, "device", stream))
+    device.memory.synchronize()

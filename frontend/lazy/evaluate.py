@@ -104,8 +104,8 @@ def _no_value(node: Node) -> str:
 def _run(order: Sequence[Node], keep: Sequence[Node]) -> None:
     """Evaluate a piece of the graph; the nodes in `keep` get their values."""
     device = default_device()
-    small = device.name != "reference" and _work(order) < settings.small_work
-    if (small or device.name == "reference") and all(n.op is not APPLY and n.op.kind != "control" for n in order):
+    small = not device.interprets and _work(order) < settings.small_work
+    if (small or device.interprets) and all(n.op is not APPLY and n.op.kind != "control" for n in order):
         if not small:
             for node in order:
                 check_sizes(node)
@@ -187,12 +187,12 @@ def _run_directly(order: Sequence[Node], reference: bool) -> None:
     What a library can compute is computed by it, unless `reference`.
     """
     for node in order:
-        operands = [n.values[i].array for n, i in node.inputs]  # type: ignore[index]
         if node.op is ALIAS:
             source, i = node.inputs[0]
             node.values = [source.values[i]]  # type: ignore[index]
             _settle(node)
             continue
+        operands = [n.values[i].array for n, i in node.inputs]  # type: ignore[index]
         results = run_op(node.op, operands, node.attrs, node.where, reference)
         node.values = [Buffer.of(np.asarray(r), aval) for r, aval in zip(results, node.avals)]
         _settle(node)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
 from smelt.ir.settings import settings
-from smelt.runtime.device import Device, chosen, default_device, device_named, devices
+from smelt.runtime.device import Device, chosen, default_device, device_named
 
 from .arguments import integer
 
@@ -153,8 +153,11 @@ def is_available(device: Device | str) -> bool:
     >>> smelt.is_available("cpu"), smelt.is_available("metal")
     (True, False)
     """
-    name = device.name if isinstance(device, Device) else device
-    return isinstance(name, str) and name in devices
+    try:
+        device_named(device)
+    except DeviceError:
+        return False
+    return True
 
 
 def device_count(device_type: Device | str) -> int:
@@ -163,7 +166,7 @@ def device_count(device_type: Device | str) -> int:
 
 
 def device_info(d: Device | str | None = None) -> dict[str, str | int]:
-    """What is known of a device: its name, the machine's architecture, the number of threads."""
+    """What is known of a device: its name, the machine's architecture, the number of threads, and of its own."""
     device = default_device() if d is None else device_named(d)
     threads = settings.num_threads or os.cpu_count() or 1
-    return {"device_name": device.name, "architecture": platform.machine(), "threads": threads}
+    return {"device_name": device.name, "architecture": platform.machine(), "threads": threads, **device.details()}

@@ -10,12 +10,13 @@ from typing import Any, Concatenate, Generic, overload
 
 import numpy as np
 
+from smelt.backends.device import offering, registered_device
 from smelt.ir import locks, text
 from smelt.ir.aval import Aval
 from smelt.ir.errors import ArgumentTypeError, PipelineError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
-from smelt.runtime import Executable, compile_module, default_device
-from smelt.runtime.executable import default_pipeline
+from smelt.runtime import Device, Executable, compile_module, default_device
+from smelt.runtime.compile import lower_module
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
@@ -80,16 +81,25 @@ class Lowered:
         """Run the passes and the backend; `pipeline` replaces the default one of the device."""
         module = self._copy()
         program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts)
-        return Compiled(self.trace, program, self.to_metal)
+        return Compiled(self.trace, program, self.lower_for)
 
     def to_metal(self, gpu: str = "apple8") -> Any:
         """The program for Metal: ``.as_text("msl")``, ``.as_text("manifest")``, ``.save(directory, name)``.
 
         Works on any machine. `gpu`: which GPU to choose schedules for: apple7, apple8, apple9, simulator, nvidia.
         """
-        from smelt.runtime.metal import cross_compile
+        return self.lower_for("metal", gpu)
 
-        return cross_compile(self._copy(), gpu)
+    def lower_for(self, device: Device | str, target: str | None = None) -> Any:
+        """The program for a device, to look at (``.as_text(stage)``) and where it can be saved (``.save``).
+
+        Works whether the device is here or not. `target`: the machine to choose schedules for; None: the device's own.
+
+        Raises:
+            DeviceError: no such device, or one whose programs exist only where it is. IRError: no such target.
+        """
+        name = device if isinstance(device, str) else device.name
+        return lower_module(self._copy(), registered_device(name), target)
 
     def _copy(self) -> Any:
         return text.parse(text.to_text(self.module, locations=True))
@@ -98,9 +108,9 @@ class Lowered:
 class Compiled:
     """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
 
-    def __init__(self, trace: Trace, executable: Executable, to_metal: Callable[[], Any]):
+    def __init__(self, trace: Trace, executable: Executable, lower_for: Callable[[Device], Any]):
         self.trace, self.executable = trace, executable
-        self._to_metal = functools.cache(to_metal)
+        self._lower_for = functools.cache(lower_for)
 
     @property
     def kernels(self) -> list[Any]:
@@ -120,13 +130,11 @@ class Compiled:
         A pass that runs more than once is a stage each time: ``linearize#1``, ``linearize#2``, …; ``linearize`` is
         its last run that changed the program. `stages` names those that changed it.
 
-        Of every program there are ``msl`` (Metal text), ``manifest`` (its launches, JSON) and ``gpu`` (the kernel
-        IR before it), whatever the device.
+        Of every program there are the stages of other devices too: ``msl`` (Metal text), ``manifest`` (its launches,
+        JSON) and ``gpu`` (the kernel IR before it).
         """
-        from smelt.runtime.metal import METAL_STAGES
-
-        if stage in METAL_STAGES and stage not in self.executable.stages:
-            return self._to_metal().as_text(stage)
+        if stage not in self.executable.stages and (device := offering(stage)) is not None:
+            return self._lower_for(device).as_text(stage)
         return self.executable.as_text(stage)
 
 
@@ -339,17 +347,18 @@ class CompiledFunction(Generic[P, R]):
 
 def _compiled(module: Any, pipeline: str | None) -> Executable:
     """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
-    if pipeline is None or pipeline == default_pipeline(default_device()):
-        return compile_module(module, default_device())
+    device = default_device()
+    if pipeline is None or pipeline == device.pipeline:
+        return compile_module(module, device)
     try:
-        return compile_module(module, default_device(), pipeline)
+        return compile_module(module, device, pipeline)
     except PipelineError as error:
         raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
     except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made
         raise PipelineError(
             at_user_line(
                 f"smelt.compile: the pipeline {shown(pipeline)} leaves a module that the backend cannot compile; "
-                f"the default one is {default_pipeline(default_device())}"
+                f"the default one is {device.pipeline}"
             )
         ) from error
 

@@ -18,8 +18,8 @@ from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.runtime import LruCache
+from smelt.runtime.compile import load_compiler
 from smelt.runtime.device import reference
-from smelt.runtime.executable import load_compiler
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import smelt.ir.ops  # noqa: F401
-from smelt.backends import cpu
+from smelt.backends.cpu import program as cpu
 from smelt.backends.cpu.threads import Team
 from smelt.ir import dtypes, mlir, text
 from smelt.ir.aval import Aval

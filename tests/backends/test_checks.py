@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends import control, cpu, memory
+from smelt.backends import control, memory
 from smelt.backends.cpu import native, rows, schedules, streaming
+from smelt.backends.cpu import program as cpu
 from smelt.ir import dtypes, index
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IndexOutOfRangeError, KernelError

@@ -13,8 +13,8 @@ from smelt.backends.cpu import host, threads
 from smelt.ir import dtypes, text
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
+from smelt.runtime.compile import compile_text
 from smelt.runtime.device import cpu
-from smelt.runtime.executable import compile_text
 
 from .control_modules import Made
 from .modules import f32, random_array, run

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends import buffer
 from smelt.backends.cpu import streaming
 from smelt.ir.settings import override
-from smelt.runtime import buffer
 
 SHAPE = (8, 72, 100)
 

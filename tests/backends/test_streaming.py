@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends import buffer
 from smelt.backends.cpu import streaming
-from smelt.runtime import buffer
 
 PROGRAMS = {
     "map": lambda x: x * 2 + 1,

@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 import smelt
+from smelt.backends import buffer
 from smelt.backends.cpu import program, streaming, threads
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
@@ -19,7 +20,7 @@ from smelt.ir.dialect import context
 from smelt.ir.settings import override
 from smelt.lazy.arrays import emit
 from smelt.passes.kernels import groups as fusion_groups
-from smelt.runtime import Buffer, buffer, compile_module
+from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
 
 from .alike import graph_alike

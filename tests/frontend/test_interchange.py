@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends import buffer
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, BufferExportError, DTypeError
-from smelt.runtime import buffer
 
 from .dlpack_by_hand import READ_ONLY, Consumed, Producer
 

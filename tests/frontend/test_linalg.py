@@ -14,7 +14,7 @@ import pytest
 import smelt
 from smelt.ir.errors import LibraryError
 from smelt.ir.settings import override
-from smelt.runtime.executable import compile_text
+from smelt.runtime.compile import compile_text
 
 DEVICES = ("cpu", "metal:sim", "reference")
 each_device = pytest.mark.parametrize("device", DEVICES)

@@ -12,7 +12,7 @@ import pytest
 
 import smelt
 from smelt.ir.errors import SettingError
-from smelt.ir.settings import RULES, Choice, Flag, Number, Settings, Text, override, settings, variable
+from smelt.ir.settings import RULES, Choice, Flag, Name, Number, Settings, Text, override, settings, variable
 
 WORDS = {"0": False, "1": True, "true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
 
@@ -27,6 +27,8 @@ def accepted(rule: Any) -> dict[str, Any]:
     elif isinstance(rule, Choice):
         found |= {word: word for word in rule.words if word} | {rule.words[0].upper(): rule.words[0]}
         found |= {"0": "", "Off": ""} if "" in rule.words else {}
+    elif isinstance(rule, Name):
+        found |= {"cpu": "cpu", " Abacus ": "abacus"}
     else:
         found |= {"a text": "a text"} | ({"0": "", "Off": ""} if rule.optional else {"0": "0"})
     return found
@@ -37,7 +39,7 @@ def refused(rule: Any) -> list[str]:
         return ["2", "-1", "maybe", "o n", "1.0", "wahr"]
     if isinstance(rule, Number):
         return ["many", "1.5", "2 GiB", "1e9", "0x10", "--1", "9" * 5000, str(rule.least - 1), str(rule.most + 1)]
-    return [] if isinstance(rule, Text) else ["foward", "gpu3", "1", "auto auto"]
+    return [] if isinstance(rule, (Name, Text)) else ["foward", "gpu3", "1", "auto auto"]
 
 
 ACCEPTED = [(name, text, value) for name, rule in RULES.items() for text, value in accepted(rule).items()]
@@ -68,7 +70,7 @@ def test_refused(name: str, text: str) -> None:
 def test_inside_a_program(name: str) -> None:
     rule = RULES[name]
     wrong: list[Any] = [None, 1.5, [], object()]
-    wrong += [] if isinstance(rule, Text) else ["sideways"]
+    wrong += [] if isinstance(rule, (Name, Text)) else ["sideways"]
     for value in wrong:
         before = getattr(settings, name)
         with pytest.raises(SettingError, match=f"the setting {name} must be"), override(**{name: value}):
@@ -112,11 +114,12 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_import_survives_wrong_values_of_all_settings() -> None:
-    wrong = {variable(name): refused(rule)[0] for name, rule in RULES.items() if not isinstance(rule, Text)}
+    rules = {name: rule for name, rule in RULES.items() if not isinstance(rule, Text)}
+    wrong = {variable(name): [*refused(rule), "forward"][0] for name, rule in rules.items()}
     code = "import smelt\ntry:\n    smelt.eval(smelt.ones(2) + 1)\nexcept smelt.SmeltError as e:\n    print(e)"
     done = run(code, **wrong)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("the environment variable SMELT_DEVICE must be auto, cpu, reference"), done.stdout
+    assert done.stdout.startswith("smelt: there is no device 'forward'") and "SMELT_DEVICE" in done.stdout, done.stdout
 
 
 def test_a_wrong_race_is_one_error_when_the_simulator_runs() -> None:

@@ -226,7 +226,7 @@ def test_fixed_extents_of_a_core() -> None:
 
 
 def test_the_pipeline_of_metal_places_them() -> None:
-    from smelt.backends import metal
+    from smelt.backends.metal import program as metal
 
     for op in LIBRARY:
         module = module_of(example(op))

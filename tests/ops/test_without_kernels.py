@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from smelt.backends import cpu
+from smelt.backends.cpu import program as cpu
 from smelt.backends.cpu.kernel import KernelModule
 from smelt.backends.cpu.parts import Parts
 from smelt.ir.builder import functions

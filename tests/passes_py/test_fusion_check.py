@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from smelt.backends import cpu
+from smelt.backends.cpu import program as cpu
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import smelt
-from smelt.backends import cpu
+from smelt.backends.cpu import program as cpu
 from smelt.ir import dtypes, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import smelt
-from smelt.backends import cpu
+from smelt.backends.cpu import program as cpu
 from smelt.ir import text
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation, PassRecord

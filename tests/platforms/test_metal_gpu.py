@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import smelt
+from smelt.backends.metal import METAL
 from smelt.backends.metal.apple import AppleDevice
 from smelt.runtime import compile_module
 from smelt.runtime import device as devices
@@ -31,13 +32,13 @@ BATCHES = list(batches()) if HAS_GPU else list(batches())[:1]
 def metal() -> Iterator[devices.Device]:
     """The device; where there is none, the fake."""
     if HAS_GPU:
-        yield devices.metal
+        yield METAL
         return
     simulator = pytest.importorskip("smelt.backends.metal.simulator", exc_type=ImportError)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AppleDevice, "_default", AppleDevice(FakeMetal(simulator.Library)))
-        patch.setitem(devices.devices, "metal", devices.metal)
-        yield devices.metal
+        patch.setitem(devices.devices, "metal", METAL)
+        yield METAL
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=lambda b: b[0].op.name)
@@ -67,4 +68,4 @@ def test_demo() -> None:
 
 @needs_gpu
 def test_the_default_device_is_the_gpu() -> None:
-    assert os.environ.get("SMELT_DEVICE") or smelt.default_device() == devices.metal
+    assert os.environ.get("SMELT_DEVICE") or smelt.default_device() == METAL

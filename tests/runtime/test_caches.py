@@ -21,6 +21,8 @@ from ..architecture.sources import ROOMS, ROOT, python_files
 
 #: What modules keep, and what bounds it.
 KEPT = {
+    "backends/device.py devices": "the devices there are",
+    "backends/device.py registered": "the devices there are",
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
     "frontend/lazy/arrays.py _infer_cache": "10,000 types",
     "frontend/lazy/arrays.py _scalar_buffers": "1,000 numbers",
@@ -47,7 +49,7 @@ KEPT = {
     "passes/simplify/patterns.py _foreign": "the patterns of other packages",
     "passes/simplify/patterns.py _tables": "the ops there are",
     "passes/registry.py _passes": "the passes there are",
-    "runtime/executable.py _loaded": "the devices there are",
+    "runtime/compile.py _loaded": "the devices there are",
 }
 #: functools.cache on functions with arguments, and what bounds these.
 FUNCTIONS = {
@@ -55,7 +57,6 @@ FUNCTIONS = {
     "ir/dtypes.py promote": "pairs of dtypes",
     "ir/mlir.py module": "the modules of the bindings",
     "passes/kernels/place.py needs": "goes with the call around it",
-    "runtime/metal.py memory_of": "the devices there are",
 }
 _CONTAINERS = ("dict", "set", "list", "OrderedDict", "defaultdict", "deque", "LruCache", "WeakSet",
                "WeakKeyDictionary", "WeakValueDictionary")  # fmt: skip

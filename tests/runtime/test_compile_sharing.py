@@ -253,7 +253,7 @@ def test_threads_share_versions() -> None:
 def test_a_pipeline_is_blamed_only_where_one_was_given(monkeypatch: pytest.MonkeyPatch, error: type) -> None:
     """A mistake in a backend stays what it is, with the default pipeline, also where that is written out."""
     import smelt.transforms.compile as compilation
-    from smelt.runtime.executable import default_pipeline
+    from smelt.runtime.compile import default_pipeline
 
     def broken(*_: Any) -> Any:
         raise error("the backend's own")

@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 
 from smelt.backends import pool
+from smelt.backends.pool import size_class
 from smelt.ir.errors import OutOfMemoryError
-
-#: Blocks are no smaller: Metal makes no buffers of no bytes, and a pool needs few sizes.
-SMALLEST = 256
-
-
-def size_class(nbytes: int) -> int:
-    """Bytes of the block that holds `nbytes`: rounded up to an eighth of the power of two below."""
-    step = max(SMALLEST, 1 << max(0, nbytes.bit_length() - 4))
-    return max(SMALLEST, -(-nbytes // step) * step)
 
 
 class _Memory:

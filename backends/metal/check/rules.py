@@ -7,15 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...gpu.devices import METAL
 from .barriers import check_barriers
 from .names import ADDRESS_SPACES, KNOWN_ATTRIBUTES, PARAMETER_TYPES, RESOURCES, words
 
 if TYPE_CHECKING:
     from .front_end import _Report
 
-MAX_BUFFERS = 31
-MAX_THREADGROUP_BYTES = 32 * 1024
-_LIMITS = {"buffer": MAX_BUFFERS, "threadgroup": MAX_BUFFERS, "texture": 128, "sampler": 16}
+_LIMITS = {"buffer": METAL.max_buffers, "threadgroup": METAL.max_buffers, "texture": 128, "sampler": 16}
 #: Attributes that have the same type wherever a kernel uses more than one of them.
 _POSITIONS = frozenset(name for name, types in PARAMETER_TYPES.items() if "uint3" in types)
 _FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONSTRUCTOR", "CONVERSION_FUNCTION"})
@@ -198,8 +197,9 @@ class _Rules:
         if size <= 0 or not function.is_kernel:
             return
         total = function.threadgroup_bytes = function.threadgroup_bytes + -(-size // 16) * 16
-        if total > MAX_THREADGROUP_BYTES:
-            message = f"kernel '{function.cursor.spelling}' uses {total} bytes of threadgroup memory, more than 32768"
+        if total > METAL.threadgroup_bytes:
+            name, most = function.cursor.spelling, METAL.threadgroup_bytes
+            message = f"kernel '{name}' uses {total} bytes of threadgroup memory, more than {most}"
             self.add("error", cursor, message)
 
     def pointer(self, cursor: Any, end: int) -> None:

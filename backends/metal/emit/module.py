@@ -14,6 +14,7 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
+from ...gpu.devices import METAL
 from ...gpu.manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Manifest, Place, Size
 from . import literals
 from .body import Body
@@ -28,7 +29,6 @@ _HEADER = """#include <metal_stdlib>
 using namespace metal;
 #pragma METAL fp contract(off)
 """
-_MAX_BUFFERS = 31
 _WRITES = frozenset(("memref.store", "vector.store", "gpu.subgroup_mma_store_matrix"))
 _READS = frozenset(("memref.load", "vector.load", "gpu.subgroup_mma_load_matrix"))
 _VECTOR_ACCESS = frozenset(("vector.load", "vector.store"))
@@ -225,8 +225,8 @@ class _Kernel:
         b = self.body = Body(program, names, block)
         b.grid, b.group = _size(op, "known_grid_size"), _size(op, "known_block_size")
         self.buffers = [v for v in block.arguments if isinstance(v.type, Array) and v.type.space == "device"]
-        if len(self.buffers) > _MAX_BUFFERS:
-            raise EmitError(f"emit: {self.entry} has {len(self.buffers)} buffers; Metal binds {_MAX_BUFFERS}")
+        if len(self.buffers) > METAL.max_buffers:
+            raise EmitError(f"emit: {self.entry} has {len(self.buffers)} buffers; Metal binds {METAL.max_buffers}")
         if any(not isinstance(v.type, Array) for v in block.arguments):
             raise EmitError(f"emit: {self.entry} takes a number; kernels take buffers")
         self.parameters: list[str] = []

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from smelt.backends.gpu.devices import METAL
 from smelt.backends.gpu.manifest import Size
 from smelt.backends.metal.simulator import compiler
 from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
@@ -28,7 +29,6 @@ from smelt.ir.settings import settings
 
 __all__ = ["Entry", "Library", "Options", "Parameter", "SimulatorError"]
 
-_BUFFERS = 31
 _ORDERS = {"forward": 0, "reverse": 1, "shuffled": 2}
 _KEPT = 256
 
@@ -67,9 +67,9 @@ class _Launch(ctypes.Structure):
         ("threads", ctypes.c_uint32 * 3),
         ("threadgroups", ctypes.c_uint32 * 3),
         ("grid", ctypes.c_uint32 * 3),
-        ("buffers", ctypes.c_void_p * _BUFFERS),
-        ("bytes", ctypes.c_uint64 * _BUFFERS),
-        ("threadgroup_bytes", ctypes.c_uint64 * _BUFFERS),
+        ("buffers", ctypes.c_void_p * METAL.max_buffers),
+        ("bytes", ctypes.c_uint64 * METAL.max_buffers),
+        ("threadgroup_bytes", ctypes.c_uint64 * METAL.max_buffers),
         ("message", ctypes.c_char * 512),
     ]
 
@@ -263,8 +263,8 @@ class Library:
             grid = (threadgroups[0] * threads[0], threadgroups[1] * threads[1], threadgroups[2] * threads[2])
         if min(*threads, *threadgroups, *grid) < 1:
             raise SimulatorError(f"kernel {entry!r}: an empty launch: {threadgroups} threadgroups of {threads} threads")
-        if threads[0] * threads[1] * threads[2] > 1024:
-            raise SimulatorError(f"kernel {entry!r}: {threads} are more than 1024 threads in a threadgroup")
+        if threads[0] * threads[1] * threads[2] > (most := METAL.max_threads):
+            raise SimulatorError(f"kernel {entry!r}: {threads} are more than {most} threads in a threadgroup")
         if max(grid) > 0xFFFFFFFF:
             raise SimulatorError(f"kernel {entry!r}: a grid of {grid} threads needs more than 32 bits")
         launch.threads[:] = threads

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from smelt.backends.gpu.devices import METAL
 from smelt.ir.errors import SmeltError
 
 
@@ -244,7 +245,7 @@ def _parameter(written: str, taken: set[int], threadgroup: Callable[[], int]) ->
 def _parameters(written: str) -> tuple[Parameter, ...]:
     pieces = _split(written)
     taken = {int(n) for n in re.findall(r"\[\[\s*buffer\s*\(\s*(\d+)\s*\)\s*\]\]", written)}
-    memories = iter(range(31))
+    memories = iter(range(METAL.max_buffers))
     return tuple(_parameter(piece, taken, lambda: next(memories)) for piece in pieces if piece != "void")
 
 

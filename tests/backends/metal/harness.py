@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import smelt
-from smelt.backends import metal
 from smelt.backends.gpu.program import DeviceSegment, Program
 from smelt.backends.gpu.steps import Where, walk
+from smelt.backends.metal import program as metal
 from smelt.backends.metal.apple.order import element_bytes
 from smelt.backends.metal.simulator import Library, Options
 from smelt.ir import text

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends import metal
 from smelt.backends.gpu.manifest import Alias, Manifest
+from smelt.backends.metal import program as metal
 from smelt.backends.metal.check import check as check_text
 from smelt.backends.metal.emit.names import RESERVED
 from smelt.backends.metal.simulator import Library

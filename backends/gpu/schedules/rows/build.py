@@ -42,8 +42,6 @@ from .states import deal, row_states
 #: Tiles that one threadgroup does by itself, and those that make a chunk worth a threadgroup of its own.
 TILES = 8
 TILES_PER_CHUNK = 2
-#: Buffers of a kernel, at most.
-MOST_BUFFERS = 31
 
 
 @dataclass
@@ -73,7 +71,7 @@ def build_row(module: GpuModule, body: Function, kept: Sequence[Sequence[int]], 
     if not any(v.aval.size for v in body.returns):
         return []
     stages = find_stages(plan)
-    if _can_split(plan, stages):
+    if _can_split(module.gpu, plan, stages):
         (stage,) = stages
         find_reads(plan, stages, keep=False)
         layout = _layout(module.gpu, plan, held=0, ragged=True)
@@ -160,12 +158,12 @@ def _bytes_read_again(plan: Plan, stages: Sequence[Stage], registers: set[Read])
 # Chunks of rows
 
 
-def _can_split(plan: Plan, stages: Sequence[Stage]) -> bool:
+def _can_split(gpu: Gpu, plan: Plan, stages: Sequence[Stage]) -> bool:
     """Whether all depends on one loop over the row, and what follows has one element for each row."""
     if len(stages) != 1 or stages[0].outputs or not math.prod(stages[0].space) or not stages[0].space:
         return False
     partials = sum(len(s.state) for s in stages[0].states)
-    return len(plan.body.arguments) + partials + len(plan.body.returns) <= MOST_BUFFERS
+    return len(plan.body.arguments) + partials + len(plan.body.returns) <= gpu.max_buffers
 
 
 def _chunks(gpu: Gpu, layout: Layout, space: Space) -> int:

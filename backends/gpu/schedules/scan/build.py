@@ -24,6 +24,7 @@ from smelt.ir.builder import Function
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
+from ...devices import Gpu
 from ...kernel import FUNCTION_FLOPS, GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import Part, evaluate_vector, plus, power_of_two, split, start_part, times, vector_width
@@ -39,8 +40,8 @@ FEW_ROWS = 128
 PIECES = 1024
 #: With fewer columns than this, columns are cut.
 FEW_COLUMNS = 4096
-#: With more, the kernel of a chunk would have too many buffers: Metal has 31.
-MAX_ARGUMENTS = 29
+#: Buffers that the kernel of a chunk has beside the arguments of a fusion.
+OWN_BUFFERS = 2
 #: The least length of a chunk of a row, and of a column.
 ROW_CHUNK = 8192
 COLUMN_CHUNK = 256
@@ -49,10 +50,9 @@ COLUMN_CHUNK = 256
 class Scan(ScanPlan):
     """A scan of a fusion, as kernels of a GPU."""
 
-    @property
-    def divisible(self) -> bool:
+    def is_divisible(self, gpu: Gpu) -> bool:
         """Whether a kernel has a buffer left for what comes before a chunk."""
-        return len(self.body.arguments) <= MAX_ARGUMENTS
+        return len(self.body.arguments) + OWN_BUFFERS <= gpu.max_buffers
 
     def combine(self, k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
         """What came before with what comes next; a function of the module where that is long."""
@@ -111,7 +111,7 @@ def _rows(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
     team = power_of_two(-(-scan.length // items))
     team = simd if team <= 2 * simd else min(team, module.gpu.threads)
     shape = TeamShape(team, items, min(items, vector_width(scan.op.results[0], scan.place, scan.along)))
-    wanted = -(-PIECES // scan.rows) if scan.rows < FEW_ROWS and scan.divisible else 1
+    wanted = -(-PIECES // scan.rows) if scan.rows < FEW_ROWS and scan.is_divisible(module.gpu) else 1
     chunks, size = chunks_of(scan.length, wanted, ROW_CHUNK, team * items)
     out = scan.body.returns[0]
     roots = [(scan.x, scan.place)]
@@ -244,7 +244,7 @@ def _totals_kernel(part: Part, scan: Scan, chunks: int) -> Step:
 
 
 def _columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
-    wanted = -(-4 * FEW_COLUMNS // scan.rows) if scan.rows < FEW_COLUMNS and scan.divisible else 1
+    wanted = -(-4 * FEW_COLUMNS // scan.rows) if scan.rows < FEW_COLUMNS and scan.is_divisible(module.gpu) else 1
     chunks, size = chunks_of(scan.length, wanted, COLUMN_CHUNK)
     out = scan.body.returns[0]
     roots = [(scan.x, scan.place)]

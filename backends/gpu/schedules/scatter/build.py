@@ -32,8 +32,8 @@ from .scattering import Scattering, dropped
 
 #: So many updates are applied by one thread in order.
 FEW = 32
-#: With more, the kernel that applies sorted updates would have too many buffers: Metal has 31.
-MAX_ARGUMENTS = 28
+#: Buffers that the kernel which applies sorted updates has beside the arguments of a fusion.
+OWN_BUFFERS = 3
 #: ``memref.atomic_rmw`` of modes that do not depend on the order, by the kind of integer.
 _ATOMIC = {
     ("add", "i"): "addi", ("add", "u"): "addi",
@@ -57,7 +57,7 @@ def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> li
         return [*steps, _apply_each(module, what)]
     if what.x.dtype.size == 4 and (what.mode, what.x.dtype.kind) in _ATOMIC:
         return [*steps, _apply_each(module, what)]
-    if what.count * what.moved <= FEW or len(body.arguments) > MAX_ARGUMENTS:
+    if what.count * what.moved <= FEW or len(body.arguments) + OWN_BUFFERS > module.gpu.max_buffers:
         return [*steps, _apply_in_order(module, what)]
     return [*steps, *_apply_sorted(module, what, scratch)]
 

@@ -1,0 +1,223 @@
+"""Memory of arrays. Large blocks come from a pool, to which they return when nothing refers to them any more.
+
+The elements of an array lie in the host's memory, in a device's, or in both; arrays do not change, so a copy stays
+right. What asks for elements that are on a device alone gets the host's view of them, made then and kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from smelt.ir import dtypes, locks
+from smelt.ir.aval import Aval
+
+from .pool import Pool
+
+#: Blocks below this size come from malloc, which keeps them itself.
+SMALL = 64 * 1024
+ALIGNMENT = 64
+#: The bytes of memory that a checked program (SMELT_CHECK=1) has not written: NaN as a float of any width.
+POISON = 0xFF
+
+
+def size_class(nbytes: int) -> int:
+    """Sizes are rounded up to an eighth of their power of two, so that near sizes share blocks."""
+    if nbytes <= SMALL:
+        return SMALL
+    step = 1 << max(12, nbytes.bit_length() - 4)
+    return -(-nbytes // step) * step
+
+
+class _Memory(np.ndarray):
+    """Memory of the pool. Being of a class of its own it is never the base of a view of a view of it: NumPy passes
+    over bases of the same class only."""
+
+    __slots__ = ("start",)
+
+    start: int  #: where the aligned part begins
+
+
+class CpuPool(Pool):
+    """The CPU's memory, as NumPy has it."""
+
+    def size_of(self, nbytes: int) -> int:
+        return size_class(nbytes)
+
+    def make(self, size: int) -> _Memory:
+        memory = _Memory((size + ALIGNMENT,), np.uint8)
+        memory.start = -memory.__array_interface__["data"][0] % ALIGNMENT
+        return memory
+
+    def empty(self, aval: Aval) -> np.ndarray:
+        """Uninitialized memory as an array of `aval`. Its base is the owner of the block."""
+        nbytes = aval.nbytes
+        memory = self.take(nbytes)
+        owner = memory.view(np.ndarray)
+        self.lend(owner, memory, nbytes)
+        return np.ndarray(aval.shape, aval.dtype.numpy, owner, memory.start)
+
+
+pool = CpuPool()
+#: All pools in use: that of the CPU's memory first, those of devices as they are used.
+pools: list[Any] = [pool]
+
+
+class Block(Protocol):
+    """A part of a device's memory, which is the device's own again when nothing refers to it any more."""
+
+    def to_host(self, aval: Aval) -> np.ndarray:
+        """The bytes as a C-contiguous NumPy array of `aval`, when what was launched before has written them."""
+        ...
+
+
+class Memory(Protocol):
+    """Where the arrays of a device lie."""
+
+    def empty(self, aval: Aval) -> Buffer:
+        """A buffer whose elements the device's programs write. Raises OutOfMemoryError."""
+        ...
+
+    def adopt(self, buffer: Buffer) -> Buffer:
+        """A buffer with the same elements where the device's programs read them; where they do already, `buffer`."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait for what has been launched. Raises what it failed of."""
+        ...
+
+    def system_bytes(self) -> int | None:
+        """What the system has given, used or not; None where it is part of the host's."""
+        ...
+
+
+class HostMemory:
+    """The host's memory: that of NumPy's arrays."""
+
+    def empty(self, aval: Aval) -> Buffer:
+        return Buffer.empty(aval)
+
+    def adopt(self, buffer: Buffer) -> Buffer:
+        return buffer
+
+    def synchronize(self) -> None:
+        """Programs on the host have ended when their call returns."""
+
+    def system_bytes(self) -> int | None:
+        return None
+
+
+#: Held while an array gets another place: two threads may ask for one.
+_placing = locks.lock()
+
+
+class Buffer:
+    """The elements of one array: a C-contiguous NumPy view of memory, a block of a device's memory, or both.
+
+    Attributes:
+        aval: shape and dtype.
+        array: the elements, shaped and typed. Where they are on a device alone they are copied when this is asked for.
+        address: where `array` is.
+        home: the block of a device's memory in which the elements are (too), or None. It stays the same.
+    """
+
+    __slots__ = ("__weakref__", "address", "array", "aval", "home")
+
+    address: int
+    array: np.ndarray
+    aval: Aval
+    home: Any
+
+    def __init__(self, aval: Aval, array: np.ndarray):
+        self.aval = aval
+        self.array = array
+        self.address = array.__array_interface__["data"][0]
+        self.home = None
+
+    @staticmethod
+    def empty(aval: Aval) -> Buffer:
+        """Uninitialized memory for an array of `aval`."""
+        if aval.nbytes <= SMALL:
+            return Buffer(aval, np.empty(aval.shape, aval.dtype.numpy))
+        return Buffer(aval, pool.empty(aval))
+
+    @staticmethod
+    def of(array: np.ndarray, aval: Aval) -> Buffer:
+        """A buffer over the memory of a NumPy array, which must not change any more."""
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array).reshape(array.shape)
+        return Buffer(aval, array)
+
+    @staticmethod
+    def at(aval: Aval, block: Block) -> Buffer:
+        """A buffer whose elements are on a device alone."""
+        buffer = _Remote.__new__(_Remote)
+        buffer.aval = aval
+        buffer.home = block
+        return buffer
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether the host has the elements already."""
+        return True
+
+    def housed(self, block: Block) -> Buffer:
+        """The same elements with `block`, which holds them, as their home: this buffer if it had none, else another."""
+        with _placing:
+            if self.home is None:
+                self.home = block
+                return self
+        other = Buffer(self.aval, self.array) if self.is_on_host else Buffer.at(self.aval, block)
+        other.home = block
+        return other
+
+    def poison(self) -> None:
+        """Fill fresh memory with bytes that are no likely value: NaN where they are floats."""
+        self.array.reshape(-1).view(np.uint8).fill(POISON)
+
+    def reshaped(self, aval: Aval) -> Buffer:
+        """The same memory as an array of another shape, or dtype of that size (itself where both are the same)."""
+        if aval == self.aval:
+            return self
+        if not self.is_on_host:
+            return Buffer.at(aval, self.home)
+        other = Buffer(aval, self.array.view(aval.dtype.numpy).reshape(aval.shape))
+        other.home = self.home
+        return other
+
+
+class _Remote(Buffer):
+    """A buffer that began on a device alone. (A class of its own: with ``__getattr__`` all attributes cost more.)"""
+
+    __slots__ = ()
+
+    @property
+    def is_on_host(self) -> bool:
+        try:
+            _address_of(self)
+        except AttributeError:
+            return False
+        return True
+
+    if not TYPE_CHECKING:  # a type checker knows the names
+
+        def __getattr__(self, name: str) -> Any:
+            # Called for a slot that is empty: the host's view of elements that are on a device alone.
+            if name not in ("array", "address"):
+                raise AttributeError(f"a buffer has no {name!r}")
+            with _placing:
+                if not self.is_on_host:
+                    array = self.home.to_host(self.aval)
+                    self.array = array
+                    self.address = array.__array_interface__["data"][0]  # last: it tells that both are there
+            return object.__getattribute__(self, name)
+
+
+_address_of = Buffer.__dict__["address"].__get__
+
+
+def scratch(nbytes: int) -> Any:
+    """An aligned temporary block: (address, keep-alive). Freed when the keep-alive dies."""
+    buffer = Buffer.empty(Aval((max(nbytes, 1),), dtypes.uint8))
+    return buffer.address, buffer

@@ -1,0 +1,99 @@
+"""What runs: a compiled program, of any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, read_function
+from smelt.ir.errors import PipelineError
+from smelt.ir.interpreter import Interpreter
+
+from .buffer import Buffer, Memory
+from .device import Device
+
+if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
+    from smelt.passes import PassRecord
+    from smelt.passes.stages import Stages
+
+
+class Executable:
+    """A compiled program.
+
+    Attributes:
+        arguments, results: avals.
+        seconds: what the compile took.
+        records: what the passes did.
+    """
+
+    def __init__(self, arguments: list[Aval], results: list[Aval]):
+        self.arguments, self.results = arguments, results
+        self.seconds = 0.0
+        self.records: list[PassRecord] = []
+        self.texts: dict[str, Callable[[], str]] = {}  #: what the backend made of it
+        self.passed: Stages | None = None  #: what the passes did, if that was to be remembered
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        """Run on buffers; fresh buffers for the results."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it keeps, roughly: machine code and texts."""
+        return 64_000 + 32_000 * len(self.kernels)
+
+    @property
+    def kernels(self) -> list[Any]:
+        """What is launched, in order (empty where the device has no kernels)."""
+        return []
+
+    @property
+    def arena_bytes(self) -> int:
+        """Memory for temporaries, known before running."""
+        return 0
+
+    def as_text(self, stage: str) -> str:
+        """The program at one of the stages listed by `stages`, or after the last run of a pass that changed it."""
+        if stage in self.texts:
+            return self.texts[stage]()
+        found = self.passed.text(stage) if self.passed else None
+        if found is None:
+            raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(self.stages)}")
+        return found
+
+    @property
+    def stages(self) -> list[str]:
+        """The runs of passes that changed the program, the passes that did not, and what the backend made of it."""
+        return [*(self.passed.names if self.passed else ()), *self.texts]
+
+
+class InterpretedExecutable(Executable):
+    """Runs a module op by op with the reference rules, in the host's memory. On a device that compiles, libraries
+    compute what they can."""
+
+    def __init__(self, module: Any, device: Device):
+        main = read_function(functions(module)["main"])
+        super().__init__([a.aval for a in main.arguments], [r.aval for r in main.returns])
+        self._interpreter = Interpreter(module, device.interprets)
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        arrays = self._interpreter("main", [b.array for b in inputs])
+        return [Buffer.of(np.asarray(a), aval) for a, aval in zip(arrays, self.results)]
+
+
+def results_of(
+    memory: Memory, avals: Sequence[Aval], arguments: Sequence[Buffer], aliases: Mapping[int, int | tuple[str, int]]
+) -> list[Buffer]:
+    """Buffers for the results of a program: fresh ones, and those that are an argument's memory or another result's.
+
+    Args:
+        aliases: by a result's number that of the argument, or ("result", number).
+    """
+    found: list[Any] = [None if i in aliases else memory.empty(aval) for i, aval in enumerate(avals)]
+    for i, source in aliases.items():
+        shared = arguments[source] if isinstance(source, int) else found[source[1]]
+        found[i] = shared.reshaped(avals[i])
+    return found

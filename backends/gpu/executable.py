@@ -1,0 +1,103 @@
+"""Programs of a GPU whose memory the CPU sees: texts that are launched, and functions on the CPU between them.
+
+What a GPU's backend adds is where memory comes from, and what runs a text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.ops.constants import constant_array
+
+from ..buffer import Buffer, scratch
+from ..device import Device
+from ..executable import Executable, results_of
+from .program import HostSegment, Program
+
+
+class GpuExecutable(Executable):
+    """Runs kernels emitted as text, and what was placed on the CPU between them."""
+
+    def __init__(self, module: Any, device: Device):
+        assert device.lower is not None, "a GPU's programs are made before they are loaded"
+        self.program: Program = device.lower(module, device.target.name)
+        super().__init__(list(self.program.arguments), list(self.program.results))
+        self._memory = device.memory
+        self._segments = [
+            HostCall(s) if isinstance(s, HostSegment) else self.load(s.text, s.manifest) for s in self.program.segments
+        ]
+        self._aliases = dict(self.program.aliases)
+        self.texts |= {stage: functools.partial(self.program.as_text, stage) for stage in device.stages}
+
+    def load(self, text: str, manifest: Any) -> Any:
+        """The text as something with ``run(arguments, results, arena)``, all of them buffers."""
+        raise NotImplementedError
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        memory = self._memory
+        arguments = [memory.adopt(b) for b in inputs]
+        results = results_of(memory, self.results, arguments, self._aliases)
+        nbytes = self.program.arena_bytes
+        arena = memory.empty(Aval((nbytes,), dtypes.uint8)) if nbytes else None
+        for segment in self._segments:
+            segment.run(arguments, results, arena)
+        return results
+
+    @property
+    def kernels(self) -> list[Any]:
+        return self.program.kernels
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.program.arena_bytes
+
+
+class _At:
+    """Memory that a host segment works on."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: int):
+        self.address = address
+
+
+class HostCall:
+    """A function on the CPU, between launches."""
+
+    def __init__(self, segment: HostSegment):
+        self.segment = segment
+
+    def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
+        tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
+        program = self.segment.program
+
+        def at(place: Any) -> _At:
+            return _At(tables[place.kind][place.index].address + place.offset)
+
+        inputs = [at(place) for place, _ in self.segment.arguments]
+        outputs = [at(place) for place, _ in self.segment.results]
+        address, keep = scratch(program.arena_bytes)
+        program.run(inputs, outputs, address)
+        for i, source in program.aliases.items():  # a result that is an argument's memory is copied here
+            _, aval = self.segment.results[i]
+            lies_at = inputs[source].address if isinstance(source, int) else outputs[source[1]].address
+            copy_bytes(lies_at, outputs[i].address, aval.nbytes)
+        del keep
+
+
+def copy_bytes(source: int, target: int, nbytes: int) -> None:
+    """Copy memory by address."""
+    if source != target and nbytes:
+        ctypes.memmove(target, source, nbytes)
+
+
+def fill(buffers: Sequence[Buffer], value: bool | int | float | None) -> None:
+    """Write a number into all elements; None leaves them as they are."""
+    if value is not None:
+        for buffer in buffers:
+            buffer.array[...] = constant_array(value, buffer.aval.dtype)

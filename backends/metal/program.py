@@ -1,0 +1,34 @@
+"""Programs as Metal text, for any GPU and on any machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.ir.errors import IRError
+
+from ..gpu import program
+from ..gpu.devices import GPUS, METAL
+from ..gpu.program import Program
+from ..pipelines import SIMPLIFY
+from .emit import emit
+
+#: What makes a module ready for `compile_module`. Metal has no float64; what libraries compute, and ops of no
+#: kind, have no kernels.
+PIPELINE = (
+    f"{SIMPLIFY},place{{dtypes=f64 kinds=library,opaque}},"
+    f"fuse{{contractions=true max-buffers={METAL.max_buffers}}},plan-buffers"
+)
+
+
+def compile_module(module: Any, gpu: str | None = None) -> Program:
+    """A program from a module that has been through `PIPELINE`.
+
+    Args:
+        gpu: a name in `smelt.backends.gpu.devices.GPUS`; None: apple8.
+
+    Raises:
+        IRError: there is no such GPU. SmeltError: the module was not fused.
+    """
+    if gpu is not None and gpu not in GPUS:
+        raise IRError(f"there is no GPU description {gpu!r}; there are {', '.join(GPUS)}")
+    return program.compile_module(module, gpu or "apple8", emit)

@@ -1,0 +1,155 @@
+"""From a module to something that runs: pipeline, backend, launch."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smelt.backends.buffer import Buffer
+from smelt.backends.device import Device
+from smelt.backends.executable import Executable, InterpretedExecutable
+from smelt.ir import locks, mlir, text
+from smelt.ir.builder import functions
+from smelt.ir.errors import DeviceError, IRError, at_user_line
+from smelt.ir.settings import settings
+
+if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
+    from smelt.passes import PassRecord
+
+_serial = count()
+
+
+_loaded: set[str] = set()
+
+
+def load_compiler(device: Device) -> None:
+    """Import what compiles for a device: at once, and whole. A process that is forked while another thread imports
+    a module cannot import it any more."""
+    if device.name not in _loaded:
+        locks.whole(functools.partial(_import_compiler, device))
+
+
+def _import_compiler(device: Device) -> None:
+    from smelt.passes.registry import import_room
+
+    import_room()
+    ir = importlib.import_module("smelt.ir")
+    for module in pkgutil.iter_modules(ir.__path__, f"{ir.__name__}."):
+        importlib.import_module(module.name)
+    for name in device.modules:
+        part = importlib.import_module(name)
+        for module in pkgutil.walk_packages(getattr(part, "__path__", ()), f"{name}."):
+            importlib.import_module(module.name)
+    _loaded.add(device.name)
+
+
+def compile_module(
+    module: Any, device: Device, pipeline: str | None = None, keep_texts: bool = False, interpret: bool = False
+) -> Executable:
+    """Run the pipeline on `module` (which is consumed) and compile it for `device`.
+
+    `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
+    `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile.
+    """
+    load_compiler(device)
+    from smelt.backends.pipelines import SIMPLIFY
+    from smelt.passes import Pipeline
+    from smelt.passes.driver import Instrumentation
+    from smelt.passes.stages import Stages
+
+    start = time.perf_counter()
+    if pipeline is None:
+        pipeline = SIMPLIFY if interpret else device.pipeline
+    with mlir.lock:
+        signature = _signature(module)
+        stages = Stages(module) if keep_texts else None
+
+        def remember(record: PassRecord, module: Any) -> None:
+            if stages is not None:
+                stages.record(record, module)
+            if settings.debug >= 4:
+                print(f"// ----- {record.stage}\n{text.to_text(module)}", file=sys.stderr)
+
+        watch = Instrumentation(
+            verify=settings.debug >= 1,
+            dump=f"{settings.dump_ir}/{next(_serial):04}" if settings.dump_ir else None,
+            on_pass=remember,
+        )
+        records = Pipeline.parse(pipeline).run(module, watch)
+        if "main" not in functions(module):
+            raise IRError(f"the module has no function @main; it has {', '.join(functions(module)) or 'none'}")
+        if signature is not None and _signature(module) != signature:
+            raise IRError(f"the passes {pipeline} made @main a {_signature(module)}, the program is a {signature}")
+        program = (InterpretedExecutable if interpret else device.executable)(module, device)
+    program.records = records
+    program.seconds = time.perf_counter() - start
+    program.passed = stages
+    if settings.debug >= 2:
+        _log(program, device)
+    return program
+
+
+def _signature(module: Any) -> str | None:
+    """The type of @main; None where there is none."""
+    main = functions(module).get("main")
+    return None if main is None else str(mlir.ir.TypeAttr(main.attributes["function_type"]).value)
+
+
+def _log(program: Executable, device: Device) -> None:
+    print(
+        f"smelt: compiled for {device.name} in {program.seconds * 1e3:.1f} ms: "
+        f"{len(program.kernels)} kernels, {program.arena_bytes:,} bytes of temporaries",
+        file=sys.stderr,
+    )
+    if settings.debug >= 3:
+        for r in program.records:
+            done = ", ".join(f"{n} {what}" for what, n in r.statistics.items() if n)
+            print(f"  {r.seconds * 1e3:8.2f} ms  {r.stage}  {done}", file=sys.stderr)
+
+
+def lower_module(module: Any, device: Device, target: str | None = None) -> Any:
+    """A program from `module` (which is consumed) to look at and to save, whether its device is here or not.
+
+    Args:
+        target: what kernels are made for, by its name; None: the device's own.
+
+    Raises:
+        DeviceError: programs of that device exist only there. IRError: no such target, or no function @main.
+    """
+    if device.lower is None:
+        raise DeviceError(at_user_line(f"smelt: programs of {device.name} cannot be made without running them there"))
+    load_compiler(device)
+    from smelt.passes import Pipeline
+
+    with mlir.lock:
+        Pipeline.parse(device.pipeline).run(module)
+        return device.lower(module, target)
+
+
+def compile_text(source: str, device: Device, name: str = "<text>") -> Callable[[Sequence[np.ndarray]], list]:
+    """Compile a module given as text; the result maps NumPy arrays to NumPy arrays.
+
+    The function ``@main`` is the program. Its arguments are checked against its signature.
+    """
+    module = text.parse(source, name)
+    program = compile_module(module, device)
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if len(arrays) != len(program.arguments):
+            want = ", ".join(map(str, program.arguments))
+            raise IRError(f"@main takes {len(program.arguments)} arguments ({want}), got {len(arrays)}")
+        for i, (array, aval) in enumerate(zip(arrays, program.arguments)):
+            if tuple(array.shape) != aval.shape or array.dtype != aval.dtype.numpy:
+                raise IRError(f"argument {i} of @main must be {aval}, is {array.dtype}{list(array.shape)}")
+        buffers = [Buffer.of(np.asarray(a, order="C"), v) for a, v in zip(arrays, program.arguments)]
+        return [b.array for b in program.run(buffers)]
+
+    return run
