@@ -31,7 +31,9 @@ def test_generic_rule(name, monkeypatch):
         found = transformed(case, [batch(size, axes, (0,) * len(case.results))], arrays)
         rows = [reference(case, [at(a, x, i) for a, x in zip(arrays, axes)]) for i in range(size)]
         for out, *want in zip(found, *rows):
-            np.testing.assert_array_equal(out, np.stack(want))
+            # NumPy's products of matrices round by how the operands lie in memory.
+            rounding = 1e-6 if case.op.kind == "contraction" and out.dtype.kind in "fc" else 0
+            np.testing.assert_allclose(out, np.stack(want), rtol=rounding)
 
 
 def test_generic_rule_is_one_loop_in_the_ir(monkeypatch):
