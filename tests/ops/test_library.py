@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -144,7 +144,7 @@ class Failing(Library):
     name = "failing"
     a: Operand
     core = "(n)->(n)"
-    error: BaseException = ValueError()
+    error: ClassVar[BaseException] = ValueError()
 
     def host(self, a):
         raise self.error
