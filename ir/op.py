@@ -120,6 +120,18 @@ class Op:
     linear_operands: ClassVar[tuple[int, ...] | None] = None  #: None: all
     #: Set on ops without a derivative: the reason. Their results carry no tangent.
     not_differentiable: ClassVar[NotDifferentiable | None] = None
+    #: Operands whose negation negates the result, exactly.
+    odd_operands: ClassVar[tuple[int, ...]] = ()
+    #: The op of the same operands whose result is true where that of this one is not; empty: there is none.
+    complement: ClassVar[str] = ""
+    #: Of a reduction: whether equal elements reduce to that element. Which extremum it finds: "max", "min" or none.
+    idempotent: ClassVar[bool] = False
+    extremum: ClassVar[str] = ""
+    #: Whether the elements are positions from 0 on along the axis `axis`: of the operand, or where there is none, of
+    #: the result.
+    gives_positions: ClassVar[bool] = False
+    #: Whether the op, which repeats or numbers elements, is shorter than its result written out.
+    stays_symbolic: ClassVar[bool] = False
     #: Cost of recomputing one element, in units of an addition: fusion's cost model asks.
     flops: ClassVar[float] = 1.0
 

@@ -74,6 +74,7 @@ class Mul(Elementwise, name="mul"):
     y: Operand
     accepts = dtypes.ALL
     commutative = True
+    odd_operands = (0, 1)
     linearity = "each"
 
     @silent
@@ -97,6 +98,7 @@ class Div(Elementwise, name="div"):
     x: Operand
     y: Operand
     accepts = dtypes.INEXACT
+    odd_operands = (0, 1)
     linearity = "each"
     linear_operands = (0,)
     flops = 4.0

@@ -30,6 +30,7 @@ class Equal(Comparison, name="equal"):
 
     x: Operand
     y: Operand
+    complement = "not_equal"
     commutative = True
     not_differentiable = _TRUTH
 
@@ -48,6 +49,7 @@ class NotEqual(Comparison, name="not_equal"):
 
     x: Operand
     y: Operand
+    complement = "equal"
     commutative = True
     not_differentiable = _TRUTH
 

@@ -145,6 +145,7 @@ class Broadcast(Movement, name="broadcast"):
 
     x: Operand
     shape: Ints
+    stays_symbolic = True
     linearity = "jointly"
 
     def infer(self, x: Aval, *, shape: Ints) -> Aval:
@@ -389,6 +390,8 @@ class Iota(Fusible, name="iota"):
     shape: Ints
     axis: Int
     dtype: Element
+    gives_positions = True
+    stays_symbolic = True
     linearity = "jointly"
     flops = 0.0
 

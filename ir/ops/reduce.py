@@ -108,6 +108,7 @@ class _Extremum(Reduction):
     """Maximum or minimum: NaN if there is one; ties share the derivative equally."""
 
     accepts = (dtypes.bool_, *dtypes.REAL)
+    idempotent = True
 
     def infer(self, x: Aval, *, axes: Ints) -> Aval:
         result = super().infer(x, axes=axes)
@@ -128,6 +129,8 @@ class ReduceMax(_Extremum, name="reduce_max"):
     ``%0 = "smelt.reduce_max"(%x) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>``
     """
 
+    extremum = "max"
+
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.max(x, axis=axes)
@@ -144,6 +147,8 @@ class ReduceMin(_Extremum, name="reduce_min"):
 
     ``%0 = "smelt.reduce_min"(%x) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>``
     """
+
+    extremum = "min"
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
@@ -177,6 +182,7 @@ class ReduceAll(Reduction, name="reduce_all"):
     """
 
     accepts = (dtypes.bool_,)
+    idempotent = True
     not_differentiable = NotDifferentiable("the result is a truth value")
 
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
@@ -196,6 +202,7 @@ class ReduceAny(Reduction, name="reduce_any"):
     """
 
     accepts = (dtypes.bool_,)
+    idempotent = True
     not_differentiable = NotDifferentiable("the result is a truth value")
 
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
@@ -216,6 +223,7 @@ class _ArgReduction(Fusible):
     axis: Int
     accepts = (dtypes.bool_, *dtypes.REAL)
     not_differentiable = NotDifferentiable("the result is an index")
+    gives_positions = True
     flops = 4.0
 
     def infer(self, x: Aval, *, axis: Int) -> Aval:

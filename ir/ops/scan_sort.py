@@ -309,6 +309,7 @@ class ArgSort(Op, name="argsort"):
     axis: Int
     accepts = (dtypes.bool_, *dtypes.REAL)
     not_differentiable = NotDifferentiable("the result is an index")
+    gives_positions = True
     flops = 30.0
 
     def infer(self, x: Aval, *, axis: Int) -> Aval:

@@ -11,6 +11,7 @@ from smelt.ir.attributes import LITERAL_DTYPES
 from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
 from smelt.ir.interpreter import apply_reference
+from smelt.ir.ops.constants import constant_array
 
 from .patterns import (
     PatternBuilder,
@@ -28,9 +29,6 @@ from .patterns import (
 #: Results with more elements than this are not computed ahead.
 MAX_FOLDED = 1024
 
-#: Movement ops whose result repeats or numbers elements: shorter as an op than as a literal.
-_STAYS_SYMBOLIC = ("broadcast", "iota")
-
 
 # Constants
 
@@ -40,13 +38,10 @@ def fold_constants(b: PatternBuilder, at: Site) -> Value | None:
     """f(c, d) → f(c, d) computed now, where all operands are filled with one number each."""
     arrays = []
     for x in at.operands:
-        owner = x.owner
-        if owner is None or owner.op.name not in ("constant", "broadcast"):
+        number = scalar_of(x)
+        if number is None:
             return None
-        array = array_of(x)
-        if array is None:
-            return None
-        arrays.append(array)
+        arrays.append(constant_array(number, x.dtype))
     if not arrays or not at.op.pure:
         return None
     with np.errstate(all="ignore"):
@@ -64,7 +59,7 @@ def fold_literals(b: PatternBuilder, at: Site) -> Value | None:
         return None
     if at.aval.size > MAX_FOLDED or at.aval.dtype not in LITERAL_DTYPES:
         return None
-    if at.op.name in _STAYS_SYMBOLIC or not at.op.pure or len(at.avals) != 1:
+    if at.op.stays_symbolic or not at.op.pure or len(at.avals) != 1:
         return None
     arrays = []
     for x in at.operands:
@@ -267,7 +262,7 @@ def neg_of_scaled(b: PatternBuilder, at: Site) -> Value | None:
     """-(x · c) → x · (-c), and -(x / c) → x / (-c)."""
     x = at.operands[0]
     owner = x.owner
-    if owner is None or owner.op.name not in ("mul", "div") or x.dtype.is_complex:
+    if owner is None or 1 not in owner.op.odd_operands or x.dtype.is_complex:
         return None
     if scalar_of(owner.operands[1]) is None:
         return None
@@ -300,7 +295,7 @@ def limit_of_index(b: PatternBuilder, at: Site) -> Value | None:
     """min(index, n) → index and max(index, 0) → index, where the index lies within 0 … n."""
     x, c = at.operands[0], scalar_of(at.operands[1])
     owner = x.owner
-    if c is None or owner is None or owner.op.name not in ("iota", "argsort", "argmax", "argmin"):
+    if c is None or owner is None or not owner.op.gives_positions:
         return None
     made_of = owner.operands[0].shape if owner.operands else x.shape
     if not x.dtype.is_integer or made_of[owner.attrs["axis"]] - 1 > np.iinfo(x.dtype.numpy).max:
@@ -350,8 +345,7 @@ def not_of_not(b: PatternBuilder, at: Site) -> Value | None:
         return None
     if owner.op.name == "logical_not":
         return owner.operands[0] if owner.operands[0].aval == at.aval else None
-    opposite = {"equal": "not_equal", "not_equal": "equal"}.get(owner.op.name)
-    return getattr(b, opposite)(*owner.operands) if opposite else None
+    return getattr(b, owner.op.complement)(*owner.operands) if owner.op.complement else None
 
 
 @pattern("logical_and", "logical_or")
@@ -461,7 +455,7 @@ def part_of_complex(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("complex")
 def complex_of_parts(b: PatternBuilder, at: Site) -> Value | None:
     """complex(real(z), imag(z)) → z."""
-    real, imag = (made_by(x, name) for x, name in zip(at.operands, ("real", "imag")))
+    real, imag = made_by(at.operands[0], "real"), made_by(at.operands[1], "imag")
     if real is None or imag is None or real.operands[0] is not imag.operands[0]:
         return None
     return real.operands[0]

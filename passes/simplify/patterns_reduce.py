@@ -6,11 +6,9 @@ import math
 
 from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
+from smelt.ir.op import Op
 
 from .patterns import PatternBuilder, Site, adds_unit_axes, aligned, made_by, pattern, scalar_of
-
-#: Reductions for which combining a value with itself gives the value.
-_IDEMPOTENT = ("reduce_max", "reduce_min", "reduce_all", "reduce_any")
 
 
 @pattern(kind="reduction")
@@ -83,7 +81,7 @@ def reduce_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     source = aligned(x.shape, len(shape))
     repeated = [a for a in range(len(shape)) if source[a] != shape[a]]
     count = math.prod(shape[a] for a in repeated if a in axes)
-    if not repeated or not _may_repeat(at.op.name, count, x):
+    if not repeated or not _may_repeat(at.op, count, x):
         return None
     inside = tuple(a for a in axes if a not in repeated)
     kept = [1 if a in repeated else d for a, d in enumerate(source) if a not in inside]
@@ -99,13 +97,13 @@ def reduce_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     return b.broadcast_to(b.reshape_to(small, ones), at.shape)
 
 
-def _may_repeat(name: str, count: int, x: Value) -> bool:
+def _may_repeat(op: Op, count: int, x: Value) -> bool:
     """Whether reducing `count` times the same value has an exact shorter form."""
-    if count == 1 or name in _IDEMPOTENT:
+    if count == 1 or op.idempotent:
         return True
-    if name == "reduce_sum":
+    if op.name == "reduce_sum":
         return _exact_multiple(count, scalar_of(x), x.dtype)
-    return name == "reduce_prod" and x.dtype.is_integer
+    return op.name == "reduce_prod" and x.dtype.is_integer
 
 
 def _exact_multiple(count: int, number: object, dtype: DType) -> bool:

@@ -43,10 +43,17 @@ def functions() -> dict[str, tuple[Callable, list[Op]]]:
 PATTERNS = functions()
 
 
+#: What patterns ask an op that is no root of theirs.
+ASKED = ("complement", "gives_positions", "odd_operands")
+
+
 def mentioned(function: Callable) -> list[Op]:
-    """The ops whose names a pattern's text has, in code or in prose; constants, which hardly any can do without."""
+    """The ops whose names a pattern's text has, in code or in prose, or that answer what it asks; constants, which
+    hardly any can do without."""
     words = set(re.findall(r"\w+", inspect.getsource(function)))
-    return [op for name, op in registry.items() if name in words and op.kind != "transform"] + [registry["constant"]]
+    asked = [name for name in ASKED if name in words]
+    found = [op for op in registry.values() if op.name in words or any(getattr(op, name) for name in asked)]
+    return [op for op in found if op.kind != "transform"] + [registry["constant"]]
 
 
 def matching(name: str) -> Iterator[tuple[Graph, mlir.ir.Module]]:

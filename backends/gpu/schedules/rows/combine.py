@@ -18,7 +18,7 @@ from .shape import Team
 from .states import RowState, deal
 
 #: Reductions for which it does not matter if a lane counts twice, as Metal's functions of a simdgroup.
-EXTREMA = {"reduce_max": "maximumf", "reduce_min": "minimumf"}
+EXTREMA = {"max": "maximumf", "min": "minimumf"}
 #: Scalars that simdgroups exchange at a time.
 BATCH = 16
 
@@ -117,8 +117,8 @@ class Combiner:
         over = self.distances if distances is None else distances
         all_lanes = distances is not None or 1 << len(over) == k.gpu.simd
         for s, own in zip(states, deal(states, scalars)):
-            if all_lanes and s.op.name in EXTREMA and own[0].dtype.kind == "f":
-                kind = k.attr(f"#gpu<all_reduce_op {EXTREMA[s.op.name]}>")
+            if all_lanes and s.op.op.extremum and own[0].dtype.kind == "f":
+                kind = k.attr(f"#gpu<all_reduce_op {EXTREMA[s.op.op.extremum]}>")
                 with k.named(f"{self.whole}_{short_name([s])}"):
                     after.append(k.op("gpu.subgroup_reduce", own, own[0].dtype, op=kind, uniform=k.attr("unit")))
                 continue

@@ -36,7 +36,7 @@ class RowState(Accumulator):
 
     def of_thread(self) -> RowState:
         """The same reduction as one thread carries it through its elements."""
-        found = _EXTREMA.get(self.op.name)
+        found = _SKIPPING_NAN.get(self.op.op.extremum)
         return ThreadExtremum(self.op, self.place, found) if found and self.state[0].kind == "f" else self
 
     def end(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
@@ -68,8 +68,8 @@ class RowState(Accumulator):
         return k.logical_and(x, ~best) if op.better(k, 1, 0) else k.logical_and(~x, best)
 
 
-#: By reduction: the op that skips NaN.
-_EXTREMA = {"reduce_max": "arith.maxnumf", "reduce_min": "arith.minnumf"}
+#: By extremum: the op that skips NaN.
+_SKIPPING_NAN = {"max": "arith.maxnumf", "min": "arith.minnumf"}
 
 
 @dataclass

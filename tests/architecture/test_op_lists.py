@@ -1,0 +1,98 @@
+"""Passes and backends keep no lists of op names: they ask the op, and what it says of itself is true."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import smelt.ir.ops  # noqa: F401  (fills the registry)
+from smelt.ir.op import Op, registry
+from tests.ops.cases import Case, cases, sample
+
+from .sources import ROOT, python_files
+
+#: Names of Metal's functions, and of passes.
+OTHER_NAMES = ("backends/metal/emit/", "passes/call_graph.py")
+
+
+def _lists(tree: ast.AST) -> Iterator[tuple[int, list[str]]]:
+    """Line and names of each tuple, list, set or dict with the names of two ops."""
+    for node in ast.walk(tree):
+        items = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else []
+        items = node.keys if isinstance(node, ast.Dict) else items
+        names = [i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, str)]
+        found = [name for name in names if name in registry]
+        if len(found) > 1:
+            yield node.lineno, found
+
+
+def test_lists_are_seen() -> None:
+    found = list(_lists(ast.parse('a = ("exp", "sin")\nb = {"add": 1, "mul": 2}\nc = ("exp", "x")\nf("exp", "sin")')))
+    assert found == [(1, ["exp", "sin"]), (2, ["add", "mul"])]
+
+
+@pytest.mark.parametrize("path", python_files("passes", "backends"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_there_is_no_list_of_op_names(path: Path) -> None:
+    if not str(path.relative_to(ROOT)).startswith(OTHER_NAMES):
+        assert list(_lists(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+def _ops(attribute: str) -> list[Op]:
+    found = [op for op in registry.values() if getattr(op, attribute)]
+    assert found, attribute
+    return found
+
+
+def _run(op: Op, case: Case, arrays: list[np.ndarray]) -> np.ndarray:
+    return np.asarray(op.reference(*arrays, **case.kwargs))
+
+
+def _drawn(op: Op) -> Iterator[tuple[Case, list[np.ndarray]]]:
+    rng = np.random.default_rng(3)
+    for case in cases(op):
+        yield case, [sample(aval, rng) for aval in case.avals]
+
+
+@pytest.mark.parametrize("op", _ops("idempotent"), ids=lambda op: op.name)
+def test_equal_elements_reduce_to_the_element(op: Op) -> None:
+    for case, (x,) in _drawn(op):
+        if x.size:
+            equal = np.full_like(x, x.flat[0])
+            assert (_run(op, case, [equal]) == x.flat[0]).all()
+
+
+@pytest.mark.parametrize("op", _ops("extremum"), ids=lambda op: op.name)
+def test_an_extremum_is_one(op: Op) -> None:
+    for case, (x,) in _drawn(op):
+        assert np.array_equal(_run(op, case, [x]), getattr(np, op.extremum)(x, axis=case.kwargs["axes"]))
+
+
+@pytest.mark.parametrize("op", _ops("gives_positions"), ids=lambda op: op.name)
+def test_positions_lie_on_the_axis(op: Op) -> None:
+    for case, arrays in _drawn(op):
+        found = _run(op, case, arrays)
+        shape = arrays[0].shape if arrays else found.shape
+        if found.size:
+            assert found.min() >= 0 and found.max() < shape[case.kwargs["axis"]]
+
+
+@pytest.mark.parametrize("op", _ops("odd_operands"), ids=lambda op: op.name)
+def test_an_odd_operand_negates_the_result(op: Op) -> None:
+    for case, arrays in _drawn(op):
+        for i in op.odd_operands:
+            if arrays[i].dtype.kind in "iufc":
+                negated = [-a if k == i else a for k, a in enumerate(arrays)]
+                assert np.array_equal(_run(op, case, negated), -_run(op, case, arrays))
+
+
+@pytest.mark.parametrize("op", _ops("complement"), ids=lambda op: op.name)
+def test_a_complement_is_one(op: Op) -> None:
+    other = registry[op.complement]
+    assert other.complement == op.name
+    for case, (x, y) in _drawn(op):
+        for pair in ([x, y], [x, x], [np.full_like(x, np.nan), y] if x.dtype.kind == "f" else [y, x]):
+            assert np.array_equal(_run(op, case, pair), ~_run(other, case, pair))
