@@ -1,4 +1,4 @@
-"""The CPU backend: kernels by MLIR's ExecutionEngine, matrix products by a BLAS."""
+"""The CPU backend: kernels by MLIR's ExecutionEngine, large matrix products by a BLAS."""
 
 from ..buffer import HostMemory
 from ..device import Device, Lazy, Target, register

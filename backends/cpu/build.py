@@ -8,6 +8,7 @@ from smelt.ir.errors import SmeltError
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.check import verify_fusion
 
+from .contract.build import build_contract
 from .kernel import KernelModule
 from .rows import build_row, build_split
 from .schedules import Step, build_map
@@ -28,6 +29,8 @@ def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
         return schedule, [build_scan(module, body.name, body)]
     if schedule == "scatter":
         return schedule, build_scatter(module, body.name, body)
+    if schedule == "contract":
+        return schedule, [build_contract(module, body.name, body)]
     kept, chunks = kept_axes(body), split_chunks(body)
     assert kept is not None
     if schedule == "row":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smelt.backends.lowering import Place
-from smelt.backends.memory import Memory, MemoryKernel
+from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView
@@ -19,11 +19,12 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from . import checks
 from .checks import Checks, Site
+from .vectors import VectorKernel
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
 
 
-class CpuKernel(MemoryKernel):
+class CpuKernel(VectorKernel):
     """One ``func.func`` on memrefs under construction.
 
     bfloat16 is stored as its bits and converted by integer arithmetic: LLVM's own bfloat16 needs
@@ -63,10 +64,17 @@ class CpuKernel(MemoryKernel):
     def emit(self, name: str, operands: Sequence[Any], types: Sequence[Any], regions: int = 0, **attrs: Any) -> Any:
         if self.checks is None or name not in ("memref.load", "memref.store", "vector.load", "vector.store"):
             return super().emit(name, operands, types, regions, **attrs)
+        with self.vectors(0):
+            return self._emit_checked(name, operands, types, regions, attrs)
+
+    def _emit_checked(
+        self, name: str, operands: Sequence[Any], types: Sequence[Any], regions: int, attrs: dict[str, Any]
+    ) -> Any:  # fmt: skip
+        """A load or a store, of an array's element or of a vector of them."""
         *value, memref, offset = operands
         size, lanes = memref.type.shape[0], 1
         if name.startswith("vector"):
-            lanes = (value[0].type if value else types[0]).shape[0]
+            lanes = (_mlir(value[0]).type if value else types[0]).shape[0]
         memory = self._accessed if self._accessed is not None and self._accessed.memref == memref else None
         if memory is not None:
             size = memory.aval.size
@@ -83,7 +91,6 @@ class CpuKernel(MemoryKernel):
             first = self.select(inside, at, self.const(0, INDEX))
             return super().emit(name, [memref, first], types, regions, **attrs)
         stores = super().emit
-
         self.when(inside, lambda: stores(name, [*value, memref, at], types, regions, **attrs))
         return None
 
@@ -100,6 +107,14 @@ class CpuKernel(MemoryKernel):
     def write(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
         self._accessed = memory
         super().write(x, memory, offset)
+
+    def load_vector(self, memory: Memory, offset: Scalar) -> Scalar:
+        self._accessed = memory
+        return super().load_vector(memory, offset)
+
+    def store_vector(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
+        self._accessed = memory
+        super().store_vector(x, memory, offset)
 
     def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
         if self.checks is not None:
@@ -170,6 +185,10 @@ class CpuKernel(MemoryKernel):
             op = self.body.ops[-1]
         name, line = checks.op_at(op, self.location)
         return Site(checks.name_of(self.entry), does, rule, name, line, is_index, unsigned)
+
+
+def _mlir(x: Any) -> Any:
+    return x.mlir if isinstance(x, Scalar) else x
 
 
 buffer_type = CpuKernel.buffer_type

@@ -8,13 +8,17 @@ from typing import Any
 
 from smelt.backends import bodies
 from smelt.backends.bodies import carries_in_place
-from smelt.ir.builder import Function, OpView, read_function
+from smelt.ir import mlir
+from smelt.ir.builder import Function, OpView, new_function, read_function
 from smelt.ir.control import COND, SCAN, WHILE, callees
+from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
+from smelt.passes.kernels.contraction_places import is_contraction
 from smelt.passes.kernels.plan_buffers import is_view
 
 from . import blas, traffic
 from .build import build
+from .contract.build import build_contract
 from .kernel import KernelModule
 
 #: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
@@ -74,6 +78,13 @@ class Piece(bodies.Piece):
 Body = bodies.Body[Piece]
 
 
+def _work(op: OpView) -> float:
+    """What an op costs, in additions."""
+    if isinstance(op.op, Contraction):
+        return op.op.work(*(v.aval for v in op.operands), **op.attrs)
+    return op.op.flops * op.results[0].aval.size
+
+
 def trips(op: OpView) -> int:
     """How often the body of a control op runs; of a while, a guess."""
     return WHILE_TRIPS if op.op is WHILE else op.attrs["length"] if op.op is SCAN else 1
@@ -93,6 +104,7 @@ class Parts:
         self.has_complex = self.has_long = False
         self._bodies: dict[str, Body] = {}
         self._built: dict[str, Any] = {}
+        self._single: Any = None  #: a module of functions that consist of one op
 
     def body(self, name: str) -> Body:
         """The pieces of a function."""
@@ -115,8 +127,26 @@ class Parts:
             sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
             # A product of matrices does about m·n·k steps.
             return Piece(op, "kernel", [step], work=least + math.sqrt(math.prod(sizes)))
+        if is_contraction(op):
+            body = self._alone(op)
+            step = build_contract(self.module, body.name, body)
+            self.kernels.append(KernelInfo(op.name, "contract", least, least))
+            return Piece(op, "kernel", [step], work=least + _work(op) / 4)
         self.kernels.append(KernelInfo(op.name, "host", least, least))
         return Piece(op, "host", hosted=True)
+
+    def _alone(self, op: OpView) -> Function:
+        """An op as a function of its own."""
+        operands = list(dict.fromkeys(op.operands))
+        if self._single is None:
+            self._single = mlir.ir.Module.create(loc=op.location)
+        operation, arguments, b = new_function(
+            self._single, f"{op.name}_{len(self.kernels)}", [v.aval for v in operands],
+            [v.aval for v in op.results], op.location,
+        )  # fmt: skip
+        env = dict(zip(operands, arguments))
+        b.return_(b.clone(op, [env[v] for v in op.operands]))
+        return read_function(operation)
 
     def _fusion(self, op: OpView, least: int) -> Piece:
         callee = op.attrs["callee"]
@@ -128,8 +158,7 @@ class Parts:
         body, schedule, steps, moved = self._built[callee]
         self.has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
         self.kernels.append(KernelInfo(body.name, schedule, moved, least))
-        work = moved + sum(i.op.flops * i.results[0].aval.size for i in body.ops) / 4
-        return Piece(op, "kernel", steps, work=work)
+        return Piece(op, "kernel", steps, work=moved + sum(map(_work, body.ops)) / 4)
 
     def _control(self, op: OpView) -> Piece:
         found = tuple(self.body(name) for name in callees(op))

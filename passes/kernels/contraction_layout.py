@@ -14,7 +14,7 @@ The transpose is an op like others, which fuses with what makes %x.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smelt.ir.builder import Builder, Function, OpView, Value, read_function
@@ -23,9 +23,9 @@ from smelt.ir.kinds import Contraction
 from ..rewrite import rebuild
 
 
-def lay_out_contractions(module: Any, function: Function) -> Function:
-    """`function`, or a new version of it in which contractions read their operands in place."""
-    moved = {op for op in function.ops if _needs_copy(op)}
+def lay_out_contractions(module: Any, function: Function, contractions: Iterable[OpView]) -> Function:
+    """`function`, or a new version of it in which these of its contractions read their operands in place."""
+    moved = {op for op in contractions if _needs_copy(op)}
     if not moved:
         return function
 

@@ -23,10 +23,10 @@ Ops are visited from the results backwards, and join the group that reads them w
 What the backend hands to a library stays in @main: contractions, opaque ops, and reshapes of
 values that exist in memory (which are the same memory).
 
-With `contractions`, those are kernels too. A contraction joins the elementwise ops that read it, if
-they read each of its elements once. Movement in front of it joins. Arithmetic does only where it makes
-an operand from fewer bytes than that has (see `operands`), since a contraction reads an element many
-times::
+With `contractions`, those are kernels too, but for large matrix products of the dtypes in `library`. A
+contraction joins the elementwise ops that read it, if they read each of its elements once. Movement in
+front of it joins. Arithmetic does only where it makes an operand from fewer bytes than that has (see
+`operands`), since a contraction reads an element many times::
 
     func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
 """
@@ -38,16 +38,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
 from smelt.ir.dialect import context
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import PipelineError
 
 from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .contraction_layout import lay_out_contractions
+from .contraction_places import is_contraction, rules_of
 from .grouping import Grouping
 from .groups import Group
+from .operands import behind_movement, computed_operands
+from .options import dtype_called, words
 
 
 @register_pass("fuse")
@@ -58,28 +63,58 @@ class FusePass(Pass):
     Attributes:
         max_ops: bounds the size of a kernel's body.
         contractions: contractions are kernels, with what follows them, and not left to a library.
+        library: dtypes whose matrix products are left to a library nevertheless, with ``+`` in between, and each
+            with the additions from which on that pays: ``f64:0+f32:1000000``.
         max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
     """
 
     max_ops: int = 128
     contractions: bool = False
+    library: str = ""
     max_buffers: int = 0
 
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
         require_expanded(module, self.name)
+        least = self._least_work()
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            if not self.contractions:
-                function = lay_out_contractions(module, function)
-            grouping = Grouping(function, self.max_ops, self.contractions, self.max_buffers)
+            function = lay_out_contractions(module, function, self._left(function, least))
+            kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, least)
+            grouping = Grouping(function, self.max_ops, kernels, self.max_buffers)
             grouping.run()
             if grouping.groups:
                 outline(module, function, grouping)
                 statistics["kernels"] += len(grouping.groups)
                 statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
+
+    def _least_work(self) -> dict[DType, int]:
+        """From how many additions on matrix products are a library's work."""
+        least = {}
+        for word in words(self.library):
+            name, _, work = word.partition(":")
+            if not work.isdigit():
+                raise PipelineError(f"fuse: library names dtypes and additions, as f32:1000000, not {word!r}")
+            least[dtype_called(name, self.name)] = int(work)
+        return least
+
+    def _left(self, function: Function, least: dict[DType, int]) -> set[OpView]:
+        """The contractions of a function that are no kernels. Those that compute an operand always are."""
+        found = {op for op in function.ops if is_contraction(op)}
+        if not self.contractions or not found:
+            return found
+        expressions = computed_operands(function, is_contraction) if least else ()
+
+        def is_left(op: OpView) -> bool:
+            avals, rules, dtype = [v.aval for v in op.operands], rules_of(op), op.results[0].dtype
+            if dtype not in least or any(behind_movement(v) in expressions for v in op.operands):
+                return False
+            has_form = rules.matmul_form(*avals, **op.attrs) is not None
+            return has_form and rules.work(*avals, **op.attrs) >= least[dtype]
+
+        return {op for op in found if is_left(op)}
 
 
 def outline(module: Any, function: Function, grouping: Grouping) -> None:

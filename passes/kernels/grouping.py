@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
@@ -24,16 +25,18 @@ class Grouping:
 
     Args:
         max_ops: of one group.
-        contractions: whether they are kernels, rather than a library's work.
+        contractions: those that are kernels, rather than a library's work.
         max_buffers: arrays that one group reads and writes; 0 for any number.
     """
 
-    def __init__(self, function: Function, max_ops: int, contractions: bool = False, max_buffers: int = 0):
+    def __init__(
+        self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0
+    ):  # fmt: skip
         self.function, self.max_ops = function, max_ops
         self.contractions, self.max_buffers = contractions, max_buffers
         self.weightless = weightless_values(function) if max_buffers else set()
         #: values that contractions compute while they read them
-        self.expressions = computed_operands(function, is_contraction) if contractions else set()
+        self.expressions = computed_operands(function, contractions.__contains__) if contractions else set()
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.groups: list[Group] = []
         self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory
@@ -56,7 +59,7 @@ class Grouping:
         if not used and op.op.pure:
             return
         groupable = is_pointwise(op) or is_row_reduction(op) or op.op.kind in ("scan", "scatter")
-        groupable |= self.contractions and is_contraction(op)
+        groupable |= op in self.contractions
         if not groupable or len(op.results) != 1:
             self._leave(op)
             return

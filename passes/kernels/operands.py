@@ -41,7 +41,7 @@ def computed_operands(function: Function, is_kernel: Callable[[OpView], bool]) -
     for op in function.ops:
         if is_kernel(op):
             for operand in op.operands:
-                found |= search.expression(_behind_movement(operand))
+                found |= search.expression(behind_movement(operand))
     return found
 
 
@@ -49,7 +49,7 @@ def _is_free(op: OpView) -> bool:
     return is_pointwise(op) and op.op.flops == 0
 
 
-def _behind_movement(v: Value) -> Value:
+def behind_movement(v: Value) -> Value:
     """The value that has an operand's elements, perhaps in other places."""
     while v.owner is not None and _is_free(v.owner) and len(v.owner.operands) == 1:
         v = v.owner.operands[0]

@@ -36,17 +36,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.ir import dtypes, mlir
+from smelt.ir import mlir
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
-from smelt.ir.dtypes import DType
-from smelt.ir.errors import PipelineError
 
 from ..call_graph import reached
 from ..extract import extract, inputs_of, named_location, outputs_of, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
+from .options import dtype_called, words
 
 
 @register_pass("place")
@@ -63,8 +62,8 @@ class PlacePass(Pass):
     kinds: str = ""
 
     def run(self, module: Any, statistics: Counter) -> None:
-        lacking = {_dtype(name) for name in _words(self.dtypes)}
-        kinds = set(_words(self.kinds))
+        lacking = {dtype_called(name, self.name) for name in words(self.dtypes)}
+        kinds = set(words(self.kinds))
         if not lacking and not kinds:
             return
 
@@ -204,15 +203,3 @@ def _fresh(module: Any) -> str:
     while f"host_{n}" in taken:
         n += 1
     return f"host_{n}"
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in text.replace("+", ",").split(",") if word]
-
-
-def _dtype(name: str) -> DType:
-    for dtype in dtypes.ALL:
-        if name in (dtype.mlir, dtype.name):
-            return dtype
-    known = ", ".join(d.mlir for d in dtypes.ALL)
-    raise PipelineError(f"place: there is no dtype {name!r}; dtypes: {known}")

@@ -11,9 +11,9 @@ import pytest
 import smelt
 from smelt.ir import text
 from smelt.runtime import Buffer, compile_module
-from smelt.runtime.device import Device, metal_sim
+from smelt.runtime.device import Device, cpu, metal_sim
 
-DEVICES = [metal_sim]
+DEVICES = [cpu, metal_sim]
 OUTPUTS, INPUTS, GROUP = 96, 256, 64
 
 

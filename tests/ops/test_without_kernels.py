@@ -32,14 +32,6 @@ def _to_its_own_dtype(case: Case) -> bool:
     return case.kwargs["dtype"] is case.avals[0].dtype
 
 
-def _unknown_to_a_blas(case: Case) -> bool:
-    return case.avals[0].dtype.is_integer or case.avals[0].dtype.size == 2
-
-
-def _no_matrix_product(case: Case) -> bool:
-    return _unknown_to_a_blas(case) or case.op.matmul_form(*case.avals, **case.kwargs) is None  # type: ignore[attr-defined]
-
-
 #: Nothing is computed: ops, when, and why.
 NO_KERNEL: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
     (("barrier", "stop_gradient"), _always, "the result is the operand, once no derivative can be taken"),
@@ -53,8 +45,6 @@ NO_KERNEL: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
 ON_THE_HOST: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
     (tuple(op.name for op in plain_ops() if op.kind == "library"), _always, "a library computes; see test_library"),
     (("sort", "argsort"), _always, "NumPy sorts; see test_scan_sort"),
-    (("dot_general",), _unknown_to_a_blas, "a BLAS has neither integers nor halves; see test_contract"),
-    (("conv_general",), _no_matrix_product, "a BLAS knows no windows; see test_contract"),
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from smelt.backends.contraction import Product, analyse
 from smelt.ir import dtypes
 from smelt.ir.builder import Function
 
@@ -11,7 +12,6 @@ from ...kernel import GpuModule
 from ..schedule import ScratchPlan, Step
 from .elements import BLOCK, build_blocks, build_elements
 from .matrices import MATRIX, build_matrices
-from .product import Product, analyse
 from .vectors import build_vectors
 
 #: Dtypes that simdgroup matrices hold, or that are widened to one of them.

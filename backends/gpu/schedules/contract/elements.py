@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from smelt.backends.contraction import Product
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...kernel import GpuKernel, GpuModule
@@ -12,7 +13,6 @@ from ..maps import bind_loops
 from ..parts import split, times
 from ..schedule import ScratchPlan, Step, threads_for
 from .positions import steps_between, summed, tile_order, where, within
-from .product import Product
 from .split import epilogue_of
 from .tiles import Tile
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from smelt.backends.contraction import Product, runs_along
 from smelt.backends.lowering import Fused
 from smelt.backends.plan import Plan, always_inside
 from smelt.ir import dtypes
@@ -13,7 +14,6 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuModule, depends_on
 from ..schedule import Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
-from .product import Product, runs_along
 
 
 class Epilogue:

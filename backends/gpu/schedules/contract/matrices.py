@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from smelt.backends.contraction import Product
 from smelt.ir import dtypes, mlir
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
@@ -20,7 +21,6 @@ from ...kernel import GpuModule
 from ..parts import split, times
 from ..schedule import ScratchPlan, Step
 from .positions import steps_between, summed, tile_order, where, within
-from .product import Product
 from .split import epilogue_of
 from .tiles import Tile, either
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from smelt.backends.contraction import VECTOR, Product
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
 from smelt.ir.aval import Aval
@@ -23,7 +24,6 @@ from ..rows.shape import ENOUGH_GROUPS, MOST_GROUPS
 from ..schedule import ScratchPlan, Step, body_flops, bytes_written, threads_for
 from .epilogue import Epilogue
 from .positions import added, linear, over_lanes, summed
-from .product import VECTOR, Product
 
 #: Products of fewer multiplications are not worth a second kernel.
 LEAST_SIZE = 1 << 18

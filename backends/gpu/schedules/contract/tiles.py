@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from smelt.backends.contraction import VECTOR, Operand
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
@@ -13,7 +14,6 @@ from smelt.ir.scalar import Scalar
 from ...kernel import GpuKernel
 from ..parts import split, times
 from .positions import summed, within
-from .product import VECTOR, Operand
 
 
 class Tile:

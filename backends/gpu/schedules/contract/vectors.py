@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from smelt.backends.contraction import VECTOR, Operand, Product
 from smelt.backends.lowering import Fused
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
@@ -19,7 +20,6 @@ from ..rows.shape import MOST_GROUPS
 from ..schedule import ScratchPlan, Step
 from .epilogue import Epilogue
 from .positions import added, over_lanes, summed, where, within
-from .product import VECTOR, Operand, Product
 from .split import epilogue_of
 
 #: Simdgroups of a threadgroup.

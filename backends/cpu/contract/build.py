@@ -1,0 +1,38 @@
+"""The `contract` schedule: which kernel a contraction gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smelt.backends.contraction import Product, analyse
+from smelt.ir.builder import Function
+
+from ..kernel import KernelModule
+from ..schedules import Step
+from .dots import build_dots, suits_dots
+from .elements import build_elements
+from .panels import build_panels
+from .tiles import Sides, lanes_of
+
+#: Products with fewer multiplications than this are made element by element.
+SMALL = 2048
+#: Less depth than this is not worth a tile.
+SHALLOW = 4
+
+
+def build_contract(module: KernelModule, name: str, body: Function) -> Step:
+    """The kernel of a body with one contraction: what computes its operands before it, elementwise ops behind it."""
+    product = analyse(body)
+    return path(product)(module, name, product)
+
+
+def path(product: Product) -> Callable[[KernelModule, str, Product], Step]:
+    """How a product is made: the builder of its kernel."""
+    if product.dtype.kind == "c" or product.size < SMALL or product.depth.extent < SHALLOW:
+        return build_elements
+    sides = Sides.of(product)
+    if suits_dots(sides):
+        return build_dots
+    if 2 * sides.columns.extent >= lanes_of(product.dtype):
+        return build_panels
+    return build_elements

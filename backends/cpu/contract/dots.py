@@ -1,0 +1,99 @@
+"""Contractions with few rows whose operands lie along the depth: vectors run along it, and are added up at the end.
+
+A matrix of weights that a single vector is multiplied with is read once, in the order in which it lies.
+"""
+
+from __future__ import annotations
+
+from smelt.backends.contraction import Product
+from smelt.ir.scalar import INDEX, Scalar
+
+from ..kernel import KernelModule
+from ..schedules import Step
+from .blocks import Blocks, Bounds
+from .tiles import Sides, Tile, TiledKernel, lanes_of, lies_along, up_to
+
+#: With more rows than this, columns are better transposed into tiles.
+FEW_ROWS = 8
+#: Less depth than so many vectors is not worth adding up their lanes.
+LEAST_VECTORS = 4
+#: Rows and columns of sums in registers, columns of a block, and bytes of depth in a tile.
+ROWS, COLUMNS, BLOCK_COLUMNS, DEPTH_BYTES = 4, 4, 8, 2048
+
+
+def suits_dots(sides: Sides) -> bool:
+    """Whether vectors should run along the depth of a product."""
+    product = sides.product
+    if not product.rules.multiplies or sides.rows.extent > FEW_ROWS:
+        return False
+    lanes = lanes_of(product.dtype)
+    if product.depth.extent < LEAST_VECTORS * lanes:
+        return False
+    return 2 * sides.columns.extent < lanes or lies_along(sides.column_operand, sides.merged(product.depth))
+
+
+def build_dots(module: KernelModule, name: str, product: Product) -> Step:
+    """The kernel of a product with few rows."""
+    return _Dots(module, name, product).build()
+
+
+class _Dots(TiledKernel):
+    def __init__(self, module: KernelModule, name: str, product: Product):
+        super().__init__(module, name, product)
+        k, sides = self.k, self.sides
+        self.height, self.width = min(ROWS, sides.rows.extent), min(COLUMNS, sides.columns.extent)
+        self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS, self.height)
+        self.columns = Blocks.plan(sides.merged(sides.columns), BLOCK_COLUMNS, self.width)
+        self.depth = Blocks.plan(sides.merged(product.depth), DEPTH_BYTES // self.dtype.size, self.lanes)
+        tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
+        self.make_sums(tall, wide)
+        room = up_to(self.depth.capacity, self.lanes)
+        self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, True, room)
+        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, True, room)
+        self.tall, self.wide = tall, wide
+
+    def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
+        k, zero = self.k, self.k.const(0, INDEX)
+        tall, wide = self.rows.elements(rows), self.columns.elements(columns)
+        self.start_sums(k.const(self.tall, INDEX))
+
+        def block(depth: Bounds) -> None:
+            steps = self.depth.elements(depth)
+            for tile, bounds, positions in ((self.a, rows, self.tall), (self.b, columns, self.wide)):
+                tile.fill(bounds, depth)
+                self._clear_end(tile, positions, steps)
+
+            def row(r: Scalar) -> None:
+                k.loop(None, zero, wide, lambda c: self.inner(r, c, steps), step=self.width)
+
+            k.loop(None, zero, tall, row, step=self.height)
+
+        self.depth.run(k, block)
+
+    def _clear_end(self, tile: Tile, positions: int, steps: Scalar) -> None:
+        """Zeros from the end of the depth to that of its last vector, which add nothing."""
+        k, zero, lanes = self.k, self.k.const(0, INDEX), self.lanes
+        nothing = k.const(0, self.dtype)
+        end = k.op("arith.divui", [steps + (lanes - 1), k.const(lanes, INDEX)], INDEX) * lanes
+
+        def line(i: Scalar) -> None:
+            k.loop(None, steps, end, lambda d: k.write(nothing, tile.memory, tile.offset(i, d)))
+
+        k.loop(None, zero, k.const(positions, INDEX), line)
+
+    def inner(self, r: Scalar, c: Scalar, steps: Scalar) -> None:
+        """Add the products of a few rows with a few columns over the depth of the tiles."""
+        k, zero = self.k, self.k.const(0, INDEX)
+        pairs = [(i, j) for i in range(self.height) for j in range(self.width)]
+        row, column = self.a.offset(r, zero), self.b.offset(c, zero)
+        with k.vectors(self.lanes):
+
+            def step(d: Scalar, *sums: Scalar) -> list[Scalar]:
+                left = [k.load_vector(self.a.memory, row + d + i * self.a.strides[0]) for i in range(self.height)]
+                right = [k.load_vector(self.b.memory, column + d + j * self.b.strides[0]) for j in range(self.width)]
+                return [self.sides.accumulate(k, s, left[i], right[j]) for s, (i, j) in zip(sums, pairs)]
+
+            sums = k.for_(zero, steps, step, [k.const(0, self.dtype)] * len(pairs), self.lanes)
+        for (i, j), x in zip(pairs, sums):
+            place = (r + i) * self.pitch + c + j
+            k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)

@@ -1,0 +1,96 @@
+"""Contractions as outer products: a few rows times a few vectors of columns, summed in registers over the depth.
+
+::
+
+    for depth of the tiles:
+        for i in rows: for j in vectors:
+            sum[i, j] = accumulate(sum[i, j], broadcast(a[i, depth]), b[depth, j])
+"""
+
+from __future__ import annotations
+
+from smelt.backends.contraction import Product
+from smelt.ir.scalar import INDEX, Scalar
+
+from ..kernel import KernelModule
+from ..schedules import Step
+from .blocks import Blocks, Bounds
+from .tiles import Tile, TiledKernel, lies_along, rows_of, up_to
+
+#: Vectors of columns that an inner kernel has side by side.
+VECTORS = 2
+#: Rows of a block of the result, bytes of its columns, and bytes of its depth in a tile.
+BLOCK_ROWS, COLUMN_BYTES, DEPTH_BYTES = 96, 512, 768
+#: Enough blocks of the result for any number of threads that is likely.
+ENOUGH_BLOCKS = 16
+
+
+def build_panels(module: KernelModule, name: str, product: Product) -> Step:
+    """The kernel of a product that is wide enough for vectors."""
+    return _Panels(module, name, product).build()
+
+
+class _Panels(TiledKernel):
+    def __init__(self, module: KernelModule, name: str, product: Product):
+        super().__init__(module, name, product)
+        k, sides, size = self.k, self.sides, self.dtype.size
+        rows, columns = sides.merged(sides.rows), sides.merged(sides.columns)
+        self.height = rows_of(sides.rows.extent)
+        self.vectors = VECTORS if sides.columns.extent > self.lanes else 1
+        self.width = self.lanes * self.vectors
+        for down, across in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
+            self.rows = Blocks.plan(rows, max(self.height, BLOCK_ROWS // down), self.height)
+            self.columns = Blocks.plan(columns, max(self.width, COLUMN_BYTES // size // across), self.width)
+            if self.units >= ENOUGH_BLOCKS:
+                break
+        self.depth = Blocks.plan(sides.merged(product.depth), DEPTH_BYTES // size)
+        tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
+        self.make_sums(tall, wide)
+        along = lies_along(sides.row_operand, self.depth.loops)
+        self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, along)
+        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False)
+
+    def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
+        k, zero = self.k, self.k.const(0, INDEX)
+        tall, wide = self.rows.elements(rows), self.columns.elements(columns)
+        once = self.depth.count == 1
+        if not once:
+            self.start_sums(tall)
+
+        def block(depth: Bounds) -> None:
+            self.a.fill(rows, depth)
+            self.b.fill(columns, depth)
+            steps = self.depth.elements(depth)
+
+            def panel(c: Scalar) -> None:
+                k.loop(None, zero, tall, lambda r: self.inner(r, c, steps, once), step=self.height)
+
+            k.loop(None, zero, wide, panel, step=self.width)
+
+        self.depth.run(k, block)
+
+    def inner(self, r: Scalar, c: Scalar, steps: Scalar, once: bool) -> None:
+        """The sums of a few rows and vectors over the depth of the tiles."""
+        k, lanes, zero = self.k, self.lanes, self.k.const(0, INDEX)
+        at = r * self.pitch + c
+        places = [at + (i * self.pitch + j * lanes) for i in range(self.height) for j in range(self.vectors)]
+        first, column = self.a.offset(r, zero), self.b.offset(c, zero)
+        with k.vectors(lanes):
+            start = [k.const(0, self.dtype) if once else k.load_vector(self.sums, place) for place in places]
+
+            def step(d: Scalar, *sums: Scalar) -> list[Scalar]:
+                row, line = first + d * self.a.strides[1], column + d * self.b.strides[1]
+                right = [k.load_vector(self.b.memory, line + j * lanes) for j in range(self.vectors)]
+                left = [self._spread(row + i * self.a.strides[0]) for i in range(self.height)]
+                pairs = [(x, y) for x in left for y in right]
+                return [self.sides.accumulate(k, total, x, y) for total, (x, y) in zip(sums, pairs)]
+
+            for x, place in zip(k.for_(zero, steps, step, start), places):
+                k.store_vector(x, self.sums, place)
+
+    def _spread(self, offset: Scalar) -> Scalar:
+        """An element of the rows' tile in all lanes."""
+        k = self.k
+        with k.vectors(0):
+            x = k.read(self.a.memory, offset)
+        return k.spread(x)

@@ -1,0 +1,241 @@
+"""What kernels with tiles share: which operand gives the rows, blocks of the result, blocks of operands in the caches.
+
+A tile holds a block of an operand converted to the dtype of the sums (float32 for half precision), in the order in
+which it is multiplied. So an operand may lie in any order, be padded, or be an expression: it is computed block by
+block, and its array never exists. The sums of a block of the result lie in a tile too, where what follows the
+contraction reads them. Every sum is made by one thread, in an order that its shape alone decides: bits depend
+neither on threads nor on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from smelt.backends.contraction import Operand, Product
+from smelt.backends.lowering import Fused, divide, fuse_variables
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from ..kernel import CpuKernel, KernelModule, Memory
+from ..loops import Split
+from ..schedules import Step, start_kernel
+from .blocks import Blocks, Bounds
+
+#: Bytes of a vector of sums.
+VECTOR_BYTES = 64
+#: Rows that an inner kernel may have.
+ROWS = (8, 7, 6, 5, 4)
+LINE_BYTES = 64
+
+
+def lanes_of(dtype: DType) -> int:
+    """Elements of a vector of sums."""
+    return min(32, VECTOR_BYTES // compute_dtype(dtype).size)
+
+
+def rows_of(extent: int) -> int:
+    """Rows of the inner kernel: as many as there are, or of `ROWS` those that leave least over."""
+    return max(1, extent) if extent <= ROWS[0] else min(ROWS, key=lambda n: -extent % n)
+
+
+def up_to(n: int, multiple: int) -> int:
+    """The next multiple from n on."""
+    return -(-n // multiple) * multiple
+
+
+def pitch_of(length: int, dtype: DType) -> int:
+    """The length of a line in memory: an odd number of cache lines, so that neighbours do not collide in L1."""
+    lanes = LINE_BYTES // dtype.size
+    return (-(-length // lanes) | 1) * lanes
+
+
+def addresses(product: Product) -> list[Index]:
+    """Every index expression that a kernel computes from its loops."""
+    uses = [linearize(at, v.shape) for v, at in (*product.lhs.loads, *product.rhs.loads, *product.loads)]
+    uses += [linearize(at, v.shape) for v, at in product.outputs]
+    uses += [guard.index for operand in (product.lhs, product.rhs) for guard in operand.access.guards]
+    return uses
+
+
+def runs_along(index: Index, loops: Sequence[Fused]) -> bool:
+    """Whether an offset moves by one with the innermost of some loops."""
+    if not loops or not loops[-1].variables:
+        return False
+    name, extent = loops[-1].variables[-1]
+    return index.coefficient(Atom("var", (name,), 0, extent - 1)) == 1
+
+
+def lies_along(operand: Operand, loops: Sequence[Fused]) -> bool:
+    """Whether the largest array that an operand is read from is contiguous along the innermost of some loops."""
+    largest = max(operand.loads, key=lambda load: load[0].aval.nbytes, default=None)
+    return largest is not None and runs_along(linearize(largest[1], largest[0].shape), loops)
+
+
+def store_outputs(k: CpuKernel, product: Product, outputs: Sequence[Memory], total: Callable[[], Scalar]) -> None:
+    """The outputs where the loops stand, from the contraction's sum there."""
+    k.provided[product.result] = lambda place: total()
+    values = [k.value(v, at) for v, at in product.outputs]
+    for x, memory, (_, at) in zip(values, outputs, product.outputs):
+        k.store(x, memory, at)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Which operand gives the rows of an inner kernel, and which its columns, along which it is wide."""
+
+    product: Product
+    swapped: bool
+
+    @staticmethod
+    def of(product: Product) -> Sides:
+        """The sides with which inner kernels make fewest sums that nobody wants, and outputs lie along columns."""
+        value, place = product.outputs[0]
+        out = linearize(place, value.shape)
+        both = [Sides(product, swapped) for swapped in (False, True)]
+        return min(both, key=lambda s: (s._padded(), not runs_along(out, s.merged(s.columns))))
+
+    @property
+    def row_operand(self) -> Operand:
+        return self.product.rhs if self.swapped else self.product.lhs
+
+    @property
+    def column_operand(self) -> Operand:
+        return self.product.lhs if self.swapped else self.product.rhs
+
+    @property
+    def rows(self) -> Fused:
+        return self.product.columns if self.swapped else self.product.rows
+
+    @property
+    def columns(self) -> Fused:
+        return self.product.rows if self.swapped else self.product.columns
+
+    def merged(self, group: Fused) -> list[Fused]:
+        """A group's loops: as few as walk through the arrays in even steps."""
+        return fuse_variables(group.variables, addresses(self.product))
+
+    def accumulate(self, k: CpuKernel, total: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        """A step of a sum, with an element of a row and one of a column."""
+        return self.product.rules.accumulate(k, total, *((y, x) if self.swapped else (x, y)))
+
+    def _padded(self) -> int:
+        rows, columns = self.rows.extent, self.columns.extent
+        return up_to(rows, rows_of(rows)) * up_to(columns, lanes_of(self.product.dtype))
+
+
+class Tile:
+    """Room for a block of an operand, in lines along one of its two groups of loops.
+
+    Args:
+        free: the operand's own loops; so many of their positions have room.
+        along_depth: whether lines run along the depth.
+        room: of the depth; its blocks' capacity if None.
+
+    Attributes:
+        strides: in memory, along the free loops and along the depth.
+    """
+
+    def __init__(
+        self, k: CpuKernel, operand: Operand, free: Blocks, positions: int, depth: Blocks, along_depth: bool,
+        room: int | None = None,
+    ):  # fmt: skip
+        self.k, self.operand, self.free, self.depth = k, operand, free, depth
+        dtype = compute_dtype(operand.dtype)
+        steps = depth.capacity if room is None else room
+        lines, length = (positions, steps) if along_depth else (steps, positions)
+        pitch = pitch_of(length, dtype)
+        self.strides = (pitch, 1) if along_depth else (1, pitch)
+        self.memory = k.scratch(lines * pitch, dtype)
+        self._reads_along_depth = lies_along(operand, depth.loops) or not lies_along(operand, free.loops)
+
+    def offset(self, free: Scalar, depth: Scalar) -> Scalar:
+        """Where in the tile an element is."""
+        return free * self.strides[0] + depth * self.strides[1]
+
+    def fill(self, free: Bounds, depth: Bounds) -> None:
+        """Compute the block of the operand between two positions of its loops, in the order in which it lies."""
+        k = self.k
+
+        def element(i: Scalar, j: Scalar) -> None:
+            k.write(self.operand.read(k), self.memory, self.offset(i, j))
+
+        if self._reads_along_depth:
+            self.free.each(k, free, lambda i: self.depth.each(k, depth, lambda j: element(i, j)))
+        else:
+            self.depth.each(k, depth, lambda j: self.free.each(k, free, lambda i: element(i, j)))
+
+
+class TiledKernel:
+    """A kernel that makes a block of the result at a time. Subclasses say how large blocks are, and what fills `sums`.
+
+    Attributes:
+        batch, rows, columns, depth: the loops; all but the batch's in blocks.
+        sums: the tile of a block's sums, in lines along columns of length `pitch`.
+    """
+
+    rows: Blocks
+    columns: Blocks
+    depth: Blocks
+    sums: Memory
+
+    def __init__(self, module: KernelModule, name: str, product: Product):
+        self.name, self.product, self.sides = name, product, Sides.of(product)
+        self.k, self.outputs, self._lo, self._hi = start_kernel(module, name, product.body)
+        self.dtype = compute_dtype(product.dtype)
+        self.lanes = lanes_of(product.dtype)
+        self.batch = self.sides.merged(product.batch)
+
+    @property
+    def units(self) -> int:
+        """Blocks of the result, of all batches."""
+        return math.prod(loop.extent for loop in self.batch) * self.rows.count * self.columns.count
+
+    def make_sums(self, tall: int, wide: int) -> None:
+        """Room for the sums of a block."""
+        self.pitch = pitch_of(wide, self.dtype)
+        self.sums = self.k.scratch(tall * self.pitch, self.dtype)
+
+    def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
+        """Compute the sums of a block."""
+        raise NotImplementedError
+
+    def build(self) -> Step:
+        """Emit the kernel."""
+        k, body = self.k, self.product.body
+        if self.product.result.aval.size:
+            k.loop(None, self._lo, self._hi, self._unit)
+        k.emit("func.return", [], [])
+        return Step(self.name, body, Split(self.units), [*body.arguments, *body.returns])
+
+    def _unit(self, at: Scalar) -> None:
+        k = self.k
+        at, column = divide(k, at, self.columns.count, True)
+        at, row = divide(k, at, self.rows.count, bool(self.batch))
+        for i, loop in reversed(list(enumerate(self.batch))):
+            at, position = divide(k, at, loop.extent, i > 0)
+            k.bind(loop, position)
+        rows, columns = self.rows.enter(k, row), self.columns.enter(k, column)
+        self.fill_sums(rows, columns)
+        self._finish(rows, columns)
+
+    def start_sums(self, tall: Scalar) -> None:
+        """Sums of nothing, in `tall` lines."""
+        k, start = self.k, self.k.const(0, self.dtype)
+        k.loop(None, k.const(0, INDEX), tall * self.pitch, lambda i: k.write(start, self.sums, i))
+
+    def _finish(self, rows: Bounds, columns: Bounds) -> None:
+        """The outputs of a block from its sums, in the order in which the first of them lies."""
+        k = self.k
+        value, place = self.product.outputs[0]
+        out = linearize(place, value.shape)
+
+        def element(r: Scalar, c: Scalar) -> None:
+            store_outputs(k, self.product, self.outputs, lambda: k.read(self.sums, r * self.pitch + c))
+
+        if runs_along(out, self.rows.loops) and not runs_along(out, self.columns.loops):
+            self.columns.each(k, columns, lambda c: self.rows.each(k, rows, lambda r: element(r, c)))
+        else:
+            self.rows.each(k, rows, lambda r: self.columns.each(k, columns, lambda c: element(r, c)))

@@ -1,0 +1,257 @@
+"""Contractions on the CPU: every kind of kernel around the sizes of its blocks, in every dtype and order of axes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smelt.backends.contraction import analyse
+from smelt.backends.cpu import program as cpu
+from smelt.backends.cpu.contract import build, dots, elements, panels
+from smelt.backends.cpu.contract.tiles import Sides
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, read_function
+from smelt.ir.dtypes import DType
+from smelt.ir.interpreter import Interpreter
+from smelt.ir.settings import override
+from smelt.passes import Pipeline
+
+from .modules import compile_, f32, gelu, module_of, random_array, run
+
+PASSES = "cse,dce,fuse{contractions=true},plan-buffers"
+#: Rows, depth, columns; the kernel that it takes to be where the right operand is read along its rows.
+SIZES = [
+    (1, 1, 1, "elements"), (3, 5, 4, "elements"), (8, 3, 40, "elements"), (100, 1, 100, "elements"),
+    (9, 16, 16, "panels"), (8, 4, 64, "panels"), (17, 200, 33, "panels"), (97, 193, 129, "panels"),
+    (1, 70, 300, "panels"), (300, 70, 1, "dots"), (1, 64, 300, "panels"), (96, 192, 128, "panels"),
+    (3, 700, 2, "dots"), (1, 4099, 1, "dots"), (200, 513, 9, "panels"), (1, 64, 31, "elements"),
+]  # fmt: skip
+DTYPES = list(dtypes.NUMERIC)
+ORDERS = ["ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ij", "bik,bkj->bij", "ibk,kjb->bij", "aik,kj->aij"]
+
+
+def product(b: Any, x: Any, y: Any, order: str) -> Any:
+    """An einsum of two operands whose result has batch axes first, then those of x, then those of y."""
+    left, right = order.split("->")[0].split(",")
+    out = order.split("->")[1]
+    batch = [a for a in left if a in right and a in out]
+    summed = [a for a in left if a in right and a not in out]
+
+    def axes(names: str, of: Sequence[str]) -> tuple[int, ...]:
+        return tuple(names.index(a) for a in of)
+
+    return b.dot_general(
+        x, y, lhs_contracting=axes(left, summed), rhs_contracting=axes(right, summed),
+        lhs_batch=axes(left, batch), rhs_batch=axes(right, batch),
+    )  # fmt: skip
+
+
+def operands(order: str, dtype: DType, m: int, k: int, n: int, b: int = 3, a: int = 2) -> list[Aval]:
+    extents = {"i": m, "k": k, "j": n, "b": b, "a": a}
+    return [Aval(tuple(extents[c] for c in names), dtype) for names in order.split("->")[0].split(",")]
+
+
+def agrees(avals: Sequence[Aval], body: Callable[..., Any], passes: str = PASSES) -> cpu.Program:
+    """Compile a function into one kernel, and compare with the interpreter."""
+    arrays = [random_array(a, i) for i, a in enumerate(avals)]
+    module = module_of(avals, body)
+    want = Interpreter(module)("main", arrays)
+    program = compile_(module, passes)
+    assert [kernel.schedule for kernel in program.kernels] == ["contract"]
+    depth = max(max(a.shape, default=1) for a in avals)
+    for have, expected in zip(run(program, arrays), want):
+        close(have, expected, depth)
+    return program
+
+
+def close(have: np.ndarray, want: np.ndarray, depth: int) -> None:
+    dtype = dtypes.of(want.dtype)
+    if dtype.kind in "iu":
+        np.testing.assert_array_equal(have, want)
+        return
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    tolerance = {2: 2**-7 if dtype is dtypes.bfloat16 else 2**-10, 4: 1e-6, 8: 1e-6 if dtype.kind == "c" else 1e-14}
+    scale = tolerance[dtype.size] * max(1.0, depth**0.5) * 3
+    np.testing.assert_allclose(have.astype(wide), want.astype(wide), rtol=tolerance[dtype.size], atol=scale)
+
+
+@pytest.mark.parametrize(("m", "k", "n", "kernel"), SIZES)
+def test_sizes_around_those_of_blocks(m: int, k: int, n: int, kernel: str) -> None:
+    avals = operands("ik,kj->ij", f32, m, k, n)
+    module = module_of(avals, functools.partial(product, order="ik,kj->ij"))
+    Pipeline.parse(PASSES).run(module)
+    found = analyse(read_function(next(f for name, f in functions(module).items() if name != "main")))
+    assert build.path(found) is {
+        "elements": elements.build_elements, "panels": panels.build_panels, "dots": dots.build_dots,
+    }[kernel]  # fmt: skip
+    agrees(avals, functools.partial(product, order="ik,kj->ij"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", [(20, 37, 50), (1, 300, 70), (3, 6, 5)], ids=str)
+def test_axes_in_any_order(order: str, size: tuple[int, int, int]) -> None:
+    agrees(operands(order, f32, *size), functools.partial(product, order=order))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [(20, 137, 50), (1, 300, 70), (3, 6, 5)], ids=str)
+def test_every_dtype(dtype: DType, size: tuple[int, int, int]) -> None:
+    for order in ("ik,kj->ij", "bik,bjk->bij"):
+        agrees(operands(order, dtype, *size), functools.partial(product, order=order))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "iu"], ids=str)
+def test_integers_wrap(dtype: DType) -> None:
+    largest = np.iinfo(dtype.numpy).max
+    x = np.full((9, 40), largest - 2, dtype.numpy)
+    avals = [Aval(x.shape, dtype), Aval(x.T.shape, dtype)]
+    program = compile_(module_of(avals, functools.partial(product, order="ik,kj->ij")), PASSES)
+    (found,) = run(program, [x, x.T])
+    assert (found == np.array((int(largest) - 2) ** 2 * 40 % 2**dtype.bits).astype(np.uint64).astype(dtype.numpy)).all()
+
+
+def test_half_precision_is_summed_in_float32() -> None:
+    for dtype, order in itertools.product((dtypes.float16, dtypes.bfloat16), ("ik,kj->ij", "ik,jk->ij")):
+        avals = operands(order, dtype, 9, 5000, 40)
+        program = compile_(module_of(avals, functools.partial(product, order=order)), PASSES)
+        (found,) = run(program, [np.ones(a.shape, a.dtype.numpy) for a in avals])
+        assert (found.astype(np.float32) == np.float32(5000).astype(dtype.numpy).astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("size", [(0, 5, 7), (5, 0, 7), (5, 7, 0), (20, 0, 40), (0, 0, 0)], ids=str)
+def test_empty_axes(size: tuple[int, int, int]) -> None:
+    for order in ("ik,kj->ij", "bik,bkj->bij"):
+        agrees(operands(order, f32, *size), functools.partial(exponentials, order=order))
+
+
+@pytest.mark.parametrize("size", [(20, 37, 50), (1, 300, 70), (3, 6, 5), (4, 200, 3)], ids=str)
+@pytest.mark.parametrize("order", ["ik,kj->ij", "ik,jk->ij", "ki,kj->ij"])
+def test_nan_and_infinity_stay_in_their_row_and_column(size: tuple[int, int, int], order: str) -> None:
+    avals = operands(order, f32, *size)
+    x, y = (random_array(a, i) for i, a in enumerate(avals))
+    x[(0, 2) if order.startswith("ik") else (2, 0)] = np.nan
+    y[2, -1] = -np.inf
+    (found,) = run(compile_(module_of(avals, functools.partial(product, order=order)), PASSES), [x, y])
+    with np.errstate(all="ignore"):
+        want = np.einsum(order, x.astype(np.float64), y.astype(np.float64))
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+def exponentials(b: Any, x: Any, y: Any, order: str) -> Any:
+    return b.exp(product(b, x, y, order))
+
+
+def linear(b: Any, x: Any, w: Any, c: Any) -> Any:
+    """A layer with everything that may follow a product: bias, nonlinearity, residual, conversion."""
+    y = gelu(b, product(b, x, w, "ik,jk->ij") + b.broadcast_to(c, (x.shape[0], w.shape[0])))
+    return b.convert(y + b.slice(x, start=(0, 0), stop=y.shape, stride=(1, 1)), dtype=dtypes.float32)
+
+
+@pytest.mark.parametrize("size", [(20, 137, 50), (1, 300, 70), (3, 6, 5)], ids=str)
+@pytest.mark.parametrize("dtype", [f32, dtypes.float16, dtypes.bfloat16, dtypes.float64], ids=str)
+def test_what_follows_is_part_of_the_kernel(size: tuple[int, int, int], dtype: DType) -> None:
+    m, k, n = size
+    arrays = [random_array(a, i) for i, a in enumerate([Aval((m, k), dtype), Aval((n, k), dtype), Aval((n,), dtype)])]
+    module = module_of([Aval(a.shape, dtype) for a in arrays], linear)
+    wide = module_of([Aval(a.shape, dtypes.float64) for a in arrays], linear)
+    (want,) = Interpreter(wide)("main", [a.astype(np.float64) for a in arrays])
+    program = compile_(module, PASSES)
+    assert [kernel.schedule for kernel in program.kernels] == ["contract"] and program.arena_bytes == 0
+    (found,) = run(program, arrays)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4 if dtype.size > 2 else 3e-3)  # erf in half precision
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)], ids=str)
+def test_results_may_lie_in_another_order(order: tuple[int, ...]) -> None:
+    def body(b: Any, x: Any, y: Any) -> Any:
+        found = b.reshape(product(b, x, y, "ik,kj->ij"), shape=(4, 6, 40))
+        return b.tanh(b.transpose(found, permutation=order))
+
+    agrees(operands("ik,kj->ij", f32, 24, 50, 40), body)
+
+
+def test_operands_are_read_where_they_lie() -> None:
+    """Movement in front of a product: parts, other orders, repeated rows."""
+
+    def body(b: Any, x: Any, y: Any) -> Any:
+        part = b.slice(b.transpose(x, permutation=(2, 0, 1)), start=(1, 0, 0), stop=(30, 3, 5), stride=(2, 1, 1))
+        rows = b.reshape(part, shape=(15, 15))
+        return product(b, rows, b.broadcast_to(y, (15, 40)), "ik,kj->ij")
+
+    agrees([Aval((3, 5, 31), f32), Aval((40,), f32)], body)
+
+
+#: Of x and w; strides, padding before and behind, dilation of the kernel and of the input, groups.
+WINDOWS = [
+    ((2, 50, 5), (7, 3, 5), (1,), (1,), (1,), (1,), (1,), 1),
+    ((2, 50, 5), (40, 3, 5), (2,), (3,), (1,), (2,), (1,), 1),
+    ((1, 30, 8), (24, 5, 2), (1,), (2,), (2,), (1,), (3,), 4),
+    ((3, 20, 40), (20, 4, 40), (3,), (-1,), (9,), (1,), (2,), 1),
+    ((2, 9, 11, 6), (17, 3, 2, 6), (1, 2), (1, 0), (1, 3), (2, 1), (1, 1), 1),
+    ((1, 700, 1), (1, 90, 1), (1,), (0,), (0,), (1,), (1,), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WINDOWS, ids=str)
+@pytest.mark.parametrize("dtype", [f32, dtypes.float16, dtypes.int32, dtypes.complex64], ids=str)
+def test_windows_with_padding_around_them(case: Any, dtype: DType) -> None:
+    names = ("window_strides", "padding_low", "padding_high", "kernel_dilation", "input_dilation", "feature_groups")
+    attrs = dict(zip(names, case[2:]))
+    with override(check=True):
+        agrees([Aval(shape, dtype) for shape in case[:2]], lambda b, x, w: b.conv_general(x, w, **attrs))
+    if dtype is f32:
+        agrees([Aval(shape, dtype) for shape in case[:2]], lambda b, x, w: b.tanh(b.conv_general(x, w, **attrs)))
+
+
+@pytest.mark.parametrize("team", [1, 2, 3, 7])
+def test_any_number_of_threads_gives_the_same_bits(team: int) -> None:
+    avals = [Aval((200, 400), f32), Aval((400, 300), f32), Aval((300, 4), f32)]
+
+    def body(b: Any, x: Any, y: Any, z: Any) -> Any:
+        first = product(b, x, y, "ik,kj->ij")
+        return [first, product(b, first, z, "ik,kj->ij"), product(b, z, first, "ki,jk->ij")]
+
+    arrays = [random_array(a, i) for i, a in enumerate(avals)]
+    program = compile_(module_of(avals, body), PASSES)
+    with override(num_threads=1):
+        want = run(program, arrays)
+    with override(num_threads=team):
+        for have, expected in zip(run(program, arrays), want):
+            assert have.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("size", [(20, 137, 50), (1, 300, 70), (70, 300, 1), (3, 6, 5), (97, 193, 129)], ids=str)
+@pytest.mark.parametrize("dtype", [f32, dtypes.float16, dtypes.int8, dtypes.complex64], ids=str)
+def test_every_access_is_checked(size: tuple[int, int, int], dtype: DType) -> None:
+    with override(check=True):
+        for order in ("ik,kj->ij", "bik,bjk->bij"):
+            program = agrees(operands(order, dtype, *size), functools.partial(product, order=order))
+            assert "smelt_report" in program.as_text("kernel")
+
+
+def test_the_wider_operand_gives_the_columns() -> None:
+    for m, n in ((1, 300), (300, 1), (2, 200), (100, 3)):
+        avals = operands("ik,kj->ij", f32, m, 50, n)
+        module = module_of(avals, functools.partial(product, order="ik,kj->ij"))
+        Pipeline.parse(PASSES).run(module)
+        body = read_function(next(f for name, f in functions(module).items() if name != "main"))
+        assert Sides.of(analyse(body)).columns.extent == max(m, n)
+
+
+def test_products_left_to_a_library_need_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    from smelt.backends.cpu import blas
+
+    monkeypatch.setattr(blas, "library", lambda: None)
+    for order in ("ik,kj->ij", "ibk,kjb->bij"):
+        avals = operands(order, f32, 20, 37, 50)
+        arrays = [random_array(a, i) for i, a in enumerate(avals)]
+        program = compile_(module_of(avals, functools.partial(product, order=order)))
+        assert "host" not in [kernel.schedule for kernel in program.kernels]
+        (found,) = run(program, arrays)
+        np.testing.assert_allclose(found, np.einsum(order, *arrays), rtol=1e-4, atol=1e-4)
