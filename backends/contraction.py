@@ -22,8 +22,9 @@ from smelt.ir.scalar import Scalar
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
 from smelt.passes.kernels.contraction_places import contraction_plan, depth_of, operand_accesses, rules_of
 
-#: Elements of a vector load or store, at most.
+#: Elements of a vector load or store, at most, and their bytes: what arrays are aligned to.
 VECTOR = 4
+VECTOR_BYTES = 16
 
 Variables = list[tuple[str, int]]
 
@@ -120,10 +121,16 @@ class Product:
         """How many neighbours of the outputs along `loop` can be stored as one vector."""
         width = VECTOR
         while width > 1:
-            if all(v.dtype.kind != "c" and runs_along(linearize(at, v.shape), loop, width) for v, at in self.outputs):
+            if all(is_vector(v, linearize(at, v.shape), loop, width) for v, at in self.outputs):
                 return width
             width //= 2
         return 1
+
+
+def is_vector(value: Value, offset: Index, loop: Fused, width: int) -> bool:
+    """Whether `width` neighbours along a loop are one access: contiguous, aligned, and no more than 16 bytes."""
+    fits = value.dtype.kind != "c" and value.dtype.size * width <= VECTOR_BYTES
+    return fits and runs_along(offset, loop, width)
 
 
 def _stride(index: Index, loop: Fused) -> float:

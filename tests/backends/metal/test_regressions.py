@@ -171,3 +171,9 @@ def test_what_was_an_integer_has_no_negative_zero(dtype):
     with override(device="metal:sim"):
         found = smelt.compile(lambda x: x.astype(dtype).astype(smelt.float32))(smelt.array([-0.5, -0.0, 0.5, 2.5]))
     assert not np.signbit(np.asarray(found)).any()
+
+
+@pytest.mark.parametrize("dtype", [smelt.int64, smelt.uint64], ids=str)
+def test_products_store_no_more_than_arrays_are_aligned_to(dtype):
+    text = metal_text(lambda x, y: x @ y + y[0], spec(4, 1, dtype=dtype), spec(1, 8, dtype=dtype))
+    assert "long2" in text and "long4" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from smelt.backends.contraction import Product, runs_along
+from smelt.backends.contraction import Product, is_vector
 from smelt.backends.lowering import Fused
 from smelt.backends.plan import Plan, always_inside
 from smelt.ir import dtypes
@@ -76,7 +76,7 @@ class Epilogue:
             loaded = [
                 (v, at, k.load_vector(k.memory[v], k.index(offset), width))
                 for v, at, offset in loads
-                if v.dtype.kind != "c" and runs_along(offset, loop, width)
+                if is_vector(v, offset, loop, width)
             ]
             offsets = [k.index(linearize(at, v.shape)) for v, at in product.outputs]
 
