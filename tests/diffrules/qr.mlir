@@ -12,9 +12,9 @@ func.func private @f(%arg0: tensor<3x2xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64
 // CHECK-NEXT: %[[V1:.*]] = "smelt.transpose"(%[[V0]]#1) {permutation = array<i64: 1, 0>} : (tensor<2x2xf64>) -> tensor<2x2xf64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.transpose"(%arg1) {permutation = array<i64: 1, 0>} : (tensor<3x2xf64>) -> tensor<2x3xf64>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.solve_triangular"(%[[V1]], %[[V2]]) {upper = false} : (tensor<2x2xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.transpose"(%[[V0]]#0) {permutation = array<i64: 1, 0>} : (tensor<3x2xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.transpose"(%[[V3]]) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.dot_general"(%[[V4]], %[[V5]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x3xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.transpose"(%[[V3]]) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.transpose"(%[[V0]]#0) {permutation = array<i64: 1, 0>} : (tensor<3x2xf64>) -> tensor<2x3xf64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.dot_general"(%[[V5]], %[[V4]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x3xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
 // CHECK-NEXT: %[[V7:.*]] = "smelt.iota"() {axis = 0 : i64, dtype = i32, shape = array<i64: 2, 2>} : () -> tensor<2x2xi32>
 // CHECK-NEXT: %[[V8:.*]] = "smelt.iota"() {axis = 1 : i64, dtype = i32, shape = array<i64: 2, 2>} : () -> tensor<2x2xi32>
 // CHECK-NEXT: %[[V9:.*]] = "smelt.constant"() {dtype = i32, value = 1 : i64} : () -> tensor<i32>
@@ -28,7 +28,7 @@ func.func private @f(%arg0: tensor<3x2xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64
 // CHECK-NEXT: %[[V17:.*]] = "smelt.transpose"(%[[V15]]) {permutation = array<i64: 1, 0>} : (tensor<2x2xf64>) -> tensor<2x2xf64>
 // CHECK-NEXT: %[[V18:.*]] = "smelt.add"(%[[V16]], %[[V17]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
 // CHECK-NEXT: %[[V19:.*]] = "smelt.dot_general"(%[[V0]]#0, %[[V18]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.sub"(%[[V5]], %[[V19]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.sub"(%[[V4]], %[[V19]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
 // CHECK-NEXT: %[[V21:.*]] = "smelt.dot_general"(%[[V18]], %[[V0]]#1) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
 // CHECK-NEXT: return %[[V20]], %[[V21]] : tensor<3x2xf64>, tensor<2x2xf64>
 func.func @forward(%arg0: tensor<3x2xf64>, %arg1: tensor<3x2xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64>) {
@@ -51,19 +51,18 @@ func.func @forward(%arg0: tensor<3x2xf64>, %arg1: tensor<3x2xf64>) -> (tensor<3x
 // CHECK-NEXT: %[[V9:.*]] = "smelt.neg"(%arg1) : (tensor<3x2xf64>) -> tensor<3x2xf64>
 // CHECK-NEXT: %[[V10:.*]] = "smelt.dot_general"(%[[V0]]#0, %[[V9]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
 // CHECK-NEXT: %[[V11:.*]] = "smelt.add"(%[[V8]], %[[V10]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.transpose"(%arg1) {permutation = array<i64: 1, 0>} : (tensor<3x2xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.transpose"(%[[V11]]) {permutation = array<i64: 1, 0>} : (tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.sub"(%[[V13]], %[[V11]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V15:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.broadcast"(%[[V15]]) {shape = array<i64: 2, 2>} : (tensor<f64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.select"(%[[V7]], %[[V14]], %[[V16]]) : (tensor<2x2xi1>, tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.add"(%[[V11]], %[[V17]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.dot_general"(%[[V1]], %[[V18]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x3xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.transpose"(%[[V11]]) {permutation = array<i64: 1, 0>} : (tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.sub"(%[[V12]], %[[V11]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.broadcast"(%[[V14]]) {shape = array<i64: 2, 2>} : (tensor<f64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.select"(%[[V7]], %[[V13]], %[[V15]]) : (tensor<2x2xi1>, tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.add"(%[[V11]], %[[V16]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.dot_general"(%[[V1]], %[[V17]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x3xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.add"(%arg1, %[[V18]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
 // CHECK-NEXT: %[[V20:.*]] = "smelt.transpose"(%[[V19]]) {permutation = array<i64: 1, 0>} : (tensor<3x2xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.add"(%[[V12]], %[[V20]]) : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V22:.*]] = "smelt.solve_triangular"(%[[V0]]#1, %[[V21]]) {upper = true} : (tensor<2x2xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V23:.*]] = "smelt.transpose"(%[[V22]]) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: return %[[V23]] : tensor<3x2xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.solve_triangular"(%[[V0]]#1, %[[V20]]) {upper = true} : (tensor<2x2xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.transpose"(%[[V21]]) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: return %[[V22]] : tensor<3x2xf64>
 func.func @reverse(%arg0: tensor<3x2xf64>, %arg1: tensor<3x2xf64>, %arg2: tensor<2x2xf64>) -> tensor<3x2xf64> {
   %f = constant @f : (tensor<3x2xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64>)
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0, 1>, wrt = array<i64: 0>} : ((tensor<3x2xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64>)) -> ((tensor<3x2xf64>, tensor<3x2xf64>, tensor<2x2xf64>) -> (tensor<3x2xf64>, tensor<2x2xf64>, tensor<3x2xf64>))
