@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index
+from smelt.ir.kinds import ArgReduction, Reduction
 from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.kernels.analysis import reduced_axes
 
@@ -40,28 +40,25 @@ class Accumulator:
 
     def start(self, k: FusionKernel) -> list[Scalar]:
         """The state before the first element."""
-        op: Any = self.op.op
         x = self.op.operands[0]
         if self.is_arg:
             axis = self.op.attrs["axis"]
             first = (*self.place[:axis], Index(0), *self.place[axis + 1 :])
             return [k.value(x, first), k.const(0, dtypes.uint32)]
-        return [k.const(op.identity(x.dtype), x.dtype)]
+        return [k.const(self.op.rules(Reduction).identity(x.dtype), x.dtype)]
 
     def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
         """The state after the element at the current index."""
-        op: Any = self.op.op
         x = k.value(self.op.operands[0], self.place)
         if self.is_arg:
             i = k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)
-            return list(op.lower(k, *state, x, i))
-        return [op.combine(k, state[0], x)]
+            return self._seen(k, state, [x, i])
+        return [self.op.rules(Reduction).combine(k, state[0], x)]
 
     def extreme(self, k: FusionKernel, best: Scalar) -> Scalar:
         """argmax and argmin in two loops, first: the extremum (NaN if there is one)."""
-        op: Any = self.op.op
         x = k.value(self.op.operands[0], self.place)
-        largest = op.better(k, 1, 0)
+        largest = self.op.rules(ArgReduction).largest
         if x.dtype.kind == "b":
             return best | x if largest else best & x
         return k.maximum(best, x) if largest else k.minimum(best, x)
@@ -77,8 +74,13 @@ class Accumulator:
 
     def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         """Two partial results into one; `later` is of later elements."""
-        op: Any = self.op.op
-        return list(op.lower(k, *state, *later)) if self.is_arg else [op.combine(k, state[0], later[0])]
+        if self.is_arg:
+            return self._seen(k, state, later)
+        return [self.op.rules(Reduction).combine(k, state[0], later[0])]
+
+    def _seen(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        (best, at), (x, i) = state, later
+        return list(self.op.rules(ArgReduction).step(k, best, at, x, i))
 
     def finish(self, state: Sequence[Scalar]) -> Scalar:
         return state[-1]

@@ -19,7 +19,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
-from smelt.ir.kinds import Elementwise
+from smelt.ir.kinds import Elementwise, Fusible
 from smelt.ir.scalar import INDEX, Number, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
 
@@ -269,7 +269,7 @@ class FusionKernel(ScalarEmitter):
         for v in op.operands if isinstance(op.op, Elementwise) else ():
             self.value(v, index)
         self.source_dtype = op.operands[0].dtype if op.operands else None
-        element = op.op.element(self, index, fetch, avals, result.aval, **op.attrs)  # type: ignore[attr-defined]
+        element = op.rules(Fusible).element(self, index, fetch, avals, result.aval, **op.attrs)
         self.scopes[-1][result, index] = element
 
     def _elementwise_before(self, v: Value, index: Place) -> list[OpView]:

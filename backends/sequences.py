@@ -12,6 +12,8 @@ from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, linearize, variables
+from smelt.ir.ops.indexing import Scatter
+from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import Scalar
 from smelt.passes.kernels.analysis import collect_reads
 
@@ -76,7 +78,7 @@ class ScanPlan:
         return math.prod(loop.extent for loop in (*self.before, *self.after))
 
     def identity(self, k: FusionKernel) -> Scalar:
-        op: Any = self.op.op
+        op = self.op.rules(Cumulative)
         return k.const(op.identity(self.x.dtype), self.x.dtype)
 
 
@@ -138,14 +140,12 @@ class Scattering:
 
     def target_place(self, k: FusionKernel, at: Place | None = None) -> tuple[Scalar, Place]:
         """Whether the element of updates at the current position stays, and its place in the result."""
-        op: Any = self.op.op
         operands = self.op.operands
 
         def fetch(i: int, there: Sequence[Index]) -> Scalar:
             return k.value(operands[i], tuple(there))
 
-        return op.place(k, at or self.at, fetch, [v.aval for v in operands], **self.op.attrs)
+        return self.op.rules(Scatter).place(k, at or self.at, fetch, [v.aval for v in operands], **self.op.attrs)
 
     def combine(self, k: FusionKernel, old: Scalar, new: Scalar) -> Scalar:
-        op: Any = self.op.op
-        return op.combine(k, old, new, mode=self.mode)
+        return self.op.rules(Scatter).combine(k, old, new, mode=self.mode)

@@ -17,13 +17,13 @@ import numpy as np
 from . import attributes, dtypes, mlir
 from . import op as _op
 from .aval import Aval
-from .control import HELPERS, LOOPS, emit_control
+from .control import HELPERS, LOOPS, ControlOp, emit_control
 from .control_reading import decode_control
 from .dialect import complete, context, parse_aval, tensor_type
 from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, at_user_line, shown
-from .op import Op
-from .ops.call import function_signature
+from .op import Op, of_kind
+from .ops.call import Transform, function_signature
 from .scopes import Scope, scope_at, scope_of
 from .values import APPLY as APPLY
 from .values import CALL as CALL
@@ -282,11 +282,11 @@ class Builder:
 
     def transform(self, op: Op, function: Value, attrs: dict[str, Any]) -> Value:
         """A transformation of a function value (an op of ``ops/call.py``)."""
-        if op.kind != "transform":
+        if not isinstance(op, Transform):
             raise ArgumentTypeError(at_user_line(f"{full_name(op)} is no transformation of functions"))
         attrs = attributes.checked(op, attrs)
         kind = function_type_of(function)
-        signature = op.signature(*function_signature(kind), **attrs)  # type: ignore[attr-defined]
+        signature = op.signature(*function_signature(kind), **attrs)
         operation = mlir.ir.Operation.create(
             "smelt." + op.name,
             results=[function_type(*signature)],
@@ -302,7 +302,7 @@ class Builder:
     ) -> tuple[Value, ...]:
         """A branch or loop over functions of the module: `COND`, `WHILE` or `SCAN` of `smelt.ir.control`."""
         self.read(op.name, operands)
-        operation = emit_control(self, op, operands, attrs, results)  # type: ignore[arg-type]
+        operation = emit_control(self, of_kind(op, ControlOp), operands, attrs, results)
         return self._viewed(op, operands, attrs, operation, results)
 
     def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:

@@ -20,7 +20,21 @@ from .aval import Aval
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
 from .index import Access, Coordinates, Guard
-from .op import Avals, Batched, Dims, Ints, Op, Operand, Values, only, require, require_axes, require_dtype
+from .op import (
+    Avals,
+    Batched,
+    Dims,
+    Int,
+    Ints,
+    NotDifferentiable,
+    Op,
+    Operand,
+    Values,
+    only,
+    require,
+    require_axes,
+    require_dtype,
+)
 
 if TYPE_CHECKING:
     from .builder import Builder, Value
@@ -160,6 +174,41 @@ class Reduction(Op):
     def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """Two partial results into one; associative."""
         raise NotImplementedError(f"smelt.{self.name}.combine")
+
+
+class ArgReduction(Op):
+    """The index of an extremum along one axis, which vanishes, as uint32: the first of several; a NaN wins."""
+
+    kind = "arg_reduction"
+    x: Operand
+    axis: Int
+    accepts: ClassVar[Sequence[DType]] = (dtypes.bool_, *dtypes.REAL)
+    not_differentiable = NotDifferentiable("the result is an index")
+    gives_positions = True
+    flops = 4.0
+    largest: ClassVar[bool]  #: of the largest element, or of the smallest
+
+    def infer(self, x: Aval, *, axis: Int) -> Aval:
+        require_dtype(x, self.accepts)
+        require_axes((axis,), x.ndim, "axis")
+        require(x.shape[axis] > 0, f"an empty axis has no extremum; axis {axis}")
+        return Aval((*x.shape[:axis], *x.shape[axis + 1 :]), dtypes.uint32)
+
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
+        x = b.move_axis(operands[0], only(dims), 0)
+        return b.emit(self, [x], {"axis": axis + 1}), [0]
+
+    def better(self, x: Scalar, best: Scalar) -> Scalar:
+        """Whether x takes the place of the best so far; false where either is NaN."""
+        return x > best if self.largest else x < best
+
+    def step(self, k: ScalarBuilder, best: Scalar, at: Scalar, x: Scalar, i: Scalar) -> tuple[Scalar, Scalar]:
+        """The best value and its index after x has been seen at index i."""
+        wins = self.better(x, best)
+        if x.dtype.kind == "f":
+            wins = k.logical_or(wins, k.isnan(x))
+            wins = k.logical_and(wins, ~k.isnan(best))
+        return k.select(wins, x, best), k.select(wins, i, at)
 
 
 @dataclass(frozen=True)

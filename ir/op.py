@@ -328,6 +328,20 @@ def get(name: str) -> Op:
         raise AttributeValueError(f"the smelt dialect has no op {name!r}{hint}") from None
 
 
+K = TypeVar("K", bound=Op)
+
+
+def of_kind(op: Op, kind: type[K]) -> K:
+    """An op as one of a kind, whose rules it then has.
+
+    Raises:
+        IRError: the op is of another kind.
+    """
+    if not isinstance(op, kind):
+        raise IRError(at_user_line(f"smelt.{op.name} is no {kind.__name__}"))
+    return op
+
+
 # What the rules of many ops share.
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from . import op as _op
 from .aval import Aval
 from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, SmeltError, at_user_line, shown
-from .op import Op
+from .op import K, Op, of_kind
 from .scopes import Scope
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ class OpView:
     def erase(self) -> None:
         """Erase the op. Raises IRError while something reads its results."""
         self.mlir.erase()
+
+    def rules(self, kind: type[K]) -> K:
+        """The op with the rules of a kind: ``op.rules(Reduction).identity(dtype)``. IRError: it is of another."""
+        return of_kind(self.op, kind)
 
     @property
     def name(self) -> str:

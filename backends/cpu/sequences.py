@@ -8,6 +8,7 @@ from smelt.backends.lowering import fuse_variables
 from smelt.backends.sequences import ScanPlan, Scattering, reads_of
 from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
+from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .kernel import KernelModule
@@ -22,7 +23,7 @@ CHUNK = 512
 def build_scan(module: KernelModule, name: str, body: Function) -> Step:
     """A running sum or the like along one axis. Rows run in parallel, a row in order."""
     plan: ScanPlan = ScanPlan.of(body, reversed_place=True)
-    op: Any = plan.op.op
+    op = plan.op.rules(Cumulative)
     x, attrs, where = plan.x, plan.op.attrs, plan.place
     steps = plan.along if plan.length != 1 else None
     loops = [*plan.before, *plan.after]

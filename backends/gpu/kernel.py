@@ -388,7 +388,7 @@ class GpuKernel(MemoryKernel):
 
         def define(inner: GpuKernel, *xs: Scalar) -> Scalar:
             inner.source_dtype = source
-            return op.op.lower(inner, *xs, **op.attrs)  # type: ignore[attr-defined]
+            return op.rules(Elementwise).lower(inner, *xs, **op.attrs)
 
         found = self.call(key, name, operands, op.op.operand_names, compute_dtype(result.dtype), define)
         self.scopes[-1][result, index] = found

@@ -11,22 +11,16 @@ from .. import dtypes
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import ShapeError
-from ..kinds import Fusible, Reduction, restore_axes, silent
+from ..kinds import ArgReduction, Reduction, restore_axes, silent
 from ..op import (
-    Batched,
     Cotangents,
-    Dims,
     Flags,
     Int,
     Ints,
     NotDifferentiable,
-    Operand,
     Tangents,
     Values,
     only,
-    require,
-    require_axes,
-    require_dtype,
 )
 from ..scalar import Scalar, ScalarBuilder
 
@@ -215,63 +209,27 @@ class ReduceAny(Reduction, name="reduce_any"):
         return x | y
 
 
-class _ArgReduction(Fusible):
-    """Index of an extremum along one axis, as uint32: the first of several; a NaN wins."""
-
-    kind = "arg_reduction"
-    x: Operand
-    axis: Int
-    accepts = (dtypes.bool_, *dtypes.REAL)
-    not_differentiable = NotDifferentiable("the result is an index")
-    gives_positions = True
-    flops = 4.0
-
-    def infer(self, x: Aval, *, axis: Int) -> Aval:
-        require_dtype(x, self.accepts)
-        require_axes((axis,), x.ndim, "axis")
-        require(x.shape[axis] > 0, f"an empty axis has no extremum; axis {axis}")
-        return Aval((*x.shape[:axis], *x.shape[axis + 1 :]), dtypes.uint32)
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
-        x = b.move_axis(operands[0], only(dims), 0)
-        return b.emit(self, [x], {"axis": axis + 1}), [0]
-
-    def better(self, k: ScalarBuilder, x: Scalar, best: Scalar) -> Scalar:
-        """Whether x takes the place of the best so far (NaN handled by the caller)."""
-        raise NotImplementedError
-
-    def lower(self, k: ScalarBuilder, best: Scalar, at: Scalar, x: Scalar, i: Scalar) -> tuple[Scalar, Scalar]:
-        """One step: (best value, its index) after seeing x at index i."""
-        wins = self.better(k, x, best)
-        if x.dtype.kind == "f":
-            wins = k.logical_or(wins, k.isnan(x))
-            wins = k.logical_and(wins, ~k.isnan(best))
-        return k.select(wins, x, best), k.select(wins, i, at)
-
-
-class ArgMax(_ArgReduction, name="argmax"):
+class ArgMax(ArgReduction, name="argmax"):
     """Index of the largest element along an axis; the first of several.
 
     ``%0 = "smelt.argmax"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4xui32>``
     """
 
+    largest = True
+
     @silent
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argmax(x, axis=axis).astype(np.uint32)
 
-    def better(self, k: ScalarBuilder, x: Scalar, best: Scalar) -> Scalar:
-        return x > best
 
-
-class ArgMin(_ArgReduction, name="argmin"):
+class ArgMin(ArgReduction, name="argmin"):
     """Index of the smallest element along an axis; the first of several.
 
     ``%0 = "smelt.argmin"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4xui32>``
     """
 
+    largest = False
+
     @silent
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argmin(x, axis=axis).astype(np.uint32)
-
-    def better(self, k: ScalarBuilder, x: Scalar, best: Scalar) -> Scalar:
-        return x < best

@@ -16,7 +16,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Coordinates, Index
-from smelt.ir.kinds import Elementwise, Fusible, Reduction
+from smelt.ir.kinds import ArgReduction, Elementwise, Fusible, Reduction
 from smelt.ir.scalar import INDEX, Number, Scalar, ScalarLike, beside_each_other, compute_dtype
 from smelt.ir.scalar_emitter import ScalarEmitter
 
@@ -108,12 +108,12 @@ class Recorder(ScalarEmitter):
 
 def is_pointwise(op: OpView) -> bool:
     """Whether elements of the op's result can be computed one at a time."""
-    return isinstance(op.op, Fusible) and op.op.kind != "arg_reduction"
+    return isinstance(op.op, Fusible)
 
 
 def is_row_reduction(op: OpView) -> bool:
     """Whether the op combines elements along axes, as a loop with accumulators."""
-    return isinstance(op.op, Reduction) or op.op.kind == "arg_reduction"
+    return isinstance(op.op, (Reduction, ArgReduction))
 
 
 def reduced_axes(op: OpView) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ def operand_reads(op: OpView, index: Place, numbers: list[Index] | None = None) 
         return Scalar(recorder, None, compute_dtype(op.operands[i].dtype))
 
     avals = [v.aval for v in op.operands]
-    op.op.element(recorder, index, fetch, avals, op.results[0].aval, **op.attrs)  # type: ignore[attr-defined]
+    op.rules(Fusible).element(recorder, index, fetch, avals, op.results[0].aval, **op.attrs)
     if numbers is not None:
         numbers.extend(recorder.numbers)
     return found

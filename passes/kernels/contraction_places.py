@@ -19,8 +19,7 @@ def is_contraction(op: OpView) -> bool:
 
 def rules_of(op: OpView) -> Contraction:
     """The rules of a contraction."""
-    assert isinstance(op.op, Contraction), op.name
-    return op.op
+    return op.rules(Contraction)
 
 
 def depth_of(op: OpView) -> tuple[int, ...]:

@@ -175,7 +175,7 @@ def run_names(op: OpView) -> dict[str, tuple[str, ...]]:
     if op.op.kind == "call":
         return {"callee": (op.attrs["callee"],)}
     names = {}
-    for key in op.op.callees:  # type: ignore[attr-defined]
+    for key in op.rules(ControlOp).callees:
         value = op.attrs[key]
         names[key] = value if isinstance(value, tuple) else (value,)
     return names

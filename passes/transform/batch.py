@@ -24,7 +24,9 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, functions, new_function, read_function
 from smelt.ir.control import SCAN, WHILE, callees
+from smelt.ir.op import of_kind
 from smelt.ir.op import registry as ops
+from smelt.ir.ops.call import Transform
 
 from ..dependence import split
 from ..registry import Pass, register_pass
@@ -193,7 +195,7 @@ def push_batch(
 def make_batch(module: Any, function: Function, attrs: dict[str, Any]) -> str:
     """The function on batched arguments."""
     name = fresh_name(module, f"{function.name}_batch")
-    signature = ops["batch"].signature(  # type: ignore[attr-defined]
+    signature = of_kind(ops["batch"], Transform).signature(
         [a.aval for a in function.arguments], [r.aval for r in function.returns], **attrs
     )
     _, arguments, b = new_function(

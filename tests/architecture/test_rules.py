@@ -39,7 +39,8 @@ RULES = {
     ),
     "batch": Rule({**BUILDER, "operands": "Values", "dims": "Dims"}, None, ("Batched",)),
     "element": Rule(ELEMENT, None, ("Scalar",)),
-    "lower": Rule({"k": "ScalarBuilder"}, "Scalar", ("Scalar", "tuple[Scalar, Scalar]")),
+    "lower": Rule({"k": "ScalarBuilder"}, "Scalar", ("Scalar",)),
+    "step": Rule({"k": "ScalarBuilder"}, "Scalar", ("tuple[Scalar, Scalar]",)),
     "combine": Rule({"k": "ScalarBuilder"}, "Scalar", ("Scalar",)),
     "accumulate": Rule({"k": "ScalarBuilder", "total": "Scalar"}, "Scalar", ("Scalar",)),
     "identity": Rule({"dtype": "DType"}, None, ("float",)),
@@ -57,7 +58,7 @@ RULES = {
     "signature": Rule({"arguments": "Avals", "results": "Avals"}, None, ("Signature",)),
 }
 #: Steps of loops: they take the attributes that they need. (Those of elementwise ops are no steps.)
-STEPS = ("lower", "combine", "accumulate", "identity", "result_dtype")
+STEPS = ("step", "combine", "accumulate", "identity", "lower", "result_dtype")
 #: A method of the same name that is no such rule: NumPy's side of scans.
 OTHERS = {("scan", "accumulate")}
 

@@ -71,7 +71,7 @@ FAULTS = (
     _fault("negative-power", "kernels of integer_power forget the sign of the exponent", "ir/ops/arithmetic.py",
            "return 1 / result if exponent < 0 else result", "return result", *_OPS),
     _fault("argmax-last", "argmax over rows takes the last of equal elements in a scan of (best, index)",
-           "ir/ops/reduce.py", "return x > best", "return x >= best", *_OPS),
+           "ir/kinds.py", "return x > best if self.largest", "return x >= best if self.largest", *_OPS),
     _fault("extremum-ties", "ties of max do not share the derivative", "ir/ops/reduce.py",
            "return [b.reduce_sum(t * chosen, axes=axes) / count]", "return [b.reduce_sum(t * chosen, axes=axes)]",
            "tests/ops", "tests/frontend"),

@@ -54,7 +54,7 @@ def element_cases() -> list[Case]:
     """Each op with an element rule, in every dtype that kernels hold as it is."""
     found = []
     for op in plain_ops():
-        if isinstance(op, Fusible) and op.kind != "arg_reduction":
+        if isinstance(op, Fusible):
             found += [c for c in cases(op) if not any(a.dtype in (dtypes.float16, dtypes.bfloat16) for a in c.avals)]
     return found
 

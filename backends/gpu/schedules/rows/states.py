@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import FusionKernel
 from smelt.backends.plan import Plan
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
+from smelt.ir.kinds import ArgReduction
 from smelt.ir.ops.reduce import highest, lowest
 from smelt.ir.scalar import Scalar
 from smelt.passes.kernels.analysis import reduced_axes
@@ -29,9 +29,8 @@ class RowState(Accumulator):
     def start(self, k: FusionKernel) -> list[Scalar]:
         if not self.is_arg:
             return super().start(k)
-        op: Any = self.op.op
         dtype = self.op.operands[0].dtype
-        worst = lowest(dtype) if op.better(k, 1, 0) else highest(dtype)
+        worst = lowest(dtype) if self.op.rules(ArgReduction).largest else highest(dtype)
         return [k.const(worst, dtype), k.const(NOWHERE, dtypes.uint32)]
 
     def of_thread(self) -> RowState:
@@ -62,10 +61,10 @@ class RowState(Accumulator):
         return [k.select(wins, x, best), k.select(wins, i, at)]
 
     def _better(self, k: FusionKernel, x: Scalar, best: Scalar) -> Scalar:
-        op: Any = self.op.op
+        op = self.op.rules(ArgReduction)
         if x.dtype.kind != "b":
-            return op.better(k, x, best)
-        return k.logical_and(x, ~best) if op.better(k, 1, 0) else k.logical_and(~x, best)
+            return op.better(x, best)
+        return k.logical_and(x, ~best) if op.largest else k.logical_and(~x, best)
 
 
 #: By extremum: the op that skips NaN.

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
@@ -22,6 +21,7 @@ from smelt.backends.sequences import ScanPlan
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
 from smelt.ir.index import linearize
+from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...devices import Gpu
@@ -56,7 +56,7 @@ class Scan(ScanPlan):
 
     def combine(self, k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
         """What came before with what comes next; a function of the module where that is long."""
-        op: Any = self.op.op
+        op = self.op.rules(Cumulative)
         if op.flops < FUNCTION_FLOPS:
             return op.combine(k, a, b)
         name = f"{self.op.name}_{a.dtype.mlir}"
