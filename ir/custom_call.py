@@ -11,8 +11,8 @@ implementation for a device, the call runs on the host, in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,8 @@ class Target:
     Attributes:
         name: letters, digits, ``_`` and dots; best begins with the name of its package: ``acme.rotate``.
         host: ``host(call, *arrays)`` gives the results: an array, or a tuple of arrays. The operands are read-only.
-        metal: ``metal(call)`` gives the kernel to launch on Metal, a `smelt.backends.gpu.custom.CustomKernel`.
+        kernels: for devices that launch kernels in a language: ``kernels["msl"](call)`` gives what to launch, in the
+            Metal Shading Language a `smelt.backends.gpu.custom.CustomKernel`.
         vectorized: `smelt.vmap` calls it once, on operands that all have a batch axis in front, and so have the
             results. Otherwise it is called for one element after the other, in a loop of the program.
         batch: a rule of its own for that: ``batch(b, operands, dims, call)`` as `smelt.ir.op.Op.batch`.
@@ -56,7 +57,7 @@ class Target:
 
     name: str
     host: Callable[..., Any]
-    metal: Callable[[Call], Any] | None = None
+    kernels: Mapping[str, Callable[[Call], Any]] = field(default_factory=dict)
     vectorized: bool = False
     batch: Callable[[Builder, Sequence[Value], Sequence[int | None], Call], Any] | None = None
 
@@ -68,9 +69,9 @@ class Target:
                     f"smelt.custom_call: a target is called by identifiers with dots between, not {shown(name)}"
                 )
             )
-        for what in ("host", "metal", "batch"):
-            given = getattr(self, what)
-            if not callable(given) and (given is not None or what == "host"):
+        functions = {"host": self.host, **{f"the kernel in {k}": f for k, f in self.kernels.items()}}
+        for what, given in {**functions, "batch": self.batch}.items():
+            if not callable(given) and (given is not None or what != "batch"):
                 message = f"smelt.custom_call: {what} of the target {name} must be a function, is {shown(given)}"
                 raise ArgumentTypeError(at_user_line(message))
 

@@ -251,6 +251,10 @@ class Op:
         """Whether there is a batching rule; else the op is batched by a scan that runs it on one element at a time."""
         return self.has_rule("batch")
 
+    def has_kernel(self, language: str, **attrs: Any) -> bool:
+        """Whether it brings a kernel of its own in this language (``msl``)."""
+        return False
+
     def has_rule(self, rule: str) -> bool:
         """Whether `rule` is more than the base class's refusal."""
         if rule in ("jvp", "transpose") and self.linearity is not None:

@@ -17,6 +17,7 @@ from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.kernels.plan_buffers import is_view
 
 from . import schedules
+from .custom import LANGUAGE, build_custom, read_custom
 from .kernel import GpuKernel, GpuModule
 from .schedules.schedule import Scratch, ScratchPlan, Step, threads_for
 
@@ -42,6 +43,8 @@ class Parts:
     def piece(self, op: OpView) -> MetalPiece:
         if op.op.kind == "control":
             return MetalPiece(op, "control", [], tuple(self.body(name) for name in callees(op)))
+        if op.op.has_kernel(LANGUAGE, **op.attrs):
+            return MetalPiece(op, "kernel", build_custom(self.module, op))
         if op.op.kind != "call":
             scratch = ScratchPlan()
             return MetalPiece(op, "kernel", schedules.build_op(self.module, op, scratch), (), None, scratch.end)
@@ -192,7 +195,14 @@ class MainEmitter(ControlEmitter):
 
 
 def vector_accesses(function: Any, argument: int) -> dict[str, int]:
-    """Vector accesses of a kernel to a buffer: "vector.load", "vector.store", and the bytes of the largest."""
+    """Vector accesses of a kernel to a buffer: "vector.load", "vector.store", and the bytes of the largest.
+
+    What a user's kernel does is not known: it may have vectors.
+    """
+    custom = read_custom(function)
+    if custom is not None:
+        reads = custom[0][argument].access == "read"
+        return dict.fromkeys(["vector.load"] if reads else ["vector.load", "vector.store"], ALIGNMENT)
     found: dict[str, int] = {}
     for use in function.regions[0].blocks[0].arguments[argument].uses:
         op = use.owner.operation

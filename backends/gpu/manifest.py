@@ -9,6 +9,7 @@ in a loop are the places of its buffers. `steps.walk` shows what runs when.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -36,6 +37,36 @@ class KernelBuffer:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """A ``[[buffer(index)]]`` that holds the same numbers in every launch; `type` is int or long."""
+
+    index: int
+    type: str
+    values: tuple[int, ...]
+
+    @property
+    def bytes(self) -> bytes:
+        return struct.pack(f"={len(self.values)}{'i' if self.type == 'int' else 'q'}", *self.values)
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """A kernel that a user wrote: a text beside the program's.
+
+    Attributes:
+        text: all of it.
+        function: the kernel's name in it.
+        grid: how many threads, along x, y, z; the last threadgroups along an axis may not be full.
+        constants: bound beside the buffers of a launch.
+    """
+
+    text: str
+    function: str
+    grid: Size
+    constants: tuple[Constant, ...] = ()
+
+
+@dataclass(frozen=True)
 class KernelInfo:
     """One kernel function.
 
@@ -49,6 +80,7 @@ class KernelInfo:
         bytes_read, bytes_written: between device memory and the kernel; what its threads read twice from a
             cache is counted once.
         flops: floating-point operations, estimated.
+        own: its text, where that is not the program's; `entry` is a name in the manifest alone then.
     """
 
     entry: str
@@ -60,6 +92,7 @@ class KernelInfo:
     bytes_read: int
     bytes_written: int
     flops: int
+    own: OwnText | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +227,7 @@ class Manifest:
                 "buffers": tuple(KernelBuffer(**b) for b in item["buffers"]),
                 "threadgroups": tuple(item["threadgroups"]),
                 "threads": tuple(item["threads"]),
+                "own": _own(item["own"]) if "own" in item else None,
             })
             for item in found["kernels"]
         )  # fmt: skip
@@ -216,13 +250,21 @@ def _launches(steps: Sequence[Step]) -> Iterator[Launch]:
 
 
 def _plain(x: Any) -> Any:
-    """Dataclasses as dicts; a place outside of loops has no strides."""
+    """Dataclasses as dicts; a place outside of loops has no strides, a kernel of the program's text none of its own."""
     if is_dataclass(x):
         items = {f.name: _plain(getattr(x, f.name)) for f in fields(x)}
         if isinstance(x, Place) and not x.strides:
             del items["strides"]
+        if isinstance(x, KernelInfo) and x.own is None:
+            del items["own"]
         return items
     return [_plain(item) for item in x] if isinstance(x, tuple) else x
+
+
+def _own(found: Mapping[str, Any]) -> OwnText:
+    x, y, z = found["grid"]
+    constants = tuple(Constant(c["index"], c["type"], tuple(c["values"])) for c in found["constants"])
+    return OwnText(found["text"], found["function"], (x, y, z), constants)
 
 
 def _place(found: Mapping[str, Any]) -> Place:

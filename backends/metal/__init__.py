@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 
+from smelt.ir.custom_call import Target, register_target
+
 from ..device import Device, Lazy, register
 from ..gpu.devices import GPUS
 
@@ -58,5 +60,15 @@ METAL = register(
         languages={"msl": Lazy("smelt.backends.metal.apple.executable:launch")},
         missing=_missing(),
         details=Lazy("smelt.backends.metal.apple.executable:details"),
+    )
+)
+
+_KERNEL, _HOST = Lazy("smelt.backends.metal.custom.target:kernel"), Lazy("smelt.backends.metal.custom.target:host")
+#: Kernels that users write.
+METAL_KERNEL = register_target(
+    Target(
+        "smelt.metal_kernel",
+        host=lambda call, *arrays: _HOST.load()(call, *arrays),
+        kernels={"msl": lambda call: _KERNEL.load()(call)},
     )
 )

@@ -15,7 +15,7 @@ from .emit import emit
 #: What makes a module ready for `compile_module`. Metal has no float64; what libraries compute, and ops of no
 #: kind, have no kernels.
 PIPELINE = (
-    f"{SIMPLIFY},place{{dtypes=f64 kinds=library,opaque}},"
+    f"{SIMPLIFY},place{{dtypes=f64 kinds=library,opaque kernels=msl}},"
     f"fuse{{contractions=true max-buffers={METAL.max_buffers}}},plan-buffers"
 )
 

@@ -43,12 +43,17 @@ class SimulatedProgram:
 
     def __init__(self, text: str, manifest: Manifest):
         options = Options(order=settings.race, poison=True, guard=True) if settings.race else Options()
-        self._library = Library(text, options) if manifest.steps else None
+        is_used = manifest.steps and any(kernel.own is None for kernel in manifest.kernels)
+        library = Library(text, options) if is_used else None
         self._steps = manifest.steps
         self._kernels = {}
         for kernel in manifest.kernels:
             sizes = [max(1, info.elements * (element_bytes(info.type) or 1)) for info in kernel.buffers]
-            self._kernels[kernel.entry] = kernel, [(b.index, size) for b, size in zip(kernel.buffers, sizes)]
+            buffers = [(b.index, size) for b, size in zip(kernel.buffers, sizes)]
+            own = kernel.own
+            code = library if own is None else Library(own.text, options)
+            constants = [] if own is None else [(c.index, np.frombuffer(c.bytes, np.uint8)) for c in own.constants]
+            self._kernels[kernel.entry] = kernel, code, buffers, constants
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
@@ -61,10 +66,13 @@ class SimulatedProgram:
             return int.from_bytes(ctypes.string_at(address(where), nbytes), sys.byteorder, signed=True)
 
         for launch, places in walk(self._steps, read):
-            kernel, buffers = self._kernels[launch.entry]
+            kernel, library, buffers, constants = self._kernels[launch.entry]
             bound = {n: (address(where), size) for (n, size), where in zip(buffers, places)}
-            assert self._library is not None
-            self._library.launch(kernel.entry, bound, kernel.threadgroups, kernel.threads)
+            bound |= {n: (data.__array_interface__["data"][0], data.nbytes) for n, data in constants}
+            assert library is not None
+            own = kernel.own
+            entry, grid = (kernel.entry, None) if own is None else (own.function, own.grid)
+            library.launch(entry, bound, kernel.threadgroups, kernel.threads, grid=grid)
 
 
 class SimulatedExecutable(GpuExecutable):

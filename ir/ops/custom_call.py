@@ -62,6 +62,9 @@ class CustomCall(Op, name="custom_call"):
         known = target_called(attrs["target"])
         return known.vectorized or known.batch is not None
 
+    def has_kernel(self, language: str, **attrs: Any) -> bool:
+        return bool(language) and language in target_called(attrs["target"]).kernels
+
     def batch(
         self, b: Builder, operands: Values, dims: Dims, *, target: Str, parameters: Static, types: Types
     ) -> Batched:

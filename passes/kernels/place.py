@@ -56,10 +56,12 @@ class PlacePass(Pass):
     Attributes:
         dtypes: names of dtypes that the device lacks, with commas in between: ``f64`` or ``float64``.
         kinds: kinds of ops that it lacks, with commas in between: ``opaque,sort``.
+        kernels: of these kinds, ops stay that bring a kernel of their own in this language: ``msl``.
     """
 
     dtypes: str = ""
     kinds: str = ""
+    kernels: str = ""
 
     def run(self, module: Any, statistics: Counter) -> None:
         lacking = {dtype_called(name, self.name) for name in words(self.dtypes)}
@@ -70,7 +72,9 @@ class PlacePass(Pass):
         def belongs(op: OpView) -> bool:
             if op.op.kind in STRUCTURAL:
                 return False
-            if op.op.kind in kinds or any(v.dtype in lacking for v in (*op.operands, *op.results)):
+            if any(v.dtype in lacking for v in (*op.operands, *op.results)):
+                return True
+            if op.op.kind in kinds and not op.op.has_kernel(self.kernels, **op.attrs):
                 return True
             return op.op.kind == "control" and any(needs(name) for name in callees(op))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.gpu.custom import CustomKernel
+from smelt.backends.gpu.manifest import Constant, KernelBuffer, OwnText
 from smelt.ir import custom_call, dtypes, text
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import (
@@ -25,6 +28,9 @@ from smelt.passes import Pipeline
 from smelt.runtime import compile_text
 from smelt.runtime.device import devices
 
+needs_compiler = pytest.mark.skipif(
+    not any(shutil.which(c) for c in ("c++", "g++", "clang++")), reason="no C++ compiler"
+)
 DEVICES = ["cpu", "metal:sim", "reference"]
 CALLS: list[Any] = []
 
@@ -116,6 +122,41 @@ def test_equal_calls_are_one() -> None:
     assert len(CALLS) == 2
     text_ = compiled.trace(smelt.array(X)).lower().compile().as_text("dce")
     assert text_.count('"smelt.custom_call"') == 2 == text_.count("call_indirect")
+
+
+def scaled(call: Any) -> CustomKernel:
+    """Each element times the parameter, by one thread."""
+    (x,) = call.operands
+    text = f"""#include <metal_stdlib>
+kernel void scaled(const device float* x [[buffer(0)]], constant int& n [[buffer(1)]], device float* y [[buffer(2)]],
+                   uint i [[thread_position_in_grid]]) {{
+  y[i] = x[i] * {call.parameters["scale"]} + n;
+}}
+"""
+    own = OwnText(text, "scaled", (max(x.size, 1), 1, 1), (Constant(1, "int", (7,)),))
+    buffers = KernelBuffer("x", "float", x.size, "read", 0), KernelBuffer("y", "float", x.size, "write", 2)
+    return CustomKernel("scaled", own, (32, 1, 1), buffers)
+
+
+@needs_compiler
+def test_a_target_with_a_kernel_is_a_launch() -> None:
+    def host(call: Any, x: np.ndarray) -> np.ndarray:
+        CALLS.append(call)
+        return np.asarray(x * np.float32(call.parameters["scale"]) + 7, np.float32)
+
+    register_target(Target("acme.scaled", host, {"msl": scaled}))
+    types = smelt.ShapeDtype((6,), smelt.float32)
+
+    def f(x: smelt.array) -> smelt.array:
+        found = smelt.custom_call("acme.scaled", x + 1, types=types, scale=3.0)
+        return found + call_double(x)  # which has none, and is placed on the CPU
+
+    for device in DEVICES:
+        CALLS.clear()
+        with override(device=device):
+            for g in (f, smelt.compile(f), lambda x: smelt.vmap(f)(smelt.stack([x, x]))[1]):
+                np.testing.assert_array_equal(np.array(g(smelt.array(X))), (X + 1) * 3 + 7 + 2 * X)
+        assert ("acme.scaled" in {call.target for call in CALLS}) == (device != "metal:sim")
 
 
 # Transformations
@@ -317,6 +358,8 @@ def test_targets_that_are_wrong() -> None:
             Target(name, double)  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match=r"host of the target acme\.f must be a function, is None"):
         Target("acme.f", None)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="the kernel in msl of the target f must be a function, is 3"):
+        Target("f", double, {"msl": 3})  # type: ignore[dict-item]
     with pytest.raises(ArgumentTypeError, match="register_target takes a Target"):
         register_target(double)  # type: ignore[arg-type]
 

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.gpu.manifest import Manifest
 from smelt.fast import GpuKernel, metal_kernel
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, SmeltError, TraceError
+from smelt.ir.errors import AttributeValueError, DTypeError, NotDifferentiableError, ShapeError, SmeltError
 from smelt.ir.settings import override
+from smelt.runtime import compile_text
+from smelt.runtime.device import devices
 
 needs_compiler = pytest.mark.skipif(
     not any(shutil.which(c) for c in ("c++", "g++", "clang++")), reason="no C++ compiler"
@@ -240,14 +243,144 @@ def test_on_an_apple_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     x = smelt.array(np.arange(100, dtype=np.float32))
     with override(device="metal"):
         [found] = call(kernel, x, 3.0)
+        smelt.eval(found)
         AppleDevice.default().clear_cache()
         buffers = fake.counts["newBufferWithLength_options_"]
         [again] = call(kernel, found, 1.0)
-        assert fake.counts["newBufferWithLength_options_"] == buffers + 1, (
-            "the result of a kernel is handed on in place"
+        smelt.eval(again)
+        assert fake.counts["newBufferWithLength_options_"] == buffers + 2, (
+            "for the number and the result: the result of a kernel is handed on in place"
         )
     assert found.tolist() == (np.arange(100) * 3 + 100).tolist()
     assert again.tolist() == (np.arange(100) * 3 + 200).tolist()
+
+
+# In programs
+
+
+def squares(x: smelt.array) -> smelt.array:
+    return call(square(), x)[0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+def test_compiled_with_kernels_around_it(device: str) -> None:
+    f = smelt.compile(lambda x: smelt.exp(squares(smelt.sin(x)) * 2).sum(axis=0))
+    x = np.linspace(0, 3, 12, dtype=np.float32).reshape(3, 4)
+    with override(device=device):
+        for _ in range(2):
+            np.testing.assert_allclose(np.array(f(smelt.array(x))), np.exp(np.sin(x) ** 2 * 2).sum(0), rtol=1e-5)
+
+
+@needs_compiler
+def test_it_is_a_launch_of_the_program() -> None:
+    x, f = smelt.array([1.0, 2.0, 3.0]), smelt.compile(lambda x: squares(x + 1) * 2)
+    with override(device="metal:sim"):
+        compiled = f.trace(x).lower().compile()
+        assert [k.schedule for k in compiled.kernels] == ["map", "custom", "map"]
+        assert "// custom_kernel_square: a text of its own" in compiled.as_text("msl")
+        manifest = Manifest.from_json(compiled.as_text("manifest"))
+        own = manifest.kernel("custom_kernel_square").own
+        assert own is not None and own.grid == (3, 1, 1) and SQUARE in own.text and manifest.is_static
+        assert Manifest.from_json(manifest.to_json()) == manifest
+        assert f(x).tolist() == [8, 18, 32]
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+def test_over_a_batch_and_in_loops(device: str) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with override(device=device):
+        for f in (smelt.vmap(squares), smelt.compile(smelt.vmap(squares))):
+            np.testing.assert_array_equal(np.array(f(smelt.array(x))), x**2)
+        by_columns = smelt.vmap(lambda a, b: squares(a) + b, in_axes=(1, None))(smelt.array(x), 1.0)
+        np.testing.assert_array_equal(np.array(by_columns), x.T**2 + 1)
+
+        def step(carry: smelt.array, y: smelt.array) -> tuple[smelt.array, smelt.array]:
+            total = carry + squares(y)
+            return total, squares(carry)
+
+        def scan(start: smelt.array, rows: smelt.array) -> Any:
+            return smelt.scan(step, start, rows)
+
+        for f in (scan, smelt.compile(scan)):
+            last, before = f(smelt.zeros(4), smelt.array(x))
+            np.testing.assert_array_equal(np.array(last), (x**2).sum(0))
+            np.testing.assert_array_equal(np.array(before)[1:], np.cumsum(x**2, 0)[:-1] ** 2)
+
+
+@needs_compiler
+def test_elements_of_a_batch_that_lie_where_vectors_cannot() -> None:
+    source = "uint i = thread_position_in_grid.x; out[i] = x[i] * scale + x_shape[0];"
+    kernel = square(source=source, input_names=["x", "scale"])
+    x, scale = np.arange(15, dtype=np.int16).reshape(5, 3), np.arange(5, dtype=np.int16)
+    with override(device="metal:sim"):
+        found = smelt.vmap(lambda x, s: call(kernel, x, s)[0])(smelt.array(x), smelt.array(scale))
+        np.testing.assert_array_equal(np.array(found), x * scale[:, None] + 3)
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "bool", "int8", "uint64", "complex64"])
+def test_initial_values_in_a_program(device: str, dtype: str) -> None:
+    dtype_ = smelt.ir.dtypes.by_name(dtype)
+    kernel = metal_kernel("first", ["x"], ["out"], "out[0] = x[0];")
+    x = smelt.array([0]).astype(dtype_)
+
+    def f(x: smelt.array) -> smelt.array:
+        (found,) = kernel(
+            inputs=[x + x], grid=(1, 1, 1), threadgroup=(1, 1, 1), output_shapes=[(3,)], output_dtypes=[dtype_],
+            init_value=1,
+        )  # fmt: skip
+        return found
+
+    with override(device=device):
+        assert smelt.compile(f)(x).astype(smelt.float32).tolist() == [0, 1, 1]
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+def test_derivatives_by_a_custom_function(device: str) -> None:
+    kernel = square()
+    slope = square(name="slope", source="uint i = thread_position_in_grid.x; out[i] = 2 * x[i];")
+
+    @smelt.custom_function
+    def f(x: smelt.array) -> smelt.array:
+        return call(kernel, x)[0]
+
+    @f.vjp
+    def f_vjp(x: Any, cotangent: Any, output: Any) -> Any:
+        return cotangent * call(slope, x)[0]
+
+    x = np.array([1.0, -2.0, 3.0], np.float32)
+    with override(device=device):
+        whole = smelt.grad(lambda x: smelt.sin(f(x)).sum())
+        for g in (whole, smelt.compile(whole)):
+            np.testing.assert_allclose(np.array(g(smelt.array(x))), np.cos(x**2) * 2 * x, rtol=1e-5)
+        each = smelt.vmap(smelt.grad(lambda x: f(x).sum()))
+        rows = smelt.compile(each)(smelt.array(np.stack([x, 2 * x])))
+        np.testing.assert_allclose(np.array(rows), np.stack([2 * x, 4 * x]), rtol=1e-6)
+
+
+@needs_compiler
+def test_a_text_with_a_kernel_runs() -> None:
+    x = smelt.array([1.0, 2.0, 3.0])
+    source = str(smelt.make_ir(lambda x: squares(x) + 1)(x))
+    assert 'target = "smelt.metal_kernel"' in source
+    for device in ("cpu", "metal:sim"):
+        (found,) = compile_text(source, devices[device])([np.array([1, 2, 3], np.float32)])
+        assert found.tolist() == [2, 5, 10]
+    for old, new, message in (
+        ('inputs = ["x"]', 'inputs = ["x", "y"]', "it names others"),
+        ('name = "square"', 'name = "a b"', "its name must be an identifier"),
+        ('name = "square", ', "", "its parameters are not those of a kernel"),
+        ("grid = [3, 1, 1]", "grid = [3, 1]", "its parameters are not those of a kernel"),
+        ("grid = [3, 1, 1]", "grid = [3, 1, -1]", "its parameters are not those of a kernel"),
+    ):
+        assert old in source
+        for device in ("cpu", "metal:sim"):
+            with pytest.raises(SmeltError, match=message):
+                compile_text(source.replace(old, new), devices[device])([np.zeros(3, np.float32)])
 
 
 # Errors
@@ -332,17 +465,10 @@ def test_too_many_buffers() -> None:
         call(square(input_names=names), *[[1.0]] * 31)
 
 
-def test_inside_transformations() -> None:
-    kernel = square()
-
-    def f(x: smelt.array) -> smelt.array:
-        return call(kernel, x)[0].sum()
-
-    with pytest.raises(TraceError, match=r"'square' runs when it is called.*call it outside"):
-        smelt.compile(lambda x: kernel(inputs=[x], grid=(1, 1, 1), threadgroup=(1, 1, 1), output_shapes=[(1,)],
-                                       output_dtypes=[smelt.float32]))(smelt.zeros((1,)))  # fmt: skip
-    with pytest.raises(TraceError, match=r"has no derivative.*smelt.stop_gradient"):
-        smelt.grad(lambda x: f(x * 2))(smelt.array([1.0, 2.0]))
+def test_without_rules_it_has_no_derivative() -> None:
+    f = smelt.grad(lambda x: call(square(), x * 2)[0].sum())
+    with pytest.raises(NotDifferentiableError, match=r"has no derivative.*custom_function.*smelt.stop_gradient"):
+        smelt.eval(f(smelt.array([1.0, 2.0])))
 
 
 @needs_compiler
@@ -357,5 +483,6 @@ def test_values_that_are_not_differentiated_may_pass_through_a_kernel() -> None:
 
 @needs_compiler
 def test_the_compilers_message() -> None:
-    with pytest.raises(SmeltError, match="undeclared_name"):
-        call(square(source="out[0] = undeclared_name;"), [1.0])
+    for device in ("cpu", "metal:sim"):
+        with override(device=device), pytest.raises(SmeltError, match="undeclared_name"):
+            smelt.eval(call(square(source="out[0] = undeclared_name;"), [1.0]))

@@ -49,6 +49,7 @@ KEPT = {
     "passes/simplify/patterns.py _foreign": "the patterns of other packages",
     "passes/simplify/patterns.py _tables": "the ops there are",
     "passes/registry.py _passes": "the passes there are",
+    "passes/rules.py _rules": "the ops over functions there are",
     "runtime/compile.py _loaded": "the devices there are",
 }
 #: functools.cache on functions with arguments, and what bounds these.

@@ -138,10 +138,11 @@ class AppleDevice:
                 its pipeline does not allow as many threads in a threadgroup as the manifest wants.
         """
         with autorelease_pool():
-            library = self._library(text)
             pipelines = {}
             for kernel in manifest.kernels:
-                pipeline = library.pipeline(kernel.entry)
+                own = kernel.own
+                library = self._library(text if own is None else own.text)
+                pipeline = library.pipeline(kernel.entry if own is None else own.function)
                 pipelines[kernel.entry] = pipeline
                 _check_threads(kernel.entry, pipeline, kernel.threads, self.name)
             return AppleProgram(self, manifest, pipelines)

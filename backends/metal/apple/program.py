@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smelt.ir import dtypes
 
-from ...gpu.manifest import ArrayInfo, KernelInfo, Launch, Manifest
+from ...gpu.manifest import ArrayInfo, KernelInfo, Launch, Manifest, OwnText
 from ...gpu.steps import Where, walk
 from .errors import MetalCompileError, MetalRunError
 from .memory import Block
@@ -39,7 +39,8 @@ class AppleProgram:
         make = device._metal.MTLSizeMake
         self._entries = list(dict.fromkeys(launch.entry for launch in manifest.launches))
         self._kernels = {
-            k.entry: _Kernel(k, pipelines[k.entry], make(*k.threadgroups), make(*k.threads)) for k in manifest.kernels
+            k.entry: _Kernel(k, pipelines[k.entry], make(*(k.own.grid if k.own else k.threadgroups)), make(*k.threads))
+            for k in manifest.kernels
         }
         for launch in manifest.launches:
             kernel = self._kernels[launch.entry].info
@@ -113,14 +114,19 @@ class AppleProgram:
         return seconds + recording.wait()
 
     def _encode(self, encoder: Any, launch: _Encoded, tables: Mapping[str, Sequence[Any]], serial: bool) -> None:
-        wait, pipeline, changes, threadgroups, threads = launch
+        wait, pipeline, changes, size, threads, own = launch
         if wait and not serial:
             encoder.memoryBarrierWithScope_(self._scope)
         if pipeline is not None:
             encoder.setComputePipelineState_(pipeline)
         for (kind, number, offset), index in changes:
             encoder.setBuffer_offset_atIndex_(tables[kind][number].handle, offset, index)
-        encoder.dispatchThreadgroups_threadsPerThreadgroup_(threadgroups, threads)
+        if own is None:
+            encoder.dispatchThreadgroups_threadsPerThreadgroup_(size, threads)
+            return
+        for constant in own.constants:
+            encoder.setBytes_length_atIndex_(constant.bytes, len(constant.bytes), constant.index)
+        encoder.dispatchThreads_threadsPerThreadgroup_(size, threads)
 
     def _check(self, arguments: Sequence[Block], results: Sequence[Block], arena: Block | None) -> None:
         manifest = self.manifest
@@ -142,16 +148,16 @@ class AppleProgram:
 
 
 class _Kernel(NamedTuple):
-    """A kernel and what Metal knows of it."""
+    """A kernel and what Metal knows of it. `size`: in threadgroups, of a user's kernel in threads."""
 
     info: KernelInfo
     pipeline: Any
-    threadgroups: Any
+    size: Any
     threads: Any
 
 
-#: Barrier before it, pipeline to set, buffers to bind (where, index), threadgroups, threads.
-_Encoded = tuple[bool, Any, list[tuple[Where, int]], Any, Any]
+#: Barrier before it, pipeline to set, buffers to bind (where, index), size, threads, a text of its own.
+_Encoded = tuple[bool, Any, list[tuple[Where, int]], Any, Any, OwnText | None]
 
 
 class _Encoder:
@@ -165,7 +171,7 @@ class _Encoder:
 
     def encoded(self, launch: Launch, places: Sequence[Where]) -> _Encoded | None:
         """What to encode for a launch; None: nothing."""
-        info, pipeline, threadgroups, threads = self._kernels[launch.entry]
+        info, pipeline, size, threads = self._kernels[launch.entry]
         if 0 in info.threadgroups or 0 in info.threads:
             return None
         wait = self._hazards.needs_barrier(places, info.buffers)
@@ -174,7 +180,10 @@ class _Encoder:
         if launch.entry == self._entry:
             pipeline = None
         self._entry = launch.entry
-        return wait, pipeline, changes, threadgroups, threads
+        if info.own is not None:
+            for constant in info.own.constants:
+                self._bound.pop(constant.index, None)
+        return wait, pipeline, changes, size, threads, info.own
 
 
 def _no_reads(where: Where, nbytes: int) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..names import Names, identifier
 from . import arith as emit_arith
 from . import control as emit_control
 from . import memory as emit_memory
 from . import simd as emit_simd
 from .expressions import Expression, variable
 from .ir import LOADS, Block, Op, Value
-from .names import Names, identifier
 from .types import Array, EmitError, Type, type_name
 
 if TYPE_CHECKING:

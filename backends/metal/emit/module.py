@@ -14,13 +14,14 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
+from ...gpu.custom import read_custom
 from ...gpu.devices import METAL
 from ...gpu.manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Manifest, Place, Size
+from ..names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from . import literals
 from .body import Body
 from .helpers import Helpers
 from .ir import EFFECTS, Block, Value, read_block
-from .names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from .simd import INDICES, POSITIONS, dimension, uses_lane
 from .steps import Steps
 from .types import Array, EmitError, Type, Types, parse_type, type_name, wide_definition
@@ -99,7 +100,8 @@ class Program:
         """See `emit`."""
         constants = [self._constant(op) for op in self._globals]
         self._emitted: set[str] = set()
-        kernels = [_Kernel(self, op) for op in self._kernel_ops]
+        kernels = [_CustomKernel(self, op) if "smelt.text" in op.attributes else _Kernel(self, op)
+                   for op in self._kernel_ops]  # fmt: skip
         texts = [k.text for k in kernels]
         structures = [wide_definition(kind) for kind in self._wide]
         parts = [_HEADER, *structures, *constants, *[f"{t}\n" for t in self.helpers.texts], *self._texts, *texts]
@@ -314,6 +316,29 @@ class _Kernel:
             bytes_read=_integer(self.op, "smelt.bytes_read", 0),
             bytes_written=_integer(self.op, "smelt.bytes_written", 0),
             flops=_integer(self.op, "smelt.flops", 0),
+        )
+
+
+class _CustomKernel:
+    """A kernel with a text of its own: its row in the manifest, and a line that says so."""
+
+    def __init__(self, program: Program, op: Any) -> None:
+        found = read_custom(op)
+        assert found is not None
+        buffers, own = found
+        entry = program.entry(_symbol(op))
+        self.text = f"// {entry}: a text of its own, in the manifest\n"
+        self.info = KernelInfo(
+            entry=entry,
+            schedule=_string(op, "smelt.schedule"),
+            buffers=buffers,
+            threadgroups=_size(op, "known_grid_size"),
+            threads=_size(op, "known_block_size"),
+            threadgroup_bytes=0,
+            bytes_read=_integer(op, "smelt.bytes_read", 0),
+            bytes_written=_integer(op, "smelt.bytes_written", 0),
+            flops=0,
+            own=own,
         )
 
 

@@ -12,7 +12,7 @@ import smelt
 from smelt.backends.gpu.manifest import Alias, Manifest
 from smelt.backends.metal import program as metal
 from smelt.backends.metal.check import check as check_text
-from smelt.backends.metal.emit.names import RESERVED
+from smelt.backends.metal.names import RESERVED
 from smelt.backends.metal.simulator import Library
 from smelt.ir.settings import override
 

@@ -1,0 +1,1 @@
+"""Kernels that users write in Metal Shading Language: `smelt.fast.metal_kernel`."""
