@@ -63,11 +63,12 @@ def test_the_users_program_runs() -> None:
     assert re.fullmatch(r"loss 0\.\d+, \(64, 3, 1\), \(3, 3\), 0, 64\n", done.stdout)
 
 
+@pytest.mark.parametrize("name", ["wrong.py", "ops.py"])
 @pytest.mark.parametrize("checker", CHECKERS, ids=lambda c: c.__name__)
-def test_wrong_lines_are_refused(checker: Any) -> None:
-    lines = (PROGRAMS / "wrong.py").read_text().splitlines()
+def test_wrong_lines_are_refused(checker: Any, name: str) -> None:
+    lines = (PROGRAMS / name).read_text().splitlines()
     wanted = {i for i, line in enumerate(lines, 1) if line.endswith("# refused")}
-    assert {line for line, kind, _ in checker("wrong.py") if kind == "error"} == wanted
+    assert {line for line, kind, _ in checker(name) if kind == "error"} == wanted
 
 
 def expected(checker: Any) -> dict[int, str]:
