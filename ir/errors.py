@@ -157,6 +157,17 @@ def _command_folders() -> frozenset[str]:
     return locks.whole(lambda: frozenset(sysconfig.get_path("scripts", s) for s in sysconfig.get_scheme_names()))
 
 
+def innermost_line(error: BaseException) -> str:
+    """The innermost line that an error passed through outside of smelt, as ``file:line``; empty if there is none."""
+    found = ""
+    step = error.__traceback__
+    while step is not None:
+        if not is_internal(step.tb_frame):
+            found = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
 def _is_internal_file(name: str) -> bool:
     if name.startswith("<"):
         return name.startswith("<frozen ")  # the importer's; else exec, eval, a notebook

@@ -23,7 +23,7 @@ from typing import Any
 
 from smelt.ir import mlir, scopes, text
 from smelt.ir.dialect import context
-from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, is_internal, shown
+from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, innermost_line, shown
 
 from . import call_graph, registry
 from .kernels.check import verify_fusions
@@ -211,7 +211,7 @@ class _Run:
 
     def _explained(self, item: Any, error: Exception) -> Exception:
         """`error` with the pass named, or if it comes from a module that the pass is not for, one that says so."""
-        line = _line_of_others(error)
+        line = innermost_line(error)
         if isinstance(error, SmeltError):
             if line or getattr(item, "foreign", False):
                 at = f", at {line}" if line and line not in str(error) else ""
@@ -260,15 +260,6 @@ def _names(items: Sequence[Any]) -> Iterator[str]:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w.()-]", "_", name)[:100]
-
-
-def _line_of_others(error: BaseException) -> str:
-    """The innermost line between the driver and an error that is not smelt's, but another package's; empty if none."""
-    found = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if not is_internal(frame):
-            found = f"{frame.f_code.co_filename}:{line}"
-    return found
 
 
 def _said(error: BaseException) -> str:

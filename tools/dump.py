@@ -8,12 +8,11 @@ import importlib.util
 import os
 import re
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir import dtypes
-from smelt.ir.errors import SmeltError, is_internal
+from smelt.ir.errors import SmeltError, innermost_line
 
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
 _WORD = re.compile(r"[^\s,\[\](){}:]+")
@@ -41,7 +40,9 @@ def dump(options: argparse.Namespace) -> int:
     except SmeltError:
         raise
     except Exception as error:
-        raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{_where(error)}") from error
+        line = innermost_line(error)
+        at = f"; at {line}" if line else ""
+        raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{at}") from error
     stage = _ALIASES.get(options.stage, options.stage)
     if options.metal_dir:
         name = options.target.rpartition(":")[2].replace(".", "_")
@@ -79,15 +80,6 @@ def _list(program: Any, more: Sequence[str]) -> str:
     unchanged = passed.unchanged if passed else ()
     names = dict.fromkeys([*program.stages, *more])
     return "".join(f"{name}  (changed nothing)\n" if name in unchanged else f"{name}\n" for name in names)
-
-
-def _where(error: BaseException) -> str:
-    """The innermost line of the user's; nothing where the error arose in the call itself."""
-    found = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if not is_internal(frame):
-            found = f"; at {frame.f_code.co_filename}:{line}"
-    return found
 
 
 def load(target: str) -> Any:

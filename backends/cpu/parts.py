@@ -10,7 +10,7 @@ from smelt.backends import bodies
 from smelt.backends.bodies import carries_in_place
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, new_function, read_function
-from smelt.ir.control import COND, SCAN, WHILE, callees
+from smelt.ir.control import COND, SCAN, WHILE, callees, layout
 from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
@@ -165,8 +165,8 @@ class Parts:
         works = [sum(p.work for p in body.pieces) for body in found]
         launches = [sum(p.launches for p in body.pieces) for body in found]
         if op.op is not COND:  # what stays in one buffer is not copied
-            count = len(op.results) if op.op is WHILE else op.attrs["carries"]
-            for i in carries_in_place(found[-1], self.found, op.attrs["constants"], count):
+            carries = layout(op.op, op.attrs, len(op.operands)).carries
+            for i in carries_in_place(found[-1], self.found, carries.start, len(carries)):
                 works[-1] = max(0.0, works[-1] - 2 * op.results[i].aval.nbytes)
         combine = sum if op.op is WHILE else max
         hosted = any(p.hosted for body in found for p in body.pieces)

@@ -30,7 +30,7 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
-from smelt.ir.control import SCAN, WHILE, callees
+from smelt.ir.control import SCAN, WHILE, callees, layout
 from smelt.ir.dialect import context
 
 from ..registry import Pass, register_pass
@@ -198,13 +198,12 @@ def workspace(op: OpView, found: dict[str, Any]) -> Workspace:
     arena = take(max(arena_bytes(found[name]) for name in callees(op)))
     carries: list[int | None] = []
     elements: list[int | None] = []
+    state = layout(op.op, op.attrs, len(op.operands)).carries
     if op.op is WHILE or op.op is SCAN:
         body = read_function(found[op.attrs["body"]])
-        count = len(op.results) if op.op is WHILE else op.attrs["carries"]
-        arguments = body.arguments[op.attrs["constants"] :]
-        for argument, v in zip(arguments[:count], body.returns):
+        for argument, v in zip(body.arguments[state.start : state.stop], body.returns):
             carries.append(None if origin(v) is argument else take(v.aval.nbytes))
-        for v in body.returns[count:]:
+        for v in body.returns[len(state) :]:
             aligned = v.aval.nbytes < LARGE or v.aval.nbytes % ALIGNMENT == 0
             elements.append(None if aligned else take(v.aval.nbytes))
     flag = take(1) if op.op is WHILE else 0

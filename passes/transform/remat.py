@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, functions, new_function, read_function
 from smelt.ir.kinds import Fusible
 
+from ..extract import extract, inputs_of, name_of
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, mentions, rebuild, replay
 from ..simplify.inline import drop_unused_values
@@ -134,9 +135,7 @@ def _choose(
     if not again:
         return {}, [], []
     ops = sorted(again, key=lambda op: position[op])
-    made = {r for op in ops for r in op.results}
-    used = [v for op in ops for v in op.operands] + list(dropped.values())
-    return dropped, ops, [v for v in dict.fromkeys(used) if v not in made]
+    return dropped, ops, inputs_of(ops, dropped.values())
 
 
 def _needed(value: Value, available: set[Value], again: set[OpView]) -> set[OpView] | None:
@@ -203,16 +202,8 @@ def _operands_of(plan: _Plan) -> dict[int, Value]:
 
 def _shorter(module: Any, primal: Function, left: Sequence[int]) -> str:
     """The primal function without some of its results."""
-    name = fresh_name(module, f"{primal.name}_remat")
     returns = [primal.returns[i] for i in left]
-    _, arguments, b = new_function(
-        module, name, [a.aval for a in primal.arguments], [v.aval for v in returns], primal.mlir.location,
-        before=primal.mlir,
-    )  # fmt: skip
-    env = dict(zip(primal.arguments, arguments))
-    replay(b, primal.ops, env)
-    b.return_([env[v] for v in returns])
-    return name
+    return name_of(extract(module, f"{primal.name}_remat", primal, primal.arguments, returns, primal.ops))
 
 
 def _recomputing(module: Any, plan: _Plan, kept: Sequence[int]) -> str:
