@@ -94,7 +94,8 @@ def inverse_place(place: Place, shape: Sequence[int], loops: Place) -> Place | N
             variable, stride, size = digit
             step *= size
             value = c // coefficient if coefficient > 1 else c
-            digits.setdefault(variable, []).append((stride, size, value if step == extent else value % size))
+            whole = step == extent or not size  # an axis without elements is at nothing's remainder
+            digits.setdefault(variable, []).append((stride, size, value if whole else value % size))
         if step != extent:
             return None
     inverse = []

@@ -80,3 +80,12 @@ def test_random_movement() -> None:
                 place, shape = tuple(place[a] for a in order), tuple(shape[a] for a in order)
         found += holds(place, shape, loops, extents)
     assert found > 100
+
+
+def test_axes_without_elements() -> None:
+    i, j = variables((3, 0))
+    assert inverse_place((i, j), (3, 0), (i, j)) == variables((3, 0), "c")
+    assert inverse_place((i, j % 2), (3, 2), (i, j)) is None
+    assert inverse_place((j // 2, i), (4, 3), (i, j)) is None
+    for divisor in (1, 2, 3):
+        assert inverse_place((j // divisor, j % divisor, i), (2, divisor, 3), (i, j)) is None
