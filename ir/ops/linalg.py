@@ -259,7 +259,7 @@ def _upper(b: Builder, x: Value) -> Value:
     return _where(b, x, lambda row, column: b.less_equal(row, column))
 
 
-def _where(b: Builder, x: Value, chosen: Callable[[Any, Any], Value]) -> Value:
+def _where(b: Builder, x: Value, chosen: Callable[[Value, Value], Value]) -> Value:
     row, column = (b.iota(shape=x.shape[-2:], axis=axis, dtype=dtypes.int32) for axis in (0, 1))
     return b.select(b.broadcast_to(chosen(row, column), x.shape), x, b.zeros_like(x))
 
