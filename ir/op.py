@@ -73,7 +73,7 @@ _CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
 #: Parameters of rules that are also given attributes, by name.
 _PARAMETERS = {
     "self", "b", "operation", "operand", "operands", "primals", "tangents", "result", "results", "cotangents",
-    "linear", "dims", "k", "index", "fetch", "place", "depth", "arguments", "rng",
+    "linear", "dims", "k", "index", "fetch", "place", "depth", "arguments", "rng", "language",
 }  # fmt: skip
 
 
