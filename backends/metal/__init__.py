@@ -25,7 +25,7 @@ _PIPELINE = Lazy("smelt.backends.metal.program:PIPELINE")
 #: What no program needs, such as the strict check, is not among them.
 _MODULES = (
     "smelt.backends.gpu", "smelt.backends.metal.emit", "smelt.backends.metal.apple", "smelt.backends.metal.simulator",
-    "smelt.backends.metal.program", "smelt.backends.metal.simulated",
+    "smelt.backends.metal.custom", "smelt.backends.metal.program", "smelt.backends.metal.simulated",
 )  # fmt: skip
 #: What a program can be shown as: kernel IR, Metal text, launches as JSON.
 _STAGES = ("gpu", "msl", "manifest")

@@ -253,13 +253,12 @@ def test_threads_share_versions() -> None:
 def test_a_pipeline_is_blamed_only_where_one_was_given(monkeypatch: pytest.MonkeyPatch, error: type) -> None:
     """A mistake in a backend stays what it is, with the default pipeline, also where that is written out."""
     import smelt.transforms.compile as compilation
-    from smelt.runtime.compile import default_pipeline
 
     def broken(*_: Any) -> Any:
         raise error("the backend's own")
 
     monkeypatch.setattr(compilation, "compile_module", broken)
-    for pipeline in (None, default_pipeline(smelt.default_device())):
+    for pipeline in (None, smelt.default_device().pipeline):
         with pytest.raises(error, match="the backend's own"):
             _compiled(types.SimpleNamespace(), pipeline)
         with pytest.raises(error, match="the backend's own"):

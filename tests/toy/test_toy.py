@@ -33,19 +33,11 @@ ROOT = Path(__file__).resolve().parents[2]
 F32 = Aval((4,), dtypes.float32)
 
 
-unregister(TOY)  # other tests know nothing of it
-pools.remove(MEMORY)
-
-
 @pytest.fixture(autouse=True)
-def on_toy() -> Iterator[None]:
-    """Everything is compiled, for the toy."""
-    register(TOY)
-    pools.append(MEMORY)
-    with override(device="toy", small_work=0):
+def compiled() -> Iterator[None]:
+    """Nothing is too small to be compiled for the toy."""
+    with override(small_work=0):
         yield
-    unregister(TOY)
-    pools.remove(MEMORY)
 
 
 def copies(action: Any) -> tuple[int, int]:

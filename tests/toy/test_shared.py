@@ -1,0 +1,22 @@
+"""Tests of the frontend and of the runtime, once more on a device with memory of its own."""
+
+from __future__ import annotations
+
+import importlib
+
+MODULES = (
+    "frontend.test_interchange", "frontend.test_views", "runtime.test_laziness", "runtime.test_compile",
+    "runtime.test_compile_state", "runtime.test_memory", "frontend.test_io",
+)  # fmt: skip
+#: What is about another device, or long.
+LEFT_OUT = ("test_streams_choose_the_device", "test_a_million", "test_a_long_chain", "test_threads_evaluate")
+
+for _module in MODULES:
+    _found = importlib.import_module(f"tests.{_module}")
+    for _name, _value in list(vars(_found).items()):
+        if _name.startswith(LEFT_OUT):
+            continue
+        if _name.startswith("test_"):
+            globals()[f"test_{_module.rpartition('.')[2]}__{_name}"] = _value
+        elif hasattr(_value, "_pytestfixturefunction") or type(_value).__name__ == "FixtureFunctionDefinition":
+            globals()[_name] = _value
