@@ -361,6 +361,13 @@ def mixed_maker(operation: Any) -> Any:
     return made if name.startswith("smelt.") and _op.get(name).mixed else None
 
 
+def is_mixed(operation: Any) -> bool:
+    """Whether an operation is part of an op of mixed types: its function value, or the application of that."""
+    return mixed_maker(operation) is not None or (
+        operation.name.startswith("smelt.") and _op.get(operation.name).mixed
+    )
+
+
 def _dtype_of(array: np.ndarray) -> DType:
     return dtypes.of(array.dtype)
 
@@ -404,8 +411,10 @@ def read_function(operation: Any) -> Function:
             continue
         maker = mixed_maker(op_) if name == APPLY.name else None
         try:
-            given = () if name in LOOPS else list(op_.operands)[maker is not None :]
-            operands = tuple(values[v] for v in given)
+            if maker is not None:
+                operands = tuple(values[v] for v in list(op_.operands)[1:])
+            else:
+                operands = () if name in LOOPS else tuple(values[v] for v in op_.operands)
         except KeyError:
             raise IRError(
                 f"{name}: an operand is no result of a smelt op; in @{function.name} at {op_.location}"

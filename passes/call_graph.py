@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import STRUCTURAL, Function, OpView, functions, mixed_maker, read_function
+from smelt.ir.builder import STRUCTURAL, Function, OpView, functions, is_mixed, read_function
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError, PipelineError
-from smelt.ir.op import get
 
 from .rewrite import has_rules, rules_of
 
@@ -161,9 +160,7 @@ def unexpanded(module: Any) -> str | None:
         for block in operation.regions[0].blocks:
             for item in block.operations:
                 op = item.operation
-                if mixed_maker(op) is not None or (op.name.startswith("smelt.") and get(op.name).mixed):
-                    continue
-                if any(_is_function(v.type) for v in (*op.operands, *op.results)):
+                if any(_is_function(v.type) for v in (*op.operands, *op.results)) and not is_mixed(op):
                     return f"@{name} uses functions as values: {op.name} at {op.location}"
     return None
 

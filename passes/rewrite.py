@@ -7,10 +7,9 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.attributes import attributes_of
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function
+from smelt.ir.builder import Builder, Function, OpView, Value, functions, is_mixed, new_function
 from smelt.ir.control import HELPERS
 from smelt.ir.errors import IRError, SmeltError, at_user_line, shown
-from smelt.ir.op import get
 from smelt.ir.op import registry as ops
 from smelt.ir.scopes import place
 from smelt.ir.values import full_name
@@ -128,8 +127,7 @@ def erase_whole(operation: Any) -> None:
     while makers:
         maker = makers[-1]
         makers = [m for m in makers if m != maker]
-        serves = maker.name in HELPERS or (maker.name.startswith("smelt.") and get(maker.name).mixed)
-        if serves and not any(True for r in maker.results for _ in r.uses):
+        if (maker.name in HELPERS or is_mixed(maker)) and not any(True for r in maker.results for _ in r.uses):
             makers += [v.owner.operation for v in maker.operands if hasattr(v.owner, "operation")]
             maker.erase()
 

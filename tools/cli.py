@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
     run.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
     run.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
+    run.add_argument("--custom-calls", action="store_true", help="run the code that the file calls; trust it first")
     run.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
     run.add_argument("--debug", action="store_true", help="show the traceback of an error")
 

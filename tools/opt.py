@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--list-ops", action="store_true", help="list the ops of the dialect with their rules, and stop")
     add("--emit", choices=EMIT, default="mlir", help="what to write (default: mlir)")
     add("--execute", action="store_true", help="interpret @main, which takes no arguments; write its results")
+    add("--custom-calls", action="store_true", help="with --execute, run the code that the file calls; trust it first")
     add("--split-input-file", action="store_true", help=f"treat the parts between lines '{SPLIT}' separately")
     add("--verify-diagnostics", action="store_true", help="compare diagnostics with expected-error comments")
     add(
@@ -289,7 +290,10 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     if options.mlir_pass_statistics:
         sys.stderr.write(statistics_report(records))
     progress("the interpreter" if options.execute else f"emitting {options.emit}")
-    return execute(module) if options.execute else emit(module, options)
+    if options.execute:
+        check_calls(module, options)
+        return execute(module)
+    return emit(module, options)
 
 
 def _print_ir(when: str, module: Any, options: argparse.Namespace) -> None:
@@ -317,6 +321,18 @@ def emit_backend(module: Any, stage: str) -> str:
     device = offering(stage)
     assert device is not None, stage
     return lower_module(module, device).as_text(stage)
+
+
+def check_calls(module: Any, options: argparse.Namespace) -> None:
+    """Raise IRError where a file would run code of its own, and nobody has said that it may."""
+    from smelt.ir.errors import IRError
+    from smelt.passes.rewrite import mentions
+
+    if not options.custom_calls and mentions(module, "smelt.custom_call"):
+        raise IRError(
+            "the file calls code by smelt.custom_call: of an installed package, or Metal kernels that stand in the "
+            "file itself and can do whatever a program can; if you trust it, run it with --custom-calls"
+        )
 
 
 def execute(module: Any) -> str:

@@ -12,7 +12,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import DTypeError, FileFormatError, IRError
 
 from .isolate import PARSING, Progress, run_isolated
-from .opt import describe, read_source
+from .opt import check_calls, describe, read_source
 from .show import dense
 
 #: Results with more elements are not printed.
@@ -39,6 +39,7 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
     try:
         progress(PARSING)
         module = _parsed(source, name)
+        check_calls(module, options)
         progress("the compiler")
         arguments = _signature(module, options.function)
         arrays = _load_inputs(options.input, arguments, options.function)

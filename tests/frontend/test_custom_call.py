@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from smelt.ir.settings import override
 from smelt.passes import Pipeline
 from smelt.runtime import compile_text
 from smelt.runtime.device import devices
+from smelt.tools import cli, opt
 
 needs_compiler = pytest.mark.skipif(
     not any(shutil.which(c) for c in ("c++", "g++", "clang++")), reason="no C++ compiler"
@@ -303,6 +305,30 @@ def test_a_text_whose_target_is_unknown_can_be_rewritten_and_not_run() -> None:
     for device in DEVICES:
         with pytest.raises(SmeltError, match=r"no target is called 'acme.mixes'; did you mean acme.mixed\?"):
             compile_text(source, devices[device])([X, np.array(2, np.int32), MASK])
+
+
+def test_commands_run_the_code_that_a_file_calls_only_if_told(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "f.mlir").write_text(SOURCE)
+    inputs = []
+    for name, x in {"x": X, "n": np.array(2, np.int32), "m": MASK}.items():
+        np.save(tmp_path / f"{name}.npy", x)
+        inputs += ["--input", str(tmp_path / f"{name}.npy")]
+    arguments = ["run", str(tmp_path / "f.mlir"), *inputs]
+    assert cli.main(arguments, isolate=False) == 1 and not CALLS
+    assert "if you trust it, run it with --custom-calls" in capsys.readouterr().err
+    assert cli.main([*arguments, "--custom-calls"], isolate=False) == 0 and len(CALLS) == 1
+    assert "dense<3> : tensor<i32>" in capsys.readouterr().out
+    constant = '%x = "smelt.constant"() {dtype = f32, value = 3 : i64} : () -> tensor<f32>'
+    call = '"smelt.custom_call"() {parameters = {}, target = "acme.double", types = [tensor<f32>]}'
+    (tmp_path / "g.mlir").write_text(
+        f"func.func @main() -> tensor<f32> {{\n  {constant}\n  %f = {call} : () -> ((tensor<f32>) -> tensor<f32>)\n"
+        "  %y = call_indirect %f(%x) : (tensor<f32>) -> tensor<f32>\n  return %y : tensor<f32>\n}\n"
+    )
+    arguments = [str(tmp_path / "g.mlir"), "--canonicalize", "--cse", "--dce"]
+    assert opt.main(arguments, isolate=False) == 0 and "call_indirect" in capsys.readouterr().out
+    assert opt.main([*arguments, "--execute"], isolate=False) == 1
+    assert "--custom-calls" in capsys.readouterr().err and len(CALLS) == 1
+    assert opt.main([*arguments, "--execute", "--custom-calls"], isolate=False) == 0 and len(CALLS) == 2
 
 
 # Errors

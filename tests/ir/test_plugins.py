@@ -32,9 +32,12 @@ import numpy as np
 
 import smelt
 from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.errors import ShapeError
 from smelt.ir.kinds import Elementwise, silent
-from smelt.ir.op import Float, Operand, registry
-from smelt.lazy.arrays import as_array, emit_elementwise
+from smelt.ir.op import Bool, Op, Operand, Operands, registry
+from smelt.lazy.arrays import as_array, emit_elementwise, wrap
+from smelt.lazy.graph import Node
 
 
 class Softsign(Elementwise, name="acme_softsign"):
@@ -58,6 +61,46 @@ class Softsign(Elementwise, name="acme_softsign"):
 
     def lower(self, k, x):
         return x / (k.math("absf", x) + 1)
+
+
+class Shift(Op, name="acme_shift"):
+    """x moved by n places where the mask holds, else x; and how many these are.
+
+    ``%f = "smelt.acme_shift"() {} : () -> ((tensor<f32>, tensor<i32>, tensor<i1>) -> (tensor<f32>, tensor<i32>))``
+    """
+
+    mixed = True
+    operands: Operands
+    back: Bool = False
+
+    def infer(self, x, n, mask, *, back):
+        if mask.shape != x.shape:
+            raise ShapeError("x and mask must have the same shape")
+        return x, Aval((), dtypes.int32)
+
+    def reference(self, x, n, mask, *, back):
+        n = -int(n) if back else int(n)
+        moved = np.roll(x * mask, n) + x * ~mask if back else np.where(mask, np.roll(x, n), x)
+        return moved.astype(x.dtype), np.asarray(mask.sum(), np.int32)
+
+    def jvp(self, b, primals, tangents, results, *, back):
+        (_, n, mask), (t, *_) = primals, tangents
+        return [None if t is None else b.emit(self, (t, n, mask), {"back": back})[0], None]
+
+    def transpose(self, b, cotangents, operands, linear, *, back):
+        (_, n, mask), (ct, _) = operands, cotangents
+        return [None if ct is None else b.emit(self, (ct, n, mask), {"back": not back})[0], None, None]
+
+    linearity = "jointly"
+    linear_operands = (0,)
+
+
+def shift(x, n, mask) -> tuple[smelt.array, smelt.array]:
+    inputs = [as_array(v) for v in (x, n, mask)]
+    op = registry["acme_shift"]
+    avals = op.infer_checked([v.aval for v in inputs], {"back": False})
+    node = Node(op, {"back": False}, tuple(v._ref for v in inputs), avals)
+    return tuple(wrap((node, i)) for i in range(2))
 
 
 def softsign(a: smelt.array) -> smelt.array:
@@ -189,6 +232,29 @@ def test_it_is_recorded_transformed_and_compiled(acme: Any, device: str, small_w
 def test_it_is_a_kernel_with_others(acme: Any) -> None:
     compiled = smelt.compile(lambda x: acme.softsign(x * 2) + 1).trace(smelt.array(X)).lower().compile()
     assert len(compiled.kernels) == 1 and "acme_softsign" in str(compiled.kernels[0])
+
+
+@pytest.mark.parametrize("device", ["cpu", "metal:sim", "reference"])
+def test_an_op_with_operands_of_several_types(acme: Any, device: str) -> None:
+    mask = X > -1
+    with override(device=device):
+        x, m = smelt.array(X), smelt.array(mask)
+        want = np.where(mask, np.roll(X, 1), X)
+        for f in (acme.shift, smelt.compile(acme.shift)):
+            moved, count = f(x, 1, m)
+            assert moved.tolist() == want.tolist() and (count.item(), count.dtype) == (3, smelt.int32)
+        rows, counts = smelt.vmap(acme.shift, in_axes=(None, 0, None))(x, smelt.array([1, 2]), m)
+        assert rows.tolist() == [want.tolist(), np.where(mask, np.roll(X, 2), X).tolist()] and counts.tolist() == [3, 3]
+        # The Jacobian is a matrix of zeros and ones, whichever way it is made.
+        forward, backward = (j(lambda x: acme.shift(x, 1, m)[0])(x) for j in (smelt.jacfwd, smelt.jacrev))
+        np.testing.assert_array_equal(np.array(forward), np.where(mask[:, None], np.roll(np.eye(4), 1, 0), np.eye(4)))
+        np.testing.assert_array_equal(np.array(forward), np.array(backward))
+    source = str(smelt.make_ir(lambda x: acme.shift(x, 1, m)[0])(x))
+    assert '"smelt.acme_shift"() {back = false}' in source and text.to_text(text.parse(source)) == source
+    with pytest.raises(IRError, match="acme_shift: x and mask must have the same shape"):
+        text.parse(source.replace("tensor<4xi1>", "tensor<3xi1>"))
+    with pytest.raises(smelt.ir.errors.ShapeError, match=r"same shape; operands\[0\] f32\[4\].*acme_ops\.py:\d+"):
+        acme.shift(x, 1, smelt.array([True]))
 
 
 def test_the_generated_tests(acme: Any) -> None:
