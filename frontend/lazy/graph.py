@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
@@ -276,6 +276,41 @@ def transforms_key(transforms: Sequence[tuple[str, dict[str, Any]]]) -> tuple:
     return tuple((name, attrs_key(attrs)) for name, attrs in transforms)
 
 
+def cut(
+    parameters: Iterable[Ref],
+    outputs: Sequence[Ref],
+    outside: Callable[[Node], bool] | None = None,
+    hoist: bool = True,
+    constant: Callable[[Node], bool] | None = None,
+) -> tuple[list[Node], list[Ref]]:
+    """The nodes between `parameters` and `outputs`, in order, and what they use from outside.
+
+    Args:
+        outside: what does not belong to them and need not be looked below, beside leaves and parameters of others.
+        hoist: whether what does not depend on a parameter stays outside, too,
+        constant: with `hoist`, what does belong to them where it depends on nothing else than such nodes.
+    """
+    markers = {n for n, _ in parameters}
+
+    def ends(node: Node) -> bool:
+        op = node.op
+        return node in markers or op is LEAF or op is PARAMETER or (outside is not None and outside(node))
+
+    body = topological(outputs, stop=ends)
+    inside = set(body)
+    if hoist:
+        inside, constants = set(), set()
+        for node in body:
+            if any(n in markers or n in inside for n, _ in node.inputs):
+                inside.add(node)
+            elif constant is not None and constant(node) and all(n in constants for n, _ in node.inputs):
+                constants.add(node)
+        inside |= constants
+        body = [n for n in body if n in inside]
+    used = [r for n in body for r in n.inputs] + list(outputs)
+    return body, [r for r in dict.fromkeys(used) if r[0] not in inside and r[0] not in markers]
+
+
 def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref], keep_outside: bool) -> GraphFunction:
     """Cut the graph between `parameters` and `outputs` out as a function.
 
@@ -283,21 +318,6 @@ def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref]
     (gradients: it is computed once), else only what existed before the trace, the rest being part
     of the function (compile).
     """
-    markers = {n for n, _ in parameters}
-    order = topological(outputs, stop=lambda n: n in markers or n.op is LEAF or n.op is PARAMETER)
-    if keep_outside:
-        dependent: set[Node] = set()
-        for node in order:
-            if any(n in markers or n in dependent for n, _ in node.inputs):
-                dependent.add(node)
-        body = [n for n in order if n in dependent]
-    else:
-        body = topological(
-            outputs, stop=lambda n: n in markers or not n.traced or n.op is LEAF or n.op is PARAMETER
-        )
-    inside = set(body)
-    captured: dict[Ref, None] = {}
-    for ref in [r for n in body for r in n.inputs] + list(outputs):
-        if ref[0] not in inside and ref[0] not in markers:
-            captured.setdefault(ref)
-    return GraphFunction(name, parameters, list(captured), snapshot(body), outputs)
+    outside = None if keep_outside else lambda n: not n.traced
+    body, captured = cut(parameters, outputs, outside, hoist=keep_outside)
+    return GraphFunction(name, parameters, captured, snapshot(body), outputs)

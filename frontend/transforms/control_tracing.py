@@ -20,7 +20,7 @@ from smelt.ir.op import Op
 
 from ..lazy import tree
 from ..lazy.arrays import Scalar, array, as_array, scalar_array, wrap
-from ..lazy.graph import LEAF, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, snapshot, state, topological
+from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, state
 from ..lazy.operands import is_scalar
 from .recording import article, tracing
 
@@ -139,39 +139,22 @@ class Traced:
             return Values(self.what, groups)
 
 
-def cut(function: Traced, outputs: Sequence[Ref], hoist: bool) -> tuple[list[Node], list[Ref]]:
-    """The nodes of a traced function, in order, and what it uses from outside.
-
-    With `hoist`, work that does not depend on the placeholders stays outside, constants excepted.
-    """
-    markers = {n for n, _ in function.parameters}
-    order = topological(
-        outputs,
-        stop=lambda n: (
-            n in markers or n.traced < function.trace or n.op is LEAF or n.op is PARAMETER or n.values is not None
-        ),
-    )
-    inside = set(order)
-    if hoist:
-        inside, cheap = set(), set()
-        for node in order:
-            if any(n in markers or n in inside for n, _ in node.inputs):
-                inside.add(node)
-            elif all(n in cheap for n, _ in node.inputs) and (
-                not node.inputs or node.op.kind == "movement" or node.op.name == "convert"
-            ):
-                cheap.add(node)
-        inside |= cheap
-    body = [n for n in order if n in inside]
-    used = [r for n in body for r in n.inputs] + list(outputs)
-    return body, [r for r in dict.fromkeys(used) if r[0] not in inside and r[0] not in markers]
+def _is_constant(node: Node) -> bool:
+    return not node.inputs or node.op.kind == "movement" or node.op.name == "convert"
 
 
 def graph_functions(
     functions: Sequence[Traced], outputs: Sequence[Sequence[Ref]], hoist: bool
 ) -> tuple[list[GraphFunction], list[Ref]]:
-    """Functions with the same first parameters, what any of them uses from outside; and these values."""
-    pieces = [cut(f, refs, hoist) for f, refs in zip(functions, outputs)]
+    """Functions with the same first parameters, what any of them uses from outside; and these values.
+
+    With `hoist`, work that does not depend on the placeholders stays outside, constants excepted.
+    """
+
+    def piece(f: Traced, refs: Sequence[Ref]) -> tuple[list[Node], list[Ref]]:
+        return cut(f.parameters, refs, lambda n: n.traced < f.trace or n.values is not None, hoist, _is_constant)
+
+    pieces = [piece(f, refs) for f, refs in zip(functions, outputs)]
     constants = list(dict.fromkeys(r for _, captured in pieces for r in captured))
     made = [
         GraphFunction(f.name, [*constants, *f.parameters], (), snapshot(body), refs)

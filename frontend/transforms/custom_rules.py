@@ -16,7 +16,7 @@ from ..functions.creation import zeros
 from ..lazy import tree
 from ..lazy.arguments import aval_of
 from ..lazy.arrays import array, wrap
-from ..lazy.graph import ALIAS, LEAF, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, snapshot, topological
+from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, topological
 from .recording import apply_function, article, check_like, conjugated, name_of, settled, tracing
 from .vmap import _broadcast_axes
 
@@ -30,20 +30,11 @@ class Piece:
 
     def __init__(self, parameters: Sequence[Ref], outputs: Sequence[Ref]):
         self.parameters, self.outputs = list(parameters), list(outputs)
-        markers = {n for n, _ in parameters}
-        order = topological(outputs, stop=lambda n: n in markers or n.op is LEAF or n.op is PARAMETER)
-        inside: set[Node] = set()
-        cheap: set[Node] = set()  # constants, which belong to the function
-        for node in order:
-            if any(n in markers or n in inside for n, _ in node.inputs):
-                inside.add(node)
-            elif node.values is None and all(n in cheap for n, _ in node.inputs):
-                if not node.inputs or node.op.kind == "movement":
-                    cheap.add(node)
-        inside |= cheap
-        self.body = [n for n in order if n in inside]
-        used = [r for n in self.body for r in n.inputs] + self.outputs
-        self.captured = [r for r in dict.fromkeys(used) if r[0] not in inside and r[0] not in markers]
+        self.body, self.captured = cut(self.parameters, self.outputs, constant=_is_constant)
+
+
+def _is_constant(node: Node) -> bool:
+    return node.values is None and (not node.inputs or node.op.kind == "movement")
 
 
 class Rule:
