@@ -114,5 +114,5 @@ def target_called(name: str) -> Target:
     if found is None:
         near = get_close_matches(name, _targets, n=1)
         hint = f"did you mean {near[0]}?" if near else "import the package that registers it"
-        raise AttributeValueError(f"smelt.custom_call: no target is called {name!r}; {hint}")
+        raise AttributeValueError(f"smelt.custom_call: no target is called {shown(name)}; {hint}")
     return found

@@ -49,7 +49,7 @@ def custom_call(
 
     Raises:
         AttributeValueError: there is no such target, or a parameter of another kind.
-        ArgumentTypeError: `types` are no `ShapeDtype`.
+        ArgumentTypeError: `target` is no text, or `types` are no `ShapeDtype`.
         CustomCallError: when evaluated, the target returned something else than `types` say.
 
     >>> import numpy as np
@@ -72,6 +72,8 @@ def custom_call_of(
     target: str, inputs: Sequence[array], types: Sequence[Aval], parameters: dict[str, Any]
 ) -> tuple[array, ...]:
     """`custom_call` of arrays, with results of these types."""
+    if not isinstance(target, str):
+        raise ArgumentTypeError(at_user_line(f"smelt.custom_call: target must be a text, is {shown(target)}"))
     try:
         target_called(target)
         attrs = {"target": target, "parameters": Parameters(parameters), "types": tuple(types)}

@@ -19,8 +19,10 @@ import pytest
 
 import smelt
 import smelt.utils
+from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import SmeltError
 
+register_target(Target("tests.first", lambda call, x, *more: x))
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
 SECONDS = 20
 
@@ -109,6 +111,7 @@ VALID: dict[tuple[str, str], Any] = {
     ("arange", "stop"): 3, ("compile", "fun"): lambda x: x + 1, ("linear_transpose", "fun"): lambda x: x + x,
     ("utils.tree_map", "function"): lambda x, y: x, ("utils.tree_map_with_path", "function"): lambda p, x, y: x,
     ("utils.tree_reduce", "function"): lambda x, y: x, ("stack", "arrays"): [X, X], ("concatenate", "arrays"): [X, X],
+    ("custom_call", "target"): "tests.first", ("custom_call", "types"): smelt.ShapeDtype(X.shape, smelt.float32),
     ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
 }  # fmt: skip
 #: By the name of the parameter.
@@ -159,8 +162,8 @@ def call(name: str, wrong: str | None = None, value: Any = None) -> Any:
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
         if parameter.kind is parameter.KEYWORD_ONLY:
-            if given:
-                keywords[parameter.name] = value
+            if given or parameter.default is parameter.empty:
+                keywords[parameter.name] = value if given else valid(name, parameter)
         elif parameter.default is parameter.empty or parameter.kind is parameter.VAR_POSITIONAL:
             positional.append(value if given else valid(name, parameter))
         elif given and parameter.kind is parameter.POSITIONAL_ONLY:
