@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smelt.backends.gpu.devices import METAL
-from smelt.backends.metal.custom.source import NAME, KernelSource, identifier, parameters
+from smelt.backends.metal.custom.source import NAME, KernelSource, error_of, identifier, parameters
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ShapeError, at_user_line
@@ -143,7 +143,7 @@ class GpuKernel:
         sizes = self._size(grid, "grid", 0), self._size(threadgroup, "threadgroup", 1)
         x, y, z = (max(1, min(g, t)) for g, t in zip(*sizes))
         if (threads := x * y * z) > METAL.max_threads:
-            raise self._kernel.error(f"{threads} threads in a threadgroup, Metal allows {METAL.max_threads}")
+            raise error_of(self._kernel, f"{threads} threads in a threadgroup, Metal allows {METAL.max_threads}")
         pairs = self._template(template or ())
         text = self._kernel.text([x.aval for x in operands], results, pairs).text
         if verbose:
@@ -161,7 +161,7 @@ class GpuKernel:
     def _check_inputs(self, inputs: Sequence[ArrayLike]) -> list[array]:
         names = self._kernel.inputs
         if len(inputs) != len(names):
-            raise self._kernel.error(f"takes {len(names)} inputs ({', '.join(names)}), got {len(inputs)}")
+            raise error_of(self._kernel, f"takes {len(names)} inputs ({', '.join(names)}), got {len(inputs)}")
         return [as_array(x) for x in inputs]
 
     def _check_outputs(self, shapes: Sequence[Sequence[int]], types: Sequence[DType | Any]) -> list[Aval]:
@@ -169,7 +169,7 @@ class GpuKernel:
         for what, found in (("output_shapes", shapes), ("output_dtypes", types)):
             if isinstance(found, (str, DType)) or len(found) != len(names):
                 count = 1 if isinstance(found, (str, DType)) else len(found)
-                raise self._kernel.error(f"has {len(names)} outputs ({', '.join(names)}), {what} has {count}")
+                raise error_of(self._kernel, f"has {len(names)} outputs ({', '.join(names)}), {what} has {count}")
         results = []
         for name, shape, type_ in zip(names, shapes, types):
             try:
@@ -185,9 +185,9 @@ class GpuKernel:
         try:
             x, y, z = (operator.index(n) for n in size)
         except (TypeError, ValueError):
-            raise self._kernel.error(f"{what} must be three integers, is {size!r}") from None
+            raise error_of(self._kernel, f"{what} must be three integers, is {size!r}") from None
         if min(x, y, z) < least:
-            raise self._kernel.error(f"{what} must be at least {least} along each axis, is {(x, y, z)}")
+            raise error_of(self._kernel, f"{what} must be at least {least} along each axis, is {(x, y, z)}")
         return x, y, z
 
     def _template(self, template: Sequence[tuple[str, Any]]) -> list[tuple[str, DType | int | bool]]:
@@ -195,18 +195,20 @@ class GpuKernel:
         found: list[tuple[str, DType | int | bool]] = []
         for item in template:
             if not isinstance(item, (tuple, list)) or len(item) != 2:
-                raise self._kernel.error(f"template holds pairs of a name and a dtype, int or bool; it has {item!r}")
+                raise error_of(
+                    self._kernel, f"template holds pairs of a name and a dtype, int or bool; it has {item!r}"
+                )
             name, value = item
             identifier(name, self._kernel.who, "a template parameter")
             if isinstance(value, (bool, np.bool_)):
                 value = bool(value)
             elif isinstance(value, (int, np.integer)):
                 if not -(2**63) <= value < 2**63:
-                    raise self._kernel.error(f"the template parameter {name} must fit int64, is {value}")
+                    raise error_of(self._kernel, f"the template parameter {name} must fit int64, is {value}")
                 value = int(value)
             elif isinstance(value, (str, float)):
                 message = f"the template parameter {name} must be a dtype, an int or a bool, is {value!r}"
-                raise self._kernel.error(message)
+                raise error_of(self._kernel, message)
             else:
                 value = dtype_of("fast.metal_kernel", value)
             found.append((name, value))

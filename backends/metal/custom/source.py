@@ -141,7 +141,7 @@ class KernelSource:
         if not isinstance(self.source, str) or not self.source.strip():
             raise AttributeValueError(at_user_line(f"{self.who}: the source must be the body of a kernel"))
         if not isinstance(self.header, str):
-            raise self.error(f"the header must be a text, is {self.header!r:.60}")
+            raise error_of(self, f"the header must be a text, is {self.header!r:.60}")
         object.__setattr__(self, "_words", frozenset(_IDENTIFIER.findall(self.source)))
         taken: list[str] = []
         for parameter in self.parameters:
@@ -158,10 +158,6 @@ class KernelSource:
     def parameters(self) -> tuple[str, ...]:
         return (*self.inputs, *self.outputs)
 
-    def error(self, message: str) -> AttributeValueError:
-        """An error about it."""
-        return AttributeValueError(at_user_line(f"{self.who}: {message}"))
-
     # Names
 
     def _names(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -173,24 +169,25 @@ class KernelSource:
         """A name of a parameter or of the template is neither used nor reserved."""
         stem, _, part = name.rpartition("_")
         if name in taken:
-            raise self.error(f"the name {name!r} is used twice")
+            raise error_of(self, f"the name {name!r} is used twice")
         if part in ("shape", "strides", "ndim") and stem in self.inputs and name in self._words:
-            raise self.error(f"the name {name!r} stands for the {part} of the input {stem}; choose another one")
+            raise error_of(self, f"the name {name!r} stands for the {part} of the input {stem}; choose another one")
         if name in _ATTRIBUTES:
-            raise self.error(f"the name {name!r} is an attribute of Metal; choose another one")
+            raise error_of(self, f"the name {name!r} is an attribute of Metal; choose another one")
         if name in _DEFINED:
-            raise self.error(f"the name {name!r} is defined in each kernel; choose another one")
+            raise error_of(self, f"the name {name!r} is defined in each kernel; choose another one")
         if re.match("_[_A-Z]", name) or name in RESERVED.difference(_HARMLESS, HELPERS):
-            raise self.error(f"the name {name!r} is reserved in the Metal Shading Language; choose another one")
+            raise error_of(self, f"the name {name!r} is reserved in the Metal Shading Language; choose another one")
 
     def _check_calls(self) -> None:
         """No parameter hides a function of Metal's library that the source calls."""
         code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", self.source, flags=re.DOTALL)
         for name in (GLOBAL_RESERVED - RESERVED).intersection(self.parameters):
             if re.search(rf"(?<![\w:.>]){name}\s*\(", code):
-                raise self.error(
+                raise error_of(
+                    self,
                     f"the source calls {name}(), which its parameter {name!r} hides; rename the parameter, or write "
-                    f"metal::{name}()"
+                    f"metal::{name}()",
                 )
 
     def type(self, dtype: DType, what: str) -> str:
@@ -244,7 +241,7 @@ class KernelSource:
             element = f"atomic<{element}>" if self.atomic else element
             buffers.append(KernelBuffer(name, element, x.size, "read_write", declare(f"device {element}* {name}")))
         if (count := len(declarations)) > METAL.max_buffers:
-            raise self.error(f"has {count} buffers with shapes and strides; Metal has {METAL.max_buffers}")
+            raise error_of(self, f"has {count} buffers with shapes and strides; Metal has {METAL.max_buffers}")
         declarations += [f"{t} {a} [[{a}]]" for a, t in _ATTRIBUTES.items() if a in self._words]
         function = f"custom_kernel_{self.name}"
         text = self._text(function, declarations, self._template(template))
@@ -274,6 +271,11 @@ class KernelSource:
                 type_ = "int" if -(2**31) <= value < 2**31 else "long"
                 lines.append(f"constexpr {type_} {name} = {value};")
         return lines
+
+
+def error_of(source: KernelSource, message: str) -> AttributeValueError:
+    """An error about a kernel."""
+    return AttributeValueError(at_user_line(f"{source.who}: {message}"))
 
 
 def parameters(

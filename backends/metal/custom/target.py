@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.custom_call import Call
-from smelt.ir.errors import AttributeValueError
+from smelt.ir.errors import AttributeValueError, SmeltError
 
 from ...buffer import Buffer
 from ...device import best, launcher
 from ...gpu.custom import CustomKernel
 from ...gpu.manifest import OwnText, Size
-from .source import NAME, KernelSource, KernelText, Template
+from .source import NAME, KernelSource, KernelText, Template, error_of
 
 
 def kernel(call: Call) -> CustomKernel:
@@ -46,21 +46,24 @@ def _read(call: Call) -> tuple[KernelText, Size, Size, Any]:
     try:
         grid, threads, template = _size(p.pop("grid"), 0), _size(p.pop("threads"), 1), _pairs(p.pop("template"))
         source = KernelSource(**p)
+    except SmeltError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, AttributeValueError):
-            raise
-        message = f"smelt.custom_call of {NAME}: its parameters are not those of a kernel: {error}"
-        raise AttributeValueError(message) from None
+        raise _wrong(f"{type(error).__name__}: {error}") from None
     if (len(source.inputs), len(source.outputs)) != (len(call.operands), len(call.results)):
-        raise source.error(f"has {len(call.operands)} operands and {len(call.results)} results; it names others")
+        raise error_of(source, f"has {len(call.operands)} operands and {len(call.results)} results; it names others")
     return source.text(call.operands, call.results, template), grid, threads, initial
 
 
 def _size(value: Sequence[int], least: int) -> Size:
     x, y, z = value
     if not all(isinstance(n, int) and n >= least for n in value):
-        raise ValueError(f"{value} is no size")
+        raise _wrong(f"{value} is no size")
     return x, y, z
+
+
+def _wrong(reason: str) -> AttributeValueError:
+    return AttributeValueError(f"smelt.custom_call of {NAME}: its parameters are not those of a kernel: {reason}")
 
 
 def _pairs(value: Any) -> Template:
