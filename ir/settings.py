@@ -4,8 +4,8 @@
 Variable             Default   Meaning
 ===================  ========  =======================================================================
 SMELT_DEVICE         auto      default device: ``cpu``, ``reference`` (the NumPy interpreter), ``metal:sim``
-                               (Metal's kernels on the CPU) or ``metal``; auto: metal where there is
-                               one, else cpu
+                               (Metal's kernels on the CPU), ``metal``, or one that another package
+                               brings; auto: metal where there is one, else cpu
 SMELT_DEBUG          0         1: verify after each pass; 2: also log compiles; 3: pass timings;
                                4: IR after each pass
 SMELT_CHECK          0         1: kernels of the cpu backend check each access against its array, and an index out

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,25 @@ def test_shapes_and_dtypes(shape: tuple[int, ...], dtype: Any) -> None:
     x = smelt.array(np.ones(shape, dtype.numpy))
     y = smelt.compile(lambda x: (x, smelt.where(x == x, x, x)))(x)[1]
     assert y.dtype == dtype and np.asarray(y).tobytes() == np.ones(shape, dtype.numpy).tobytes()
+
+
+def test_threads_that_ask_for_the_same_elements_share_one_view() -> None:
+    x = smelt.arange(1 << 16) + 1
+    assert on_device(x)
+    seen: list[Any] = []
+
+    def ask() -> None:
+        started.wait()
+        seen.append((x._buffer.address, x._buffer.array.ctypes.data))
+
+    started = threading.Barrier(8)
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    before = MEMORY.read_back
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert MEMORY.read_back == before + 1 and len(seen) == 8 and len({*itertools.chain(*seen)}) == 1
 
 
 # Ways out
