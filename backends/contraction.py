@@ -35,7 +35,8 @@ class Operand:
 
     Attributes:
         access: which element meets the loops' positions.
-        source: where that element lies, if it is always read, and from one argument: the argument and its offset.
+        source: where that element lies, if it is an argument's: the argument and the offset, which count where the
+            guards hold.
         loads: all arguments that the operand is read from.
     """
 
@@ -53,8 +54,12 @@ class Operand:
         return fetch_guarded(k, self.access, lambda place: k.value(self.value, place), self.dtype)
 
     def along(self, loop: Fused, width: int = 1) -> bool:
-        """Whether `width` elements in a row along a loop are neighbours in memory, and aligned."""
-        return self.source is not None and runs_along(self.source[1], loop, width)
+        """Whether `width` elements along a loop are neighbours in memory, aligned, and read together or not."""
+        if self.source is None or not runs_along(self.source[1], loop, width):
+            return False
+        inner = next((name for name, extent in reversed(loop.variables) if extent > 1), None)
+        used = {atom.args[0] for guard in self.access.guards for atom in guard.index.atoms() if atom.kind == "var"}
+        return width == 1 or inner not in used
 
     def lies_along(self, loop: Fused, other: Fused) -> bool | None:
         """Whether neighbours along `loop` lie closer in memory than those along `other`; None if neither does.
@@ -219,7 +224,7 @@ def _operand(body: Function, value: Value, access: Access) -> Operand:
         if not only_moves(v.owner):
             break
         [(v, at)] = operand_reads(v.owner, at)
-    if v.owner is not None or access.guards:
+    if v.owner is not None:
         return Operand(value, access, None, _argument_reads(body, [(value, access.place)]))
     return Operand(value, access, (v, linearize(at, v.shape)), [(v, at)])
 

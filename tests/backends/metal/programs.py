@@ -51,6 +51,17 @@ def dropout(x, key):
     return smelt.where(smelt.random.uniform(shape=x.shape, key=key) < 0.9, x / 0.9, 0.0)
 
 
+def convolution(x, w, b):
+    return smelt.maximum(smelt.conv1d(x, w, padding=1) + b, 0)
+
+
+def dequantize(x, words, scales, biases):
+    """A product with weights of four bits, a scale and a bias for 64 of them."""
+    numbers = (words[..., None] >> smelt.arange(0, 32, 4, dtype=smelt.uint32)) & 15
+    weights = numbers.reshape(64, 4, 64).astype(f32) * scales[..., None] + biases[..., None]
+    return x @ weights.reshape(64, 256).T
+
+
 #: name → function and argument types
 PROGRAMS: dict[str, tuple[Callable, tuple]] = {
     "gelu": (gelu, (S((32, 1000), f32),)),
@@ -64,6 +75,8 @@ PROGRAMS: dict[str, tuple[Callable, tuple]] = {
     "add_transposed": (lambda x: x + x.T, (S((128, 128), f32),)),
     "linear_gelu": (linear_gelu, (S((128, 96), f32), S((96, 64), f32), S((64,), f32))),
     "matvec": (lambda a, x: a @ x, (S((300, 512), f32), S((512,), f32))),
+    "convolution": (convolution, (S((2, 64, 32), f32), S((64, 3, 32), f32), S((64,), f32))),
+    "dequantize": (dequantize, (S((8, 256), f32), S((64, 32), smelt.uint32), S((64, 4), f32), S((64, 4), f32))),
     "argmax": (lambda x: smelt.argmax(x, axis=1), (S((50, 100), f32),)),
     "cumsum": (lambda x: smelt.cumsum(x, axis=1), (S((8, 3000), f32),)),
     "argsort": (lambda x: smelt.argsort(x, axis=1), (S((4, 300), f32),)),

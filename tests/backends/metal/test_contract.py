@@ -90,6 +90,28 @@ def test_operands_at_any_index(name: str) -> None:
     assert right(function, of(*left), of(*other)).schedule == "contract"
 
 
+WINDOWS: dict[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = {
+    "padded": ({"padding": 1}, (2, 40, 16), (36, 3, 16)),
+    "wide": ({"padding": 3, "dilation": 3, "stride": 2}, (2, 40, 16), (36, 3, 16)),
+    "groups": ({"padding": 2, "groups": 2}, (2, 30, 32), (64, 3, 16)),
+    "channels apart": ({"padding": 1, "groups": 32}, (2, 30, 32), (32, 3, 1)),
+    "few channels": ({"padding": 1}, (1, 90, 3), (20, 5, 3)),
+    "one output": ({"padding": 1}, (1, 90, 16), (1, 3, 16)),
+}
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+@pytest.mark.parametrize("name", WINDOWS)
+def test_convolutions(name: str, dtype: str) -> None:
+    options, left, other = WINDOWS[name]
+
+    def function(x: Any, w: Any) -> Any:
+        return smelt.maximum(smelt.conv1d(x, w, **options), 0)
+
+    kernel = right(function, of(*left, dtype=dtype), of(*other, dtype=dtype))
+    assert (kernel.schedule == "contract") == (name in ("padded", "wide", "groups", "few channels"))
+
+
 def test_full_tiles() -> None:
     """Enough threadgroups for tiles of 64 by 64, and for blocks of tiles in order."""
     assert right(matmul, of(16, 128, 24), of(16, 24, 128)).threadgroups == (64, 1, 1)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from smelt.backends.contraction import VECTOR, Operand
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
+from smelt.ir.dtypes import DType
+from smelt.ir.kinds import holds
 from smelt.ir.scalar import Scalar
 
 from ...kernel import GpuKernel
@@ -118,26 +121,40 @@ class Tile:
         return free, depth, inside
 
     def _vector(self, i: int, first: Scalar, depth_first: Scalar) -> Any:
-        k, operand = self.k, self.operand
-        assert operand.source is not None
-        value, address = operand.source
-        held = self.memory.aval.dtype
+        k, held = self.k, self.memory.aval.dtype
         values = f"{self.name}_values"
         free, depth, inside = self._position(self._line(i), first, depth_first)
 
         def read() -> list[Any]:
             with k.at_position(self.free, free), k.at_position(self.depth, depth):
-                offset = k.index(address)
-            with k.named(values):
-                vector = k.load_vector(k.memory[value], offset, VECTOR)
-                if held is not operand.dtype:
-                    vector = k.emit("arith.extf", [vector], [k.vector_type(held, VECTOR)]).result
-            return [vector]
+                return [neighbours(k, self.operand, VECTOR, held, values)]
 
         if inside is None:
             return read()[0]
         with k.named(values):
             return either(k, inside, read, [k.empty_vector(held, VECTOR)])[0]
+
+
+def neighbours(k: GpuKernel, operand: Operand, width: int, held: DType, name: str = "") -> Any:
+    """Neighbours of an operand, as a vector of `held`, from the loops' position on; zeros where they are not read.
+
+    Args:
+        name: of the vector in the text; by default it is called after the array.
+    """
+    assert operand.source is not None
+    value, address = operand.source
+
+    def read() -> list[Any]:
+        offset = k.index(address)
+        with k.named(name) if name else nullcontext():
+            vector = k.load_vector(k.memory[value], offset, width)
+        if held is not operand.dtype:
+            with k.named(name or "values"):
+                vector = k.emit("arith.extf", [vector], [k.vector_type(held, width)]).result
+        return [vector]
+
+    condition = holds(k, operand.access.guards)
+    return read()[0] if condition is None else either(k, condition, read, [k.empty_vector(held, width)])[0]
 
 
 def either(k: GpuKernel, condition: Scalar, then: Callable[[], list[Any]], otherwise: Sequence[Any]) -> list[Any]:

@@ -21,6 +21,7 @@ from ..schedule import ScratchPlan, Step
 from .epilogue import Epilogue
 from .positions import added, over_lanes, summed, where, within
 from .split import epilogue_of
+from .tiles import neighbours
 
 #: Simdgroups of a threadgroup.
 SIMDGROUPS = 8
@@ -65,13 +66,7 @@ class Sums:
         k = self.k
         if self.width == 1:
             return operand.read(k).mlir
-        assert operand.source is not None
-        value, address = operand.source
-        vector = k.load_vector(k.memory[value], k.index(address), self.width)
-        if operand.dtype is self.held:
-            return vector
-        with k.named("values"):
-            return k.emit("arith.extf", [vector], [k.vector_type(self.held, self.width)]).result
+        return neighbours(k, operand, self.width, self.held)
 
     def gather(self, operand: Operand, loop: Fused, first: Scalar) -> Any:
         """Neighbours along a loop, as `load` has them, of an operand that need not be contiguous."""

@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // fused_add: transpose
-//   smelt.add at programs.py:64
+//   smelt.add at programs.py:75
 [[max_total_threads_per_threadgroup(256)]]
 kernel void fused_add(
     device const float* x [[buffer(0)]],

@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // kernel_argmax: row
-//   smelt.argmax at programs.py:67
+//   smelt.argmax at programs.py:80
 [[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_argmax(
     device const float* x [[buffer(0)]],

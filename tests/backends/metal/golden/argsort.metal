@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // argsort_blocks: sort
-//   smelt.argsort at programs.py:69
+//   smelt.argsort at programs.py:82
 [[max_total_threads_per_threadgroup(256)]]
 kernel void argsort_blocks(
     device const float* keys [[buffer(0)]],

@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // kernel_reduce_sum_chunks: column chunks
-//   smelt.reduce_sum at programs.py:63
+//   smelt.reduce_sum at programs.py:74
 [[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_reduce_sum_chunks(
     device const float* x [[buffer(0)]],
@@ -63,7 +63,7 @@ kernel void kernel_reduce_sum_chunks(
 }
 
 // kernel_reduce_sum: combine
-//   smelt.reduce_sum at programs.py:63
+//   smelt.reduce_sum at programs.py:74
 [[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_reduce_sum(
     device const float* partial [[buffer(0)]],

@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // kernel_cumsum: scan
-//   smelt.cumsum at programs.py:68
+//   smelt.cumsum at programs.py:81
 [[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_cumsum(
     device const float* x [[buffer(0)]],

@@ -3,7 +3,7 @@ using namespace metal;
 #pragma METAL fp contract(off)
 
 // kernel_dot_general: contract-vector
-//   smelt.dot_general at programs.py:66
+//   smelt.dot_general at programs.py:77
 [[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_dot_general(
     device const float* a [[buffer(0)]],

@@ -32,7 +32,7 @@ static inline float simd_reduce_sum_f32_of_4(float x) {
 }
 
 // kernel_reduce_sum_chunks: row chunks
-//   smelt.reduce_sum at programs.py:62
+//   smelt.reduce_sum at programs.py:73
 [[max_total_threads_per_threadgroup(256)]]
 kernel void kernel_reduce_sum_chunks(
     device const float* x [[buffer(0)]],
@@ -77,7 +77,7 @@ kernel void kernel_reduce_sum_chunks(
 }
 
 // kernel_reduce_sum: combine
-//   smelt.reduce_sum at programs.py:62
+//   smelt.reduce_sum at programs.py:73
 [[max_total_threads_per_threadgroup(128)]]
 kernel void kernel_reduce_sum(
     device const float* partial [[buffer(0)]],
