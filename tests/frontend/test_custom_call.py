@@ -246,6 +246,62 @@ def test_in_loops_and_branches() -> None:
             assert chosen.tolist() == (2 * X).tolist()
 
 
+def programs(f: Any) -> dict[str, Any]:
+    """Programs around a function of (x, n) with two results."""
+    n = smelt.array(3)
+
+    def loop(x: smelt.array) -> smelt.array:
+        def step(i: smelt.array, carry: Any) -> Any:
+            x, n = f(*carry)
+            return smelt.sin(x), n
+
+        return smelt.fori_loop(0, 3, step, (x, n))[0]
+
+    return {
+        "twice": lambda x: smelt.sin(f(x, n)[0]) * f(x, n)[1].astype(smelt.float32),
+        "for": loop,
+        "while": lambda x: smelt.while_loop(lambda c: c[1] < 6, lambda c: f(*c), (x, n))[0],
+        "cond": lambda x: smelt.cond(x.sum() > 0, lambda x: f(x, n)[0], lambda x: x * f(x, n)[0], x),
+        "checkpoint": smelt.checkpoint(lambda x: smelt.sin(f(smelt.cos(x), n)[0])),
+    }
+
+
+def transformed(program: Any, reverse: bool) -> list[Any]:
+    found = [program, smelt.vmap(program)]
+    if reverse:
+        slope = smelt.grad(lambda x: (program(x) * program(x)).sum())
+        found += [slope, smelt.vmap(slope), smelt.checkpoint(slope)]
+    return found
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("name", ["twice", "for", "while", "cond", "checkpoint"])
+def test_it_nests_as_plain_ops_do(name: str, vectorized: bool) -> None:
+    def host(call: Any, x: np.ndarray, n: np.ndarray) -> Any:
+        return x * 2 + n.astype(x.dtype).reshape(n.shape + (1,) * (x.ndim - n.ndim)), n + 1
+
+    register_target(Target("acme.both", host, vectorized=vectorized))
+
+    @smelt.custom_function
+    def called(x: smelt.array, n: smelt.array) -> Any:
+        types = [smelt.ShapeDtype(x.shape, x.dtype), smelt.ShapeDtype(n.shape, n.dtype)]
+        return smelt.custom_call("acme.both", x, n, types=types)
+
+    @called.vjp
+    def called_vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
+        return cotangents[0] * 2, None
+
+    def plain(x: smelt.array, n: smelt.array) -> Any:
+        return x * 2 + n.astype(x.dtype), n + 1
+
+    x = smelt.array(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
+    pairs = zip(*(transformed(programs(f)[name], name != "while") for f in (called, plain)))
+    for i, (mine, other) in enumerate(pairs):
+        want = np.array(other(x))
+        for f in (mine, smelt.compile(mine)):
+            np.testing.assert_allclose(np.array(f(x)), want, rtol=1e-4, atol=1e-5, err_msg=str(i))
+
+
 # Text
 
 SOURCE = """

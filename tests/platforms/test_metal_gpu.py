@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import smelt
 from smelt.backends.metal import METAL
 from smelt.backends.metal.apple import AppleDevice
+from smelt.ir.settings import override
 from smelt.runtime import compile_module
 from smelt.runtime import device as devices
 
@@ -55,6 +57,33 @@ def test_programs_compile(name: str) -> None:
     function, arguments = PROGRAMS[name]
     for segment in program_of(graph_of(function, *arguments), "apple8").segments:
         AppleDevice.default().load(segment.text, segment.manifest)  # type: ignore[union-attr]
+
+
+def test_a_users_kernel_in_a_program(metal: devices.Device) -> None:
+    """Launched between others, in loops, with constants beside its buffers, and threadgroups that are not full."""
+    kernel = smelt.fast.metal_kernel(
+        "affine", ["x", "scale"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * scale + x_shape[0];"
+    )
+
+    def affine(x: smelt.array, scale: smelt.array) -> smelt.array:
+        (y,) = kernel(
+            inputs=[x, scale], grid=(x.size, 1, 1), threadgroup=(32, 1, 1), output_shapes=[x.shape],
+            output_dtypes=[x.dtype], init_value=0,
+        )  # fmt: skip
+        return y
+
+    def f(x: smelt.array) -> smelt.array:
+        rows = smelt.vmap(affine)(smelt.sin(x), smelt.arange(3, dtype=smelt.float32))
+        last, _ = smelt.scan(lambda carry, row: (affine(carry, row[0]), carry), rows[0], rows)
+        return affine(smelt.exp(-last), 2.0) + 1
+
+    x = smelt.array(np.linspace(-1, 1, 3 * 70, dtype=np.float32).reshape(3, 70))
+    rows = np.sin(np.array(x)) * np.arange(3)[:, None] + 70
+    last = rows[0]
+    for row in rows:
+        last = last * row[0] + 70
+    with override(device="metal"):
+        np.testing.assert_allclose(np.array(smelt.compile(f)(x)), np.exp(-last) * 2 + 71, rtol=1e-5)
 
 
 @needs_gpu
