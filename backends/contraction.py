@@ -18,7 +18,8 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Access, Atom, Index, linearize
 from smelt.ir.kinds import Contraction, Movement, fetch_guarded
-from smelt.ir.scalar import Scalar
+from smelt.ir.ops.conversion import Convert
+from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
 from smelt.passes.kernels.contraction_places import contraction_plan, depth_of, operand_accesses, rules_of
 
@@ -35,8 +36,8 @@ class Operand:
 
     Attributes:
         access: which element meets the loops' positions.
-        source: where that element lies, if it is an argument's: the argument and the offset, which count where the
-            guards hold.
+        source: where that element lies, if it is an argument's, perhaps of half precision: the argument and the
+            offset, which count where the guards hold.
         loads: all arguments that the operand is read from.
     """
 
@@ -221,12 +222,20 @@ def _argument_reads(body: Function, roots: Sequence[tuple[Value, Place]]) -> lis
 def _operand(body: Function, value: Value, access: Access) -> Operand:
     v, at = value, access.place
     while v.owner is not None:
-        if not only_moves(v.owner):
+        if not only_moves(v.owner) and not _widens(v.owner):
             break
         [(v, at)] = operand_reads(v.owner, at)
     if v.owner is not None:
         return Operand(value, access, None, _argument_reads(body, [(value, access.place)]))
     return Operand(value, access, (v, linearize(at, v.shape)), [(v, at)])
+
+
+def _widens(op: OpView) -> bool:
+    """Whether an op converts half precision to float32, as which kernels hold it anyway."""
+    if not isinstance(op.op, Convert):
+        return False
+    source, target = op.operands[0].dtype, op.results[0].dtype
+    return source is not target and compute_dtype(source) is target
 
 
 def only_moves(op: OpView) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,24 @@ OPERANDS = {
 def test_operands_at_any_index(name: str) -> None:
     function, left, other = OPERANDS[name]
     assert right(function, of(*left), of(*other)).schedule == "contract"
+
+
+WIDENED = {
+    "both": (lambda a, b: a.astype("float32") @ b.astype("float32"), (40, 64), (64, 48)),
+    "transposed": (lambda a, b: a.astype("float32").T @ b.T.astype("float32"), (64, 40), (48, 64)),
+    "row": (lambda a, b: a.astype("float32") @ b.astype("float32"), (1, 256), (256, 64)),
+    "lines": (lambda a, b: a.astype("float32") @ b.astype("float32").T, (1, 256), (64, 256)),
+}
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("name", WIDENED)
+def test_half_precision_is_widened_as_it_is_read(name: str, dtype: str) -> None:
+    function, left, other = WIDENED[name]
+    arguments = of(*left, dtype=dtype), of(*other, dtype=dtype)
+    kernel = right(function, *arguments)
+    assert kernel.bytes_read == 2 * (math.prod(left) + math.prod(other))
+    assert ("half4*" if dtype == "float16" else "bfloat4*") in harness.metal_text(function, *arguments)
 
 
 WINDOWS: dict[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = {

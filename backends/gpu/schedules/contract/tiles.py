@@ -148,7 +148,7 @@ def neighbours(k: GpuKernel, operand: Operand, width: int, held: DType, name: st
         offset = k.index(address)
         with k.named(name) if name else nullcontext():
             vector = k.load_vector(k.memory[value], offset, width)
-        if held is not operand.dtype:
+        if held is not value.dtype:
             with k.named(name or "values"):
                 vector = k.emit("arith.extf", [vector], [k.vector_type(held, width)]).result
         return [vector]
