@@ -70,6 +70,13 @@ class _Part(Generic[T]):
         return found
 
 
+#: What fields that are no parts of a program must be.
+_TYPES: dict[str, type] = {
+    "kind": str, "rank": int, "interprets": bool, "modules": tuple, "stages": tuple, "languages": Mapping,
+    "missing": str,
+}  # fmt: skip
+
+
 class Device:
     """A place where programs run. ``Device(name)`` stands for the one that is registered under that name.
 
@@ -93,7 +100,8 @@ class Device:
         details: what is known of the machine, by name.
 
     Raises:
-        DeviceError: from an attribute, where no such device is registered.
+        ArgumentTypeError: a name, or another field, of a wrong type. DeviceError: from an attribute, where no such
+            device is registered.
 
     >>> import smelt
     >>> smelt.cpu
@@ -137,12 +145,17 @@ class Device:
     ):
         if not isinstance(name, str):
             raise ArgumentTypeError(at_user_line(f"smelt.Device: name must be a text, is {shown(name)}"))
+        languages = {} if languages is None else languages
         self.__dict__["name"] = name
-        self.__dict__["_given"] = {
+        self.__dict__["_given"] = given = {
             "pipeline": pipeline, "executable": executable, "memory": memory, "target": target, "kind": kind,
             "rank": rank, "interprets": interprets, "modules": modules, "stages": stages, "lower": lower,
-            "languages": languages or {}, "missing": missing, "details": details,
+            "languages": languages, "missing": missing, "details": details,
         }  # fmt: skip
+        for field, types in _TYPES.items():
+            if not isinstance(given[field], types):
+                what = f"smelt.Device: {field} must be a {types.__name__}, is {shown(given[field])}"
+                raise ArgumentTypeError(at_user_line(what))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise ArgumentTypeError(at_user_line(f"smelt.Device: {name} of {self!r} cannot be set"))
