@@ -8,7 +8,6 @@ when it is asked for.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -289,6 +288,8 @@ def load_entry_points(name: str) -> None:
     Raises:
         DeviceError: it does not load, or registers no device of that name.
     """
+    import importlib.metadata  # 20 ms, which `import smelt` need not take
+
     for entry in importlib.metadata.entry_points(group="smelt.devices"):
         if entry.name != name:
             continue

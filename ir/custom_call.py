@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from .aval import Aval
@@ -112,6 +111,8 @@ def target_called(name: str) -> Target:
     """
     found = _targets.get(name)
     if found is None:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, _targets, n=1)
         hint = f"did you mean {near[0]}?" if near else "import the package that registers it"
         raise AttributeValueError(f"smelt.custom_call: no target is called {shown(name)}; {hint}")

@@ -11,16 +11,21 @@ that does not load breaks no text without such ops.
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from .op import registry
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "smelt.ops"
 
 
-def entry_points() -> list[importlib.metadata.EntryPoint]:
+def entry_points() -> list[EntryPoint]:
     """What installed packages offer."""
+    import importlib.metadata  # 20 ms, which `import smelt` need not take
+
     return list(importlib.metadata.entry_points(group=GROUP))
 
 
@@ -43,7 +48,7 @@ def load_for(names: Collection[str]) -> list[str]:
     return [] if all(name in registry for name in names) else problems
 
 
-def _load(entry: importlib.metadata.EntryPoint) -> str | None:
+def _load(entry: EntryPoint) -> str | None:
     """Import what an entry point names; what is wrong with it."""
     try:
         entry.load()
