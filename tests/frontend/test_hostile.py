@@ -112,6 +112,8 @@ VALID: dict[tuple[str, str], Any] = {
     ("utils.tree_map", "function"): lambda x, y: x, ("utils.tree_map_with_path", "function"): lambda p, x, y: x,
     ("utils.tree_reduce", "function"): lambda x, y: x, ("stack", "arrays"): [X, X], ("concatenate", "arrays"): [X, X],
     ("custom_call", "target"): "tests.first", ("custom_call", "types"): smelt.ShapeDtype(X.shape, smelt.float32),
+    ("conv1d", "input"): X[None], ("conv1d", "weight"): X[None], ("conv_general", "input"): X[None],
+    ("conv_general", "weight"): X[None],
     ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
 }  # fmt: skip
 #: By the name of the parameter.
