@@ -176,13 +176,16 @@ def analyse(body: Function) -> Product:
         output = tuple(_substitute(i, at) for i in plan.output)
         return output, operand_accesses(op, tuple(at[n] for n in axes), tuple(at[n] for n in depths))
 
-    output, accesses = places()
-    uses = [*output, *(i for v, access in zip((lhs, rhs), accesses) for i in _uses(body, v, access))]
-    cuts = _cuts(uses, {n: e for [(n, e)] in (*axes.values(), *depths.values())})
-    for loops in (axes, depths):
-        for name, [(_, extent)] in loops.items():
-            loops[name] = _split(name, extent, cuts.get(name, ()))
-    output, accesses = places()
+    while True:  # a cut may show others: of a remainder's quotient
+        output, accesses = places()
+        uses = [*output, *(i for v, access in zip((lhs, rhs), accesses) for i in _uses(body, v, access))]
+        every = [v for variables in (*axes.values(), *depths.values()) for v in variables]
+        cuts = _cuts(uses, dict(every))
+        if not any(len(_split(name, extent, cuts.get(name, ()))) > 1 for name, extent in every):
+            break
+        for loops in (axes, depths):
+            for axis, variables in loops.items():
+                loops[axis] = [w for name, extent in variables for w in _split(name, extent, cuts.get(name, ()))]
 
     used = [_variables_of(access) for access in accesses]
     free = [v for variables in axes.values() for v in variables]
@@ -204,8 +207,10 @@ def analyse(body: Function) -> Product:
 
 def _uses(body: Function, value: Value, access: Access) -> list[Index]:
     """The index expressions that reading an operand takes."""
-    places = [place for _, place in _argument_reads(body, [(value, access.place)])]
-    return [*(i for place in places for i in place), *(guard.index for guard in access.guards)]
+    numbers: list[Index] = []
+    reads = collect_reads(body.ops, [(value, access.place)], numbers)
+    places = [place for v in body.arguments for place in reads.get(v, ())]
+    return [*(i for place in places for i in place), *numbers, *(guard.index for guard in access.guards)]
 
 
 def _variables_of(access: Access) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,13 +75,27 @@ class VectorKernel(MemoryKernel):
         while lanes > 1:
             lanes //= 2
             with self.vectors(lanes):
-                x = self.add(*(self._lanes_from(x, first, lanes) for first in (0, lanes)))
+                x = self.add(*(self._shuffle(x, x, range(first, first + lanes)) for first in (0, lanes)))
         only = self.emit("vector.extract", [x], [self.type(x.dtype)], static_position=self._i64s([0]))
         return Scalar(self, only.result, x.dtype)
 
-    def _lanes_from(self, x: Scalar, first: int, count: int) -> Scalar:
-        mask = self._i64s(range(first, first + count))
-        return Scalar(self, self.emit("vector.shuffle", [x, x], [self.type(x.dtype)], mask=mask).result, x.dtype)
+    def transposed(self, lines: Sequence[Scalar]) -> list[Scalar]:
+        """The columns of a square whose lines are vectors. Squares in it change places, then squares in those."""
+        found, side = list(lines), len(lines) // 2
+        while side:
+            one = [p if not p & side else len(found) + p - side for p in range(len(found))]
+            other = [p + side if not p & side else len(found) + p for p in range(len(found))]
+            for i in range(len(found)):
+                if not i & side:
+                    x, y = found[i], found[i + side]
+                    found[i], found[i + side] = self._shuffle(x, y, one), self._shuffle(x, y, other)
+            side //= 2
+        return found
 
-    def _i64s(self, numbers: Sequence[int]) -> Any:
+    def _shuffle(self, x: Scalar, y: Scalar, lanes: Iterable[int]) -> Scalar:
+        """Some elements of two vectors, numbered through."""
+        mask = self._i64s(lanes)
+        return Scalar(self, self.emit("vector.shuffle", [x, y], [self.type(x.dtype)], mask=mask).result, x.dtype)
+
+    def _i64s(self, numbers: Iterable[int]) -> Any:
         return mlir.ir.DenseI64ArrayAttr.get(list(numbers), self.context)

@@ -166,6 +166,13 @@ class DotGeneral(Contraction, name="dot_general"):
         }  # fmt: skip
         return b.emit(self, [lhs, rhs], attrs)
 
+    def before_transpose(self, operand: int, permutation: Ints, **axes: Any) -> dict[str, Any] | None:
+        """The same axes by their names before, if the free ones keep their order."""
+        side = ("lhs", "rhs")[operand]
+        batch, contracting = (tuple(permutation[a] for a in axes[f"{side}_{what}"]) for what in ("batch", "contracting"))
+        free = [permutation[a] for a in _free(len(permutation), axes[f"{side}_batch"], axes[f"{side}_contracting"])]
+        return {**axes, f"{side}_batch": batch, f"{side}_contracting": contracting} if free == sorted(free) else None
+
     def work(
         self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
     ) -> float:

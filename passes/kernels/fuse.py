@@ -64,7 +64,7 @@ class FusePass(Pass):
         max_ops: bounds the size of a kernel's body.
         contractions: contractions are kernels, with what follows them, and not left to a library.
         library: dtypes whose matrix products are left to a library nevertheless, with ``+`` in between, and each
-            with the additions from which on that pays: ``f64:0+f32:1000000``.
+            with the additions, and perhaps the rows and columns, from which on that pays: ``f64:0+f32:1000000:40``.
         max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
     """
 
@@ -76,13 +76,13 @@ class FusePass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
         require_expanded(module, self.name)
-        least = self._least_work()
+        library = self._library()
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            function = lay_out_contractions(module, function, self._left(function, least))
-            kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, least)
+            function = lay_out_contractions(module, function, self._left(function, library))
+            kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
             grouping = Grouping(function, self.max_ops, kernels, self.max_buffers)
             grouping.run()
             if grouping.groups:
@@ -90,29 +90,32 @@ class FusePass(Pass):
                 statistics["kernels"] += len(grouping.groups)
                 statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
 
-    def _least_work(self) -> dict[DType, int]:
-        """From how many additions on matrix products are a library's work."""
-        least = {}
+    def _library(self) -> dict[DType, tuple[int, int]]:
+        """From how many additions, and rows and columns, on matrix products are a library's work."""
+        found = {}
         for word in words(self.library):
-            name, _, work = word.partition(":")
-            if not work.isdigit():
-                raise PipelineError(f"fuse: library names dtypes and additions, as f32:1000000, not {word!r}")
-            least[dtype_called(name, self.name)] = int(work)
-        return least
+            name, *least = word.split(":")
+            if not 1 <= len(least) <= 2 or not all(n.isdigit() for n in least):
+                rule = "library names dtypes, additions, and rows and columns, as f32:1000000:40"
+                raise PipelineError(f"fuse: {rule}, not {word!r}")
+            work, extent, *_ = [*map(int, least), 0]
+            found[dtype_called(name, self.name)] = work, extent
+        return found
 
-    def _left(self, function: Function, least: dict[DType, int]) -> set[OpView]:
+    def _left(self, function: Function, library: dict[DType, tuple[int, int]]) -> set[OpView]:
         """The contractions of a function that are no kernels. Those that compute an operand always are."""
         found = {op for op in function.ops if is_contraction(op)}
         if not self.contractions or not found:
             return found
-        expressions = computed_operands(function, is_contraction) if least else ()
+        expressions = computed_operands(function, is_contraction) if library else ()
 
         def is_left(op: OpView) -> bool:
             avals, rules, dtype = [v.aval for v in op.operands], rules_of(op), op.results[0].dtype
-            if dtype not in least or any(behind_movement(v) in expressions for v in op.operands):
+            if dtype not in library or any(behind_movement(v) in expressions for v in op.operands):
                 return False
-            has_form = rules.matmul_form(*avals, **op.attrs) is not None
-            return has_form and rules.work(*avals, **op.attrs) >= least[dtype]
+            work, extent = library[dtype]
+            form = rules.matmul_form(*avals, **op.attrs)
+            return form is not None and min(form.m, form.n) >= extent and rules.work(*avals, **op.attrs) >= work
 
         return {op for op in found if is_left(op)}
 

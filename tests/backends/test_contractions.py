@@ -12,7 +12,7 @@ import pytest
 
 from smelt.backends.contraction import analyse
 from smelt.backends.cpu import program as cpu
-from smelt.backends.cpu.contract import build, dots, elements, panels
+from smelt.backends.cpu.contract import build, dots, elements, panels, tiles
 from smelt.backends.cpu.contract.tiles import Sides
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -29,7 +29,7 @@ PASSES = "cse,dce,fuse{contractions=true},plan-buffers"
 SIZES = [
     (1, 1, 1, "elements"), (3, 5, 4, "elements"), (8, 3, 40, "elements"), (100, 1, 100, "elements"),
     (9, 16, 16, "panels"), (8, 4, 64, "panels"), (17, 200, 33, "panels"), (97, 193, 129, "panels"),
-    (1, 70, 300, "panels"), (300, 70, 1, "dots"), (1, 64, 300, "panels"), (96, 192, 128, "panels"),
+    (1, 70, 300, "elements"), (300, 70, 1, "dots"), (2, 64, 300, "panels"), (96, 192, 128, "panels"),
     (3, 700, 2, "dots"), (1, 4099, 1, "dots"), (200, 513, 9, "panels"), (1, 64, 31, "elements"),
 ]  # fmt: skip
 DTYPES = list(dtypes.NUMERIC)
@@ -224,6 +224,20 @@ def test_any_number_of_threads_gives_the_same_bits(team: int) -> None:
     with override(num_threads=team):
         for have, expected in zip(run(program, arrays), want):
             assert have.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("size", [(20, 137, 50), (3, 300, 70), (70, 300, 1), (97, 193, 129)], ids=str)
+@pytest.mark.parametrize("order", ["ik,kj->ij", "ik,jk->ij"])
+def test_the_width_of_registers_changes_no_bit(
+    size: tuple[int, int, int], order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    avals = operands(order, f32, *size)
+    arrays, found = [random_array(a, i) for i, a in enumerate(avals)], []
+    for wide in (True, False):
+        for module in (tiles, panels, dots):
+            monkeypatch.setattr(module, "has_wide_registers", lambda wide=wide: wide)
+        found += run(compile_(module_of(avals, functools.partial(product, order=order)), PASSES), arrays)
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 @pytest.mark.parametrize("size", [(20, 137, 50), (1, 300, 70), (70, 300, 1), (3, 6, 5), (97, 193, 129)], ids=str)

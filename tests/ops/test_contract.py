@@ -131,6 +131,20 @@ def test_the_loops_of_a_contraction_compute_its_reference(case, rng):
     assert op.work(*case.avals, **case.kwargs) >= want.size
 
 
+@pytest.mark.parametrize("case", [c for c in SMALL if c.op.name == "dot_general"], ids=str)
+def test_transposes_in_front_of_a_contraction_can_be_left_out(case, rng):
+    arrays = [sample(a, rng) for a in case.avals]
+    (want,) = reference(case, arrays)
+    for i, x in enumerate(arrays):
+        for permutation in itertools.permutations(range(x.ndim)):
+            attrs = case.op.before_transpose(i, permutation, **case.kwargs)
+            if attrs is not None:
+                before = np.transpose(x, np.argsort(permutation))
+                found = case.op.reference(*arrays[:i], before, *arrays[i + 1 :], **attrs)
+                np.testing.assert_allclose(found, want, atol=1e-12)
+            assert attrs is not None or x.ndim > 2
+
+
 def test_an_element_outside_counts_as_zero_and_is_not_read():
     (i,) = variables((4,))
     inside, outside, gap = Guard(i, 4), Guard(i - 1, 3), Guard(i % 2, 1)

@@ -33,6 +33,6 @@ def path(product: Product) -> Callable[[KernelModule, str, Product], Step]:
     sides = Sides.of(product)
     if suits_dots(sides):
         return build_dots
-    if 2 * sides.columns.extent >= lanes_of(product.dtype):
-        return build_panels
-    return build_elements
+    # A single row reads each column once: no tile is worth filling.
+    wide = sides.rows.extent > 1 or sides.columns_along_depth
+    return build_panels if wide and 2 * sides.columns.extent >= lanes_of(product.dtype) else build_elements

@@ -11,14 +11,14 @@ from smelt.ir.scalar import INDEX, Scalar
 from ..kernel import KernelModule
 from ..schedules import Step
 from .blocks import Blocks, Bounds
-from .tiles import Sides, Tile, TiledKernel, lanes_of, lies_along, up_to
+from .tiles import Sides, Tile, TiledKernel, has_wide_registers, lanes_of, up_to
 
 #: With more rows than this, columns are better transposed into tiles.
 FEW_ROWS = 8
 #: Less depth than so many vectors is not worth adding up their lanes.
 LEAST_VECTORS = 4
-#: Rows and columns of sums in registers, columns of a block, and bytes of depth in a tile.
-ROWS, COLUMNS, BLOCK_COLUMNS, DEPTH_BYTES = 4, 4, 8, 2048
+#: Columns of a block, and bytes of its depth in a tile.
+BLOCK_COLUMNS, DEPTH_BYTES = 8, 2048
 
 
 def suits_dots(sides: Sides) -> bool:
@@ -29,7 +29,7 @@ def suits_dots(sides: Sides) -> bool:
     lanes = lanes_of(product.dtype)
     if product.depth.extent < LEAST_VECTORS * lanes:
         return False
-    return 2 * sides.columns.extent < lanes or lies_along(sides.column_operand, sides.merged(product.depth))
+    return 2 * sides.columns.extent < lanes or sides.columns_along_depth is True
 
 
 def build_dots(module: KernelModule, name: str, product: Product) -> Step:
@@ -41,15 +41,16 @@ class _Dots(TiledKernel):
     def __init__(self, module: KernelModule, name: str, product: Product):
         super().__init__(module, name, product)
         k, sides = self.k, self.sides
-        self.height, self.width = min(ROWS, sides.rows.extent), min(COLUMNS, sides.columns.extent)
+        most = 4 if has_wide_registers() else 2
+        self.height, self.width = min(most, sides.rows.extent), min(most, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS, self.height)
         self.columns = Blocks.plan(sides.merged(sides.columns), BLOCK_COLUMNS, self.width)
         self.depth = Blocks.plan(sides.merged(product.depth), DEPTH_BYTES // self.dtype.size, self.lanes)
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         self.make_sums(tall, wide)
-        room = up_to(self.depth.capacity, self.lanes)
-        self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, True, room)
-        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, True, room)
+        left, right = sides.rows_along_depth is not False, sides.columns_along_depth is not False
+        self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, True, left)
+        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, True, right)
         self.tall, self.wide = tall, wide
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:

@@ -15,10 +15,8 @@ from smelt.ir.scalar import INDEX, Scalar
 from ..kernel import KernelModule
 from ..schedules import Step
 from .blocks import Blocks, Bounds
-from .tiles import Tile, TiledKernel, lies_along, rows_of, up_to
+from .tiles import Tile, TiledKernel, has_wide_registers, rows_of, up_to
 
-#: Vectors of columns that an inner kernel has side by side.
-VECTORS = 2
 #: Rows of a block of the result, bytes of its columns, and bytes of its depth in a tile.
 BLOCK_ROWS, COLUMN_BYTES, DEPTH_BYTES = 96, 512, 768
 #: Enough blocks of the result for any number of threads that is likely.
@@ -36,19 +34,20 @@ class _Panels(TiledKernel):
         k, sides, size = self.k, self.sides, self.dtype.size
         rows, columns = sides.merged(sides.rows), sides.merged(sides.columns)
         self.height = rows_of(sides.rows.extent)
-        self.vectors = VECTORS if sides.columns.extent > self.lanes else 1
+        self.vectors = 2 if has_wide_registers() and sides.columns.extent > self.lanes else 1
         self.width = self.lanes * self.vectors
         for down, across in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
             self.rows = Blocks.plan(rows, max(self.height, BLOCK_ROWS // down), self.height)
             self.columns = Blocks.plan(columns, max(self.width, COLUMN_BYTES // size // across), self.width)
             if self.units >= ENOUGH_BLOCKS:
                 break
-        self.depth = Blocks.plan(sides.merged(product.depth), DEPTH_BYTES // size)
+        room = DEPTH_BYTES // 2 if sides.columns_along_depth else DEPTH_BYTES  # of two tiles, or of one
+        self.depth = Blocks.plan(sides.merged(product.depth), room // size, self.lanes)
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         self.make_sums(tall, wide)
-        along = lies_along(sides.row_operand, self.depth.loops)
-        self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, along)
-        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False)
+        left, right = sides.rows_along_depth is not False, sides.columns_along_depth is True
+        self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
+        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)

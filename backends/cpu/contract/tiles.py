@@ -9,15 +9,19 @@ neither on threads nor on the machine.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from smelt.backends.contraction import Operand, Product
 from smelt.backends.lowering import Fused, divide, fuse_variables
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.kernels.analysis import collect_reads
 
 from ..kernel import CpuKernel, KernelModule, Memory
 from ..loops import Split
@@ -26,8 +30,6 @@ from .blocks import Blocks, Bounds
 
 #: Bytes of a vector of sums.
 VECTOR_BYTES = 64
-#: Rows that an inner kernel may have.
-ROWS = (8, 7, 6, 5, 4)
 LINE_BYTES = 64
 
 
@@ -36,9 +38,18 @@ def lanes_of(dtype: DType) -> int:
     return min(32, VECTOR_BYTES // compute_dtype(dtype).size)
 
 
+@functools.cache
+def has_wide_registers() -> bool:
+    """Whether a register holds a whole vector of sums, as with AVX-512. What fits into registers is made of fewer
+    sums where it does not; each is the same."""
+    core = getattr(np, "_core", None) or np.core
+    return bool(getattr(core._multiarray_umath, "__cpu_features__", {}).get("AVX512F"))
+
+
 def rows_of(extent: int) -> int:
-    """Rows of the inner kernel: as many as there are, or of `ROWS` those that leave least over."""
-    return max(1, extent) if extent <= ROWS[0] else min(ROWS, key=lambda n: -extent % n)
+    """Rows of the inner kernel: as many as there are, or those that leave least over."""
+    most = 8 if has_wide_registers() else 6
+    return max(1, extent) if extent <= most else min(range(most, 3, -1), key=lambda n: -extent % n)
 
 
 def up_to(n: int, multiple: int) -> int:
@@ -54,10 +65,14 @@ def pitch_of(length: int, dtype: DType) -> int:
 
 def addresses(product: Product) -> list[Index]:
     """Every index expression that a kernel computes from its loops."""
-    uses = [linearize(at, v.shape) for v, at in (*product.lhs.loads, *product.rhs.loads, *product.loads)]
+    operands = (product.lhs, product.rhs)
+    roots = [*product.outputs, *((operand.value, operand.access.place) for operand in operands)]
+    numbers: list[Index] = []
+    reads = collect_reads(product.body.ops, roots, numbers, stop=lambda v: v is product.result)
+    uses = [linearize(at, v.shape) for v in product.body.arguments for at in reads.get(v, ())]
     uses += [linearize(at, v.shape) for v, at in product.outputs]
-    uses += [guard.index for operand in (product.lhs, product.rhs) for guard in operand.access.guards]
-    return uses
+    uses += [guard.index for operand in operands for guard in operand.access.guards]
+    return [*uses, *numbers]
 
 
 def runs_along(index: Index, loops: Sequence[Fused]) -> bool:
@@ -66,12 +81,6 @@ def runs_along(index: Index, loops: Sequence[Fused]) -> bool:
         return False
     name, extent = loops[-1].variables[-1]
     return index.coefficient(Atom("var", (name,), 0, extent - 1)) == 1
-
-
-def lies_along(operand: Operand, loops: Sequence[Fused]) -> bool:
-    """Whether the largest array that an operand is read from is contiguous along the innermost of some loops."""
-    largest = max(operand.loads, key=lambda load: load[0].aval.nbytes, default=None)
-    return largest is not None and runs_along(linearize(largest[1], largest[0].shape), loops)
 
 
 def store_outputs(k: CpuKernel, product: Product, outputs: Sequence[Memory], total: Callable[[], Scalar]) -> None:
@@ -117,6 +126,16 @@ class Sides:
         """A group's loops: as few as walk through the arrays in even steps."""
         return fuse_variables(group.variables, addresses(self.product))
 
+    @property
+    def rows_along_depth(self) -> bool | None:
+        """Whether rows lie along the depth in memory; None if it does not matter."""
+        return self.row_operand.lies_along(self.product.depth, self.rows)
+
+    @property
+    def columns_along_depth(self) -> bool | None:
+        """Whether columns lie along the depth in memory; None if it does not matter."""
+        return self.column_operand.lies_along(self.product.depth, self.columns)
+
     def accumulate(self, k: CpuKernel, total: Scalar, x: Scalar, y: Scalar) -> Scalar:
         """A step of a sum, with an element of a row and one of a column."""
         return self.product.rules.accumulate(k, total, *((y, x) if self.swapped else (x, y)))
@@ -132,7 +151,8 @@ class Tile:
     Args:
         free: the operand's own loops; so many of their positions have room.
         along_depth: whether lines run along the depth.
-        room: of the depth; its blocks' capacity if None.
+        read_along_depth: whether the operand is read in that order. If its lines run across, blocks of it are
+            transposed in registers.
 
     Attributes:
         strides: in memory, along the free loops and along the depth.
@@ -140,16 +160,22 @@ class Tile:
 
     def __init__(
         self, k: CpuKernel, operand: Operand, free: Blocks, positions: int, depth: Blocks, along_depth: bool,
-        room: int | None = None,
+        read_along_depth: bool,
     ):  # fmt: skip
         self.k, self.operand, self.free, self.depth = k, operand, free, depth
+        self.read_along_depth = read_along_depth
         dtype = compute_dtype(operand.dtype)
-        steps = depth.capacity if room is None else room
-        lines, length = (positions, steps) if along_depth else (steps, positions)
+        self.lanes = lanes_of(dtype)
+        self.steps, positions = up_to(depth.capacity, self.lanes), up_to(positions, self.lanes)
+        self.memory, self.strides = self._room(positions, dtype, along_depth)
+        self.staged: tuple[Memory, tuple[int, int]] | None = None
+        if read_along_depth and not along_depth and depth.capacity >= self.lanes:
+            self.staged = self._room(positions, dtype, True)
+
+    def _room(self, positions: int, dtype: DType, along_depth: bool) -> tuple[Memory, tuple[int, int]]:
+        lines, length = (positions, self.steps) if along_depth else (self.steps, positions)
         pitch = pitch_of(length, dtype)
-        self.strides = (pitch, 1) if along_depth else (1, pitch)
-        self.memory = k.scratch(lines * pitch, dtype)
-        self._reads_along_depth = lies_along(operand, depth.loops) or not lies_along(operand, free.loops)
+        return self.k.scratch(lines * pitch, dtype), (pitch, 1) if along_depth else (1, pitch)
 
     def offset(self, free: Scalar, depth: Scalar) -> Scalar:
         """Where in the tile an element is."""
@@ -158,14 +184,33 @@ class Tile:
     def fill(self, free: Bounds, depth: Bounds) -> None:
         """Compute the block of the operand between two positions of its loops, in the order in which it lies."""
         k = self.k
+        memory, strides = self.staged or (self.memory, self.strides)
 
         def element(i: Scalar, j: Scalar) -> None:
-            k.write(self.operand.read(k), self.memory, self.offset(i, j))
+            k.write(self.operand.read(k), memory, i * strides[0] + j * strides[1])
 
-        if self._reads_along_depth:
+        if self.read_along_depth:
             self.free.each(k, free, lambda i: self.depth.each(k, depth, lambda j: element(i, j)))
         else:
             self.depth.each(k, depth, lambda j: self.free.each(k, free, lambda i: element(i, j)))
+        if self.staged is not None:
+            self._transpose(*self.staged, self.free.elements(free), self.depth.elements(depth))
+
+    def _transpose(self, source: Memory, strides: tuple[int, int], positions: Scalar, steps: Scalar) -> None:
+        """Lines along the depth into lines across it, a square of as many as a vector has lanes at a time."""
+        k, lanes, zero = self.k, self.lanes, self.k.const(0, INDEX)
+
+        def square(i: Scalar, j: Scalar) -> None:
+            at, to = i * strides[0] + j, self.offset(i, j)
+            with k.vectors(lanes):
+                lines = [k.load_vector(source, at + n * strides[0]) for n in range(lanes)]
+                for n, x in enumerate(k.transposed(lines)):
+                    k.store_vector(x, self.memory, to + n * self.strides[1])
+
+        def line(i: Scalar) -> None:
+            k.loop(None, zero, steps, lambda j: square(i, j), step=lanes)
+
+        k.loop(None, zero, positions, line, step=lanes)
 
 
 class TiledKernel:
