@@ -173,7 +173,19 @@ def test_what_was_an_integer_has_no_negative_zero(dtype):
     assert not np.signbit(np.asarray(found)).any()
 
 
-@pytest.mark.parametrize("dtype", [smelt.int64, smelt.uint64], ids=str)
-def test_products_store_no_more_than_arrays_are_aligned_to(dtype):
-    text = metal_text(lambda x, y: x @ y + y[0], spec(4, 1, dtype=dtype), spec(1, 8, dtype=dtype))
-    assert "long2" in text and "long4" not in text
+def rows_in_eight_bytes(x):
+    wide = x.astype(smelt.int64)
+    return wide, wide.max()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda x, y: x @ y + y[0], (spec(4, 1, dtype=smelt.int64), spec(1, 8, dtype=smelt.int64))),
+        (lambda x, y: x @ y, (spec(4, 1, dtype=smelt.uint64), spec(1, 8, dtype=smelt.uint64))),
+        (rows_in_eight_bytes, (spec(540, dtype=smelt.bfloat16),)),
+    ],
+)
+def test_vectors_are_no_longer_than_arrays_are_aligned_to(function, arguments):
+    text = metal_text(function, *arguments)
+    assert "long2*" in text and "long4*" not in text
