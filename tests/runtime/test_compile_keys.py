@@ -20,7 +20,9 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.ir.aval import Aval
 from smelt.ir.op import registry
+from smelt.ir.parameters import Parameters
 from smelt.ir.settings import override
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import attrs_key
@@ -221,6 +223,7 @@ def test_a_number_in_a_program_keeps_its_sign() -> None:
         assert f(smelt.array([1.0]), kind(-0.0)).tolist() == [-np.inf]
 
 
+F32 = Aval((2,), smelt.float32)
 ATTRIBUTES: dict[str, list[Any]] = {
     "Ints": [(), (0,), (1,), (1, 2), (2, 1), (True,), (1.0,)],
     "Int": [0, 1, True, 1.0],
@@ -231,6 +234,9 @@ ATTRIBUTES: dict[str, list[Any]] = {
     "Number": [0, 0.0, -0.0, False, 1, 1.0, True, NAN, 1j, complex(0.0, -0.0), complex(0.0, 0.0)],
     "Array": [np.arange(2000), np.where(np.arange(2000) == 1000, 0, np.arange(2000)), np.arange(2000.0),
               np.zeros(2), -np.zeros(2), np.zeros((2, 1))],
+    "Types": [(), (F32,), (F32, F32), (Aval((3,), smelt.float32),), (Aval((2,), smelt.float16),)],
+    "Static": [Parameters(p) for p in ({}, {"k": 1}, {"k": True}, {"k": 1.0}, {"k": 0.0}, {"k": -0.0}, {"k": NAN},
+                                       {"j": 1}, {"j": 1, "k": 1}, {"k": (1,)}, {"k": "1"}, {"k": smelt.float32})],
 }  # fmt: skip
 
 

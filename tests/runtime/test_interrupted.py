@@ -102,7 +102,7 @@ try:
 except smelt.SmeltError as error:
     print(error)
 """
-    assert run(code) == "op 'convert' is already defined\n"
+    assert run(code).startswith("op 'convert' of __main__ is already defined, by smelt.ir.ops.conversion")
 
 
 def test_what_is_done_whole_ends_before_the_interrupt() -> None:
