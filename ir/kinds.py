@@ -294,7 +294,7 @@ class Contraction(Op):
         """
         raise NotImplementedError(f"smelt.{self.name}.in_place")
 
-    def before_transpose(self, operand: int, permutation: Ints, *_: Any, **attrs: Any) -> dict[str, Any] | None:
+    def before_transpose(self, operand: int, permutation: Ints, /, *_: Any, **attrs: Any) -> dict[str, Any] | None:
         """The attributes that give the same result for one of the operands before it was transposed, if there are such.
 
         `permutation`: axis i of the operand is axis permutation[i] of what was transposed.

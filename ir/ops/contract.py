@@ -166,7 +166,7 @@ class DotGeneral(Contraction, name="dot_general"):
         }  # fmt: skip
         return b.emit(self, [lhs, rhs], attrs)
 
-    def before_transpose(self, operand: int, permutation: Ints, **axes: Any) -> dict[str, Any] | None:
+    def before_transpose(self, operand: int, permutation: Ints, /, **axes: Any) -> dict[str, Any] | None:
         """The same axes by their names before, if the free ones keep their order."""
         side = ("lhs", "rhs")[operand]
         batch, contracting = (tuple(permutation[a] for a in axes[f"{side}_{what}"]) for what in ("batch", "contracting"))

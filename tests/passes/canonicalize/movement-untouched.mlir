@@ -70,3 +70,13 @@ func.func @slice_of_padding(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> tensor<
   %1 = "smelt.slice"(%0) {start = array<i64: 1>, stop = array<i64: 5>, stride = array<i64: 1>} : (tensor<7xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// Slices that are neighbours, but of different strides.
+// CHECK-LABEL: func.func @slices_of_other_strides(
+// CHECK: "smelt.concatenate"
+func.func @slices_of_other_strides(%x: tensor<12xf32>) -> tensor<5xf32> {
+  %0 = "smelt.slice"(%x) {start = array<i64: 0>, stop = array<i64: 2>, stride = array<i64: 1>} : (tensor<12xf32>) -> tensor<2xf32>
+  %1 = "smelt.slice"(%x) {start = array<i64: 2>, stop = array<i64: 8>, stride = array<i64: 2>} : (tensor<12xf32>) -> tensor<3xf32>
+  %2 = "smelt.concatenate"(%0, %1) {axis = 0 : i64} : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+  return %2 : tensor<5xf32>
+}
