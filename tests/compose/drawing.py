@@ -6,6 +6,7 @@ by their names and types: a new elementwise op, reduction or scan needs no entry
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -68,6 +69,10 @@ def _operand_avals(op: Op, aval: Aval) -> list[Aval]:
     return [aval.with_dtype(dtypes.bool_) if n == "condition" else aval for n in op.operand_names]
 
 
+class _TooLargeError(Exception):
+    """An argument would have many times the elements of the graph's other values."""
+
+
 class Draw:
     """Draws one graph; `inside`: no index is out of range."""
 
@@ -119,6 +124,8 @@ class Draw:
         """A new argument; its number."""
         style = style or self.r.choice(("small", "small", "distinct", "real"))
         aval = Aval(tuple(shape), dtype)
+        if aval.size > 4 * self.most + 64:
+            raise _TooLargeError
         elements, known = self.elements(aval, style)
         self.graph.inputs.append(elements)
         self.graph.steps.append(Step(None, (), {}, aval, known))
@@ -199,12 +206,13 @@ class Draw:
         """Append one of these ops, if the operands that are drawn fit."""
         op = self.some_op(among)
         by_name = getattr(self, f"_{op.name}", None)
-        if by_name is not None:
-            by_name(op)
-        elif isinstance(op, Library):
-            self.library(op)
-        else:
-            self.plain(op)
+        with contextlib.suppress(_TooLargeError):
+            if by_name is not None:
+                by_name(op)
+            elif isinstance(op, Library):
+                self.library(op)
+            else:
+                self.plain(op)
 
     def some_op(self, among: Sequence[Op]) -> Op:
         kinds = sorted({op.kind for op in among})
