@@ -14,7 +14,7 @@ from smelt.ir.kinds import ArgReduction, Reduction
 from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.kernels.analysis import reduced_axes
 
-from .lowering import FusionKernel, Place
+from .lowering import Coordinates, FusionKernel
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Accumulator:
     """A reduction in the making. Its state is one scalar, or (best, index) for argmax and argmin."""
 
     op: OpView
-    place: Place  #: where its operand is read
+    place: Coordinates  #: where its operand is read
 
     @property
     def result(self) -> Value:

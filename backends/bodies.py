@@ -12,7 +12,7 @@ from smelt.passes.kernels.plan_buffers import offsets_of, origin
 
 
 @dataclass
-class Piece:
+class PlannedOp:
     """One op of a function and how it runs.
 
     Attributes:
@@ -31,15 +31,15 @@ class Piece:
         return next(body for body in self.bodies if body.function.name == name)
 
 
-P = TypeVar("P", bound=Piece)
+P = TypeVar("P", bound=PlannedOp)
 
 
 @dataclass
 class Body(Generic[P]):
-    """A function that was planned, and its pieces in order."""
+    """A function that was planned, and its planned ops in order."""
 
     function: Function
-    pieces: list[P]
+    planned_ops: list[P]
 
     def aliases(self) -> dict[int, int | tuple[str, int]]:
         """Results that are an argument's memory (its number), or another result's ("result", its number)."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from smelt.backends.lowering import Fused, FusionKernel, Place
+from smelt.backends.lowering import Coordinates, Fused, FusionKernel
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Access, Atom, Index, linearize
@@ -44,7 +44,7 @@ class Operand:
     value: Value
     access: Access
     source: tuple[Value, Index] | None
-    loads: list[tuple[Value, Place]]
+    loads: list[tuple[Value, Coordinates]]
 
     @property
     def dtype(self) -> DType:
@@ -92,8 +92,8 @@ class Product:
     depth: Fused
     lhs: Operand
     rhs: Operand
-    outputs: list[tuple[Value, Place]]
-    loads: list[tuple[Value, Place]]
+    outputs: list[tuple[Value, Coordinates]]
+    loads: list[tuple[Value, Coordinates]]
 
     @property
     def rules(self) -> Contraction:
@@ -171,7 +171,7 @@ def analyse(body: Function) -> Product:
     axes: dict[str, Variables] = {f"c{i}": [(f"c{i}", n)] for i, n in enumerate(op.results[0].shape)}
     depths = {f"k{i}": [(f"k{i}", n)] for i, n in enumerate(depth_of(op))}
 
-    def places() -> tuple[Place, tuple[Access, ...]]:
+    def places() -> tuple[Coordinates, tuple[Access, ...]]:
         at = {name: _joined(variables) for name, variables in (*axes.items(), *depths.items())}
         output = tuple(_substitute(i, at) for i in plan.output)
         return output, operand_accesses(op, tuple(at[n] for n in axes), tuple(at[n] for n in depths))
@@ -219,7 +219,7 @@ def _variables_of(access: Access) -> set[str]:
     return {atom.args[0] for i in uses for atom in i.atoms() if atom.kind == "var"}
 
 
-def _argument_reads(body: Function, roots: Sequence[tuple[Value, Place]]) -> list[tuple[Value, Place]]:
+def _argument_reads(body: Function, roots: Sequence[tuple[Value, Coordinates]]) -> list[tuple[Value, Coordinates]]:
     reads = collect_reads(body.ops, roots)
     return [(v, at) for v in body.arguments for at in reads.get(v, ())]
 

@@ -21,11 +21,11 @@ from smelt.ir.dtypes import int8
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.kernels.plan_buffers import ALIGNMENT, Workspace, offsets_of, origin, scratch_of, workspace
 
-from .bodies import Body, Piece, carries_in_place
+from .bodies import Body, PlannedOp, carries_in_place
 from .memory import Memory, MemoryKernel
 
 
-class Place(NamedTuple):
+class Storage(NamedTuple):
     """Where an array lies: `offset` bytes into a memref of bytes, or (None) the whole of a memref of its elements.
 
     `alignment`: a number of bytes that divides its address.
@@ -35,19 +35,19 @@ class Place(NamedTuple):
     offset: Scalar | int | None
     alignment: int = ALIGNMENT
 
-    def shifted(self, by: int) -> Place:
+    def shifted(self, by: int) -> Storage:
         """So many bytes further."""
         assert self.offset is not None
         offset = by if isinstance(self.offset, int) and self.offset == 0 else self.offset + by
-        return Place(self.memref, offset, math.gcd(self.alignment, by))
+        return Storage(self.memref, offset, math.gcd(self.alignment, by))
 
-    def element(self, i: Scalar, nbytes: int) -> Place:
+    def element(self, i: Scalar, nbytes: int) -> Storage:
         """Element i, of `nbytes` bytes, of the array at this place."""
         assert self.offset is not None
-        return Place(self.memref, i * nbytes + self.offset, math.gcd(self.alignment, nbytes))
+        return Storage(self.memref, i * nbytes + self.offset, math.gcd(self.alignment, nbytes))
 
 
-Places = dict[Value, Place]
+StorageMap = dict[Value, Storage]
 
 
 def bytes_type(nbytes: int) -> Any:
@@ -55,7 +55,9 @@ def bytes_type(nbytes: int) -> Any:
     return MemoryKernel.buffer_type(Aval((nbytes,), int8))
 
 
-def places_of(body: Body[Any], arguments: Sequence[Place], returned: dict[Value, Place], arena: Place) -> Places:
+def places_of(
+    body: Body[Any], arguments: Sequence[Storage], returned: dict[Value, Storage], arena: Storage
+) -> StorageMap:
     """Where the values of a function lie, given its arguments, returned values, and arena."""
     places = dict(zip(body.function.arguments, arguments))
     for op in body.function.ops:
@@ -76,7 +78,7 @@ class _Carry(NamedTuple):
 
 
 class ControlEmitter:
-    """Emits the pieces of functions into one function; a backend adds launches and copies.
+    """Emits the planned ops of functions into one function; a backend adds launches and copies.
 
     Args:
         k: the builder of the function.
@@ -88,27 +90,27 @@ class ControlEmitter:
 
     # What a backend adds
 
-    def launch(self, piece: Any, places: Places, arena: Place) -> None:
+    def launch(self, planned: Any, places: StorageMap, arena: Storage) -> None:
         """Run the steps of a kernel, but for a copy of an operand that is the result (`is_done`)."""
         raise NotImplementedError
 
     @staticmethod
-    def is_done(piece: Piece, step: Any, places: Places) -> bool:
+    def is_done(planned: PlannedOp, step: Any, places: StorageMap) -> bool:
         """Whether a step copies an operand to where it is: before a scatter in place."""
-        return step.copies and any(places[v] is places[piece.op.results[0]] for v in piece.op.operands)
+        return step.copies and any(places[v] is places[planned.op.results[0]] for v in planned.op.operands)
 
-    def copy(self, source: Place, target: Place, nbytes: int) -> None:
+    def copy(self, source: Storage, target: Storage, nbytes: int) -> None:
         """Copy an array; nobody waits."""
         raise NotImplementedError
 
     def wait(self) -> None:
         """What was written is seen by what comes next."""
 
-    def settle(self, source: Place, target: Place, nbytes: int) -> None:
+    def settle(self, source: Storage, target: Storage, nbytes: int) -> None:
         """Copy an array that may be there already."""
         self.copy(source, target, nbytes)
 
-    def enter_loop(self, piece: Any) -> Any:
+    def enter_loop(self, planned: Any) -> Any:
         """Called before a loop; `goes_on` and `count` get the result."""
         return None
 
@@ -118,7 +120,7 @@ class ControlEmitter:
 
     # Memory
 
-    def typed(self, place: Place, aval: Aval) -> Any:
+    def typed(self, place: Storage, aval: Aval) -> Any:
         """The memref of an array's elements."""
         kind = self.k.buffer_type(aval)
         if place.offset is None:
@@ -128,40 +130,40 @@ class ControlEmitter:
         offset = self.k.const(place.offset, INDEX) if isinstance(place.offset, int) else place.offset
         return self.k.emit("memref.view", [place.memref, offset], [kind]).result
 
-    def raw(self, place: Place, nbytes: int) -> Any:
+    def raw(self, place: Storage, nbytes: int) -> Any:
         """The memref of an array's bytes."""
         return self.typed(place, Aval((nbytes,), int8))
 
-    def read(self, place: Place, aval: Aval) -> Scalar:
+    def read(self, place: Storage, aval: Aval) -> Scalar:
         """An array of one element."""
         return self.k.read(Memory(self.typed(place, aval), aval), self.k.const(0, INDEX))
 
-    # Pieces
+    # Planned ops
 
-    def pieces(self, pieces: Sequence[Any], places: Places, arena: Place) -> None:
-        """Run pieces in order; what they wrote is seen by what comes next."""
-        for piece in pieces:
-            if piece.kind == "control":
-                self.control(piece, places, arena)
+    def emit_ops(self, planned_ops: Sequence[Any], places: StorageMap, arena: Storage) -> None:
+        """Run planned ops in order; what they wrote is seen by what comes next."""
+        for planned in planned_ops:
+            if planned.kind == "control":
+                self.control(planned, places, arena)
             else:
-                self.launch(piece, places, arena)
+                self.launch(planned, places, arena)
 
     def run(
-        self, body: Body[Any], arguments: Sequence[Place], targets: Sequence[Place | None], arena: Place
-    ) -> Places:  # fmt: skip
-        """A function's pieces, and copies of returned values that are other values' memory; then all wait.
+        self, body: Body[Any], arguments: Sequence[Storage], targets: Sequence[Storage | None], arena: Storage
+    ) -> StorageMap:  # fmt: skip
+        """A function's planned ops, and copies of returned values that are other values' memory; then all wait.
 
         `targets`: where the returned values go; None: nowhere.
         """
         aliases, returns = body.aliases(), body.function.returns
         returned = {origin(v): t for i, (v, t) in enumerate(zip(returns, targets)) if i not in aliases and t}
         places = places_of(body, arguments, returned, arena)
-        self.pieces(body.pieces, places, arena)
+        self.emit_ops(body.planned_ops, places, arena)
         moved = [(v, t) for i, (v, t) in enumerate(zip(returns, targets)) if i in aliases and t]
         self._copies([(places[v], target, v.aval.nbytes) for v, target in moved])
         return places
 
-    def _copies(self, moved: Sequence[tuple[Place, Place, int]]) -> None:
+    def _copies(self, moved: Sequence[tuple[Storage, Storage, int]]) -> None:
         """Copies none of which reads what another writes."""
         for source, target, nbytes in moved:
             self.copy(source, target, nbytes)
@@ -170,23 +172,23 @@ class ControlEmitter:
 
     # Control flow
 
-    def control(self, piece: Piece, places: Places, arena: Place) -> None:
+    def control(self, planned: PlannedOp, places: StorageMap, arena: Storage) -> None:
         """A branch or a loop. Whoever leaves it need not wait for the others."""
-        op = piece.op
+        op = planned.op
         space, base = workspace(op, self.found), arena.shifted(scratch_of(op))
         operands = [places[v] for v in op.operands]
         results = [places[v] for v in op.results]
         if op.op is COND:
-            self._cond(piece, operands, results, base.shifted(space.arena))
+            self._cond(planned, operands, results, base.shifted(space.arena))
         elif op.op is WHILE:
-            self._while(piece, operands, results, space, base)
+            self._while(planned, operands, results, space, base)
         else:
-            self._scan(piece, operands, results, space, base)
+            self._scan(planned, operands, results, space, base)
 
-    def _cond(self, piece: Piece, operands: list[Place], results: list[Place], arena: Place) -> None:
+    def _cond(self, planned: PlannedOp, operands: list[Storage], results: list[Storage], arena: Storage) -> None:
         index, *arguments = operands
-        bodies = [piece.body(name) for name in piece.op.attrs["branches"]]
-        k, aval = self.k, piece.op.operands[0].aval
+        bodies = [planned.body(name) for name in planned.op.attrs["branches"]]
+        k, aval = self.k, planned.op.operands[0].aval
         number = k.convert(self.read(index, aval), INDEX)
         cases = mlir.ir.DenseI64ArrayAttr.get(list(range(len(bodies) - 1)), context())
         operation = k.emit("scf.index_switch", [number], [], regions=len(bodies), cases=cases)
@@ -197,7 +199,7 @@ class ControlEmitter:
         self.wait()  # all have read the index
 
     def _loop_state(
-        self, op: OpView, first: Sequence[Place], results: Sequence[Place], space: Workspace, base: Place,
+        self, op: OpView, first: Sequence[Storage], results: Sequence[Storage], space: Workspace, base: Storage,
         into_scratch: bool = False,
     ) -> list[Any]:  # fmt: skip
         """A `_Carry` for each carry that changes, one after the other.
@@ -213,7 +215,7 @@ class ControlEmitter:
         return state
 
     def _kept_in_place(
-        self, op: OpView, body: Body[Any], first: list[Place], results: Sequence[Place], space: Workspace
+        self, op: OpView, body: Body[Any], first: list[Storage], results: Sequence[Storage], space: Workspace
     ) -> Workspace:
         """Carries that are updated in place begin, and stay, where their results lie."""
         carries, moved = list(space.carries), []
@@ -226,11 +228,11 @@ class ControlEmitter:
 
     @staticmethod
     def _carried(
-        state: Sequence[Any], first: Sequence[Place], results: Sequence[Place], space: Workspace
-    ) -> tuple[list[Place], list[Place | None], list[Any]]:
+        state: Sequence[Any], first: Sequence[Storage], results: Sequence[Storage], space: Workspace
+    ) -> tuple[list[Storage], list[Storage | None], list[Any]]:
         """Inside a loop: where carries are, where they go, and the next state."""
-        now: list[Place] = []
-        then: list[Place | None] = []
+        now: list[Storage] = []
+        then: list[Storage | None] = []
         following: list[Any] = []
         values = iter(state)
         for place, result, offset in zip(first, results, space.carries):
@@ -240,29 +242,29 @@ class ControlEmitter:
                 continue
             carry = _Carry(next(values), next(values), next(values))
             written = math.gcd(result.alignment, ALIGNMENT)
-            now.append(Place(carry.now, 0, math.gcd(place.alignment, written)))
-            then.append(Place(carry.then, 0, written))
+            now.append(Storage(carry.now, 0, math.gcd(place.alignment, written)))
+            then.append(Storage(carry.then, 0, written))
             following += _Carry(carry.then, carry.after, carry.then)
         return now, then, following
 
     def _constant_carries(
-        self, op: OpView, first: Sequence[Place], results: Sequence[Place], space: Workspace, every: bool = False
-    ) -> list[tuple[Place, Place, int]]:
+        self, op: OpView, first: Sequence[Storage], results: Sequence[Storage], space: Workspace, every: bool = False
+    ) -> list[tuple[Storage, Storage, int]]:
         """The copies that give carries which no iteration changes to the results."""
         pairs = zip(first, results, space.carries, op.results)
         return [(x, y, v.aval.nbytes) for x, y, offset, v in pairs if (every or offset is None) and x is not y]
 
     def _while(
-        self, piece: Piece, operands: list[Place], results: list[Place], space: Workspace, base: Place
+        self, planned: PlannedOp, operands: list[Storage], results: list[Storage], space: Workspace, base: Storage
     ) -> None:  # fmt: skip
-        k, op, n = self.k, piece.op, piece.op.attrs["constants"]
+        k, op, n = self.k, planned.op, planned.op.attrs["constants"]
         constants, first = operands[:n], operands[n:]
-        condition, body = piece.body(op.attrs["cond"]), piece.body(op.attrs["body"])
+        condition, body = planned.body(op.attrs["cond"]), planned.body(op.attrs["body"])
         arena, flag = base.shifted(space.arena), base.shifted(space.flag)
         space = self._kept_in_place(op, body, first, results, space)
         state = self._loop_state(op, first, results, space, base)
         types = [v.type for v in state]
-        entered = self.enter_loop(piece)
+        entered = self.enter_loop(planned)
         operation = k.emit("scf.while", state, types, regions=2)
         before, after = (
             mlir.ir.Block.create_at_start(r, types, [k.location] * len(types)) for r in operation.regions
@@ -283,19 +285,19 @@ class ControlEmitter:
         varying = [i for i, offset in enumerate(space.carries) if offset is not None]
         for i, at in zip(varying, list(operation.results)[::3]):
             alignment = math.gcd(first[i].alignment, results[i].alignment)
-            self.settle(Place(at, 0, alignment), results[i], op.results[i].aval.nbytes)
+            self.settle(Storage(at, 0, alignment), results[i], op.results[i].aval.nbytes)
         for source, target, nbytes in self._constant_carries(op, first, results, space):
             self.copy(source, target, nbytes)
         self.wait()  # all have read the verdict
 
     def _scan(
-        self, piece: Piece, operands: list[Place], results: list[Place], space: Workspace, base: Place
+        self, planned: PlannedOp, operands: list[Storage], results: list[Storage], space: Workspace, base: Storage
     ) -> None:  # fmt: skip
-        k, op, attrs = self.k, piece.op, piece.op.attrs
+        k, op, attrs = self.k, planned.op, planned.op.attrs
         n, m, length = attrs["constants"], attrs["carries"], attrs["length"]
         constants, first, xs = operands[:n], operands[n : n + m], operands[n + m :]
         carries, stacked = results[:m], results[m:]
-        (body,) = piece.bodies
+        (body,) = planned.bodies
         arguments, returns = body.function.arguments, body.function.returns
         state = []
         space = self._kept_in_place(op, body, first, carries, space)
@@ -314,7 +316,7 @@ class ControlEmitter:
             return following
 
         if length:
-            self.count(length, state, iteration, self.enter_loop(piece))
+            self.count(length, state, iteration, self.enter_loop(planned))
         self._copies(self._constant_carries(op, first, carries, space, every=not length))
 
     def count(self, length: int, state: Sequence[Any], body: Callable[..., list[Any]], entered: Any) -> None:

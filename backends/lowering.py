@@ -18,12 +18,11 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.index import Atom, Coordinates, Index, linearize
 from smelt.ir.kinds import Elementwise, Fusible
 from smelt.ir.scalar import INDEX, Number, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
 
-Place = tuple[Index, ...]
 
 class Fused:
     """Adjacent loop variables run by one loop: names and extents, outermost first."""
@@ -87,7 +86,7 @@ class FusionKernel(ScalarEmitter):
         self.position = {op: i for i, op in enumerate(body.ops if body else ())}
         self.scopes: list[dict[Any, Scalar]] = [{}]
         self.loops: dict[Any, tuple[Fused, Scalar]] = {}  #: variable name → its loop
-        self.provided: dict[Value, Callable[[Place], Scalar]] = {}  #: values that are not computed here
+        self.provided: dict[Value, Callable[[Coordinates], Scalar]] = {}  #: values that are not computed here
         self._constant_cache: dict[Any, Scalar] = {}
 
     # Scopes
@@ -243,7 +242,7 @@ class FusionKernel(ScalarEmitter):
 
     # Values
 
-    def value(self, v: Value, index: Place) -> Scalar:
+    def value(self, v: Value, index: Coordinates) -> Scalar:
         """The element of `v` at `index`."""
         found = self.lookup((v, index))
         if found is not None:
@@ -260,8 +259,8 @@ class FusionKernel(ScalarEmitter):
     def _computed_by(self, v: Value) -> OpView | None:
         return None if v in self.provided else v.owner
 
-    def _evaluate(self, op: OpView, index: Place) -> None:
-        def fetch(i: int, at: Place) -> Scalar:
+    def _evaluate(self, op: OpView, index: Coordinates) -> None:
+        def fetch(i: int, at: Coordinates) -> Scalar:
             return self.value(op.operands[i], tuple(at))
 
         avals = [v.aval for v in op.operands]
@@ -272,7 +271,7 @@ class FusionKernel(ScalarEmitter):
         element = op.rules(Fusible).element(self, index, fetch, avals, result.aval, **op.attrs)
         self.scopes[-1][result, index] = element
 
-    def _elementwise_before(self, v: Value, index: Place) -> list[OpView]:
+    def _elementwise_before(self, v: Value, index: Coordinates) -> list[OpView]:
         """The elementwise ops still to be evaluated for `v` at `index`, in order: no recursion."""
         stack, found, seen = [v], [], set()
         while stack:
@@ -288,7 +287,7 @@ class FusionKernel(ScalarEmitter):
     # What targets supply.
 
     @abstractmethod
-    def load(self, v: Value, index: Place) -> Scalar:
+    def load(self, v: Value, index: Coordinates) -> Scalar:
         """The element of `v` at `index`, from memory."""
 
     @abstractmethod
@@ -297,7 +296,7 @@ class FusionKernel(ScalarEmitter):
 
     # Rules that ops ask for.
 
-    def literal_element(self, array: np.ndarray, aval: Aval, index: Place) -> Scalar:
+    def literal_element(self, array: np.ndarray, aval: Aval, index: Coordinates) -> Scalar:
         offset = linearize(index, aval.shape)
         flat = np.asarray(array).reshape(-1)
         if offset.is_constant:

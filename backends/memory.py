@@ -18,7 +18,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.index import linearize
 from smelt.ir.scalar import Scalar, compute_dtype
 
-from .lowering import FusionKernel, Place
+from .lowering import Coordinates, FusionKernel
 
 
 class Memory:
@@ -82,10 +82,10 @@ class MemoryKernel(FusionKernel):
     def write(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
         self.emit("memref.store", [self.to_storage(x, memory.aval.dtype), memory.memref, offset], [])
 
-    def load(self, v: Value, index: Place) -> Scalar:
+    def load(self, v: Value, index: Coordinates) -> Scalar:
         return self.read(self.memory[v], self.index(linearize(index, v.shape)))
 
-    def store(self, x: Scalar, memory: Memory, index: Place) -> None:
+    def store(self, x: Scalar, memory: Memory, index: Coordinates) -> None:
         self.write(x, memory, self.index(linearize(index, memory.aval.shape)))
 
     def when(self, condition: Scalar, body: Callable[[], Any]) -> None:

@@ -13,7 +13,7 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Index, linearize
 from smelt.passes.kernels.analysis import is_row_reduction, operand_reads, reduced_axes
 
-from .lowering import Fused, Place
+from .lowering import Coordinates, Fused
 
 
 @dataclass
@@ -23,12 +23,12 @@ class Plan:
     body: Function
     kept: list[Index]
     kept_variables: list[tuple[Any, int]]
-    places: dict[Value, Place]  #: of outputs and of reductions' operands (by the reduction's result)
+    places: dict[Value, Coordinates]  #: of outputs and of reductions' operands (by the reduction's result)
     spaces: dict[tuple[int, ...], list[tuple[Any, int]]]  #: inner extents → variables
     space_of: dict[Value, tuple[int, ...]]  #: of outputs and reductions
     stage: dict[Value, int]  #: of reductions: which loop computes them; of outputs: the earliest
     uses: list[Index] = field(default_factory=list)
-    loads: list[tuple[Value, Place]] = field(default_factory=list)
+    loads: list[tuple[Value, Coordinates]] = field(default_factory=list)
 
     @property
     def reductions(self) -> list[OpView]:
@@ -81,7 +81,7 @@ def make_plan(body: Function, kept_axes: Sequence[Sequence[int]] | None) -> Plan
 
 def _collect_uses(plan: Plan) -> None:
     """Every address and number that the kernel computes from its loop variables."""
-    reads: dict[Value, dict[Place, None]] = {}
+    reads: dict[Value, dict[Coordinates, None]] = {}
     numbers: list[Index] = []
     for v in plan.body.returns:
         if v.owner is None or not is_row_reduction(v.owner):
@@ -106,7 +106,7 @@ def _collect_uses(plan: Plan) -> None:
     plan.uses = numbers
 
 
-def is_static(place: Place) -> bool:
+def is_static(place: Coordinates) -> bool:
     """Whether an access is where loop counters alone say, so that it can be made before its element is computed.
 
     A place computed from an array of indices can only be evaluated with the op that reads there.
@@ -114,7 +114,7 @@ def is_static(place: Place) -> bool:
     return not any(atom.kind == "dynamic" for i in place for atom in i.atoms())
 
 
-def always_inside(v: Value, place: Place) -> bool:
+def always_inside(v: Value, place: Coordinates) -> bool:
     """Whether an access is inside its array wherever the loops stand, so that no condition has to hold first."""
     return is_static(place) and all(i.lo >= 0 and i.hi < extent for i, extent in zip(place, v.shape))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import OpView, Value
-from smelt.passes.kernels.analysis import Place, collect_reads, is_pointwise, is_row_reduction, operand_reads
+from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_pointwise, is_row_reduction, operand_reads
 
 from .plan import always_inside
 
@@ -19,16 +19,16 @@ class Kept:
     """A value computed by stage `first` and read again by later stages with the same inner loops."""
 
     value: Value
-    place: Place
+    place: Coordinates
     space: tuple[int, ...]
     first: int
 
 
 def values_to_keep(
-    ops: Sequence[OpView], stages: Sequence[tuple[int, tuple[int, ...], Sequence[tuple[Value, Place]]]]
+    ops: Sequence[OpView], stages: Sequence[tuple[int, tuple[int, ...], Sequence[tuple[Value, Coordinates]]]]
 ) -> list[Kept]:
     """`stages`: number, inner extents, and what the stage computes, in order."""
-    found: dict[tuple[Value, Place], Kept] = {}
+    found: dict[tuple[Value, Coordinates], Kept] = {}
     for n, (_, space, roots) in enumerate(stages):
         before = [
             (number, collect_reads(ops, earlier_roots, stop=_is_reduced))

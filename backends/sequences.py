@@ -17,13 +17,13 @@ from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import Scalar
 from smelt.passes.kernels.analysis import collect_reads
 
-from .lowering import Fused, FusionKernel, Place, fuse_variables
+from .lowering import Coordinates, Fused, FusionKernel, fuse_variables
 
 #: Where each value is read.
-Reads = dict[Value, dict[Place, None]]
+Reads = dict[Value, dict[Coordinates, None]]
 
 
-def reads_of(body: Function, roots: Sequence[tuple[Value, Place]]) -> tuple[Reads, list[Index]]:
+def reads_of(body: Function, roots: Sequence[tuple[Value, Coordinates]]) -> tuple[Reads, list[Index]]:
     """All that computing `roots` reads, and every index that becomes a number."""
     uses: list[Index] = [linearize(at, v.shape) for v, at in roots]
     reads = collect_reads(body.ops, roots, uses)
@@ -43,7 +43,7 @@ class ScanPlan:
 
     body: Function
     op: OpView
-    place: Place
+    place: Coordinates
     before: list[Fused]
     along: Fused
     after: list[Fused]
@@ -92,7 +92,7 @@ class Scattering:
 
     body: Function
     op: OpView
-    at: Place
+    at: Coordinates
 
     @property
     def x(self) -> Value:
@@ -130,15 +130,15 @@ class Scattering:
         return math.prod(self.window[a] for a in self.op.attrs["axes"])
 
     @property
-    def reads(self) -> list[tuple[Value, Place]]:
+    def reads(self) -> list[tuple[Value, Coordinates]]:
         """What placing and reading an element of updates takes."""
         return [(self.updates, self.at), *self.index_reads]
 
     @property
-    def index_reads(self) -> list[tuple[Value, Place]]:
+    def index_reads(self) -> list[tuple[Value, Coordinates]]:
         return [(v, self.at[: v.ndim]) for v in self.op.operands[2:]]
 
-    def target_place(self, k: FusionKernel, at: Place | None = None) -> tuple[Scalar, Place]:
+    def target_place(self, k: FusionKernel, at: Coordinates | None = None) -> tuple[Scalar, Coordinates]:
         """Whether the element of updates at the current position stays, and its place in the result."""
         operands = self.op.operands
 

@@ -26,7 +26,7 @@ from smelt.ir.scalar import INDEX, Scalar
 from . import blas_check
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .loops import Split
-from .schedules import Step
+from .schedules import ScheduledKernel
 
 _LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c"}
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
@@ -135,7 +135,7 @@ def can_build(op: OpView) -> bool:
     return form is not None and form.in_place and all((form.batch, form.m, form.n, form.k))
 
 
-def build(module: KernelModule, name: str, op: OpView, main: Function) -> Step:
+def build(module: KernelModule, name: str, op: OpView, main: Function) -> ScheduledKernel:
     """The kernel of one contraction; see `can_build`."""
     assert isinstance(op.op, Contraction)
     lhs, rhs = (v.aval for v in op.operands)
@@ -180,7 +180,7 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Step:
     else:
         k.when(lo < hi, lambda: k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product))
     k.emit("func.return", [], [])
-    return Step(name, None, split, values)
+    return ScheduledKernel(name, None, split, values)
 
 
 class _Caller:

@@ -11,11 +11,11 @@ from smelt.passes.kernels.check import verify_fusion
 from .contract.build import build_contract
 from .kernel import KernelModule
 from .rows import build_row, build_split
-from .schedules import Step, build_map
+from .schedules import ScheduledKernel, build_map
 from .sequences import build_scan, build_scatter
 
 
-def build(module: KernelModule, body: Function) -> tuple[str, list[Step]]:
+def build(module: KernelModule, body: Function) -> tuple[str, list[ScheduledKernel]]:
     """The schedule of a fusion, and the steps that run it."""
     ir = mlir.ir
     attrs = body.mlir.attributes

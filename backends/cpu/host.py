@@ -20,7 +20,7 @@ from smelt.ir.interpreter import run_op
 from smelt.ir.scopes import place
 from smelt.passes.kernels.plan_buffers import Workspace, scratch_of
 
-from .parts import Body
+from .planner import Body
 from .threads import Team
 
 #: Where the table starts among the values of a frame; before it: the number of members, the counter's address.
@@ -98,7 +98,7 @@ class AloneStep:
         self._call(table)
 
 
-class HostStep:
+class HostOp:
     """An op that runs on the host: by a library, or by its `reference` rule."""
 
     def __init__(self, op: OpView, slots: dict[Any, tuple[str, int]]):

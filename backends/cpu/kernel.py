@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.backends.lowering import Place
+from smelt.backends.lowering import Coordinates
 from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
@@ -56,7 +56,7 @@ class CpuKernel(VectorKernel):
         self._evaluated: OpView | None = None  #: the op whose element is being computed
         self._accessed: Memory | None = None
 
-    def _evaluate(self, op: OpView, index: Place) -> None:
+    def _evaluate(self, op: OpView, index: Coordinates) -> None:
         before, self._evaluated = self._evaluated, op
         super()._evaluate(op, index)
         self._evaluated = before

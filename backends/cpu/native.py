@@ -1,4 +1,4 @@
-"""Machine code for the pieces of a function: calls of kernels, loops and branches around them.
+"""Machine code for the planned ops of a function: calls of kernels, loops and branches around them.
 
 Every member of a team runs the same code. Each takes its share of every kernel, then waits for the
 others; what decides a branch or ends a loop is read from memory after such a wait, so all go the
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smelt.backends.control import ControlEmitter, Place, Places, bytes_type
+from smelt.backends.control import ControlEmitter, Storage, StorageMap, bytes_type
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
@@ -25,14 +25,14 @@ from smelt.passes.kernels.plan_buffers import scratch_of
 
 from .interrupts import Cell, Polling, poll
 from .kernel import CpuKernel, KernelModule
-from .parts import Piece, trips
+from .planner import PlannedOp, trips
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096
 
 
 class Emitter(ControlEmitter):
-    """Emits pieces into one function.
+    """Emits planned ops into one function.
 
     Args:
         members, me: how many members run, and which of them this one is.
@@ -55,17 +55,19 @@ class Emitter(ControlEmitter):
             self.stopped = Cell(k, bool_)
             self.stopped.write(k.const(False, bool_))
 
-    def pieces(self, pieces: Sequence[Piece], places: Places, arena: Place, final: bool = False) -> None:
-        """Run pieces in order. `final`: nothing comes after them, so nobody need wait for the last."""
-        for i, piece in enumerate(pieces):
-            if piece.kind == "kernel":
-                self.launch(piece, places, arena, final and i + 1 == len(pieces))
-            elif self.barrier is not None and piece.solo:
+    def emit_ops(
+        self, planned_ops: Sequence[PlannedOp], places: StorageMap, arena: Storage, final: bool = False
+    ) -> None:
+        """Run planned ops in order. `final`: nothing comes after them, so nobody need wait for the last."""
+        for i, planned in enumerate(planned_ops):
+            if planned.kind == "kernel":
+                self.launch(planned, places, arena, final and i + 1 == len(planned_ops))
+            elif self.barrier is not None and planned.solo:
                 with self._alone():
-                    self.control(piece, places, arena)
+                    self.control(planned, places, arena)
                 self.wait()
             else:
-                self.control(piece, places, arena)
+                self.control(planned, places, arena)
 
     def wait(self) -> None:
         if self.barrier is not None:
@@ -83,10 +85,10 @@ class Emitter(ControlEmitter):
             k.emit("scf.yield", [], [])
         self.members, self.me, self.barrier = saved
 
-    def launch(self, piece: Piece, places: Places, arena: Place, final: bool = False) -> None:
-        op, base = piece.op, scratch_of(piece.op)
-        for i, step in enumerate(piece.steps):
-            if self.is_done(piece, step, places):
+    def launch(self, planned: PlannedOp, places: StorageMap, arena: Storage, final: bool = False) -> None:
+        op, base = planned.op, scratch_of(planned.op)
+        for i, step in enumerate(planned.steps):
+            if self.is_done(planned, step, places):
                 continue
             outer = {v: v for v in (*op.operands, *op.results)}
             if step.body is not None:
@@ -98,7 +100,7 @@ class Emitter(ControlEmitter):
                 for x in step.operands
             ]
             self._share(step.function, memrefs, step.split.extent, step.split.grain)
-            if not (final and i + 1 == len(piece.steps)):
+            if not (final and i + 1 == len(planned.steps)):
                 self.wait()
 
     def _share(self, function: str, memrefs: Sequence[Any], extent: int, grain: int) -> None:
@@ -106,26 +108,26 @@ class Emitter(ControlEmitter):
         lo, hi = share(self.k, self.me, self.members, extent, grain)
         self.k.emit("func.call", [*memrefs, lo, hi], [], callee=mlir.ir.FlatSymbolRefAttr.get(function, context()))
 
-    def typed(self, place: Place, aval: Aval) -> Any:
+    def typed(self, place: Storage, aval: Aval) -> Any:
         """The memref of an array's elements, which must lie in the memory that it is a part of."""
         if isinstance(place.offset, int) and not 0 <= place.offset <= place.memref.type.shape[0] - aval.nbytes:
             raise AssertionError(f"{aval} at byte {place.offset} does not fit into {place.memref.type}")
         if self.k.checks is not None and isinstance(place.offset, Scalar):
-            place = Place(place.memref, self.k.in_range(place.memref, place.offset, aval), place.alignment)
+            place = Storage(place.memref, self.k.in_range(place.memref, place.offset, aval), place.alignment)
         return super().typed(place, aval)
 
-    def copy(self, source: Place, target: Place, nbytes: int) -> None:
+    def copy(self, source: Storage, target: Storage, nbytes: int) -> None:
         if nbytes:
             name = _copy_kernel(self.module, nbytes)
             self._share(name, [self.raw(source, nbytes), self.raw(target, nbytes)], nbytes, COPY_GRAIN)
 
-    def settle(self, source: Place, target: Place, nbytes: int) -> None:
+    def settle(self, source: Storage, target: Storage, nbytes: int) -> None:
         memref = self.raw(target, nbytes)
         elsewhere = self._address(source.memref).ne(self._address(memref))
-        self.k.when(elsewhere, functools.partial(self.copy, source, Place(memref, 0), nbytes))
+        self.k.when(elsewhere, functools.partial(self.copy, source, Storage(memref, 0), nbytes))
 
-    def enter_loop(self, piece: Piece) -> Polling | None:
-        return Polling(self.k, piece.work / trips(piece.op)) if piece.long else None
+    def enter_loop(self, planned: PlannedOp) -> Polling | None:
+        return Polling(self.k, planned.work / trips(planned.op)) if planned.long else None
 
     def goes_on(self, again: Scalar, entered: Polling) -> Scalar:
         self._ask(entered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Buffers
 from typing import Any
 
-from smelt.backends.control import Place, bytes_type, places_of
+from smelt.backends.control import Storage, bytes_type, places_of
 from smelt.backends.memory import Memory
 from smelt.backends.pipelines import SIMPLIFY
 from smelt.ir import dtypes, mlir
@@ -19,12 +19,12 @@ from smelt.passes.kernels.plan_buffers import arena_bytes, origin, workspace
 
 from . import blas, interrupts, jit, threads
 from .checks import Checks
-from .host import TABLE, AloneStep, HostLoop, HostStep, Sequence
+from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
-from .parts import Body, KernelInfo, Parts, Piece
+from .planner import Body, FunctionPlanner, KernelCost, PlannedOp
 
-__all__ = ["PIPELINE", "KernelInfo", "Program", "compile_module"]
+__all__ = ["PIPELINE", "KernelCost", "Program", "compile_module"]
 
 #: The matrix products that a BLAS computes: from how many additions, and rows and columns, on. Below it takes as long
 #: as a kernel, or longer, and a kernel also computes what follows. Measured on one thread of an x86-64 processor with
@@ -59,18 +59,18 @@ class Program:
         self._checks = Checks() if settings.check else None
         self.is_checked = settings.check
         self._module = KernelModule(self._checks)
-        parts = Parts(self._module, found)
+        parts = FunctionPlanner(self._module, found)
         main = parts.body("main")
         self.arguments: list[Aval] = [v.aval for v in main.function.arguments]
         self.results: list[Aval] = [v.aval for v in main.function.returns]
         self.aliases = main.aliases()
-        self.kernels: list[KernelInfo] = parts.kernels
+        self.kernels: list[KernelCost] = parts.kernels
         self.arena_bytes = arena_bytes(found["main"])
         self._text: dict[str, str] = {}
         self._engine: Any = None
-        self._parallel = sum(p.parallel_work for p in main.pieces) >= PARALLEL_WORK
+        self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
         self.has_long = parts.has_long
-        self._keep_lock = not self.has_long and sum(p.work for p in main.pieces) < KEEP_LOCK_WORK
+        self._keep_lock = not self.has_long and sum(p.work for p in main.planned_ops) < KEEP_LOCK_WORK
         self._entries = 0
         self._sequences: dict[str, tuple[Sequence, list[Any]]] = {}
         self._main = self._sequence(main)
@@ -87,42 +87,42 @@ class Program:
         steps: list[Any] = []
         sequence.keep_lock = self._keep_lock
         self._sequences[name] = sequence, steps
-        together: list[Piece] = []
+        together: list[PlannedOp] = []
 
         def close() -> None:
             if together:
                 steps.append(self._emit_entry(body, together))
                 together.clear()
 
-        for piece in body.pieces:
-            if piece.kind == "host":
+        for planned in body.planned_ops:
+            if planned.kind == "host":
                 close()
-                steps.append(HostStep(piece.op, sequence.slots))
-            elif piece.kind == "control" and not self._is_native(piece):
+                steps.append(HostOp(planned.op, sequence.slots))
+            elif planned.kind == "control" and not self._is_native(planned):
                 close()
-                inner = {b.function.name: self._sequence(b) for b in piece.bodies}
-                steps.append(HostLoop(piece.op, sequence.slots, workspace(piece.op, self._found), inner))
+                inner = {b.function.name: self._sequence(b) for b in planned.bodies}
+                steps.append(HostLoop(planned.op, sequence.slots, workspace(planned.op, self._found), inner))
             elif not self._parallel or self.team.together:
-                together.append(piece)
-            elif piece.kind == "control":  # no barriers: one thread runs it
-                steps.append((self._emit_entry(body, [piece]),))
+                together.append(planned)
+            elif planned.kind == "control":  # no barriers: one thread runs it
+                steps.append((self._emit_entry(body, [planned]),))
             else:  # each kernel is a launch
-                for step in piece.steps:
-                    steps.append(self._emit_entry(body, [Piece(piece.op, "kernel", [step])]))
+                for step in planned.steps:
+                    steps.append(self._emit_entry(body, [PlannedOp(planned.op, "kernel", [step])]))
         close()
         return sequence
 
-    def _is_native(self, piece: Piece) -> bool:
+    def _is_native(self, planned: PlannedOp) -> bool:
         """Whether a loop or branch is machine code, and not driven by Python."""
-        return not piece.hosted and (not self._parallel or self.team.together or piece.solo)
+        return not planned.hosted and (not self._parallel or self.team.together or planned.solo)
 
-    def _emit_entry(self, body: Body, pieces: Buffers[Piece]) -> str:
+    def _emit_entry(self, body: Body, planned_ops: Buffers[PlannedOp]) -> str:
         """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn."""
         ir, ctx = mlir.ir, context()
         function, location = body.function, body.function.mlir.location
         name = f"main_{self._entries}"
         self._entries += 1
-        has_control = any(p.kind == "control" for p in pieces)
+        has_control = any(p.kind == "control" for p in planned_ops)
         avals = [v.aval for v in (*function.arguments, *function.returns)]
         # A loop looks at parts of arrays, so there memory is bytes.
         tables = [bytes_type(a.nbytes) if has_control else buffer_type(a) for a in avals]
@@ -137,14 +137,14 @@ class Program:
             members, me = k.const(1, INDEX), k.const(0, INDEX)
         else:
             members, me = self._share_of(k, Scalar(k, count, INDEX), counter)
-        places = [Place(memref, 0 if has_control else None) for memref in table]
+        places = [Storage(memref, 0 if has_control else None) for memref in table]
         n, aliases = len(function.arguments), body.aliases()
         returned = {origin(v): places[n + i] for i, v in enumerate(function.returns) if i not in aliases}
-        temporary = Place(arena, 0)
+        temporary = Storage(arena, 0)
         barrier = BARRIER if self._parallel and self.team.together else None
         told = Memory(counter, COUNTER) if self.has_long else None
         emitter = Emitter(self._module, k, self._found, members, me, barrier, told)
-        emitter.pieces(pieces, places_of(body, places[:n], returned, temporary), temporary, final=True)
+        emitter.emit_ops(planned_ops, places_of(body, places[:n], returned, temporary), temporary, final=True)
         if self.has_long:
             k.when(me.eq(k.const(0, INDEX)), lambda: interrupts.settle(self._module, k))
         k.emit("func.return", [], [])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, make_plan
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir import dtypes
@@ -25,7 +25,7 @@ from smelt.passes.kernels.analysis import is_row_reduction, reduced_axes
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
-from .schedules import Step, start_kernel
+from .schedules import ScheduledKernel, start_kernel
 from .streaming import Read, can_stream, emit_streaming
 
 #: Neighbouring rows that run together when the innermost axis is kept.
@@ -166,7 +166,9 @@ class RowKernel:
             done = a.finish(state)
             self.k.provided[a.result] = always(done)
 
-    def _stream(self, space, loop: Fused, targets: Sequence[tuple[Memory, Place]], values: Sequence[Value]) -> None:
+    def _stream(
+        self, space, loop: Fused, targets: Sequence[tuple[Memory, Coordinates]], values: Sequence[Value]
+    ) -> None:
         k = self.k
 
         def element() -> list[Scalar]:
@@ -225,11 +227,11 @@ class RowKernel:
         for a in accumulators:
             self.k.provided[a.result] = functools.partial(self._read_line, self.lines[a.result][-1])
 
-    def _read_line(self, memory: Memory, place: Place) -> Scalar:
+    def _read_line(self, memory: Memory, place: Coordinates) -> Scalar:
         return self.k.read(memory, self.lane_offset())
 
 
-def always(x: Scalar) -> Callable[[Place], Scalar]:
+def always(x: Scalar) -> Callable[[Coordinates], Scalar]:
     """A value that is the same at every index."""
     return lambda place: x
 
@@ -248,7 +250,7 @@ def _is_line(plan: Plan) -> bool:
     return bool(real) and real[-1] not in gone
 
 
-def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]]) -> Step:
+def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]]) -> ScheduledKernel:
     """Reductions along rows with maps between them."""
     plan = make_plan(body, kept_axes)
     loops = fuse_variables(plan.kept_variables, plan.uses)
@@ -259,7 +261,7 @@ def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequen
     if all(loop.extent for loop in loops):
         emit_nest(k, nest, lo, hi, row.emit)
     k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *body.returns])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
 
 
 def line_width(loops: Sequence[Fused]) -> int:
@@ -271,7 +273,7 @@ def line_width(loops: Sequence[Fused]) -> int:
 
 def build_split(
     module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]], chunks: int
-) -> list[Step]:
+) -> list[ScheduledKernel]:
     """Few large rows: partial results of chunks in one kernel, their combination in another."""
     plan = make_plan(body, kept_axes)
     loops = fuse_variables(plan.kept_variables, plan.uses)
@@ -320,11 +322,11 @@ def build_split(
 
     emit_nest(k, nest, lo, hi, emit)
     k.emit("func.return", [], [])
-    first = Step(name + "_chunks", body, nest.split, [*body.arguments, *partial])
+    first = ScheduledKernel(name + "_chunks", body, nest.split, [*body.arguments, *partial])
     return [first, _build_combine(module, name, body, plan, loops, partial, chunks)]
 
 
-def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) -> Step:
+def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) -> ScheduledKernel:
     """Partial results into results, and what depends on them."""
     avals = [aval for _, aval in partial]
     rows = math.prod(loop.extent for loop in loops)
@@ -356,4 +358,4 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
 
     emit_nest(k, nest, lo, hi, emit)
     k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *partial, *body.returns])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *partial, *body.returns])

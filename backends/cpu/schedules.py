@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, fuse_variables
+from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
@@ -28,7 +28,7 @@ STAGED = 2
 
 
 @dataclass
-class Step:
+class ScheduledKernel:
     """One kernel function, and how its parallel dimension is dealt out."""
 
     function: str
@@ -38,7 +38,7 @@ class Step:
     copies: bool = False  #: whether it copies what a scatter updates, and does nothing else
 
 
-def build_map(module: KernelModule, name: str, body: Function) -> Step:
+def build_map(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
     """Every element of the outputs by itself, the innermost loop contiguous."""
     plan = make_plan(body, None)
     loops = fuse_variables(plan.kept_variables, plan.uses)
@@ -70,10 +70,10 @@ def build_map(module: KernelModule, name: str, body: Function) -> Step:
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *body.returns])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
 
 
-def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> Step:
+def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> ScheduledKernel:
     """A map in blocks of two loops, each of which is contiguous for some access."""
     body = plan.body
     rows, columns = loops[across], loops[-1]
@@ -92,7 +92,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
             right = k.op("arith.minui", [left + BLOCK_COLUMNS, end], INDEX)
             for v, at, memory in staged:
 
-                def copy(i: Scalar, j: Scalar, v: Value = v, at: Place = at, memory: Memory = memory) -> None:
+                def copy(i: Scalar, j: Scalar, v: Value = v, at: Coordinates = at, memory: Memory = memory) -> None:
                     k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
 
                 def copy_line(j: Scalar, copy: Any = copy) -> None:
@@ -115,10 +115,10 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *body.returns])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
 
 
-def _load_early(k: CpuKernel, v: Value, at: Place) -> Scalar:
+def _load_early(k: CpuKernel, v: Value, at: Coordinates) -> Scalar:
     """An element before it is known whether it is needed: any other one where the place leaves its array."""
     offset = k.index(linearize(at, v.shape))
     if not always_inside(v, at):

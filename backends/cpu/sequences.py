@@ -14,13 +14,13 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from .kernel import KernelModule
 from .loops import Nest, Split, emit_nest
 from .rows import LINE, line_width
-from .schedules import Step, start_kernel
+from .schedules import ScheduledKernel, start_kernel
 
 #: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
 CHUNK = 512
 
 
-def build_scan(module: KernelModule, name: str, body: Function) -> Step:
+def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
     """A running sum or the like along one axis. Rows run in parallel, a row in order."""
     plan: ScanPlan = ScanPlan.of(body, reversed_place=True)
     op = plan.op.rules(Cumulative)
@@ -76,10 +76,10 @@ def build_scan(module: KernelModule, name: str, body: Function) -> Step:
     if x.aval.size:
         emit_nest(k, nest, lo, hi, row)
     k.emit("func.return", [], [])
-    return Step(name, body, nest.split, [*body.arguments, *body.returns])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
 
 
-def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]:
+def build_scatter(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
     """A copy of x, then the updates in order; in parallel only along an axis that no index moves."""
     op = body.returns[0].owner
     assert op is not None
@@ -99,7 +99,7 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]
     if x.aval.size:
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    copy = Step(name + "_copy", body, nest.split, operands, copies=True)
+    copy = ScheduledKernel(name + "_copy", body, nest.split, operands, copies=True)
 
     k, (out,), lo, hi = start_kernel(module, name, body)
     shape = updates.shape
@@ -138,7 +138,7 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Step]
         else:
             k.loop(None, lo, hi, lambda i: nested(0))
     k.emit("func.return", [], [])
-    return [copy, Step(name, body, split, operands)]
+    return [copy, ScheduledKernel(name, body, split, operands)]
 
 
 def _copy_nest(body: Function, x: Any, place: tuple[Index, ...]) -> Nest:

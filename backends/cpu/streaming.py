@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from smelt.backends.lowering import Fused, Place
+from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.plan import is_static
 from smelt.ir import mlir
 from smelt.ir.index import Atom, Index, linearize
@@ -35,7 +35,7 @@ class Read(NamedTuple):
     """An operand to fetch ahead: `ahead` elements after where `place` is now; None: AHEAD pieces."""
 
     memory: Memory
-    place: Place
+    place: Coordinates
     ahead: int | None = None
 
 
@@ -48,7 +48,7 @@ def follows(index: Index, loop: Fused) -> bool:
     )
 
 
-def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Place]]) -> bool:
+def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bool:
     """Whether every output is large, contiguous along `loop`, and aligned wherever the loop starts."""
     if not outputs or not loop.variables:
         return False
@@ -71,7 +71,7 @@ def emit_streaming(
     loop: Fused,
     first: Scalar,
     last: Scalar,
-    outputs: Sequence[tuple[Memory, Place]],
+    outputs: Sequence[tuple[Memory, Coordinates]],
     element: Callable[[], Sequence[Scalar]],
     reads: Sequence[Read] = (),
 ) -> None:

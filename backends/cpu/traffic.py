@@ -24,7 +24,7 @@ from typing import Any
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, variables
-from smelt.passes.kernels.analysis import Place, collect_reads, is_row_reduction, reduced_axes
+from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_row_reduction, reduced_axes
 from smelt.passes.kernels.groups import innermost_axis
 
 from .rows import LINE
@@ -34,7 +34,7 @@ CACHE_BYTES = 1 << 20
 #: What memory hands over at once.
 LINE_BYTES = 64
 
-Root = tuple[Value, Place]
+Root = tuple[Value, Coordinates]
 
 
 def least_bytes(values: Iterable[Value]) -> int:
@@ -90,7 +90,7 @@ def _is_line(op: OpView) -> bool:
     return last is not None and last not in reduced_axes(op)
 
 
-def _arguments(body: Function, stages: Sequence[Sequence[Root]]) -> list[tuple[Value, list[Place]]]:
+def _arguments(body: Function, stages: Sequence[Sequence[Root]]) -> list[tuple[Value, list[Coordinates]]]:
     """The arguments that some stages read, and where."""
     roots = [root for stage in stages for root in stage]
     reads = collect_reads(body.ops, roots, stop=lambda v: v.owner is not None and is_row_reduction(v.owner))
@@ -108,7 +108,7 @@ def _row_bytes(plan: Plan, stages: Sequence[Sequence[Root]]) -> int:
     return total
 
 
-def _read_once(v: Value, places: Sequence[Place], loops: int) -> int:
+def _read_once(v: Value, places: Sequence[Coordinates], loops: int) -> int:
     """What reading `v` at `places` moves when nothing is read twice."""
     static, gathered = 0, 0
     for place in places:
@@ -126,7 +126,7 @@ def _runs_along(index: Index) -> bool:
     return any(atom.kind == "var" and abs(c) == 1 for atom, c in index.terms)
 
 
-def _extent(place: Place, without: set[Any]) -> int:
+def _extent(place: Coordinates, without: set[Any]) -> int:
     """How many positions the loop variables in `place` have, other than `without`."""
     used = {a for i in place for a in i.atoms() if a.kind == "var" and a.args[0] not in without}
     return math.prod(a.hi + 1 for a in used)

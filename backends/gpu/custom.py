@@ -16,7 +16,7 @@ from smelt.ir.scalar import Scalar, compute_dtype
 
 from .kernel import GpuModule
 from .manifest import Constant, KernelBuffer, OwnText, Size
-from .schedules.schedule import Step, source_lines, threads_for
+from .schedules.schedule import ScheduledKernel, source_lines, threads_for
 
 #: That of the texts of programs, and so of kernels that become launches of them.
 LANGUAGE = "msl"
@@ -42,7 +42,7 @@ class CustomKernel:
     initial: bool | int | float | complex | None = None
 
 
-def build_custom(module: GpuModule, op: OpView) -> list[Step]:
+def build_custom(module: GpuModule, op: OpView) -> list[ScheduledKernel]:
     """The steps that run a call: its kernel, and what fills the results before it."""
     avals = [v.aval for v in (*op.operands, *op.results)]
     attrs = op.attrs
@@ -52,13 +52,13 @@ def build_custom(module: GpuModule, op: OpView) -> list[Step]:
     kernel: CustomKernel = target_called(call.target).kernels[LANGUAGE](call)
     steps = []
     if kernel.initial is not None:
-        steps += [Step(_fill_kernel(module, v.aval, kernel.initial), [v]) for v in op.results if v.aval.size]
+        steps += [ScheduledKernel(_fill_kernel(module, v.aval, kernel.initial), [v]) for v in op.results if v.aval.size]
     if 0 in kernel.own.grid:
         return steps
     key = "custom", call
     if key not in module.functions:
         module.functions[key] = _declare(module, kernel, avals, op)
-    return [*steps, Step(module.functions[key], [*op.operands, *op.results])]
+    return [*steps, ScheduledKernel(module.functions[key], [*op.operands, *op.results])]
 
 
 def _declare(module: GpuModule, kernel: CustomKernel, avals: Sequence[Aval], op: OpView) -> str:

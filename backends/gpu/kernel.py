@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place
+from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.memory import Memory, MemoryKernel
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
@@ -331,7 +331,7 @@ class GpuKernel(MemoryKernel):
 
     # Functions
 
-    def _evaluate(self, op: OpView, index: Place) -> None:
+    def _evaluate(self, op: OpView, index: Coordinates) -> None:
         saved, self.location = self.location, mlir.ir.Location.name(op.name, op.location, context=self.context)
         try:
             if isinstance(op.op, Elementwise) and op.op.flops >= FUNCTION_FLOPS:
@@ -379,7 +379,7 @@ class GpuKernel(MemoryKernel):
             block = around.block
         return around
 
-    def _call(self, op: OpView, index: Place) -> None:
+    def _call(self, op: OpView, index: Coordinates) -> None:
         """Evaluate an elementary function by a call."""
         operands = [self.value(v, index) for v in op.operands]
         result, source = op.results[0], op.operands[0].dtype
@@ -470,7 +470,7 @@ def vector_offset(index: Index, loop: Fused, width: int) -> bool:
     return index.const % width == 0 and all(n in present for n, extent in loop.variables if extent > 1)
 
 
-def depends_on(place: Place, loop: Fused) -> bool:
+def depends_on(place: Coordinates, loop: Fused) -> bool:
     """Whether an index changes with a loop's counter (an index known at run time may)."""
     names = set(loop.names)
     return any(

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.bodies import Body, Piece
-from smelt.backends.control import ControlEmitter, Place, Places, bytes_type
+from smelt.backends.bodies import Body, PlannedOp
+from smelt.backends.control import ControlEmitter, Storage, StorageMap, bytes_type
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, read_function
@@ -19,49 +19,49 @@ from smelt.passes.kernels.plan_buffers import is_view
 from . import schedules
 from .custom import LANGUAGE, build_custom, read_custom
 from .kernel import GpuKernel, GpuModule
-from .schedules.schedule import Scratch, ScratchPlan, Step, threads_for
+from .schedules.schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
 
 #: What vectors of a kernel need, and what the buffers of a program have.
 ALIGNMENT = 16
 
 
-class Parts:
+class FunctionPlanner:
     """Builds the kernels of functions, each once."""
 
     def __init__(self, module: GpuModule, found: dict[str, Any]):
         self.module, self.found = module, found
-        self._built: dict[str, tuple[Any, list[Step], int]] = {}
-        self._bodies: dict[str, Body[MetalPiece]] = {}
+        self._built: dict[str, tuple[Any, list[ScheduledKernel], int]] = {}
+        self._bodies: dict[str, Body[GpuPlannedOp]] = {}
 
-    def body(self, name: str) -> Body[MetalPiece]:
-        """The pieces of a function that a loop or branch runs."""
+    def body(self, name: str) -> Body[GpuPlannedOp]:
+        """The planned ops of a function that a loop or branch runs."""
         if name not in self._bodies:
             function = read_function(self.found[name])
-            self._bodies[name] = Body(function, [self.piece(op) for op in function.ops if not is_view(op)])
+            self._bodies[name] = Body(function, [self.plan_op(op) for op in function.ops if not is_view(op)])
         return self._bodies[name]
 
-    def piece(self, op: OpView) -> MetalPiece:
+    def plan_op(self, op: OpView) -> GpuPlannedOp:
         if op.op.kind == "control":
-            return MetalPiece(op, "control", [], tuple(self.body(name) for name in callees(op)))
+            return GpuPlannedOp(op, "control", [], tuple(self.body(name) for name in callees(op)))
         if op.op.has_kernel(LANGUAGE, **op.attrs):
-            return MetalPiece(op, "kernel", build_custom(self.module, op))
+            return GpuPlannedOp(op, "kernel", build_custom(self.module, op))
         if op.op.kind != "call":
             scratch = ScratchPlan()
-            return MetalPiece(op, "kernel", schedules.build_op(self.module, op, scratch), (), None, scratch.end)
+            return GpuPlannedOp(op, "kernel", schedules.build_op(self.module, op, scratch), (), None, scratch.end)
         callee = op.attrs["callee"]
         if callee not in self._built:
             body, scratch = read_function(self.found[callee]), ScratchPlan()
             self._built[callee] = body, schedules.build(self.module, body, scratch), scratch.end
         body, steps, size = self._built[callee]
-        return MetalPiece(op, "kernel", steps, (), body, size)
+        return GpuPlannedOp(op, "kernel", steps, (), body, size)
 
 
-class MetalPiece(Piece):
-    """A piece with the body of its fusion, and the size of the scratch that its steps share."""
+class GpuPlannedOp(PlannedOp):
+    """A planned op with the body of its fusion, and the size of the scratch that its steps share."""
 
     def __init__(
-        self, op: OpView, kind: str, steps: list[Step], bodies: tuple[Body[Any], ...] = (), function: Any = None,
-        scratch: int = 0,
+        self, op: OpView, kind: str, steps: list[ScheduledKernel], bodies: tuple[Body[Any], ...] = (),
+        function: Any = None, scratch: int = 0,
     ):  # fmt: skip
         super().__init__(op, kind, steps, bodies)
         self.function, self.scratch = function, scratch
@@ -72,7 +72,7 @@ MOST_BYTES = 1 << 62
 
 
 class MainEmitter(ControlEmitter):
-    """Emits pieces into ``@main(arguments…, results…, arena)``.
+    """Emits planned ops into ``@main(arguments…, results…, arena)``.
 
     Args:
         types: of the arguments and results.
@@ -107,8 +107,8 @@ class MainEmitter(ControlEmitter):
         super().__init__(GpuKernel(module, block, unknown, None), found)
         self.module = module
         *table, arena = block.arguments
-        self.table = [Place(memref, 0 if has_control else None, ALIGNMENT) for memref in table]
-        self.arena, self._block, self._types = Place(arena, 0), block, types
+        self.table = [Storage(memref, 0 if has_control else None, ALIGNMENT) for memref in table]
+        self.arena, self._block, self._types = Storage(arena, 0), block, types
         self._scratch = scratch
         self._kernels: dict[str, Any] = {}
         self.arena_bytes = 0
@@ -123,14 +123,14 @@ class MainEmitter(ControlEmitter):
 
     # Launches
 
-    def launch(self, piece: MetalPiece, places: Places, arena: Place) -> None:
-        op = piece.op
+    def launch(self, planned: GpuPlannedOp, places: StorageMap, arena: Storage) -> None:
+        op = planned.op
         outer = {v: v for v in (*op.operands, *op.results)}
-        if piece.function is not None:
-            outer = dict(zip(piece.function.arguments, op.operands))
-            outer |= dict(zip(piece.function.returns, op.results))
-        for step in piece.steps:
-            if self.is_done(piece, step, places):
+        if planned.function is not None:
+            outer = dict(zip(planned.function.arguments, op.operands))
+            outer |= dict(zip(planned.function.returns, op.results))
+        for step in planned.steps:
+            if self.is_done(planned, step, places):
                 continue
             found = [
                 (self._temporary(x.offset, x.aval.nbytes), x.aval)
@@ -138,14 +138,14 @@ class MainEmitter(ControlEmitter):
                 else (places[outer[x]], outer[x].aval)
                 for x in step.operands
             ]
-            self._step(step.kernel, found, piece.scratch, op.location)
+            self._step(step.kernel, found, planned.scratch, op.location)
 
-    def _temporary(self, offset: int, nbytes: int) -> Place:
+    def _temporary(self, offset: int, nbytes: int) -> Storage:
         """Memory in the arena, behind what was planned."""
         self.arena_bytes = max(self.arena_bytes, self._scratch + offset + nbytes)
         return self.arena.shifted(self._scratch + offset)
 
-    def _step(self, kernel: str, operands: Sequence[tuple[Place, Aval]], scratch: int, location: Any) -> None:
+    def _step(self, kernel: str, operands: Sequence[tuple[Storage, Aval]], scratch: int, location: Any) -> None:
         """A launch. What vectors cannot reach where it lies, an element of an array in a loop, is copied."""
         after = []
         memrefs = []
@@ -184,7 +184,7 @@ class MainEmitter(ControlEmitter):
             self._kernels = {mlir.ir.StringAttr(o.attributes["sym_name"]).value: o for o in operations}
         return self._kernels[name]
 
-    def copy(self, source: Place, target: Place, nbytes: int) -> None:
+    def copy(self, source: Storage, target: Storage, nbytes: int) -> None:
         if not nbytes:
             return
         unit = math.gcd(nbytes, source.alignment, target.alignment)

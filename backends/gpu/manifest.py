@@ -96,7 +96,7 @@ class KernelInfo:
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferSlot:
     """Where a buffer of a launch lies.
 
     Attributes:
@@ -117,7 +117,7 @@ class Launch:
     """One kernel over its buffers. Steps run in order; each sees what the ones before it wrote."""
 
     entry: str
-    buffers: tuple[Place, ...]
+    buffers: tuple[BufferSlot, ...]
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class Local:
     """A place that moves while a loop runs: from `start` to `next` after each iteration, all locals at once."""
 
     index: int
-    start: Place
-    next: Place
+    start: BufferSlot
+    next: BufferSlot
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Loop:
     length: int | None
     locals: tuple[Local, ...]
     condition: tuple[Step, ...]
-    flag: Place | None
+    flag: BufferSlot | None
     steps: tuple[Step, ...]
 
 
@@ -154,7 +154,7 @@ class Branch:
         bytes: of the number, a signed integer.
     """
 
-    branch: Place
+    branch: BufferSlot
     bytes: int
     branches: tuple[tuple[Step, ...], ...]
 
@@ -253,7 +253,7 @@ def _plain(x: Any) -> Any:
     """Dataclasses as dicts; a place outside of loops has no strides, a kernel of the program's text none of its own."""
     if is_dataclass(x):
         items = {f.name: _plain(getattr(x, f.name)) for f in fields(x)}
-        if isinstance(x, Place) and not x.strides:
+        if isinstance(x, BufferSlot) and not x.strides:
             del items["strides"]
         if isinstance(x, KernelInfo) and x.own is None:
             del items["own"]
@@ -267,9 +267,9 @@ def _own(found: Mapping[str, Any]) -> OwnText:
     return OwnText(found["text"], found["function"], (x, y, z), constants)
 
 
-def _place(found: Mapping[str, Any]) -> Place:
+def _place(found: Mapping[str, Any]) -> BufferSlot:
     strides = tuple((int(loop), int(stride)) for loop, stride in found.get("strides", ()))
-    return Place(found["kind"], found["index"], found["offset"], strides)
+    return BufferSlot(found["kind"], found["index"], found["offset"], strides)
 
 
 def _steps(items: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:

@@ -26,8 +26,8 @@ from smelt.passes.kernels.plan_buffers import arena_bytes, is_view, offsets_of, 
 
 from .devices import GPUS, Gpu
 from .kernel import GpuModule
-from .launches import MainEmitter, Parts
-from .manifest import KernelInfo, Manifest, Place
+from .launches import FunctionPlanner, MainEmitter
+from .manifest import BufferSlot, KernelInfo, Manifest
 from .schedules.schedule import argument_name
 
 #: From kernel IR to text and a manifest.
@@ -69,8 +69,8 @@ class HostSegment:
 
     name: str
     program: cpu.Program
-    arguments: Sequence[tuple[Place, Aval]]
-    results: Sequence[tuple[Place, Aval]]
+    arguments: Sequence[tuple[BufferSlot, Aval]]
+    results: Sequence[tuple[BufferSlot, Aval]]
 
 
 class Program:
@@ -144,16 +144,16 @@ class Program:
 
     # Where values lie
 
-    def _place_values(self) -> dict[Value, Place]:
-        places = {v: Place("argument", i) for i, v in enumerate(self.main.arguments)}
+    def _place_values(self) -> dict[Value, BufferSlot]:
+        places = {v: BufferSlot("argument", i) for i, v in enumerate(self.main.arguments)}
         for op in self.main.ops:
             for v, offset in zip(op.results, offsets_of(op)):
                 if offset == -2:
                     places[v] = places[origin(v)]
                 elif offset == -1:
-                    places[v] = Place("result", self._returned[v])
+                    places[v] = BufferSlot("result", self._returned[v])
                 else:
-                    places[v] = Place("arena", offset=offset)
+                    places[v] = BufferSlot("arena", offset=offset)
         return places
 
     # Segments
@@ -201,9 +201,9 @@ class Program:
 
     def _device_segment(self, ops: Sequence[OpView]) -> DeviceSegment:
         module = GpuModule(self.gpu)
-        parts = Parts(module, self._found)
-        pieces = [parts.piece(op) for op in ops]
-        has_control = any(piece.kind == "control" for piece in pieces)
+        parts = FunctionPlanner(module, self._found)
+        planned_ops = [parts.plan_op(op) for op in ops]
+        has_control = any(planned.kind == "control" for planned in planned_ops)
         avals = [*self.arguments, *self.results]
         main = MainEmitter(module, self._found, avals, has_control, self._scratch_base)
         tables = {"argument": 0, "result": len(self.arguments)}
@@ -211,7 +211,7 @@ class Program:
             v: main.arena.shifted(at.offset) if at.kind == "arena" else main.table[tables[at.kind] + at.index]
             for v, at in self._places.items()
         }
-        main.pieces(pieces, places, main.arena)
+        main.emit_ops(planned_ops, places, main.arena)
         self.arena_bytes = max(self.arena_bytes, main.arena_bytes)
         main.finish(self.arena_bytes)
         self._describe(main.operation)

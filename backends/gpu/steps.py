@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .manifest import Branch, Launch, Place, Step
+from .manifest import Branch, BufferSlot, Launch, Step
 
 #: Where a buffer lies: "argument", "result" or "arena", its number, and bytes from its start.
 Where = tuple[str, int, int]
@@ -28,7 +28,7 @@ class _Walk:
         self.iterations: dict[int, int] = {}
         self.locals: dict[int, Where] = {}
 
-    def at(self, place: Place) -> Where:
+    def at(self, place: BufferSlot) -> Where:
         kind, index, offset = place.kind, place.index, place.offset
         for loop, stride in place.strides:
             offset += stride * self.iterations[loop]

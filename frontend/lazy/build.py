@@ -12,14 +12,14 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import registry
 
-from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, Step, callees
+from .graph import ALIAS, APPLY, GraphFunction, Node, RecordedNode, Ref, callees
 
 #: 64-bit addresses reach so many elements of 8 bytes.
 MOST_ELEMENTS = 1 << 60
 
 
 def build_module(
-    inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence[Ref], names: Sequence[str | None] = ()
+    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], names: Sequence[str | None] = ()
 ) -> Any:
     """A module whose ``@main`` maps `inputs` to `outputs`; the functions it applies are private."""
     with mlir.lock:
@@ -39,7 +39,7 @@ class _ModuleBuilder:
         self,
         name: str,
         parameters: Sequence[Ref],
-        body: Sequence[Step],
+        body: Sequence[RecordedNode],
         outputs: Sequence[Ref],
         public: bool = False,
         names: Sequence[str | None] = (),
@@ -114,7 +114,7 @@ class _ModuleBuilder:
                 attr = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, ctx), value)
             functions(self.module)[name].attributes[key] = attr
 
-    def location(self, step: Step) -> Any:
+    def location(self, step: RecordedNode) -> Any:
         """The user's line as an MLIR location."""
         if step.where is None:
             return mlir.ir.Location.unknown(context())
@@ -132,7 +132,7 @@ def _with_symbols(value: Any, symbols: dict[int, str]) -> Any:
     return symbols[id(value)] if isinstance(value, GraphFunction) else value
 
 
-def check_sizes(step: Step | Node) -> None:
+def check_sizes(step: RecordedNode | Node) -> None:
     """Raise OutOfMemoryError where a result has more elements than can be addressed."""
     for aval in step.avals:
         if aval.size >= MOST_ELEMENTS:

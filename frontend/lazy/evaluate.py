@@ -17,7 +17,19 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache, compile_module, default_device
 
 from .build import build_module, check_sizes
-from .graph import ALIAS, APPLY, PARAMETER, Node, Ref, Step, callees, snapshot, state, structure_key, topological
+from .graph import (
+    ALIAS,
+    APPLY,
+    PARAMETER,
+    Node,
+    RecordedNode,
+    Ref,
+    callees,
+    snapshot,
+    state,
+    structure_key,
+    topological,
+)
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -145,7 +157,7 @@ def _inputs(order: Sequence[Node]) -> list[Ref]:
     return list(found)
 
 
-def _work(order: Sequence[Node | Step]) -> float:
+def _work(order: Sequence[Node | RecordedNode]) -> float:
     """Element operations of a graph: from its ops and shapes alone."""
     total = 0.0
     for node in order:
@@ -174,7 +186,7 @@ _ASSUMED_STEPS = 10_000
 _START = 1000
 
 
-def _control_work(node: Node | Step) -> float:
+def _control_work(node: Node | RecordedNode) -> float:
     """Element operations of a branch or loop. In loops each op counts as worth starting: few elements many
     times are worth a compile."""
     steps = node.attrs.get("length", _ASSUMED_STEPS) if node.op is not COND else 1

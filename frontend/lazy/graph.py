@@ -173,7 +173,7 @@ def topological(outputs: Iterable[Ref], stop: Any = None) -> list[Node]:
     return order
 
 
-class Step(NamedTuple):
+class RecordedNode(NamedTuple):
     """What a node was when it was recorded. Evaluating the node later makes it forget."""
 
     node: Node
@@ -184,9 +184,9 @@ class Step(NamedTuple):
     where: Any
 
 
-def snapshot(nodes: Iterable[Node]) -> list[Step]:
+def snapshot(nodes: Iterable[Node]) -> list[RecordedNode]:
     """The nodes as they are now."""
-    return [Step(n, n.op, n.attrs, n.inputs, n.avals, n.where) for n in nodes]
+    return [RecordedNode(n, n.op, n.attrs, n.inputs, n.avals, n.where) for n in nodes]
 
 
 class GraphFunction:
@@ -202,7 +202,7 @@ class GraphFunction:
         rules: attributes of the function in the IR that say how it is transformed; see `set_rules`.
     """
 
-    def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[Step],
+    def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[RecordedNode],
                  outputs: Sequence[Ref]):  # fmt: skip
         self.name = name
         self.parameters = list(parameters) + list(captured)
@@ -227,7 +227,7 @@ class GraphFunction:
         return [n.avals[i] for n, i in self.outputs]
 
 
-def structure_key(inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence[Ref]) -> Any:
+def structure_key(inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref]) -> Any:
     """Equal for graphs of the same structure, attributes and types."""
     number: dict[Ref, int] = {}
     for ref in inputs:
@@ -248,7 +248,7 @@ def structure_key(inputs: Sequence[Ref], body: Sequence[Step], outputs: Sequence
     return tuple(parts)
 
 
-def callees(node: Node | Step) -> list[GraphFunction]:
+def callees(node: Node | RecordedNode) -> list[GraphFunction]:
     """The functions that a node applies, branches into or loops over."""
     if node.op is APPLY:
         return [node.attrs["callee"]]

@@ -21,7 +21,7 @@ from .recording import apply_function, article, check_like, conjugated, name_of,
 from .vmap import _broadcast_axes
 
 
-class Piece:
+class RecordedFunction:
     """A function that ran once on markers: parameters, outputs, what lies between them.
 
     Attributes:
@@ -46,22 +46,22 @@ class Rule:
         first: how many of its parameters stand before what is captured.
     """
 
-    def __init__(self, name: str, kind: str, piece: Piece, first: int):
-        self.name, self.kind, self.piece, self.first = name, kind, piece, first
+    def __init__(self, name: str, kind: str, recorded: RecordedFunction, first: int):
+        self.name, self.kind, self.recorded, self.first = name, kind, recorded, first
 
     def function(self, captured: Sequence[Ref]) -> GraphFunction:
         """The rule as a function, when it is known what the function and all its rules capture.
 
         Captured values are arguments too, so there are cotangents (zero) and tangents (unused) of them.
         """
-        parameters, outputs = self.piece.parameters, list(self.piece.outputs)
-        body = list(self.piece.body)
+        parameters, outputs = self.recorded.parameters, list(self.recorded.outputs)
+        body = list(self.recorded.body)
         rest = parameters[self.first :]
         inexact = [n.avals[i] for n, i in captured if n.avals[i].dtype.is_inexact]
         if self.kind in ("vjp", "backward"):
             with tracing():
                 none = [zeros(a.shape, a.dtype)._ref for a in inexact]
-            body += Piece((), none).body
+            body += RecordedFunction((), none).body
             outputs += none
         elif self.kind == "forward":
             outputs += captured
@@ -99,7 +99,7 @@ class Call:
         self.out_leaves, self.out_tree = tree.flatten(self.raw)
         self.out_places = [i for i, x in enumerate(self.out_leaves) if isinstance(x, array)]
         self.outs: list[array] = [self.out_leaves[i] for i in self.out_places]
-        self.piece = Piece(refs, [x._ref for x in self.outs])
+        self.recorded = RecordedFunction(refs, [x._ref for x in self.outs])
         self.primals: tuple = ()
         self.result: Any = None
 
@@ -203,7 +203,7 @@ def vjp_rule(call: Call, run: Callable[[Any], Any]) -> Rule:
         outs = call.out_refs()
         seeds, cotangents = call.seeds()
         found = call.cotangents(run(cotangents))
-    return Rule(f"{call.name}_vjp", "vjp", Piece([*refs, *outs, *seeds], found), len(refs))
+    return Rule(f"{call.name}_vjp", "vjp", RecordedFunction([*refs, *outs, *seeds], found), len(refs))
 
 
 def tangent_rule(call: Call, run: Callable[[tuple], Any]) -> Rule:
@@ -217,7 +217,7 @@ def tangent_rule(call: Call, run: Callable[[tuple], Any]) -> Rule:
         if call.out_tree.num_leaves == 1 and isinstance(tangents, (tuple, list)) and len(tangents) == 1:
             tangents = tangents if tree.children(call.raw) is not None else tangents[0]
         found = matching(who, "tangent", call.raw, tangents, "result")
-    return Rule(f"{call.name}_jvp", "jvp", Piece([*refs, *given], found), len(refs))
+    return Rule(f"{call.name}_jvp", "jvp", RecordedFunction([*refs, *given], found), len(refs))
 
 
 def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:
@@ -239,7 +239,7 @@ def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:
             for i, x in zip(call.out_places, call.outs)
         ]
         kept = [x._ref for x in tree.flatten(residuals)[0] if isinstance(x, array)]
-    return Rule(f"{call.name}_fwd", "forward", Piece(refs, [*outs, *kept]), len(refs)), residuals
+    return Rule(f"{call.name}_fwd", "forward", RecordedFunction(refs, [*outs, *kept]), len(refs)), residuals
 
 
 def backward_rule(call: Call, forward: Rule, residuals: Any, run: Callable[[Any, Any], Any]) -> Rule:
@@ -250,18 +250,18 @@ def backward_rule(call: Call, forward: Rule, residuals: Any, run: Callable[[Any,
         refs = [m._ref for m in markers if isinstance(m, array)]
         seeds, cotangents = call.seeds()
         found = call.cotangents(run(tree.unflatten(treedef, markers), cotangents))
-    return Rule(f"{call.name}_bwd", "backward", Piece([*refs, *seeds], found), len(refs))
+    return Rule(f"{call.name}_bwd", "backward", RecordedFunction([*refs, *seeds], found), len(refs))
 
 
 def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
     """``rule(inputs, axes)`` for the innermost `smelt.vmap` that the call depends on; nothing if there is none."""
     levels = [_levels(x._ref) for x in call.arrays]
-    every = set().union(*levels) | set().union(*(_levels(r) for r in call.piece.captured))
+    every = set().union(*levels) | set().union(*(_levels(r) for r in call.recorded.captured))
     if not every:
         return {}
     level = max(every)
     size = level[1]
-    if any(level in _levels(r) for r in call.piece.captured):
+    if any(level in _levels(r) for r in call.recorded.captured):
         return {}  # the rule has no way to know
     axes = [0 if level in found else None for found in levels]
     who = f"{call.what}: the vmap rule of {call.name}"
@@ -292,11 +292,11 @@ def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
             aval = x.aval if axis is None else _with_axis(who, x.aval, axis, size)
             outs.append(check_like(who, "output", y, aval, f"output {i}")._ref)
             dims.append(-1 if axis is None else axis % aval.ndim)
-    piece = Piece(refs, outs)
-    if any(level in _levels(r) for r in piece.captured):
+    recorded = RecordedFunction(refs, outs)
+    if any(level in _levels(r) for r in recorded.captured):
         return {}
     return {
-        "smelt.custom_batch": Rule(f"{call.name}_vmap", "batch", piece, len(refs)),
+        "smelt.custom_batch": Rule(f"{call.name}_vmap", "batch", recorded, len(refs)),
         "smelt.batch_size": size,
         "smelt.batch_axes": tuple(-1 if a is None else a for a in axes),
         "smelt.batch_out_axes": tuple(dims),
@@ -321,9 +321,10 @@ def _levels(ref: Ref) -> set[tuple[int, int]]:
 
 def apply_call(call: Call, rules: dict[str, Any]) -> Any:
     """The call as one node whose function carries the rules; the result."""
-    pieces = [call.piece, *(r.piece for r in rules.values() if isinstance(r, Rule))]
-    captured = list(dict.fromkeys(r for p in pieces for r in p.captured))
-    f = GraphFunction(call.name, [*call.piece.parameters, *captured], (), snapshot(call.piece.body), call.piece.outputs)
+    functions = [call.recorded, *(r.recorded for r in rules.values() if isinstance(r, Rule))]
+    captured = list(dict.fromkeys(r for p in functions for r in p.captured))
+    own = call.recorded
+    f = GraphFunction(call.name, [*own.parameters, *captured], (), snapshot(own.body), own.outputs)
     made: dict[str, Any] = {}
     for name, rule in rules.items():
         if isinstance(rule, Rule):

@@ -24,7 +24,7 @@ from smelt.runtime.device import reference
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_module
-from ..lazy.graph import APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, Step, record_function, snapshot
+from ..lazy.graph import APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, record_function, snapshot
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import Aux, R
 from .recording import (
@@ -308,7 +308,7 @@ def _reordered(f: GraphFunction, marked: Sequence[int]) -> GraphFunction:
     return GraphFunction(f.name, order, [], f.body, f.outputs)
 
 
-def _refuse(name: str, step: Step, why: str) -> None:
+def _refuse(name: str, step: RecordedNode, why: str) -> None:
     line = f" (at {step.where[0].co_filename}:{step.where[1]})" if step.where else ""
     shown = ", ".join(str(n.avals[i]) for n, i in step.inputs)
     raise NotDifferentiableError(

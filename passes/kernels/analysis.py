@@ -20,8 +20,6 @@ from smelt.ir.kinds import ArgReduction, Elementwise, Fusible, Reduction
 from smelt.ir.scalar import INDEX, Number, Scalar, ScalarLike, beside_each_other, compute_dtype
 from smelt.ir.scalar_emitter import ScalarEmitter
 
-Place = tuple[Index, ...]
-
 
 class _Nothing:
     """Stands for an MLIR operation, region or value."""
@@ -121,14 +119,16 @@ def reduced_axes(op: OpView) -> tuple[int, ...]:
     return op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],)
 
 
-def operand_reads(op: OpView, index: Place, numbers: list[Index] | None = None) -> list[tuple[Value, Place]]:
+def operand_reads(
+    op: OpView, index: Coordinates, numbers: list[Index] | None = None
+) -> list[tuple[Value, Coordinates]]:
     """Which operands a pointwise op reads, and where, to compute its element at `index`."""
     if isinstance(op.op, Elementwise):
         return [(v, index) for v in op.operands]
-    found: list[tuple[Value, Place]] = []
+    found: list[tuple[Value, Coordinates]] = []
     recorder = Recorder()
 
-    def fetch(i: int, at: Place) -> Scalar:
+    def fetch(i: int, at: Coordinates) -> Scalar:
         found.append((op.operands[i], tuple(at)))
         return Scalar(recorder, None, compute_dtype(op.operands[i].dtype))
 
@@ -141,12 +141,12 @@ def operand_reads(op: OpView, index: Place, numbers: list[Index] | None = None) 
 
 def collect_reads(
     ops: Sequence[OpView],
-    roots: Iterable[tuple[Value, Place]],
+    roots: Iterable[tuple[Value, Coordinates]],
     numbers: list[Index] | None = None,
     stop: Callable[[Value], bool] = lambda v: False,
-) -> dict[Value, dict[Place, None]]:
+) -> dict[Value, dict[Coordinates, None]]:
     """All values read to compute `roots`, and where; nothing behind a value for which `stop` holds."""
-    reads: dict[Value, dict[Place, None]] = {}
+    reads: dict[Value, dict[Coordinates, None]] = {}
     for value, place in roots:
         reads.setdefault(value, {})[place] = None
     for op in reversed(ops):

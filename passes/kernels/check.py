@@ -23,7 +23,7 @@ from smelt.ir.index import Index, variables
 from smelt.ir.text import line_of
 
 from ..rewrite import is_fusion
-from .analysis import Place, collect_reads, is_pointwise, is_row_reduction, kept_axes, reduced_axes, split_chunks
+from .analysis import Coordinates, collect_reads, is_pointwise, is_row_reduction, kept_axes, reduced_axes, split_chunks
 from .contraction_places import inverse_place, is_contraction
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class _Check:
                 self.fail(f"{self.shown(i)} has more than an element for each of the rows {list(rows)}", v)
 
 
-def _at_row(shape: Sequence[int], axes: Sequence[int], row: Place) -> Place:
+def _at_row(shape: Sequence[int], axes: Sequence[int], row: Coordinates) -> Coordinates:
     """An index into an array whose `axes` run over the row, and whose other axes over variables of their own."""
     at = dict(zip(axes, row))
     return tuple(at[a] if a in at else Index.variable(f"r{a}", d) for a, d in enumerate(shape))

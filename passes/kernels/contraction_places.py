@@ -9,7 +9,7 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Access, Atom, Index, variables
 from smelt.ir.kinds import Contraction
 
-from .analysis import Place, collect_reads, plain_variable
+from .analysis import Coordinates, collect_reads, plain_variable
 
 
 def is_contraction(op: OpView) -> bool:
@@ -27,12 +27,12 @@ def depth_of(op: OpView) -> tuple[int, ...]:
     return rules_of(op).depth(*(v.aval for v in op.operands), **op.attrs)
 
 
-def operand_accesses(op: OpView, place: Place, depth: Place) -> tuple[Access, ...]:
+def operand_accesses(op: OpView, place: Coordinates, depth: Coordinates) -> tuple[Access, ...]:
     """Which elements a contraction multiplies for its result at `place`, at one position of its depth."""
     return rules_of(op).operand_indices(place, depth, *(v.aval for v in op.operands), **op.attrs)
 
 
-def contraction_reads(op: OpView, place: Place) -> list[tuple[Value, Place]]:
+def contraction_reads(op: OpView, place: Coordinates) -> list[tuple[Value, Coordinates]]:
     """Which elements of its operands a contraction multiplies for its result at `place`, wherever its guards hold.
 
     The loops of its depth run over variables k0, k1, ... of their own.
@@ -52,8 +52,8 @@ class ContractionPlan:
     """
 
     op: OpView
-    at: Place
-    output: Place
+    at: Coordinates
+    output: Coordinates
 
 
 def contraction_plan(body: Function) -> ContractionPlan:
@@ -70,7 +70,7 @@ def contraction_plan(body: Function) -> ContractionPlan:
     return ContractionPlan(op, variables(value.shape, "c"), output)
 
 
-def inverse_place(place: Place, shape: Sequence[int], loops: Place) -> Place | None:
+def inverse_place(place: Coordinates, shape: Sequence[int], loops: Coordinates) -> Coordinates | None:
     """The loop variables as functions of where an array is read; None where that cannot be said.
 
     `place` says at which index of an array of `shape` a loop nest reads. If each element is read

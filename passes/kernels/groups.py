@@ -14,7 +14,7 @@ from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Index, variables
 
 from ..extract import inputs_of
-from .analysis import Place, is_pointwise, is_row_reduction, operand_reads, plain_variable, reduced_axes
+from .analysis import Coordinates, is_pointwise, is_row_reduction, operand_reads, plain_variable, reduced_axes
 from .contraction_places import contraction_reads, inverse_place, is_contraction
 
 #: With fewer rows than this, a large reduction is done in chunks, in a kernel of its own.
@@ -30,14 +30,14 @@ class Group:
         self.primary = root
         self.ops: dict[OpView, None] = {root: None}
         self.outputs: list[Value] = list(root.results)
-        self.reads: dict[Value, dict[Place, None]] = {}
-        self.kept: Place | None = None  #: the loop variables that say which row; None before a reduction
+        self.reads: dict[Value, dict[Coordinates, None]] = {}
+        self.kept: Coordinates | None = None  #: the loop variables that say which row; None before a reduction
         self.feeds: set[Value] = set()  #: values that a reduction of the group depends on
         self.searched: set[Value] = set()  #: values that are computed again to find where an extremum is
         self.factors: set[Value] = set()  #: values that a contraction of the group multiplies
         self.recomputed = 0.0  #: additions that are done more than once
         self.schedule = "map"
-        self.output_places: list[Place] = []
+        self.output_places: list[Coordinates] = []
         result = root.results[0]
         if is_row_reduction(root):
             at = variables(result.shape, "i")
@@ -67,10 +67,10 @@ class Group:
 
     # What is read
 
-    def _read(self, value: Value, place: Place) -> None:
+    def _read(self, value: Value, place: Coordinates) -> None:
         self.reads.setdefault(value, {})[place] = None
 
-    def _read_operands(self, op: OpView, place: Place) -> None:
+    def _read_operands(self, op: OpView, place: Coordinates) -> None:
         for operand, at in operand_reads(op, place):
             self._read(operand, at)
         for v in op.operands:  # one that is not looked at must still exist
@@ -133,7 +133,7 @@ class Group:
         if value in self.factors:
             self.factors.update(op.operands)
 
-    def _add_contraction(self, op: OpView, place: Place) -> None:
+    def _add_contraction(self, op: OpView, place: Coordinates) -> None:
         """`place`: where its result is read."""
         self.ops[op] = None
         self.schedule = "contract"
@@ -150,7 +150,7 @@ class Group:
         (place,) = places
         return inverse_place(place, value.shape, self.output_places[0]) is not None
 
-    def _add_reduction(self, op: OpView, row: Place) -> None:
+    def _add_reduction(self, op: OpView, row: Coordinates) -> None:
         """`row`: where its result is read, in the group's variables."""
         x = op.operands[0]
         self.ops[op] = None
@@ -161,7 +161,7 @@ class Group:
         if op.op.kind == "arg_reduction" and reduced_axes(op)[0] == innermost_axis(x.shape):
             self.searched.add(x)
 
-    def reduction_place(self, op: OpView) -> Place:
+    def reduction_place(self, op: OpView) -> Coordinates:
         """Where a reduction reads its operand: the row's variables, and inner ones along its axes."""
         shape, axes = op.operands[0].shape, reduced_axes(op)
         assert self.kept is not None
@@ -181,7 +181,7 @@ class Group:
             return [next(left) if d != 1 else Index(0) for d in extents]
         return [Index.variable(f"r{i}_{'x'.join(map(str, extents))}", d) for i, d in enumerate(extents)]
 
-    def row_of(self, op: OpView) -> Place | None:
+    def row_of(self, op: OpView) -> Coordinates | None:
         """The row at which the group reads a reduction's result, if there is just one that fits."""
         value = op.results[0]
         places = self.reads[value]
@@ -220,7 +220,7 @@ class Group:
         assert row is not None
         self._add_reduction(op, row)
 
-    def place_as_output(self, value: Value) -> Place | None:
+    def place_as_output(self, value: Value) -> Coordinates | None:
         """Where `value` is read, if the kernel can also write it: every element once."""
         places = self.reads.get(value, {})
         if len(places) != 1 or self.schedule not in ("map", "row"):
@@ -233,13 +233,13 @@ class Group:
             return None
         return place if _covers(self.kept, place, value.shape) else None
 
-    def add_output(self, value: Value, place: Place) -> None:
+    def add_output(self, value: Value, place: Coordinates) -> None:
         self.outputs.append(value)
         self.output_places.append(place)
 
     # Cost
 
-    def evaluations(self, place: Place) -> int:
+    def evaluations(self, place: Coordinates) -> int:
         """How often a value read at `place` is computed: loop-invariant ones not in inner loops."""
         loops: list[Index] = [i for i in self.output_places[0] if not i.is_constant]
         names = [plain_variable(i) for i in loops]
@@ -328,21 +328,21 @@ def chunks_for(op: OpView) -> int:
     return max(1, min(64, op.operands[0].aval.size // 16384, max(shape[a] for a in axes)))
 
 
-def _same_row(a: Place, b: Place) -> bool:
+def _same_row(a: Coordinates, b: Coordinates) -> bool:
     return tuple(a) == tuple(b)
 
 
-def _is_whole(place: Place, shape: Sequence[int]) -> bool:
+def _is_whole(place: Coordinates, shape: Sequence[int]) -> bool:
     """Whether each index runs over its whole axis, and no further: padding reads beyond, slices only a part."""
     return all(i.lo == 0 and i.hi == d - 1 for i, d in zip(place, shape))
 
 
-def _covers(row: Place, place: Place, shape: Sequence[int] | None) -> bool:
+def _covers(row: Coordinates, place: Coordinates, shape: Sequence[int] | None) -> bool:
     """Whether `place` runs over every variable of `row`, so that each row writes its own elements."""
     return all(i.is_constant or i in place for i in row)
 
 
-def _kept_axes(kept: Place | None, place: Place) -> str:
+def _kept_axes(kept: Coordinates | None, place: Coordinates) -> str:
     """For each row variable, the axis of an output that runs over it; -1 for an axis of one element."""
     used: set[int] = set()
     axes = []

@@ -135,8 +135,8 @@ def _too_far(k: Any, extent: int) -> Any:
 
 @pytest.mark.usefixtures("checked")
 def test_elements_of_stacked_arrays_lie_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    far = control.Place.element
-    monkeypatch.setattr(control.Place, "element", lambda self, i, nbytes: far(self, i + 1, nbytes))
+    far = control.Storage.element
+    monkeypatch.setattr(control.Storage, "element", lambda self, i, nbytes: far(self, i + 1, nbytes))
     compiled = smelt.compile(lambda x: smelt.scan(lambda c, y: (c + y, c * y), smelt.zeros((7,)), x))
     with pytest.raises(KernelError, match=r"puts f32\[7\] at byte 140 of 140"):
         smelt.eval(compiled(smelt.ones((5, 7))))

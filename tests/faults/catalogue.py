@@ -153,7 +153,7 @@ FAULTS = (
     _fault("scatter-modes", "scatter overwrites instead of combining", "backends/cpu/sequences.py",
            'if what.mode != "set":', 'if what.mode not in ("set", "mul"):', *_OPS),
     _fault("barrier-between-kernels", "threads go on to the next kernel without waiting", "backends/cpu/native.py",
-           "            if not (final and i + 1 == len(piece.steps)):\n                self.wait()\n", "",
+           "            if not (final and i + 1 == len(planned.steps)):\n                self.wait()\n", "",
            "tests/backends/test_threads.py", "tests/backends/test_cpu.py"),
     # The GPU's kernels
     _fault("barrier-between-rows", "threadgroup memory of a row is written before the last row was read",

@@ -12,7 +12,7 @@ import pytest
 
 from smelt.backends.cpu import program as cpu
 from smelt.backends.cpu.kernel import KernelModule
-from smelt.backends.cpu.parts import Parts
+from smelt.backends.cpu.planner import FunctionPlanner
 from smelt.ir.builder import functions
 from smelt.passes import Pipeline
 
@@ -52,7 +52,7 @@ def schedules(case: Case) -> list[str]:
     """How the kernels of a case are scheduled; "host" for what is none."""
     module = module_of(case)
     Pipeline.parse(cpu.PIPELINE).run(module)
-    parts = Parts(KernelModule(), functions(module))
+    parts = FunctionPlanner(KernelModule(), functions(module))
     parts.body("main")
     return [kernel.schedule for kernel in parts.kernels]
 

@@ -8,7 +8,7 @@ from smelt.backends.contraction import Product, analyse
 from smelt.ir.builder import Function
 
 from ..kernel import KernelModule
-from ..schedules import Step
+from ..schedules import ScheduledKernel
 from .dots import build_dots, suits_dots
 from .elements import build_elements
 from .panels import build_panels
@@ -20,13 +20,13 @@ SMALL = 2048
 SHALLOW = 4
 
 
-def build_contract(module: KernelModule, name: str, body: Function) -> Step:
+def build_contract(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
     """The kernel of a body with one contraction: what computes its operands before it, elementwise ops behind it."""
     product = analyse(body)
     return path(product)(module, name, product)
 
 
-def path(product: Product) -> Callable[[KernelModule, str, Product], Step]:
+def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKernel]:
     """How a product is made: the builder of its kernel."""
     if product.dtype.kind == "c" or product.size < SMALL or product.depth.extent < SHALLOW:
         return build_elements

@@ -9,7 +9,7 @@ from smelt.backends.contraction import Product
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule
-from ..schedules import Step
+from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
 from .tiles import Sides, Tile, TiledKernel, has_wide_registers, lanes_of, up_to
 
@@ -32,7 +32,7 @@ def suits_dots(sides: Sides) -> bool:
     return 2 * sides.columns.extent < lanes or sides.columns_along_depth is True
 
 
-def build_dots(module: KernelModule, name: str, product: Product) -> Step:
+def build_dots(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """The kernel of a product with few rows."""
     return _Dots(module, name, product).build()
 

@@ -13,14 +13,14 @@ from smelt.ir.scalar import Scalar, compute_dtype
 from ..kernel import KernelModule
 from ..loops import Nest, emit_nest, reduce_loops
 from ..rows import LINE, line_width
-from ..schedules import Step, start_kernel
+from ..schedules import ScheduledKernel, start_kernel
 from .tiles import addresses, runs_along, store_outputs
 
 #: Lines of sums that are shorter than this stay in registers.
 SHORT = 4
 
 
-def build_elements(module: KernelModule, name: str, product: Product) -> Step:
+def build_elements(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """Every element of the result by itself, or a line of them, with the sums in L1, where that is contiguous."""
     uses = addresses(product)
     k, outputs, lo, hi = start_kernel(module, name, product.body)
@@ -63,7 +63,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Step:
     if product.result.aval.size:
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    return Step(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
+    return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
 
 
 def _strides(operand: Operand, loops: Sequence[Fused]) -> bool:

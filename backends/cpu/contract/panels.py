@@ -13,7 +13,7 @@ from smelt.backends.contraction import Product
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule
-from ..schedules import Step
+from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
 from .tiles import Tile, TiledKernel, has_wide_registers, rows_of, up_to
 
@@ -23,7 +23,7 @@ BLOCK_ROWS, COLUMN_BYTES, DEPTH_BYTES = 96, 512, 768
 ENOUGH_BLOCKS = 16
 
 
-def build_panels(module: KernelModule, name: str, product: Product) -> Step:
+def build_panels(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """The kernel of a product that is wide enough for vectors."""
     return _Panels(module, name, product).build()
 

@@ -25,7 +25,7 @@ from smelt.passes.kernels.analysis import collect_reads
 
 from ..kernel import CpuKernel, KernelModule, Memory
 from ..loops import Split
-from ..schedules import Step, start_kernel
+from ..schedules import ScheduledKernel, start_kernel
 from .blocks import Blocks, Bounds
 
 #: Bytes of a vector of sums.
@@ -247,13 +247,13 @@ class TiledKernel:
         """Compute the sums of a block."""
         raise NotImplementedError
 
-    def build(self) -> Step:
+    def build(self) -> ScheduledKernel:
         """Emit the kernel."""
         k, body = self.k, self.product.body
         if self.product.result.aval.size:
             k.loop(None, self._lo, self._hi, self._unit)
         k.emit("func.return", [], [])
-        return Step(self.name, body, Split(self.units), [*body.arguments, *body.returns])
+        return ScheduledKernel(self.name, body, Split(self.units), [*body.arguments, *body.returns])
 
     def _unit(self, at: Scalar) -> None:
         k = self.k

@@ -14,11 +14,11 @@ from .maps import build_map
 from .rows.build import build_row
 from .scan.build import build_scan
 from .scatter.build import build_scatter
-from .schedule import ScratchPlan, Step
+from .schedule import ScheduledKernel, ScratchPlan
 from .sort.build import build_sort
 
 
-def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The steps that run a fusion."""
     attrs = body.mlir.attributes
     if "smelt.fusion" not in attrs:
@@ -40,7 +40,7 @@ def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]
     raise SmeltError(f"@{body.name}: the metal backend has no schedule {schedule!r}")
 
 
-def build_op(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[Step]:
+def build_op(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The steps that run an op that no fusion took."""
     if op.op.kind == "sort":
         return build_sort(module, op, scratch)

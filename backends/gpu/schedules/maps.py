@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, divide, fuse_variables
+from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside, crossing_loop, make_plan
 from smelt.ir.builder import Function, Value
@@ -20,7 +20,7 @@ from smelt.ir.scalar import Scalar
 
 from ..kernel import GpuKernel, GpuModule, depends_on, vector_offset
 from .schedule import (
-    Step,
+    ScheduledKernel,
     body_flops,
     bytes_read,
     bytes_written,
@@ -34,7 +34,9 @@ from .transposes import build_blocks
 VECTOR_BYTES = 16
 
 
-def vector_width(loop: Fused, accesses: Sequence[tuple[Value, Place]], outputs: Sequence[tuple[Value, Place]]) -> int:
+def vector_width(
+    loop: Fused, accesses: Sequence[tuple[Value, Coordinates]], outputs: Sequence[tuple[Value, Coordinates]]
+) -> int:
     """How many neighbours one thread takes: 1 unless every output is contiguous along `loop`."""
     sizes = [v.dtype.size for v, _ in outputs]
     sizes += [
@@ -53,7 +55,7 @@ def vector_width(loop: Fused, accesses: Sequence[tuple[Value, Place]], outputs: 
 class Lanes:
     """Neighbouring elements along a loop: vectors where arrays are contiguous, elements elsewhere."""
 
-    def __init__(self, k: GpuKernel, loop: Fused, width: int, loads: Sequence[tuple[Value, Place]]):
+    def __init__(self, k: GpuKernel, loop: Fused, width: int, loads: Sequence[tuple[Value, Coordinates]]):
         self.k, self.loop, self.width = k, loop, width
         self.vectors = [
             (v, at) for v, at in loads
@@ -62,7 +64,7 @@ class Lanes:
         ]  # fmt: skip
         self.fixed = [(v, at) for v, at in loads if always_inside(v, at) and not depends_on(at, loop)]
 
-    def run(self, first: Scalar, targets: Sequence[tuple[Memory, Place]], values: Any) -> None:
+    def run(self, first: Scalar, targets: Sequence[tuple[Memory, Coordinates]], values: Any) -> None:
         """Compute ``values()`` for the elements first … first + width - 1 of the loop and store them."""
         k, loop = self.k, self.loop
         for v, at in self.fixed:
@@ -88,7 +90,7 @@ class Lanes:
             k.store_vector(vector, memory, offset)
 
 
-def build_map(module: GpuModule, body: Function) -> list[Step]:
+def build_map(module: GpuModule, body: Function) -> list[ScheduledKernel]:
     plan = make_plan(body, None)
     loops = fuse_variables(plan.kept_variables, plan.uses)
     across = crossing_loop(loops, plan.uses)
@@ -117,7 +119,7 @@ def build_map(module: GpuModule, body: Function) -> list[Step]:
     if all(v.aval.size for v in body.returns):
         k.grid_stride(None, total // width, threads, groups, item)
     finish(k, plan, "map", groups, threads)
-    return [Step(k.name, [*body.arguments, *body.returns])]
+    return [ScheduledKernel(k.name, [*body.arguments, *body.returns])]
 
 
 def bind_loops(k: GpuKernel, loops: Sequence[Fused], innermost: int, at: Scalar) -> Scalar:

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place
+from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside
 from smelt.backends.sequences import reads_of
@@ -16,7 +16,7 @@ from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import GpuKernel, GpuModule, vector_offset
-from .schedule import Scratch, Step, argument_name, bytes_read, source_lines
+from .schedule import ScheduledKernel, Scratch, argument_name, bytes_read, source_lines
 
 #: Bytes of a vector load or store, and its elements at most.
 VECTOR_BYTES = 16
@@ -37,7 +37,7 @@ class Part:
 
     k: GpuKernel
     extra: list[Memory]
-    loads: list[tuple[Value, Place]]
+    loads: list[tuple[Value, Coordinates]]
     uses: list[Index]
     operands: list[Value | Scratch]
     body: Function
@@ -48,19 +48,21 @@ class Part:
         """What it reads of the fusion's arguments, each element once."""
         return bytes_read(Plan(self.body, [], [], {}, {}, {}, {}, loads=self.loads))
 
-    def finish(self, schedule: str, groups: int, threads: int, read: int, written: int, flops: float) -> Step:
+    def finish(
+        self, schedule: str, groups: int, threads: int, read: int, written: int, flops: float
+    ) -> ScheduledKernel:
         """Close the kernel; `read` bytes come from the extra buffers."""
         read += self.bytes_read
         source = source_lines(self.ops)
         self.k.finish(schedule, (groups, 1, 1), (threads, 1, 1), read, written, int(flops), source)
-        return Step(self.k.name, self.operands)
+        return ScheduledKernel(self.k.name, self.operands)
 
 
 def start_part(
     module: GpuModule,
     body: Function,
     suffix: str,
-    roots: Sequence[tuple[Value, Place]],
+    roots: Sequence[tuple[Value, Coordinates]],
     extra: Sequence[tuple[str, Value | Scratch]],
 ) -> Part:
     """A kernel that evaluates `roots`; its buffers are the arguments that they need, and `extra`."""
@@ -75,7 +77,7 @@ def start_part(
     return Part(k, memories[len(needed) :], loads, uses, operands, body, ops)
 
 
-def vector_width(v: Value, at: Place, loop: Fused) -> int:
+def vector_width(v: Value, at: Coordinates, loop: Fused) -> int:
     """How many neighbouring elements of `v` along `loop` can be read or written at once."""
     width = min(VECTOR_WIDTH, VECTOR_BYTES // v.dtype.size)
     offset = linearize(at, v.shape)
@@ -91,7 +93,7 @@ def evaluate_vector(
     loop: Fused,
     first: Scalar,
     width: int,
-    loads: Sequence[tuple[Value, Place]],
+    loads: Sequence[tuple[Value, Coordinates]],
     each: Callable[..., Sequence[Any] | None],
     carries: Sequence[Any] = (),
 ) -> list[Any]:

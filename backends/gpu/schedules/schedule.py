@@ -12,7 +12,7 @@ from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
-from smelt.passes.kernels.analysis import Place, is_row_reduction
+from smelt.passes.kernels.analysis import Coordinates, is_row_reduction
 
 from ..kernel import GpuKernel, GpuModule
 
@@ -26,7 +26,7 @@ class Scratch:
 
 
 @dataclass(frozen=True)
-class Step:
+class ScheduledKernel:
     """One kernel and what it works on: values of the fusion's body, or scratch.
 
     `copies`: whether it copies what a scatter updates, and does nothing else.
@@ -118,7 +118,7 @@ def bytes_read(plan: Plan) -> int:
     return total
 
 
-def _extent(place: Place) -> int:
+def _extent(place: Coordinates) -> int:
     used = {a for i in place for a in i.atoms() if a.kind in ("var", "dynamic")}
     return math.prod(a.hi - a.lo + 1 for a in used)
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, divide
+from smelt.backends.lowering import Coordinates, Fused, divide
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside, crosses
 from smelt.ir import dtypes
@@ -22,7 +22,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..kernel import GpuKernel, GpuModule, vector_offset
 from .parts import each_group, split
-from .schedule import Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
+from .schedule import ScheduledKernel, body_flops, bytes_read, bytes_written, source_lines, start_kernel
 
 #: Rows and columns of a block, where threadgroup memory has room; one column more keeps its columns in
 #: different banks.
@@ -30,10 +30,10 @@ BLOCKS = (64, 32)
 THREADS = 256
 WIDTH = 4
 
-Access = tuple[Value, Place]
+Access = tuple[Value, Coordinates]
 
 
-def build_blocks(module: GpuModule, plan: Plan, loops: Sequence[Fused], across: int) -> Step:
+def build_blocks(module: GpuModule, plan: Plan, loops: Sequence[Fused], across: int) -> ScheduledKernel:
     """A map in blocks of the loops `across` and the last."""
     body = plan.body
     k, _, outputs = start_kernel(module, body)
@@ -63,7 +63,7 @@ def build_blocks(module: GpuModule, plan: Plan, loops: Sequence[Fused], across: 
         "transpose", (max(count, 1), 1, 1), (THREADS, 1, 1),
         bytes_read(plan), bytes_written(body), body_flops(body), source_lines(body.ops),
     )  # fmt: skip
-    return Step(k.name, [*body.arguments, *body.returns])
+    return ScheduledKernel(k.name, [*body.arguments, *body.returns])
 
 
 def _fit(k: GpuKernel, staged: Sequence[Access]) -> tuple[int, list[Access]]:

@@ -20,7 +20,7 @@ from .ir import LOADS, Block, Op, Value
 from .types import Array, EmitError, Type, type_name
 
 if TYPE_CHECKING:
-    from .module import Program
+    from .module import ModuleEmitter
 
 #: Columns that a line should not exceed, and what a declaration takes of them.
 _COLUMNS, _DECLARATION = 100, 18
@@ -62,7 +62,7 @@ class Body:
         constants: names of program-scope arrays, by their symbols.
     """
 
-    def __init__(self, program: Program, names: Names, block: Block) -> None:
+    def __init__(self, program: ModuleEmitter, names: Names, block: Block) -> None:
         self.program, self.names, self.block = program, names, block
         self.constants = program.constants
         self.lines: list[str] = []

@@ -16,7 +16,7 @@ from smelt.ir.dialect import context
 
 from ...gpu.custom import read_custom
 from ...gpu.devices import METAL
-from ...gpu.manifest import Alias, ArrayInfo, KernelBuffer, KernelInfo, Manifest, Place, Size
+from ...gpu.manifest import Alias, ArrayInfo, BufferSlot, KernelBuffer, KernelInfo, Manifest, Size
 from ..names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from . import literals
 from .body import Body
@@ -46,10 +46,10 @@ def emit(module: Any) -> tuple[str, Manifest]:
         EmitError: the module has an op or a type outside the vocabulary: a bug in what made it.
     """
     with mlir.lock:
-        return Program(module).emit()
+        return ModuleEmitter(module).emit()
 
 
-class Program:
+class ModuleEmitter:
     """A program under construction.
 
     Attributes:
@@ -195,11 +195,11 @@ class Program:
         results = _integer(op, "smelt.results", 0)
         arrays = block.arguments[:-1]
         arguments = len(arrays) - results
-        places: dict[Value, Place] = {}
+        places: dict[Value, BufferSlot] = {}
         for i, value in enumerate(arrays):
-            places[value] = Place("argument", i) if i < arguments else Place("result", i - arguments)
+            places[value] = BufferSlot("argument", i) if i < arguments else BufferSlot("result", i - arguments)
         if block.arguments:
-            places[block.arguments[-1]] = Place("arena")
+            places[block.arguments[-1]] = BufferSlot("arena")
         steps = Steps(places, self._entries).block(block)
         return Manifest(
             name=self.name,
@@ -219,7 +219,7 @@ class Program:
 class _Kernel:
     """One kernel: its text and its row in the manifest."""
 
-    def __init__(self, program: Program, op: Any) -> None:
+    def __init__(self, program: ModuleEmitter, op: Any) -> None:
         self.op = op
         block = program.read(op)
         self.entry = program.entry(_symbol(op))
@@ -322,7 +322,7 @@ class _Kernel:
 class _CustomKernel:
     """A kernel with a text of its own: its row in the manifest, and a line that says so."""
 
-    def __init__(self, program: Program, op: Any) -> None:
+    def __init__(self, program: ModuleEmitter, op: Any) -> None:
         found = read_custom(op)
         assert found is not None
         buffers, own = found

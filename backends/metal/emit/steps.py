@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from smelt.ir import mlir
 
-from ...gpu.manifest import Branch, Launch, Local, Loop, Place, Step
+from ...gpu.manifest import Branch, BufferSlot, Launch, Local, Loop, Step
 from . import literals
 from .ir import Block, Op, Value
 from .types import Array, EmitError, Type
@@ -38,7 +38,7 @@ class _Number:
 class _Read:
     """An integer in memory."""
 
-    place: Place
+    place: BufferSlot
     bytes: int
 
 
@@ -50,7 +50,7 @@ class Steps:
         entries: what the text calls a kernel, by its symbol.
     """
 
-    def __init__(self, places: dict[Value, Place], entries: Mapping[str, str]):
+    def __init__(self, places: dict[Value, BufferSlot], entries: Mapping[str, str]):
         self.places, self.entries = places, entries
         self._numbers: dict[Value, _Number] = {}
         self._read: dict[Value, _Read] = {}
@@ -102,10 +102,10 @@ class Steps:
         first = self._locals
         self._locals += len(arguments)
         for i, value in enumerate(arguments, first):
-            self.places[value] = Place("local", i)
+            self.places[value] = BufferSlot("local", i)
         return range(first, self._locals)
 
-    def _moving(self, numbers: range, start: Sequence[Place], end: Op) -> tuple[Local, ...]:
+    def _moving(self, numbers: range, start: Sequence[BufferSlot], end: Op) -> tuple[Local, ...]:
         following = [self.places[v] for v in end.operands]
         return tuple(Local(i, a, b) for i, a, b in zip(numbers, start, following))
 
@@ -121,7 +121,7 @@ class Steps:
         numbers = self._enter(arguments)
         steps = self.block(body)
         for result, i in zip(op.results, numbers):
-            self.places[result] = Place("local", i)
+            self.places[result] = BufferSlot("local", i)
         return Loop(number, stop.constant, self._moving(numbers, start, body.end), (), None, steps)
 
     def _while(self, op: Op) -> Loop:
@@ -145,7 +145,7 @@ class Steps:
         return Branch(read.place, read.bytes, tuple(self.block(block) for block in (*cases, default)))
 
 
-def _shifted(place: Place, by: _Number) -> Place:
+def _shifted(place: BufferSlot, by: _Number) -> BufferSlot:
     strides = {loop: stride for loop, stride in (by.strides or {}).items() if stride}
     if place.strides:
         strides = dict(_Number(0, strides).plus(_Number(0, dict(place.strides))).strides or {})

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.backends.gpu.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
+from smelt.backends.gpu.manifest import ArrayInfo, BufferSlot, KernelBuffer, KernelInfo, Launch, Manifest
 from smelt.backends.metal.apple import AppleDevice, Block
 from smelt.ir.errors import SmeltError
 
@@ -57,12 +57,12 @@ def kernel_info(entry: str, threads: int = N) -> KernelInfo:
     return KernelInfo(entry, "map", tuple(buffers), (1, 1, 1), (threads, 1, 1), 0, 4 * N, 4 * N, 0)
 
 
-def place(name: str) -> Place:
+def place(name: str) -> BufferSlot:
     """``a1``: an argument, ``r0``: a result, ``t3``: the third array of the arena."""
     number = int(name[1:])
     if name[0] == "t":
-        return Place("arena", offset=number * 4 * N)
-    return Place({"a": "argument", "r": "result"}[name[0]], number)
+        return BufferSlot("arena", offset=number * 4 * N)
+    return BufferSlot({"a": "argument", "r": "result"}[name[0]], number)
 
 
 def manifest_of(*lines: str, n_arguments: int = 1, n_results: int = 1, arena: int = 0) -> Manifest:

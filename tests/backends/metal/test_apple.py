@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.gpu.manifest import ArrayInfo, KernelBuffer, KernelInfo, Launch, Manifest, Place
+from smelt.backends.gpu.manifest import ArrayInfo, BufferSlot, KernelBuffer, KernelInfo, Launch, Manifest
 from smelt.backends.metal.apple import AppleDevice, Block, MetalCompileError, MetalRunError
 from smelt.backends.metal.apple.order import barriers, element_bytes
 from smelt.ir.errors import DeviceError
@@ -146,7 +146,7 @@ def test_barriers_stand_where_memory_overlaps(lines: tuple[str, ...], expected: 
 
 def test_parts_of_arena_arrays_overlap() -> None:
     manifest = manifest_of("copy a0 t0", "copy a0 t1", arena=2)
-    overlapping = Launch("copy", (Place("argument", 0), Place("arena", offset=64)))
+    overlapping = Launch("copy", (BufferSlot("argument", 0), BufferSlot("arena", offset=64)))
     assert barriers(Manifest(**{**vars(manifest), "steps": (manifest.launches[0], overlapping)})) == (False, True)
 
 
@@ -369,8 +369,8 @@ def test_metal_text_runs_on_the_fake() -> None:
         KernelInfo(entry, "map", buffers, (2, 1, 1), (16, 1, 1), 0, 4 * N, 4 * N, 0) for entry in ("scale", "reverse")
     )
     launches = (
-        Launch("scale", (Place("argument"), Place("arena", offset=64))),
-        Launch("reverse", (Place("arena", offset=64), Place("result"))),
+        Launch("scale", (BufferSlot("argument"), BufferSlot("arena", offset=64))),
+        Launch("reverse", (BufferSlot("arena", offset=64), BufferSlot("result"))),
     )
     manifest = Manifest(
         "both", (ArrayInfo("x", "float32", (N,)),), (ArrayInfo("y", "float32", (2, 16)),), 64 + 4 * N, kernels, launches

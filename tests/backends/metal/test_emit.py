@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smelt.backends.cuda import nvidia
-from smelt.backends.gpu.manifest import ArrayInfo, KernelBuffer, Launch, Manifest, Place
+from smelt.backends.gpu.manifest import ArrayInfo, BufferSlot, KernelBuffer, Launch, Manifest
 from smelt.backends.metal.check import check
 from smelt.backends.metal.emit import arith, emit
 from smelt.backends.metal.emit.types import EmitError
@@ -318,8 +318,8 @@ def test_manifest() -> None:
     assert manifest.results == (ArrayInfo("out", "float32", (64,)),)
     assert manifest.arena_bytes == 1024
     assert manifest.steps == (
-        Launch("twice", (Place("argument", 0), Place("arena", 0, 256))),
-        Launch("twice", (Place("arena", 0, 256), Place("result", 0))),
+        Launch("twice", (BufferSlot("argument", 0), BufferSlot("arena", 0, 256))),
+        Launch("twice", (BufferSlot("arena", 0, 256), BufferSlot("result", 0))),
     )
     (info,) = manifest.kernels
     assert info.buffers == (KernelBuffer("x", "float", 64, "read", 0), KernelBuffer("o", "float", 64, "write", 1))

@@ -9,7 +9,7 @@ from smelt.ir import dtypes
 from smelt.ir.builder import Function
 
 from ...kernel import GpuModule
-from ..schedule import ScratchPlan, Step
+from ..schedule import ScheduledKernel, ScratchPlan
 from .elements import BLOCK, build_blocks, build_elements
 from .matrices import MATRIX, build_matrices
 from .vectors import build_vectors
@@ -20,7 +20,7 @@ MATRIX_DTYPES = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
 SMALL = 4096
 
 
-def build_contract(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+def build_contract(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels of a body with one contraction, movement in front of it and elementwise ops behind it.
 
     One kernel, or two where a deep product has few results: then threadgroups share the contracted axes.
@@ -29,7 +29,7 @@ def build_contract(module: GpuModule, body: Function, scratch: ScratchPlan) -> l
     return path(product)(module, product, scratch)
 
 
-def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[Step]]:
+def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[ScheduledKernel]]:
     """How a product is made: the builder of its kernels."""
     rows, columns, depth = product.rows.extent, product.columns.extent, product.depth.extent
     fewest = min(rows, columns)

@@ -11,7 +11,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import split, times
-from ..schedule import ScratchPlan, Step, threads_for
+from ..schedule import ScheduledKernel, ScratchPlan, threads_for
 from .positions import steps_between, summed, tile_order, where, within
 from .split import epilogue_of
 from .tiles import Tile
@@ -24,7 +24,7 @@ BLOCK = 16
 LEAST_DEPTH = 256
 
 
-def build_elements(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[Step]:
+def build_elements(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """Each thread reads its operands' elements from device memory."""
     columns, depth = product.columns, product.depth
     width = product.width(columns) if depth.extent <= SHALLOW else 1
@@ -66,7 +66,7 @@ def _sum(k: GpuKernel, product: Product, first: Scalar, end: Scalar | int) -> Sc
     return k.loop(product.depth, first, end, step, [zero])[0]
 
 
-def build_blocks(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[Step]:
+def build_blocks(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """Threadgroups make square tiles, and read what their threads share into threadgroup memory."""
     rows, columns, depth = product.rows, product.columns, product.depth
     held = compute_dtype(product.dtype)

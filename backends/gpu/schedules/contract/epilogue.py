@@ -13,7 +13,7 @@ from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuModule, depends_on
-from ..schedule import Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
+from ..schedule import ScheduledKernel, body_flops, bytes_read, bytes_written, source_lines, start_kernel
 
 
 class Epilogue:
@@ -38,7 +38,7 @@ class Epilogue:
         """How many neighbours along a loop can be stored as one vector."""
         return self.product.width(loop)
 
-    def finish(self, schedule: str, groups: int, threads: int) -> list[Step]:
+    def finish(self, schedule: str, groups: int, threads: int) -> list[ScheduledKernel]:
         """Close the kernel; the steps that run the product."""
         k, product = self.k, self.product
         body, loads = product.body, [*product.lhs.loads, *product.rhs.loads, *product.loads]
@@ -50,7 +50,7 @@ class Epilogue:
             schedule, (groups, 1, 1), (threads, 1, 1),
             bytes_read(plan), bytes_written(body), max(flops, 0), source_lines(body.ops),
         )  # fmt: skip
-        return [Step(k.name, [*body.arguments, *body.returns])]
+        return [ScheduledKernel(k.name, [*body.arguments, *body.returns])]
 
     def _values(self, total: Scalar) -> list[Scalar]:
         self.k.provided[self.product.result] = lambda place: total

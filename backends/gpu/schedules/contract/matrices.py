@@ -19,7 +19,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from ...devices import Gpu
 from ...kernel import GpuModule
 from ..parts import split, times
-from ..schedule import ScratchPlan, Step
+from ..schedule import ScheduledKernel, ScratchPlan
 from .positions import steps_between, summed, tile_order, where, within
 from .split import epilogue_of
 from .tiles import Tile, either
@@ -51,7 +51,7 @@ def tile_size(gpu: Gpu, product: Product) -> tuple[int, int, int]:
     return m, n, depth
 
 
-def build_matrices(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[Step]:
+def build_matrices(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:
     kernel = Matrices(module, product, scratch)
     kernel.emit()
     return kernel.epilogue.finish("contract", kernel.groups * kernel.epilogue.shares, kernel.threads)

@@ -21,7 +21,7 @@ from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import split, start_part, times
 from ..rows.shape import ENOUGH_GROUPS, MOST_GROUPS
-from ..schedule import ScratchPlan, Step, body_flops, bytes_written, threads_for
+from ..schedule import ScheduledKernel, ScratchPlan, body_flops, bytes_written, threads_for
 from .epilogue import Epilogue
 from .positions import added, linear, over_lanes, summed
 
@@ -112,14 +112,14 @@ class Shares(Epilogue):
             return summed(self.k, times(place, self.shares), self.number)
         return summed(self.k, times(self.number, self.results), place)
 
-    def finish(self, schedule: str, groups: int, threads: int) -> list[Step]:
+    def finish(self, schedule: str, groups: int, threads: int) -> list[ScheduledKernel]:
         written = self.scratch.aval.nbytes
         first = self.part.finish(f"{schedule} shares", groups, threads, 0, written, 2 * self.product.size)
         return [first, self._combine()]
 
     # The second kernel
 
-    def _combine(self) -> Step:
+    def _combine(self) -> ScheduledKernel:
         body, product = self.product.body, self.product
         outs: list[tuple[str, Any]] = [("out" if len(body.returns) == 1 else f"out{i}", v) for i, v in
                                        enumerate(body.returns)]  # fmt: skip

@@ -17,7 +17,7 @@ from ...devices import Gpu
 from ...kernel import GpuKernel, GpuModule
 from ..parts import split, times
 from ..rows.shape import MOST_GROUPS
-from ..schedule import ScratchPlan, Step
+from ..schedule import ScheduledKernel, ScratchPlan
 from .epilogue import Epilogue
 from .positions import added, over_lanes, summed, where, within
 from .split import epilogue_of
@@ -35,7 +35,7 @@ LEAST_STEPS = 8
 LEAST_LINES = 32
 
 
-def build_vectors(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[Step]:
+def build_vectors(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """A product of which one side is a vector: lhs has one row, or rhs one column."""
     rows = product.columns.extent == 1
     matrix, vector = (product.lhs, product.rhs) if rows else (product.rhs, product.lhs)

@@ -21,7 +21,16 @@ from smelt.ir.scalar import INDEX, Scalar
 from ...devices import Gpu
 from ...kernel import GpuModule
 from ..parts import start_part
-from ..schedule import Scratch, ScratchPlan, Step, body_flops, bytes_read, bytes_written, source_lines, start_kernel
+from ..schedule import (
+    ScheduledKernel,
+    Scratch,
+    ScratchPlan,
+    body_flops,
+    bytes_read,
+    bytes_written,
+    source_lines,
+    start_kernel,
+)
 from .kernel import RowKernel
 from .shape import (
     ENOUGH_GROUPS,
@@ -65,7 +74,9 @@ class Layout:
         return -(-(self.rows // self.width) // self.team.rows)
 
 
-def build_row(module: GpuModule, body: Function, kept: Sequence[Sequence[int]], scratch: ScratchPlan) -> list[Step]:
+def build_row(
+    module: GpuModule, body: Function, kept: Sequence[Sequence[int]], scratch: ScratchPlan
+) -> list[ScheduledKernel]:
     """Reductions along rows, with maps between them: one kernel, or two where rows are few and long."""
     plan = make_plan(body, kept)
     if not any(v.aval.size for v in body.returns):
@@ -122,7 +133,7 @@ def _state_bytes(plan: Plan) -> int:
 # Whole rows
 
 
-def _build_rows(module: GpuModule, plan: Plan, stages: Sequence[Stage], layout: Layout) -> Step:
+def _build_rows(module: GpuModule, plan: Plan, stages: Sequence[Stage], layout: Layout) -> ScheduledKernel:
     body, team = plan.body, layout.team
     k, _, memories = start_kernel(module, body)
     across = layout.width if team.columns else 1
@@ -141,7 +152,7 @@ def _build_rows(module: GpuModule, plan: Plan, stages: Sequence[Stage], layout: 
     schedule = "column" if team.columns else "row"
     written, flops = bytes_written(body), body_flops(body)
     k.finish(schedule, (groups, 1, 1), (team.threads, 1, 1), read, written, flops, source_lines(body.ops))
-    return Step(k.name, [*body.arguments, *body.returns])
+    return ScheduledKernel(k.name, [*body.arguments, *body.returns])
 
 
 def _bytes_read_again(plan: Plan, stages: Sequence[Stage], registers: set[Read]) -> int:
@@ -177,7 +188,7 @@ def _chunks(gpu: Gpu, layout: Layout, space: Space) -> int:
 
 def _build_chunks(
     module: GpuModule, plan: Plan, stage: Stage, layout: Layout, chunks: int, scratch: ScratchPlan
-) -> list[Step]:
+) -> list[ScheduledKernel]:
     """Partial results of chunks in one kernel, results in the next."""
     team, space, rows = layout.team, layout.spaces[stage.space], layout.rows
     avals = [aval for s in stage.states for aval in s.partial_avals(chunks * rows)]
@@ -210,7 +221,7 @@ def _partial_offset(row: Scalar, chunk: Scalar, rows: int, chunks: int, gpu: Gpu
 def _build_combine(
     module: GpuModule, plan: Plan, stage: Stage, layout: Layout, chunks: int,
     partials: Sequence[tuple[str, Scratch]], avals: Sequence[Aval],
-) -> Step:  # fmt: skip
+) -> ScheduledKernel:  # fmt: skip
     """Partial results into results, and what depends on them."""
     gpu, body, rows = module.gpu, plan.body, layout.rows
     if rows >= gpu.simd:

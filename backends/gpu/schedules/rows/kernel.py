@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smelt.backends.lowering import Fused, Place, divide
+from smelt.backends.lowering import Coordinates, Fused, divide
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
 from smelt.ir.builder import Value
@@ -26,7 +26,7 @@ from .stages import Read, Stage, is_row_output, result_place
 from .states import RowState, deal
 from .tile import Tile
 
-Target = tuple[Value, Memory, Place]
+Target = tuple[Value, Memory, Coordinates]
 
 #: With so many elements of a thread, a cheaper state in its loops pays.
 SEVERAL = 4
@@ -225,7 +225,7 @@ class RowKernel:
         for s, own in zip(states, deal(states, carried) if not self.wide else [None] * len(states)):
             self.k.provided[s.result] = self._reader(s, own)
 
-    def _reader(self, s: RowState, own: Any) -> Callable[[Place], Scalar]:
+    def _reader(self, s: RowState, own: Any) -> Callable[[Coordinates], Scalar]:
         if own is not None:
             return lambda place: s.finish(own)
         return lambda place: self.k.read(self._states[s.result][-1], self._j or self.zero)

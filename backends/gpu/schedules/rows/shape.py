@@ -15,7 +15,7 @@ from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.plan import Plan
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize
-from smelt.passes.kernels.analysis import Place, is_row_reduction, reduced_axes
+from smelt.passes.kernels.analysis import Coordinates, is_row_reduction, reduced_axes
 
 from ...devices import Gpu
 from ...kernel import vector_offset
@@ -85,7 +85,7 @@ def power_of_two(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def accesses(plan: Plan) -> list[tuple[Value, Place]]:
+def accesses(plan: Plan) -> list[tuple[Value, Coordinates]]:
     """What the kernel reads, and the outputs that it writes, with their places."""
     outputs = [(v, plan.places[v]) for v in plan.body.returns if v in plan.places and not _is_reduced(v)]
     return [*plan.loads, *outputs]
@@ -95,7 +95,7 @@ def _is_reduced(v: Value) -> bool:
     return v.owner is not None and is_row_reduction(v.owner)
 
 
-def _bytes(access: tuple[Value, Place]) -> int:
+def _bytes(access: tuple[Value, Coordinates]) -> int:
     v, at = access
     used = {a for i in at for a in i.atoms() if a.kind == "var"}
     return v.dtype.size * math.prod(a.hi + 1 for a in used)
@@ -156,7 +156,7 @@ def lane_width(plan: Plan, lane: Fused, ragged: bool = False) -> int:
     return 1
 
 
-def _moves(at: Place, loop: Fused) -> bool:
+def _moves(at: Coordinates, loop: Fused) -> bool:
     return bool(set(loop.names) & {a.args[0] for i in at for a in i.atoms() if a.kind == "var"})
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from smelt.backends.lowering import Place
+from smelt.backends.lowering import Coordinates
 from smelt.backends.plan import Plan
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir.builder import Value
@@ -19,7 +19,7 @@ from smelt.passes.kernels.analysis import is_pointwise, is_row_reduction, operan
 
 from .states import RowState, row_states
 
-Read = tuple[Value, Place]
+Read = tuple[Value, Coordinates]
 
 
 @dataclass
@@ -52,7 +52,7 @@ def is_row_output(plan: Plan, v: Value) -> bool:
     return not is_reduced(v) and bool(plan.space_of[v])
 
 
-def result_place(plan: Plan, v: Value) -> Place:
+def result_place(plan: Plan, v: Value) -> Coordinates:
     """Where an output with one element for each row lies."""
     return tuple(plan.kept) if is_reduced(v) else plan.places[v]
 

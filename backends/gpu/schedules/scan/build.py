@@ -28,7 +28,7 @@ from ...devices import Gpu
 from ...kernel import FUNCTION_FLOPS, GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import Part, evaluate_vector, plus, power_of_two, split, start_part, times, vector_width
-from ..schedule import ScratchPlan, Step, threads_for
+from ..schedule import ScheduledKernel, ScratchPlan, threads_for
 from .team import Team
 
 #: Rows up to this length are scanned by one thread.
@@ -68,7 +68,7 @@ class Scan(ScanPlan):
         return own * self.x.aval.size + sum(o.op.flops * o.results[0].aval.size for o in self.body.ops[:-1])
 
 
-def build_scan(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+def build_scan(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels of a fusion that ends in a scan."""
     scan: Scan = Scan.of(body)
     if not scan.x.aval.size:
@@ -105,7 +105,7 @@ class TeamShape:
     width: int
 
 
-def _rows(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
+def _rows(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[ScheduledKernel]:
     simd = module.gpu.simd
     items = min(ITEMS, power_of_two(-(-scan.length // simd)))
     team = power_of_two(-(-scan.length // items))
@@ -131,7 +131,7 @@ def _rows(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
 
 def _row_kernel(
     part: Part, scan: Scan, shape: TeamShape, out: Memory | None, totals: Memory | None, pieces: Pieces | None
-) -> Step:
+) -> ScheduledKernel:
     """Scan rows or their chunks, a team to each; without `out`, write the total of each."""
     k, n, attrs = part.k, scan.length, scan.op.attrs
     team, items, width = shape.threads, shape.items, shape.width
@@ -212,7 +212,7 @@ def _row_kernel(
     return part.finish("scan", groups, threads, held, scan.x.aval.nbytes, scan.flops)
 
 
-def _totals_kernel(part: Part, scan: Scan, chunks: int) -> Step:
+def _totals_kernel(part: Part, scan: Scan, chunks: int) -> ScheduledKernel:
     """What comes before each chunk of a row, in the place of the chunk's total."""
     k, (totals,) = part.k, part.extra
     team = min(max(k.gpu.simd, power_of_two(chunks)), k.gpu.threads)
@@ -243,7 +243,7 @@ def _totals_kernel(part: Part, scan: Scan, chunks: int) -> Step:
 # Columns: each thread by itself
 
 
-def _columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
+def _columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[ScheduledKernel]:
     wanted = -(-4 * FEW_COLUMNS // scan.rows) if scan.rows < FEW_COLUMNS and scan.is_divisible(module.gpu) else 1
     chunks, size = chunks_of(scan.length, wanted, COLUMN_CHUNK)
     out = scan.body.returns[0]
@@ -262,7 +262,9 @@ def _columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Step]:
     return steps
 
 
-def _column_kernel(part: Part, scan: Scan, out: Memory | None, totals: Memory | None, pieces: Pieces | None) -> Step:
+def _column_kernel(
+    part: Part, scan: Scan, out: Memory | None, totals: Memory | None, pieces: Pieces | None
+) -> ScheduledKernel:
     """Scan columns or their chunks; without `out`, write the total of each."""
     k, n, attrs = part.k, scan.length, scan.op.attrs
     chunks, size = (pieces.chunks, pieces.size) if pieces else (1, n)
@@ -297,7 +299,7 @@ def _column_kernel(part: Part, scan: Scan, out: Memory | None, totals: Memory | 
     return part.finish("scan", groups, threads, held, scan.x.aval.nbytes, scan.flops)
 
 
-def _column_totals_kernel(part: Part, scan: Scan, chunks: int) -> Step:
+def _column_totals_kernel(part: Part, scan: Scan, chunks: int) -> ScheduledKernel:
     """What comes before each chunk of a column, in the place of the chunk's total."""
     k, (totals,) = part.k, part.extra
     threads, groups = threads_for(k, scan.rows)

@@ -25,7 +25,7 @@ from smelt.ir.scalar import INDEX, Scalar
 from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import evaluate_vector, start_part, vector_width
-from ..schedule import Scratch, ScratchPlan, Step, source_lines, threads_for
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines, threads_for
 from ..sort.sorting import Layout, Sorted, sort_steps
 from .runs import apply_runs
 from .scattering import Scattering, dropped
@@ -43,7 +43,7 @@ _ATOMIC = {
 _ATOMIC_KINDS = {"addi": 1, "maxs": 6, "maxu": 7, "mins": 10, "minu": 11}
 
 
-def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Step]:
+def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels of a fusion that ends in a scatter."""
     op = body.returns[0].owner
     assert op is not None
@@ -62,7 +62,7 @@ def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> li
     return [*steps, *_apply_sorted(module, what, scratch)]
 
 
-def _copy(module: GpuModule, what: Scattering) -> Step:
+def _copy(module: GpuModule, what: Scattering) -> ScheduledKernel:
     """x where nothing is scattered."""
     x, place = what.x, variables(what.x.shape, "o")
     part = start_part(module, what.body, "_copy", [(x, place)], [("out", what.out)])
@@ -93,7 +93,7 @@ def _copy(module: GpuModule, what: Scattering) -> Step:
     return replace(part.finish("map", groups, threads, 0, x.aval.nbytes, flops), copies=True)
 
 
-def _apply_each(module: GpuModule, what: Scattering) -> Step:
+def _apply_each(module: GpuModule, what: Scattering) -> ScheduledKernel:
     """All elements of updates at once: their targets are distinct, or the order does not matter."""
     part = start_part(module, what.body, "", what.reads, [("out", what.out)])
     k, (out,) = part.k, part.extra
@@ -124,7 +124,7 @@ def _apply_each(module: GpuModule, what: Scattering) -> Step:
     return what.finish(part, "scatter", groups, threads)
 
 
-def _apply_in_order(module: GpuModule, what: Scattering) -> Step:
+def _apply_in_order(module: GpuModule, what: Scattering) -> ScheduledKernel:
     """A thread for each element of a window along the axes that are not indexed; it applies all updates."""
     part = start_part(module, what.body, "", what.reads, [("out", what.out)])
     k, (out,) = part.k, part.extra
@@ -161,7 +161,7 @@ def _apply_one(k: GpuKernel, what: Scattering, out: Memory, target: Scalar) -> N
 # By sorting
 
 
-def _apply_sorted(module: GpuModule, what: Scattering, scratch: ScratchPlan) -> list[Step]:
+def _apply_sorted(module: GpuModule, what: Scattering, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """Targets of all updates, sorted; then each run of equal ones in order.
 
     Windows that do not extend along the indexed axes are either the same or apart: then whole windows are
@@ -184,7 +184,7 @@ def _apply_sorted(module: GpuModule, what: Scattering, scratch: ScratchPlan) -> 
     ]
 
 
-def _targets(module: GpuModule, what: Scattering, items: Fused, whole: bool, targets: Scratch) -> Step:
+def _targets(module: GpuModule, what: Scattering, items: Fused, whole: bool, targets: Scratch) -> ScheduledKernel:
     """Where each update goes: the offset of its window, or of each of its elements."""
     part = start_part(module, what.body, "_targets", what.index_reads, [("targets", targets)])
     k, (memory,) = part.k, part.extra

@@ -23,7 +23,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...kernel import GpuKernel, GpuModule
 from ..parts import Part, plus, split, start_part, times
-from ..schedule import Scratch, ScratchPlan, Step, threads_for
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
 from .scattering import Scattering, dropped
 
 #: Positions of a block, a power of two: what one thread adds up, at most.
@@ -62,7 +62,7 @@ class Ordered:
 def apply_runs(
     module: GpuModule, what: Scattering, items: Fused, whole: bool, keys: Scratch, order: Scratch,
     scratch: ScratchPlan,
-) -> list[Step]:  # fmt: skip
+) -> list[ScheduledKernel]:  # fmt: skip
     """The kernels that apply sorted updates.
 
     Args:
@@ -105,7 +105,7 @@ class Runs:
         self.k: GpuKernel = self.part.k
         self.targets, self.source, *self.left, self.out = self.part.extra
 
-    def step(self) -> Step:
+    def step(self) -> ScheduledKernel:
         k, what, given = self.k, self.what, self.given
         total = given.count * self.window.extent
         threads, groups = threads_for(k, total)

@@ -7,11 +7,11 @@ import math
 from smelt.ir.builder import OpView
 
 from ...kernel import GpuModule
-from ..schedule import ScratchPlan, Step, source_lines
+from ..schedule import ScheduledKernel, ScratchPlan, source_lines
 from .sorting import Layout, Sorted, sort_steps
 
 
-def build_sort(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[Step]:
+def build_sort(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels of a sort or argsort along an axis: stable, ascending, NaN last.
 
     The operands of the steps are the op's own operand and result, and scratch.

@@ -25,7 +25,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel, GpuModule
 from ..parts import each_group, plus, power_of_two, split, times
-from ..schedule import Scratch, ScratchPlan, Step, threads_for
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
 
 #: Elements that a threadgroup sorts at once; a thread compares two.
 BLOCK = 1024
@@ -92,7 +92,7 @@ def last_key(k: GpuKernel, dtype: DType) -> Scalar:
     return k.const(float("nan") if dtype.kind == "f" else highest(dtype), dtype)
 
 
-def sort_steps(module: GpuModule, what: Sorted, scratch: ScratchPlan) -> list[Step]:
+def sort_steps(module: GpuModule, what: Sorted, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """Sort rows; the steps in order."""
     layout, dtype = what.layout, what.dtype
     if not layout.size:
@@ -145,14 +145,14 @@ class _Buffers:
         if name in self.memory:
             self.k.write(x, self.memory[name], offset)
 
-    def finish(self, schedule: str, groups: int, threads: int, comparisons: int) -> Step:
+    def finish(self, schedule: str, groups: int, threads: int, comparisons: int) -> ScheduledKernel:
         read = sum(m.aval.nbytes for n, m in self.memory.items() if not n.startswith("out_"))
         written = sum(m.aval.nbytes for n, m in self.memory.items() if n.startswith("out_"))
         self.k.finish(schedule, (groups, 1, 1), (threads, 1, 1), read, written, comparisons, self.what.source)
-        return Step(self.k.name, self.operands)
+        return ScheduledKernel(self.k.name, self.operands)
 
 
-def _block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout) -> Step:
+def _block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout) -> ScheduledKernel:
     """Sort each run of `block` elements of each row, a threadgroup to one run or to several short rows."""
     layout, dtype = what.layout, what.dtype
     buffers = _Buffers(module, what, "_blocks", [("keys", what.keys), *target.buffers("out_")])
@@ -298,7 +298,7 @@ def _network(k: GpuKernel, thread: Scalar, elements: int, block: int, keys: Memo
 
 def _merge_kernel(
     module: GpuModule, what: Sorted, width: int, source: Pair, flat: Layout, target: Pair, out: Layout
-) -> Step:
+) -> ScheduledKernel:
     """Merge neighbouring runs of `width`: every element finds its own place."""
     n = flat.length
     buffers = _Buffers(module, what, "_merge", [*source.buffers(""), *target.buffers("out_")])

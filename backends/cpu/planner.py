@@ -31,7 +31,7 @@ WHILE_TRIPS = 16
 
 
 @dataclass(frozen=True)
-class KernelInfo:
+class KernelCost:
     """What is known of a kernel before it runs. See `traffic` for how bytes are estimated.
 
     Attributes:
@@ -46,7 +46,7 @@ class KernelInfo:
 
 
 @dataclass
-class Piece(bodies.Piece):
+class PlannedOp(bodies.PlannedOp):
     """One op of a function and how it runs.
 
     Attributes:
@@ -71,11 +71,11 @@ class Piece(bodies.Piece):
     def parallel_work(self) -> float:
         """The work that is worth dividing among threads."""
         if self.kind == "control" and self.hosted:
-            return trips(self.op) * sum(p.parallel_work for body in self.bodies for p in body.pieces)
+            return trips(self.op) * sum(p.parallel_work for body in self.bodies for p in body.planned_ops)
         return 0.0 if self.kind == "host" or self.solo else self.work
 
 
-Body = bodies.Body[Piece]
+Body = bodies.Body[PlannedOp]
 
 
 def _work(op: OpView) -> float:
@@ -90,7 +90,7 @@ def trips(op: OpView) -> int:
     return WHILE_TRIPS if op.op is WHILE else op.attrs["length"] if op.op is SCAN else 1
 
 
-class Parts:
+class FunctionPlanner:
     """Reads functions and builds their kernels, each once.
 
     Attributes:
@@ -100,21 +100,21 @@ class Parts:
 
     def __init__(self, module: KernelModule, found: dict[str, Any]):
         self.module, self.found = module, found
-        self.kernels: list[KernelInfo] = []
+        self.kernels: list[KernelCost] = []
         self.has_complex = self.has_long = False
         self._bodies: dict[str, Body] = {}
         self._built: dict[str, Any] = {}
         self._single: Any = None  #: a module of functions that consist of one op
 
     def body(self, name: str) -> Body:
-        """The pieces of a function."""
+        """The planned ops of a function."""
         if name not in self._bodies:
             function = read_function(self.found[name])
-            pieces = [self._piece(op, function) for op in function.ops if not is_view(op)]
-            self._bodies[name] = Body(function, pieces)
+            planned_ops = [self._plan_op(op, function) for op in function.ops if not is_view(op)]
+            self._bodies[name] = Body(function, planned_ops)
         return self._bodies[name]
 
-    def _piece(self, op: OpView, function: Function) -> Piece:
+    def _plan_op(self, op: OpView, function: Function) -> PlannedOp:
         self.has_complex |= any(v.dtype.kind == "c" for v in (*op.operands, *op.results))
         if op.op.kind == "control":
             return self._control(op)
@@ -123,17 +123,17 @@ class Parts:
             return self._fusion(op, least)
         if blas.can_build(op):
             step = blas.build(self.module, f"{op.name}_{len(self.kernels)}", op, function)
-            self.kernels.append(KernelInfo(op.name, "contract", least, least))
+            self.kernels.append(KernelCost(op.name, "contract", least, least))
             sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
             # A product of matrices does about m·n·k steps.
-            return Piece(op, "kernel", [step], work=least + math.sqrt(math.prod(sizes)))
+            return PlannedOp(op, "kernel", [step], work=least + math.sqrt(math.prod(sizes)))
         if is_contraction(op):
             body = self._alone(op)
             step = build_contract(self.module, body.name, body)
-            self.kernels.append(KernelInfo(op.name, "contract", least, least))
-            return Piece(op, "kernel", [step], work=least + _work(op) / 4)
-        self.kernels.append(KernelInfo(op.name, "host", least, least))
-        return Piece(op, "host", hosted=True)
+            self.kernels.append(KernelCost(op.name, "contract", least, least))
+            return PlannedOp(op, "kernel", [step], work=least + _work(op) / 4)
+        self.kernels.append(KernelCost(op.name, "host", least, least))
+        return PlannedOp(op, "host", hosted=True)
 
     def _alone(self, op: OpView) -> Function:
         """An op as a function of its own."""
@@ -148,7 +148,7 @@ class Parts:
         b.return_(b.clone(op, [env[v] for v in op.operands]))
         return read_function(operation)
 
-    def _fusion(self, op: OpView, least: int) -> Piece:
+    def _fusion(self, op: OpView, least: int) -> PlannedOp:
         callee = op.attrs["callee"]
         if callee not in self._built:
             body = read_function(self.found[callee])
@@ -157,21 +157,22 @@ class Parts:
             self._built[callee] = body, schedule, steps, moved
         body, schedule, steps, moved = self._built[callee]
         self.has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
-        self.kernels.append(KernelInfo(body.name, schedule, moved, least))
-        return Piece(op, "kernel", steps, work=moved + sum(map(_work, body.ops)) / 4)
+        self.kernels.append(KernelCost(body.name, schedule, moved, least))
+        return PlannedOp(op, "kernel", steps, work=moved + sum(map(_work, body.ops)) / 4)
 
-    def _control(self, op: OpView) -> Piece:
+    def _control(self, op: OpView) -> PlannedOp:
         found = tuple(self.body(name) for name in callees(op))
-        works = [sum(p.work for p in body.pieces) for body in found]
-        launches = [sum(p.launches for p in body.pieces) for body in found]
+        works = [sum(p.work for p in body.planned_ops) for body in found]
+        launches = [sum(p.launches for p in body.planned_ops) for body in found]
         if op.op is not COND:  # what stays in one buffer is not copied
             carries = layout(op.op, op.attrs, len(op.operands)).carries
             for i in carries_in_place(found[-1], self.found, carries.start, len(carries)):
                 works[-1] = max(0.0, works[-1] - 2 * op.results[i].aval.nbytes)
         combine = sum if op.op is WHILE else max
-        hosted = any(p.hosted for body in found for p in body.pieces)
+        hosted = any(p.hosted for body in found for p in body.planned_ops)
         n = trips(op)
-        piece = Piece(op, "control", [], found, n * combine(works), n * combine(launches), hosted)
-        piece.long = op.op is WHILE or (op.op is SCAN and (piece.work >= LONG_WORK or piece.launches >= LONG_LAUNCHES))
-        self.has_long |= piece.long
-        return piece
+        planned = PlannedOp(op, "control", [], found, n * combine(works), n * combine(launches), hosted)
+        much = planned.work >= LONG_WORK or planned.launches >= LONG_LAUNCHES
+        planned.long = op.op is WHILE or (op.op is SCAN and much)
+        self.has_long |= planned.long
+        return planned
