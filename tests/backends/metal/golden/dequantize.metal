@@ -31,13 +31,12 @@ kernel void fused_mul_right_shift_bitwise_and_dot_general(
         uint rhs_line_1 = rhs_line + i * 8u;
         uint rhs_at = column + rhs_line_1;
         uint reshape = rhs_place / 64u;
-        uint reshape_1 = rhs_place % 64u;
-        uint mul = reshape_1 % 8u * 4u;
+        uint mul = rhs_place % 8u * 4u;
         bool right_shift = mul < 32u;
-        uint reshape_2 = words[rhs_at * 32u + reshape * 8u + reshape_1 / 8u];
-        uint reshape_3 = rhs_at * 4u + reshape;
-        float convert = float((right_shift ? reshape_2 >> (right_shift ? mul : 0u) : 0u) & 0xfu);
-        float add = convert * scales[reshape_3] + biases[reshape_3];
+        uint reshape_1 = words[rhs_at * 32u + reshape * 8u + rhs_place / 8u % 8u];
+        uint reshape_2 = rhs_at * 4u + reshape;
+        float convert = float((right_shift ? reshape_1 >> (right_shift ? mul : 0u) : 0u) & 0xfu);
+        float add = convert * scales[reshape_2] + biases[reshape_2];
         tiles[rhs_line_1 * 20u + rhs_place + 640u] = add;
     }
     bool test = lhs_line < 8u;
@@ -67,13 +66,12 @@ kernel void fused_mul_right_shift_bitwise_and_dot_general(
                 uint rhs_at = column + rhs_line_1;
                 uint rhs_depth = depth + rhs_place;
                 uint reshape = rhs_depth / 64u;
-                uint reshape_1 = rhs_depth % 64u;
-                uint mul = reshape_1 % 8u * 4u;
+                uint mul = rhs_depth % 8u * 4u;
                 bool right_shift = mul < 32u;
-                uint reshape_2 = words[rhs_at * 32u + reshape * 8u + reshape_1 / 8u];
-                uint bitwise_and = (right_shift ? reshape_2 >> (right_shift ? mul : 0u) : 0u) & 0xfu;
-                uint reshape_3 = rhs_at * 4u + reshape;
-                float add = float(bitwise_and) * scales[reshape_3] + biases[reshape_3];
+                uint reshape_1 = words[rhs_at * 32u + reshape * 8u + rhs_depth / 8u % 8u];
+                uint bitwise_and = (right_shift ? reshape_1 >> (right_shift ? mul : 0u) : 0u) & 0xfu;
+                uint reshape_2 = rhs_at * 4u + reshape;
+                float add = float(bitwise_and) * scales[reshape_2] + biases[reshape_2];
                 tiles[rhs_line_1 * 20u + rhs_place + 640u + other_half] = add;
             }
             uint lhs_depth = depth + lhs_place;
