@@ -105,7 +105,7 @@ class Draw:
     def some_shape(self, most: int) -> tuple[int, ...]:
         shape: list[int] = []
         for _ in range(self.r.choice((0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4))):
-            shape.append(self.extent(most // max(1, math.prod(shape))))
+            shape.append(self.extent(most // math.prod(d or 1 for d in shape)))
         self.r.shuffle(shape)
         return tuple(shape)
 
