@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ hypothesis_settings.register_profile(
     "smelt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("smelt")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
