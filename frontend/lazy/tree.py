@@ -6,13 +6,15 @@ Built on optree. Leaves are arrays and everything that is not a container; `tree
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import optree
 
+from smelt.ir.aval import Aval
 from smelt.ir.errors import TreeError, at_user_line, shown
 
+from .graph import Handle, Ref
 from .signatures import T
 from .tree_nodes import NAMESPACE, TreeDef, adopt, flatten, plain, too_deep, walk
 from .tree_nodes import register_class as register_class
@@ -126,6 +128,34 @@ def kind_of(x: Any) -> str:
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     """The tree of a structure with the given leaves."""
     return optree.tree_unflatten(treedef, leaves)
+
+
+class ArrayTree:
+    """A tree, taken apart: its arrays, and what puts others in their place.
+
+    Attributes:
+        leaves: of the tree, in order. places: which of them are arrays. arrays: these.
+    """
+
+    def __init__(self, value: Any):
+        self.leaves, self.treedef = flatten(value)
+        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Handle)]
+        self.arrays: list[array] = [self.leaves[i] for i in self.places]
+
+    @property
+    def avals(self) -> list[Aval]:
+        return [x.aval for x in self.arrays]
+
+    @property
+    def refs(self) -> list[Ref]:
+        return [x._ref for x in self.arrays]
+
+    def rebuild(self, values: Iterable[Any], keep: bool = True) -> Any:
+        """The tree with other values in place of the arrays; leaves that are none stay, or become None."""
+        leaves = list(self.leaves) if keep else [None] * len(self.leaves)
+        for i, x in zip(self.places, values):
+            leaves[i] = x
+        return unflatten(self.treedef, leaves)
 
 
 def _check_function(function: Any) -> None:

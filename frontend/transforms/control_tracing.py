@@ -25,7 +25,7 @@ from ..lazy.operands import is_scalar
 from .recording import article, tracing
 
 
-class Values:
+class Values(tree.ArrayTree):
     """Named trees of arrays, taken apart. Python numbers in them have become arrays.
 
     Attributes:
@@ -38,9 +38,8 @@ class Values:
     def __init__(self, what: str, groups: Sequence[tuple[str, Any]], static: bool = False):
         """`static`: other leaves than arrays, numbers and None are allowed; they stay as they are."""
         self.what, self.groups = what, list(groups)
-        self.leaves, self.treedef = tree.flatten([value for _, value in groups])
-        self.places: list[int] = []
-        self.arrays: list[array] = []
+        super().__init__([value for _, value in groups])
+        self.places, self.arrays = [], []
         self.scalars: list[Scalar | None] = []
         for i, x in enumerate(self.leaves):
             if type(x) is array:
@@ -62,25 +61,10 @@ class Values:
             self.scalars.append(x if is_scalar(x) else None)
 
     @property
-    def avals(self) -> list[Aval]:
-        return [x.aval for x in self.arrays]
-
-    @property
-    def refs(self) -> list[Ref]:
-        return [x._ref for x in self.arrays]
-
-    @property
     def paths(self) -> list[str]:
         """The expression for each array, such as ``init['w']``."""
         every = [p for name, value in self.groups for p in tree.paths(value, name)]
         return [every[i] for i in self.places]
-
-    def rebuild(self, arrays: Sequence[Any]) -> list[Any]:
-        """The trees with other arrays."""
-        leaves = list(self.leaves)
-        for i, x in zip(self.places, arrays):
-            leaves[i] = x
-        return tree.unflatten(self.treedef, leaves)
 
     def adopt(self, i: int, dtype: DType) -> bool:
         """Give array i this dtype if it was a Python number that takes it; whether it did."""

@@ -71,7 +71,7 @@ class Rule:
         return GraphFunction(self.name, every, (), snapshot(body), outputs)
 
 
-class Call:
+class Call(tree.ArrayTree):
     """A call of a function with rules.
 
     Attributes:
@@ -88,18 +88,15 @@ class Call:
         self.static = frozenset(i % len(arguments) if arguments else i for i in static)
         self.static_arguments = [arguments[i] for i in sorted(self.static)]
         self.variables = [x for i, x in enumerate(arguments) if i not in self.static]
-        self.leaves, self.treedef = tree.flatten(self.variables)
-        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, array)]
-        self.arrays = [wrap(self.leaves[i]._ref) for i in self.places]
+        super().__init__(self.variables)
+        self.arrays = [wrap(x._ref) for x in self.arrays]
         self.markers = [alias(x) for x in self.arrays]
         refs = [m._ref for m in self.markers]  # before `fun` runs: it may update its arguments in place
         entries = iter(self.rebuild(self.markers))
         given = [x if i in self.static else next(entries) for i, x in enumerate(arguments)]
         self.raw = settled(fun(*given))
-        self.out_leaves, self.out_tree = tree.flatten(self.raw)
-        self.out_places = [i for i, x in enumerate(self.out_leaves) if isinstance(x, array)]
-        self.outs: list[array] = [self.out_leaves[i] for i in self.out_places]
-        self.recorded = RecordedFunction(refs, [x._ref for x in self.outs])
+        self.out = tree.ArrayTree(self.raw)
+        self.recorded = RecordedFunction(refs, self.out.refs)
         self.primals: tuple = ()
         self.result: Any = None
 
@@ -107,23 +104,6 @@ class Call:
     def unwrapped(self) -> Any:
         """The primals as MLX gives them to rules: one alone, or a tuple."""
         return self.primals[0] if len(self.primals) == 1 else self.primals
-
-    @property
-    def out_avals(self) -> list[Aval]:
-        return [x.aval for x in self.outs]
-
-    def rebuild(self, arrays: Sequence[Any], keep: bool = True) -> list[Any]:
-        """The arguments with other values in place of the arrays; leaves that are none stay, or become None."""
-        leaves = list(self.leaves) if keep else [None] * len(self.leaves)
-        for i, x in zip(self.places, arrays):
-            leaves[i] = x
-        return tree.unflatten(self.treedef, leaves)
-
-    def rebuild_result(self, arrays: Sequence[Any]) -> Any:
-        leaves = list(self.out_leaves)
-        for i, x in zip(self.out_places, arrays):
-            leaves[i] = x
-        return tree.unflatten(self.out_tree, leaves)
 
     def result_as_it_is(self) -> Any:
         """The result as ordinary nodes, when no rule applies."""
@@ -134,19 +114,19 @@ class Call:
         markers = [alias(x) for x in self.arrays]
         refs = [m._ref for m in markers]
         self.primals = tuple(self.rebuild(markers))
-        self.result = self.rebuild_result([alias(x) for x in self.outs])
+        self.result = self.out.rebuild([alias(x) for x in self.out.arrays])
         return refs
 
     def out_refs(self) -> list[Ref]:
         """The references of the markers in `result`."""
         leaves = tree.flatten(self.result)[0]
-        return [leaves[i]._ref for i in self.out_places]
+        return [leaves[i]._ref for i in self.out.places]
 
     def seeds(self) -> tuple[list[Ref], Any]:
         """Placeholders for cotangents of the inexact results, and their tree; zeros for the others."""
-        values = [placeholder(a) if a.dtype.is_inexact else zeros(a.shape, a.dtype) for a in self.out_avals]
+        values = [placeholder(a) if a.dtype.is_inexact else zeros(a.shape, a.dtype) for a in self.out.avals]
         refs = [x._ref for x in values if x.dtype.is_inexact]
-        return refs, self.rebuild_result([conjugated(x) for x in values])
+        return refs, self.out.rebuild([conjugated(x) for x in values])
 
     def cotangents(self, given: Any) -> list[Ref]:
         """What a rule returned, as one cotangent for each inexact array in the arguments."""
@@ -214,7 +194,7 @@ def tangent_rule(call: Call, run: Callable[[tuple], Any]) -> Rule:
         given = [x._ref for x in values if x.dtype.is_inexact]
         tangents = run(tuple(call.rebuild(values, keep=False)))
         who = f"{call.what}: the jvp rule of {call.name}"
-        if call.out_tree.num_leaves == 1 and isinstance(tangents, (tuple, list)) and len(tangents) == 1:
+        if call.out.treedef.num_leaves == 1 and isinstance(tangents, (tuple, list)) and len(tangents) == 1:
             tangents = tangents if tree.children(call.raw) is not None else tangents[0]
         found = matching(who, "tangent", call.raw, tangents, "result")
     return Rule(f"{call.name}_jvp", "jvp", RecordedFunction([*refs, *given], found), len(refs))
@@ -236,7 +216,7 @@ def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:
         leaves = tree.flatten_like(call.raw, result)
         outs = [
             check_like(who, "result", leaves[i], x.aval, f"the result of {call.name}")._ref
-            for i, x in zip(call.out_places, call.outs)
+            for i, x in zip(call.out.places, call.out.arrays)
         ]
         kept = [x._ref for x in tree.flatten(residuals)[0] if isinstance(x, array)]
     return Rule(f"{call.name}_fwd", "forward", RecordedFunction(refs, [*outs, *kept]), len(refs)), residuals
@@ -284,10 +264,10 @@ def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
         outputs, out_axes = pair
         if different := tree.difference(call.raw, outputs, "result"):
             raise TreeError(at_user_line(f"{who} must return outputs in the structure of the result; {different}"))
-        outputs = tree.unflatten(call.out_tree, tree.flatten_like(call.raw, outputs))
+        outputs = tree.unflatten(call.out.treedef, tree.flatten_like(call.raw, outputs))
         given, found_axes = tree.flatten(outputs)[0], _broadcast_axes(out_axes, outputs, "out_axes", "result")
         outs, dims = [], []
-        for i, x in zip(call.out_places, call.outs):
+        for i, x in zip(call.out.places, call.out.arrays):
             y, axis = given[i], found_axes[i]
             aval = x.aval if axis is None else _with_axis(who, x.aval, axis, size)
             outs.append(check_like(who, "output", y, aval, f"output {i}")._ref)
@@ -333,5 +313,5 @@ def apply_call(call: Call, rules: dict[str, Any]) -> Any:
             rule = (*rule, *[-1] * len(captured))
         made[name] = rule
     f.set_rules(made)
-    results = apply_function(f, (), [*(x._ref for x in call.arrays), *captured], call.out_avals)
-    return call.rebuild_result(results)
+    results = apply_function(f, (), [*(x._ref for x in call.arrays), *captured], call.out.avals)
+    return call.out.rebuild(results)

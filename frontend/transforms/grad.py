@@ -156,26 +156,25 @@ def _value_and_grad(
             mirrored.write_back()
             loss = _loss_of(result, who, what)
             # What depends on the arguments comes from the same node, so that it is computed once.
-            leaves, treedef = tree.flatten(result)
-            places = [i for i, x in enumerate(leaves) if isinstance(x, array)]
-            f = record_function(who, refs, [leaves[i]._ref for i in places], keep_outside=True)
+            found = tree.ArrayTree(result)
+            f = record_function(who, refs, found.refs, keep_outside=True)
             check_no_escape(what, [*variables.refs, *f.captured])
             outside = set(f.captured)
             outs = apply_function(
                 f,
                 [("vjp", {"wrt": tuple(range(len(refs))), "seeds": (0,)})],
                 [*variables.refs, *f.captured, scalar_array(1.0, loss.dtype)._ref],
-                [leaves[i].aval for i in places] + variables.avals,
+                found.avals + variables.avals,
             )
-        for i, out in zip(places, outs):
-            x = leaves[i]
-            if x is loss or (x._ref not in outside and x._ref[0].values is None):
-                leaves[i] = out
-        gradients = variables.rebuild([conjugated(x) for x in outs[len(places) :]])
+        results = [
+            out if x is loss or (x._ref not in outside and x._ref[0].values is None) else x
+            for x, out in zip(found.arrays, outs)
+        ]
+        gradients = variables.rebuild([conjugated(x) for x in outs[len(results) :]])
         gradient: Any = gradients[0] if single else tuple(gradients[: len(positions)])
         if names:
             gradient = (gradient if positions else None, dict(zip(names, gradients[len(positions) :])))
-        return tree.unflatten(treedef, leaves), gradient
+        return found.rebuild(results), gradient
 
     return wrapped
 

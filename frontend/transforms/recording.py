@@ -113,7 +113,7 @@ def article(x: Any) -> str:
     return tree.kind_of(x)
 
 
-class Variables:
+class Variables(tree.ArrayTree):
     """The arrays in arguments that a function is differentiated with respect to.
 
     Leaves that are no arrays stay as they are, in the arguments and in their gradients.
@@ -124,13 +124,10 @@ class Variables:
 
     def __init__(self, what: str, who: str, arguments: Sequence[tuple[str, Any]]):
         self.what, self.who = what, who
-        leaves, self.treedef = tree.flatten([value for _, value in arguments])
-        self.leaves = leaves
-        self.places = [i for i, x in enumerate(leaves) if isinstance(x, array)]
-        self.arrays: list[array] = [leaves[i] for i in self.places]
+        super().__init__([value for _, value in arguments])
         self.arguments = list(arguments)
         self._paths: list[str] | None = None
-        if len(self.places) != len(leaves) or not leaves:
+        if len(self.places) != len(self.leaves) or not self.leaves:
             self._check_arrays()
         for k, x in enumerate(self.arrays):
             if not x.dtype.is_inexact:
@@ -163,21 +160,6 @@ class Variables:
             every = [p for name, value in self.arguments for p in tree.paths(value, name)]
             self._paths = [every[i] for i in self.places]
         return self._paths
-
-    @property
-    def avals(self) -> list[Aval]:
-        return [x.aval for x in self.arrays]
-
-    @property
-    def refs(self) -> list[Ref]:
-        return [x._ref for x in self.arrays]
-
-    def rebuild(self, arrays: Sequence[Any]) -> list[Any]:
-        """The arguments with other arrays."""
-        leaves = list(self.leaves)
-        for i, x in zip(self.places, arrays):
-            leaves[i] = x
-        return tree.unflatten(self.treedef, leaves)
 
     def markers(self) -> list[array]:
         """New handles, so that what depends on the arguments can be told, and in-place updates stay inside."""
