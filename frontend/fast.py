@@ -148,12 +148,7 @@ class GpuKernel:
         text = self._kernel.text([x.aval for x in operands], results, pairs).text
         if verbose:
             print(text)
-        return self._launch(text, operands, results, parameters(self._kernel, sizes[0], (x, y, z), pairs, init_value))
-
-    def _launch(
-        self, text: str, operands: Sequence[array], results: Sequence[Aval], given: dict[str, Any]
-    ) -> list[array]:
-        """The call, whose text is looked at by tests."""
+        given = parameters(self._kernel, sizes[0], (x, y, z), pairs, init_value)
         return list(custom_call_of(NAME, operands, results, given))
 
     # What a call is given

@@ -78,3 +78,24 @@ def check_extents(shape: tuple[int, ...], dtype: DType) -> None:
         raise ShapeError(f"{len(shape)} axes are more than the {MAX_NDIM} that an array can have")
     if math.prod([d for d in shape if d]) * dtype.size >= MAX_BYTES:
         raise ShapeError(f"shape {shape} of {dtype.name} is too large even for an empty array")
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's broadcast of shapes, of any number of axes (NumPy's own ends at 32).
+
+    Raises:
+        ShapeError: they do not broadcast.
+
+    >>> broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for axis, d in enumerate(shape, ndim - len(shape)):
+            if d == 1 or d == result[axis]:
+                continue
+            if result[axis] != 1:
+                raise ShapeError(f"shapes {' and '.join(map(str, shapes))} cannot be broadcast together")
+            result[axis] = d
+    return tuple(result)

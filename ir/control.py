@@ -102,12 +102,6 @@ def callees(op: OpView) -> tuple[str, ...]:
     return tuple(found)
 
 
-def control_op(op: OpView) -> ControlOp:
-    """The op of a view that is known to be control flow."""
-    assert isinstance(op.op, ControlOp)
-    return op.op
-
-
 # Writing
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 import numpy as np
 
 from . import dtypes
-from .aval import Aval
+from .aval import Aval, broadcast_shapes
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
 from .index import Access, Coordinates, Guard
@@ -123,9 +123,7 @@ class Movement(Fusible):
     kind = "movement"
     flops = 0.0
 
-    def map_index(
-        self, index: Coordinates, operand: Aval, result: Aval, *_: Any, **attrs: Any
-    ) -> Coordinates:
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *_: Any, **attrs: Any) -> Coordinates:
         raise NotImplementedError(f"smelt.{self.name}.map_index")
 
     def element(
@@ -159,9 +157,7 @@ class Reduction(Op):
     def infer(self, x: Aval, *, axes: Ints) -> Aval:
         require_dtype(x, self.accepts)
         require_axes(axes, x.ndim)
-        return Aval(
-            tuple(d for i, d in enumerate(x.shape) if i not in axes), self.result_dtype(x.dtype)
-        )
+        return Aval(tuple(d for i, d in enumerate(x.shape) if i not in axes), self.result_dtype(x.dtype))
 
     def batch(self, b: Builder, operands: Values, dims: Dims, *, axes: Ints, **attrs: Any) -> Batched:
         x = b.move_axis(operands[0], only(dims), 0)
@@ -321,14 +317,16 @@ def holds(k: ScalarBuilder, guards: Sequence[Guard]) -> Scalar | None:
     return condition
 
 
-def fetch_guarded(
-    k: ScalarBuilder, access: Access, fetch: Callable[[Coordinates], Scalar], dtype: DType
-) -> Scalar:
+def fetch_guarded(k: ScalarBuilder, access: Access, fetch: Callable[[Coordinates], Scalar], dtype: DType) -> Scalar:
     """The element that an access reads, by ``fetch(place)``, of an operand; zero where a guard does not hold."""
     condition = holds(k, access.guards)
     if condition is None:
         return fetch(access.place)
     return k.guarded(condition, lambda: fetch(access.place), lambda: k.const(0, dtype), dtype)
+
+
+#: More batch axes than that are one while a library computes: iterators of NumPy and SciPy end at 32 axes.
+MOST_BATCH_AXES = 16
 
 
 class Library(Op):
@@ -416,7 +414,7 @@ class Library(Op):
             leads.append(x.shape[:lead])
         dims.update(self.extents(dims, **attrs))
         try:
-            batch = np.broadcast_shapes(*leads)
+            batch = broadcast_shapes(*leads)
         except ValueError:
             raise ShapeError(f"batch axes {' and '.join(map(str, leads))} cannot be broadcast together") from None
         kinds = self.result_dtypes(dtype, **attrs)
@@ -447,6 +445,11 @@ class Library(Op):
         ranks = [x.ndim - len(core) for x, core in zip(arrays, self.core_operands)]
         most = max(ranks)
         aligned = [x.reshape((*[1] * (most - rank), *x.shape)) for x, rank in zip(arrays, ranks)]
+        batch: tuple[int, ...] = ()
+        if most > MOST_BATCH_AXES:
+            batch = broadcast_shapes(*(x.shape[:most] for x in aligned))
+            whole = [np.broadcast_to(x, (*batch, *x.shape[most:])) for x in aligned]
+            aligned = [x.reshape(math.prod(batch), *x.shape[most:]) for x in whole]
         try:
             found = self.reference(*aligned, **attrs) if reference else self.host(*aligned, **attrs)
         except Exception as error:
@@ -455,7 +458,8 @@ class Library(Op):
             rule = str(error) or type(error).__name__
             cause = None if isinstance(error, SmeltError) else error
             raise kind(self.describe_error(rule, avals, attrs)) from cause
-        return found if isinstance(found, tuple) else (found,)
+        results = found if isinstance(found, tuple) else (found,)
+        return tuple(x.reshape(*batch, *x.shape[1:]) for x in results) if batch else results
 
 
 _CORE = re.compile(r"\(\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)\)")

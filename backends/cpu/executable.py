@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from smelt.ir.errors import IRError, shown
+
 from ..buffer import Buffer, scratch
 from ..device import Device
-from ..executable import Executable
+from ..executable import Executable, results_of
+from . import CPU
 from .program import Program, compile_module
 
 
@@ -18,24 +21,20 @@ class CpuExecutable(Executable):
         self.program = compile_module(module)
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._aliases = dict(self.program.aliases)
-        self._fresh = [(i, a) for i, a in enumerate(self.results) if i not in self._aliases]
+        self._memory = device.memory
         self.texts["kernel"] = lambda: self.program.as_text("kernel")
         self.texts["llvm"] = lambda: self.program.as_text("llvm")
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         program = self.program
-        outputs: list[Any] = [None] * len(self.results)
         if self._aliases:
-            for i, aval in self._fresh:
-                outputs[i] = Buffer.empty(aval)
-            for i, source in self._aliases.items():
-                shared = inputs[source] if isinstance(source, int) else outputs[source[1]]
-                outputs[i] = shared.reshaped(self.results[i])
+            outputs = results_of(self._memory, self.results, inputs, self._aliases)
         else:
             outputs = [Buffer.empty(aval) for aval in self.results]
         if program.is_checked:  # an element that nobody writes shows
-            for i, _ in self._fresh:
-                outputs[i].poison()
+            for i, buffer in enumerate(outputs):
+                if i not in self._aliases:
+                    buffer.poison()
         if program.arena_bytes:
             address, keep = scratch(program.arena_bytes)
             if program.is_checked:
@@ -56,5 +55,7 @@ class CpuExecutable(Executable):
 
 
 def lower(module: Any, target: str | None = None) -> Program:
-    """A program to look at. There is one target: this machine."""
+    """A program to look at. There is one target: this machine. Raises IRError for another."""
+    if target not in (None, CPU.target.name):
+        raise IRError(f"programs of the device cpu have one target, {CPU.target.name}, not {shown(target)}")
     return compile_module(module)

@@ -5,7 +5,6 @@ What a GPU's backend adds is where memory comes from, and what runs a text.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.ops.constants import constant_array
 
 from ..buffer import Buffer, scratch
+from ..cpu.host import copy
 from ..device import Device
 from ..executable import Executable, results_of
 from .program import HostSegment, Program
@@ -86,14 +86,8 @@ class HostCall:
         for i, source in program.aliases.items():  # a result that is an argument's memory is copied here
             _, aval = self.segment.results[i]
             lies_at = inputs[source].address if isinstance(source, int) else outputs[source[1]].address
-            copy_bytes(lies_at, outputs[i].address, aval.nbytes)
+            copy(lies_at, outputs[i].address, aval.nbytes)
         del keep
-
-
-def copy_bytes(source: int, target: int, nbytes: int) -> None:
-    """Copy memory by address."""
-    if source != target and nbytes:
-        ctypes.memmove(target, source, nbytes)
 
 
 def fill(buffers: Sequence[Buffer], value: bool | int | float | None) -> None:

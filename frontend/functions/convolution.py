@@ -121,7 +121,7 @@ def _convolution(
         values = value if isinstance(value, (tuple, list)) else (value,) * (wanted - 2)
         return tuple(integer(name, what, v, least) for v in values)
 
-    attrs = {
+    attrs: dict[str, Any] = {
         "window_strides": each("stride", stride, 1),
         "padding_low": each("padding", padding[0], 0),
         "padding_high": each("padding", padding[1], 0),
@@ -129,6 +129,14 @@ def _convolution(
         "input_dilation": each("input_dilation", input_dilation, 1),
         "feature_groups": integer(name, "groups", groups, 1),
     }
+    channels, each_group, groups = x.shape[-1], w.shape[-1], attrs["feature_groups"]
+    if channels != each_group * groups or w.shape[0] % groups:
+        rule = (
+            f"input has {channels} channels, weight has {each_group} for each of {groups} groups"
+            if channels != each_group * groups
+            else f"the {w.shape[0]} output channels of weight are not {groups} equal groups"
+        )
+        raise ShapeError(at_user_line(f"smelt.{name}: {rule}; {operands}"))
     if flip:
         w = reversed_along(w, tuple(range(1, wanted - 1)))
     found = emit(ops["conv_general"], (x, w), attrs)

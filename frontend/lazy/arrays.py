@@ -9,6 +9,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.aval import broadcast_shapes as broadcast
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
@@ -503,14 +504,7 @@ def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = Fal
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcast of shapes; the error names the function."""
-    ndim = max(map(len, shapes), default=0)
-    result = [1] * ndim
-    for shape in shapes:
-        for axis, d in enumerate(shape, ndim - len(shape)):
-            if d == 1 or d == result[axis]:
-                continue
-            if result[axis] != 1:
-                listed = " and ".join(map(str, shapes))
-                raise ShapeError(at_user_line(f"smelt.{name}: shapes {listed} cannot be broadcast together"))
-            result[axis] = d
-    return tuple(result)
+    try:
+        return broadcast(*shapes)
+    except ShapeError as error:
+        raise ShapeError(at_user_line(f"smelt.{name}: {error}")) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -93,11 +94,11 @@ class ConvGeneral(Contraction, name="conv_general"):
         groups = padded.reshape(*padded.shape[:-1], g, w.shape[-1])
         kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
         total = np.zeros((x.shape[0], *map(len, starts), g, w.shape[0] // g), x.dtype)
-        for k in np.ndindex(*w.shape[1:-1]):
+        for k in itertools.product(*map(range, w.shape[1:-1])):
             seen = groups
             for axis, (places, j, d) in enumerate(zip(starts, k, kernel_dilation), 1):
                 seen = seen.take(np.asarray(places, np.intp) + j * d, axis)
-            tap = slice(None), slice(None), *k  # group, output, channel
+            tap: Any = slice(None), slice(None), *k  # group, output, channel
             total += np.matmul(seen[..., None, :], kernels[tap].swapaxes(1, 2))[..., 0, :]
         return total.reshape(*total.shape[:-2], w.shape[0]).astype(dtype)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..aval import Aval
+from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
 from ..kinds import Library, silent
 from ..op import Bool, Cotangents, Flags, Operand, Tangents, Values, only
@@ -42,7 +42,7 @@ class SolveTriangular(Library, name="solve_triangular"):
     def host(self, a: np.ndarray, b: np.ndarray, *, upper: Bool) -> np.ndarray:
         _require_no_zeros(a)
         n = a.shape[-1]
-        x = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+        x = np.empty((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
         starts = range(0, n, BLOCK)
         for start in reversed(starts) if upper else starts:  # products of matrices, but for the diagonal
             rows = slice(start, min(start + BLOCK, n))
@@ -56,7 +56,7 @@ class SolveTriangular(Library, name="solve_triangular"):
         """Substitution, row by row."""
         _require_no_zeros(a)
         n = a.shape[-1]
-        x = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+        x = np.zeros((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
         for i in reversed(range(n)) if upper else range(n):
             known = slice(i + 1, n) if upper else slice(0, i)
             rest = b[..., i, :] - np.einsum("...j,...jk->...k", a[..., i, known], x[..., known, :])
@@ -205,7 +205,7 @@ def _one_by_one(function: Callable[..., np.ndarray], rule: str, a: np.ndarray, *
     Raises:
         LibraryError: `rule` does not hold of a finite matrix.
     """
-    batch = np.broadcast_shapes(*(x.shape[:-2] for x in (a, *others)))
+    batch = broadcast_shapes(*(x.shape[:-2] for x in (a, *others)))
     matrices, *more = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, *others)]
     found = np.full((more or [matrices])[0].shape, np.nan, a.dtype)
     for at in np.ndindex(batch):
@@ -243,7 +243,7 @@ def _transposed(b: Builder, x: Value) -> Value:
 
 def _matmul(b: Builder, x: Value, y: Value) -> Value:
     """Products of matrices, whose batch axes are broadcast."""
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = (b.broadcast_to(v, (*batch, *v.shape[-2:])) for v in (x, y))
     lead = len(batch)
     axes: dict[str, Any] = {"lhs_batch": tuple(range(lead)), "rhs_batch": tuple(range(lead))}

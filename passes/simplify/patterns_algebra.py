@@ -8,6 +8,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.attributes import LITERAL_DTYPES
+from smelt.ir.aval import broadcast_shapes
 from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
 from smelt.ir.interpreter import apply_reference
@@ -112,7 +113,7 @@ def elementwise_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
         sources.append(owner.operands[0])
     if not sources:
         return None
-    common = np.broadcast_shapes(*(x.shape for x in sources))
+    common = broadcast_shapes(*(x.shape for x in sources))
     if math.prod(common) >= at.aval.size:
         return None
     (small,) = b.emit(at.op, [b.broadcast_to(x, common) for x in sources], at.attrs)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import smelt
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.errors import SmeltError
 
 from .modules import (
     check,
@@ -286,3 +288,10 @@ def test_bfloat16_scatter_of_a_slice():
         y = smelt.zeros((2, 3, 4, 5), dtype=smelt.bfloat16)
         y[0, 1:, :, smelt.array([0, 1, 2])] = smelt.array(2.0, dtype=smelt.bfloat16)
         assert np.array(y.astype(smelt.float32)).sum() == 2 * 2 * 4 * 3
+
+
+def test_a_program_is_made_for_the_target_there_is():
+    lowered = smelt.compile(smelt.exp).trace(smelt.ones(2)).lower()
+    assert lowered.lower_for("cpu", "cpu").kernels
+    with pytest.raises(SmeltError, match=r"have one target, cpu, not 'nonsense'"):
+        lowered.lower_for("cpu", "nonsense")

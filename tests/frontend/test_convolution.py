@@ -103,7 +103,7 @@ def test_padding_multiplies_and_nan_stays() -> None:
     [
         (ShapeError, r"conv1d: input and weight must have 3 axes; input f32\[4,4\]",
          lambda: smelt.conv1d(smelt.ones((4, 4)), smelt.ones((4, 3, 4)))),
-        (ShapeError, "x has 4 channels, w has 4 for each of 2 groups",
+        (ShapeError, "conv1d: input has 4 channels, weight has 4 for each of 2 groups",
          lambda: smelt.conv1d(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), groups=2)),
         (ShapeError, "the window does not fit on axis 1 of input, padding included",
          lambda: smelt.conv1d(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), dilation=2)),

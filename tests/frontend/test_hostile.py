@@ -113,7 +113,8 @@ VALID: dict[tuple[str, str], Any] = {
     ("utils.tree_reduce", "function"): lambda x, y: x, ("stack", "arrays"): [X, X], ("concatenate", "arrays"): [X, X],
     ("custom_call", "target"): "tests.first", ("custom_call", "types"): smelt.ShapeDtype(X.shape, smelt.float32),
     ("conv1d", "input"): X[None], ("conv1d", "weight"): X[None], ("conv_general", "input"): X[None],
-    ("conv_general", "weight"): X[None],
+    ("conv_general", "weight"): X[None], ("linalg.cholesky", "a"): np.eye(2, dtype=np.float32),
+    ("linalg.solve_triangular", "a"): np.eye(2, dtype=np.float32),
     ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
 }  # fmt: skip
 #: By the name of the parameter.
@@ -125,11 +126,13 @@ NAMED: dict[str, Any] = {
     "indices_or_sections": 1,
     "subscripts": "ij->ji", "fun": lambda x: (x * x).sum(),
 }  # fmt: skip
+#: Prefixes and modules whose functions are called.
+MODULES = (("", smelt), ("linalg.", smelt.linalg), ("random.", smelt.random), ("utils.", smelt.utils))
 INTEGERS_ONLY = ("bitwise_", "left_shift", "right_shift")
 
 
 def public() -> Iterator[tuple[str, Callable]]:
-    for prefix, module in (("", smelt), ("random.", smelt.random), ("utils.", smelt.utils)):
+    for prefix, module in MODULES:
         names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
         for name in sorted(names):
             found = getattr(module, name)

@@ -350,3 +350,20 @@ def test_shapes_that_do_not_fit() -> None:
         with pytest.raises(ValueError, match=re.escape(message)) as caught:
             f()
         assert re.search(rf"{re.escape(__file__)}:\d+$", str(caught.value))
+
+
+@pytest.mark.parametrize("axes", [17, 31, 62])
+def test_many_batch_axes(axes: int) -> None:
+    a = np.array([[4, 2], [2, 3]], np.float32)
+    if axes > 30 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("arrays of this NumPy have 32 axes")
+    many = smelt.reshape(smelt.array(a), (1,) * axes + (2, 2))
+    for function in (
+        smelt.linalg.cholesky,
+        lambda x: smelt.linalg.qr(x)[1],
+        lambda x: smelt.linalg.solve_triangular(x, x),
+    ):
+        wanted = np.asarray(function(smelt.array(a)))
+        assert np.allclose(np.asarray(function(many)).reshape(2, 2), wanted)
+    with pytest.raises(np.linalg.LinAlgError, match="is not positive definite"):
+        smelt.eval(smelt.linalg.cholesky(-many))
