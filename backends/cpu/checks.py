@@ -54,10 +54,14 @@ class Site(NamedTuple):
 
 
 class Checks:
-    """What the kernels of one program check, and what they found."""
+    """What the kernels of one program check, and what they found.
 
-    def __init__(self) -> None:
-        self.sites: list[Site] = []
+    Args:
+        sites: where they check, by the numbers that machine code knows.
+    """
+
+    def __init__(self, sites: list[Site]) -> None:
+        self.sites = sites
         found: list[tuple[int, int]] = []
         self._found = found
 
@@ -70,11 +74,6 @@ class Checks:
     def symbols(self) -> dict[str, int]:
         """The address of what machine code calls."""
         return {REPORT: ctypes.cast(self._report, ctypes.c_void_p).value or 0}
-
-    def site(self, site: Site) -> int:
-        """The number of a new site."""
-        self.sites.append(site)
-        return len(self.sites) - 1
 
     def raise_found(self) -> None:
         """Raise what was found since the last time, if anything was."""

@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import OpView
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
-from smelt.ir.scopes import place
-from smelt.passes.kernels.plan_buffers import Workspace, scratch_of
 
-from .planner import Body
+from .description import FunctionDescription, HostStep, LoopStep
 from .threads import Team
 
 #: Where the table starts among the values of a frame; before it: the number of members, the counter's address.
@@ -30,18 +27,18 @@ TABLE = 2
 class Sequence:
     """A function as steps: entry points (addresses) that a team runs, and steps with ``run``.
 
+    Args:
+        keep_lock: whether its entry points are so short that Python's lock is kept.
+
     Attributes:
-        slots: where each value lies.
-        steps: filled when machine code exists.
+        steps: filled when all functions are there.
     """
 
-    def __init__(self, body: Body, team: Team):
-        self.slots = body.slots()
-        self.arguments, self.results = len(body.function.arguments), len(body.function.returns)
-        returns = body.function.returns
-        self._copies = [(i, source, returns[i].aval.nbytes) for i, source in body.aliases().items()]
+    def __init__(self, function: FunctionDescription, team: Team, keep_lock: bool):
+        self.arguments, self.results = function.arguments, function.results
+        self._copies = function.copies
         self.steps: list[Any] = []
-        self.keep_lock = False
+        self.keep_lock = keep_lock
         self._team = team
         self._local = threading.local()
 
@@ -101,10 +98,9 @@ class AloneStep:
 class HostOp:
     """An op that runs on the host: by a library, or by its `reference` rule."""
 
-    def __init__(self, op: OpView, slots: dict[Any, tuple[str, int]]):
-        self.op, self.attrs, self.line = op.op, op.attrs, place(op.location)
-        self.operands = [(slots[v], v.aval) for v in op.operands]
-        self.results = [(slots[v], v.aval) for v in op.results]
+    def __init__(self, step: HostStep):
+        self.op, self.attrs, self.line = step.op, step.attrs, step.line
+        self.operands, self.results = step.operands, step.results
 
     def run(self, values: Any, table: int, arena: int, count: int) -> None:
         operands = [array_at(address(slot, values, arena), aval) for slot, aval in self.operands]
@@ -118,15 +114,13 @@ class HostOp:
 class HostLoop:
     """A loop or branch around functions with steps on the host. See `native` for where its values lie."""
 
-    def __init__(
-        self, op: OpView, slots: dict[Any, tuple[str, int]], space: Workspace, functions: dict[str, Sequence]
-    ):  # fmt: skip
-        self.op, self.attrs, self.space, self.functions = op.op, op.attrs, space, functions
-        self.scratch = scratch_of(op)
-        self.operands = [slots[v] for v in op.operands]
-        self.results = [slots[v] for v in op.results]
-        self.operand_avals = [v.aval for v in op.operands]
-        self.result_avals = [v.aval for v in op.results]
+    def __init__(self, step: LoopStep, functions: dict[str, Sequence]):
+        self.op, self.attrs, self.space, self.functions = step.op, step.attrs, step, functions
+        self.scratch = step.scratch
+        self.operands = [slot for slot, _ in step.operands]
+        self.results = [slot for slot, _ in step.results]
+        self.operand_avals = [aval for _, aval in step.operands]
+        self.result_avals = [aval for _, aval in step.results]
 
     def run(self, values: Any, table: int, arena: int, count: int) -> None:
         operands = [address(slot, values, arena) for slot in self.operands]

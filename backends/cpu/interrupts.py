@@ -1,29 +1,12 @@
-"""Ctrl-C while machine code runs: a long loop asks Python now and then whether to go on.
-
-Python runs the handlers of signals between the steps of its own code, which machine code has none of. So the
-loop takes the interpreter's lock, lets the handlers run, and ends if one of them raised; the exception
-is raised again when the program has returned.
-"""
+"""What programs with long loops call, and the exception that Ctrl-C has raised in one; see `polling`."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any
 
-from smelt.ir import dtypes, mlir
-from smelt.ir.dialect import context
-from smelt.ir.dtypes import DType
-from smelt.ir.scalar import INDEX, Scalar
-
-from .kernel import CpuKernel, KernelModule
-
-#: What loops call: an i32, 0 to go on. What a program calls at its end.
-POLL, SETTLE = "smelt_poll", "smelt_settle"
-#: A loop asks after about so many bytes were moved: some milliseconds.
-POLL_BYTES = 100e6
-#: At most so many iterations lie between.
-MOST_ITERATIONS = 1 << 16
+#: Memory for the exception of a handler: what programs call it.
+RAISED = "smelt_raised"
 
 _PYTHON = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Occurred", "PyErr_Fetch")
 #: The exception of a handler: type, value, traceback. Handlers run in the main thread only.
@@ -31,9 +14,10 @@ _raised = (ctypes.c_void_p * 3)()
 
 
 def symbols() -> dict[str, int]:
-    """The addresses of what machine code calls."""
+    """The addresses of what machine code calls, and of what it writes."""
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _PYTHON}
-    return {name: address for name, address in found.items() if address is not None}
+    known = {name: address for name, address in found.items() if address is not None}
+    return {**known, RAISED: ctypes.addressof(_raised)}
 
 
 def raise_pending() -> None:
@@ -44,80 +28,3 @@ def raise_pending() -> None:
         restore = ctypes.pythonapi.PyErr_Restore
         restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
         restore(kind, value, traceback)  # ctypes raises what it finds after a call of Python's own functions
-
-
-def period(work: float) -> int:
-    """After how many iterations that move `work` bytes each a loop asks; a power of two."""
-    wanted = min(MOST_ITERATIONS, max(1, int(POLL_BYTES / max(work, 1.0))))
-    return 1 << (wanted.bit_length() - 1)
-
-
-def poll(module: KernelModule, k: CpuKernel) -> Scalar:
-    """Machine code that runs the handlers of signals: whether to stop."""
-    return _call(k, _function(module, POLL), dtypes.int32).ne(k.const(0, dtypes.int32))
-
-
-def settle(module: KernelModule, k: CpuKernel) -> None:
-    """Machine code that keeps what a handler raised for `raise_pending`."""
-    _call(k, _function(module, SETTLE), dtypes.int32)
-
-
-def _call(k: CpuKernel, callee: str, dtype: Any, *operands: Scalar) -> Scalar:
-    symbol = mlir.ir.FlatSymbolRefAttr.get(callee, context())
-    return Scalar(k, k.emit("func.call", operands, [k.type(dtype)], callee=symbol).result, dtype)
-
-
-def _function(module: KernelModule, name: str) -> str:
-    """POLL or SETTLE, made once."""
-    if name in module.declared:
-        return name
-    ir, ctx = mlir.ir, context()
-    i32, i64 = (ir.IntegerType.get_signless(n, ctx) for n in (32, 64))
-    if not {POLL, SETTLE} & module.declared:
-        module.declare("PyGILState_Ensure", [], [i32])
-        module.declare("PyGILState_Release", [i32])
-        module.declare("PyErr_CheckSignals", [], [i32])
-        module.declare("PyErr_Occurred", [], [i64])
-        module.declare("PyErr_Fetch", [i64] * 3)
-    module.declared.add(name)
-    unknown = ir.Location.unknown(ctx)
-    k = CpuKernel(module, module.function(name, [], unknown, results=[i32]), unknown, None)
-    lock = _call(k, "PyGILState_Ensure", dtypes.int32)
-    if name == POLL:
-        _call(k, "PyErr_CheckSignals", dtypes.int32)
-    raised = _call(k, "PyErr_Occurred", dtypes.int64).ne(k.const(0, dtypes.int64))
-    if name == SETTLE:
-        size = ctypes.sizeof(ctypes.c_void_p)
-        places = [k.const(ctypes.addressof(_raised) + i * size, dtypes.int64) for i in range(3)]
-        fetch = ir.FlatSymbolRefAttr.get("PyErr_Fetch", ctx)
-        k.when(raised, lambda: k.emit("func.call", places, [], callee=fetch))
-    k.emit("func.call", [lock], [], callee=ir.FlatSymbolRefAttr.get("PyGILState_Release", ctx))
-    k.emit("func.return", [k.convert(raised, dtypes.int32)], [])
-    return name
-
-
-class Cell:
-    """One number of the thread's own."""
-
-    def __init__(self, k: CpuKernel, dtype: DType):
-        self._k, self._memory = k, k.scratch(1, dtype)
-
-    def read(self) -> Scalar:
-        return self._k.read(self._memory, self._k.const(0, INDEX))
-
-    def write(self, x: Scalar) -> None:
-        self._k.write(x, self._memory, self._k.const(0, INDEX))
-
-
-class Polling:
-    """When a loop asks: made before it, used once in each iteration."""
-
-    def __init__(self, k: CpuKernel, work: float):
-        self._counter, self._period = Cell(k, dtypes.int64), period(work)
-        self._counter.write(k.const(0, dtypes.int64))
-
-    def due(self, k: CpuKernel) -> Scalar:
-        """Whether this is an iteration that asks."""
-        now = self._counter.read() + 1
-        self._counter.write(now)
-        return (now & (self._period - 1)).eq(k.const(0, dtypes.int64))

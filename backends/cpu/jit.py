@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from smelt.ir import mlir
@@ -51,3 +56,27 @@ def compile_module(module: Any, symbols: dict[str, int]) -> Any:
     for name, address in symbols.items():
         engine.raw_register_runtime(name, ctypes.c_void_p(address))
     return engine
+
+
+def object_of(engine: Any, function: str) -> bytes | None:
+    """An engine's code as an object file, or None where there is none. `function`: one of its functions."""
+    engine.raw_lookup(function)  # makes the code
+    with _file() as path:
+        engine.dump_to_object_file(path)
+        with open(path, "rb") as file:
+            return file.read() or None
+
+
+@contextlib.contextmanager
+def _file() -> Iterator[str]:
+    """The path of an empty file, in memory where the system has such."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("smelt")
+        try:
+            yield f"/proc/self/fd/{number}"
+        finally:
+            os.close(number)
+    else:
+        with tempfile.TemporaryDirectory(prefix="smelt-") as folder:
+            (Path(folder) / "code.o").touch()
+            yield str(Path(folder) / "code.o")

@@ -18,7 +18,7 @@ from smelt.ir.index import Index
 from smelt.ir.scalar import INDEX, Scalar
 
 from . import checks
-from .checks import Checks, Site
+from .checks import Site
 from .vectors import VectorKernel
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
@@ -51,7 +51,7 @@ class CpuKernel(VectorKernel):
 
     def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
-        self.checks: Checks | None = module.checks
+        self.checks: list[Site] | None = module.checks
         self.checks_indices = module.checks is not None
         self._evaluated: OpView | None = None  #: the op whose element is being computed
         self._accessed: Memory | None = None
@@ -153,7 +153,8 @@ class CpuKernel(VectorKernel):
     def require(self, condition: Scalar, site: Site, value: Scalar) -> None:
         """Report `value` where `condition` does not hold. Only for checked kernels."""
         assert self.checks is not None
-        number, symbol = self.checks.site(site), checks.declare(self.module)
+        number, symbol = len(self.checks), checks.declare(self.module)
+        self.checks.append(site)
         operands = [self.const(number, dtypes.int64), self.convert(value, dtypes.int64)]
 
         def report() -> None:
@@ -198,10 +199,10 @@ class KernelModule:
     """The module of kernels under construction.
 
     Args:
-        checks: what its kernels report to, if they check their accesses.
+        checks: where its kernels check their accesses, if they do: grows as they are built.
     """
 
-    def __init__(self, checks: Checks | None = None) -> None:
+    def __init__(self, checks: list[Site] | None = None) -> None:
         self.checks = checks
         with mlir.ir.Location.unknown(context()):
             self.mlir = mlir.ir.Module.create()

@@ -23,9 +23,9 @@ from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
 from smelt.passes.kernels.plan_buffers import scratch_of
 
-from .interrupts import Cell, Polling, poll
 from .kernel import CpuKernel, KernelModule
 from .planner import PlannedOp, trips
+from .polling import Cell, Polling, poll
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096

@@ -16,9 +16,10 @@ from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
 from smelt.passes.kernels.plan_buffers import is_view
 
-from . import blas, traffic
+from . import products, traffic
 from .build import build
 from .contract.build import build_contract
+from .description import KernelCost
 from .kernel import KernelModule
 
 #: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
@@ -28,21 +29,6 @@ SOLO_WORK = 256 * 1024
 LONG_WORK, LONG_LAUNCHES = 4e9, 2e7
 #: How often a while loop is taken to run.
 WHILE_TRIPS = 16
-
-
-@dataclass(frozen=True)
-class KernelCost:
-    """What is known of a kernel before it runs. See `traffic` for how bytes are estimated.
-
-    Attributes:
-        bytes_moved: between memory and the caches, with the kernel's schedule.
-        least_bytes: every operand read once, every result written once.
-    """
-
-    name: str
-    schedule: str
-    bytes_moved: int
-    least_bytes: int
 
 
 @dataclass
@@ -121,8 +107,8 @@ class FunctionPlanner:
         least = traffic.least_bytes((*op.operands, *op.results))
         if op.op.kind == "call":
             return self._fusion(op, least)
-        if blas.can_build(op):
-            step = blas.build(self.module, f"{op.name}_{len(self.kernels)}", op, function)
+        if products.can_build(op):
+            step = products.build(self.module, f"{op.name}_{len(self.kernels)}", op, function)
             self.kernels.append(KernelCost(op.name, "contract", least, least))
             sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
             # A product of matrices does about m·n·k steps.

@@ -1,4 +1,4 @@
-"""Programs: a fused and planned module as machine code, with host steps in between."""
+"""Programs from modules: a fused and planned module as machine code, with host steps in between."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions
 from smelt.ir.dialect import context
-from smelt.ir.errors import AttributeValueError
 from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scopes import place
 from smelt.ir.settings import settings
-from smelt.passes.kernels.plan_buffers import arena_bytes, origin, workspace
+from smelt.passes.kernels.plan_buffers import arena_bytes, origin, scratch_of, workspace
 
-from . import blas, interrupts, jit, threads
-from .checks import Checks
-from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
+from . import jit, objects, polling, threads
+from .checks import Site
+from .description import EntryStep, FunctionDescription, HostStep, KernelCost, LoopStep, ProgramDescription, Step
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
-from .planner import Body, FunctionPlanner, KernelCost, PlannedOp
+from .planner import Body, FunctionPlanner, PlannedOp
+from .running import MachineCode, Program, Symbols
 
 __all__ = ["PIPELINE", "KernelCost", "Program", "compile_module"]
 
@@ -41,76 +42,77 @@ KEEP_LOCK_WORK = 64 * 1024
 BARRIER = "GOMP_barrier"
 
 
-class Program:
-    """A compiled module. `run` may be called by several threads at once.
+class _Assembly:
+    """A program under construction: its module of kernels, and its description."""
 
-    Attributes:
-        arguments, results: avals.
-        aliases: results that are an argument's memory (its number), or another result's ("result", number).
-        kernels: what is launched, in order; what a loop or branch runs is named once.
-        has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
-        arena_bytes: temporary memory.
-        is_checked: whether its kernels check their accesses (SMELT_CHECK=1).
-    """
-
-    def __init__(self, found: dict[str, Any], team: threads.Team | None = None):
-        self.team = team or threads.team()
-        self._found = found
-        self._checks = Checks() if settings.check else None
-        self.is_checked = settings.check
-        self._module = KernelModule(self._checks)
+    def __init__(self, found: dict[str, Any], team: threads.Team):
+        self.team, self._found = team, found
+        self._sites: list[Site] | None = [] if settings.check else None
+        self._module = KernelModule(self._sites)
         parts = FunctionPlanner(self._module, found)
         main = parts.body("main")
-        self.arguments: list[Aval] = [v.aval for v in main.function.arguments]
-        self.results: list[Aval] = [v.aval for v in main.function.returns]
-        self.aliases = main.aliases()
-        self.kernels: list[KernelCost] = parts.kernels
-        self.arena_bytes = arena_bytes(found["main"])
-        self._text: dict[str, str] = {}
-        self._engine: Any = None
         self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
         self.has_long = parts.has_long
-        self._keep_lock = not self.has_long and sum(p.work for p in main.planned_ops) < KEEP_LOCK_WORK
-        self._entries = 0
-        self._sequences: dict[str, tuple[Sequence, list[Any]]] = {}
-        self._main = self._sequence(main)
-        self._finish(parts.has_complex)
+        self._entries: list[str] = []
+        self._functions: dict[str, FunctionDescription] = {}
+        self._describe(main)
+        keep_lock = not self.has_long and sum(p.work for p in main.planned_ops) < KEEP_LOCK_WORK
+        self.description = ProgramDescription(
+            [v.aval for v in main.function.arguments], [v.aval for v in main.function.returns], main.aliases(),
+            parts.kernels, arena_bytes(found["main"]), self._parallel, team.together, keep_lock, self.has_long,
+            self._sites is not None, self._sites or [], self._functions, bool(self._entries),
+        )  # fmt: skip
+        self._has_complex = parts.has_complex
+        self._texts: dict[str, str] = {}
+        #: The machine code as an object file, where the machine has one that can be loaded.
+        self.object: bytes | None = None
 
-    # Building
+    def program(self) -> Program:
+        if not self._entries:
+            self._texts = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}
+        found = Program(self.description, self._compile, self.team, self._as_text)
+        found.object = self.object
+        return found
 
-    def _sequence(self, body: Body) -> Sequence:
-        """A function that Python drives. Its steps are named, and found when machine code exists."""
+    def _describe(self, body: Body) -> None:
+        """A function that Python drives, and those that it runs."""
         name = body.function.name
-        if name in self._sequences:
-            return self._sequences[name][0]
-        sequence = Sequence(body, self.team)
-        steps: list[Any] = []
-        sequence.keep_lock = self._keep_lock
-        self._sequences[name] = sequence, steps
+        if name in self._functions:
+            return
+        steps: list[Step] = []
+        n, m = len(body.function.arguments), len(body.function.returns)
+        copies = [(i, source, body.function.returns[i].aval.nbytes) for i, source in body.aliases().items()]
+        self._functions[name] = FunctionDescription(n, m, copies, steps)
+        slots = body.slots()
         together: list[PlannedOp] = []
 
         def close() -> None:
             if together:
-                steps.append(self._emit_entry(body, together))
+                steps.append(EntryStep(self._emit_entry(body, together)))
                 together.clear()
 
         for planned in body.planned_ops:
+            op = planned.op
             if planned.kind == "host":
                 close()
-                steps.append(HostOp(planned.op, sequence.slots))
+                operands, results = ([(slots[v], v.aval) for v in values] for values in (op.operands, op.results))
+                steps.append(HostStep(op.op, op.attrs, place(op.location), operands, results))
             elif planned.kind == "control" and not self._is_native(planned):
                 close()
-                inner = {b.function.name: self._sequence(b) for b in planned.bodies}
-                steps.append(HostLoop(planned.op, sequence.slots, workspace(planned.op, self._found), inner))
+                for inner in planned.bodies:
+                    self._describe(inner)
+                operands, results = ([(slots[v], v.aval) for v in values] for values in (op.operands, op.results))
+                memory = workspace(op, self._found)
+                places = memory.arena, memory.carries, memory.flag, memory.elements
+                steps.append(LoopStep(op.op, op.attrs, operands, results, scratch_of(op), *places))
             elif not self._parallel or self.team.together:
                 together.append(planned)
             elif planned.kind == "control":  # no barriers: one thread runs it
-                steps.append((self._emit_entry(body, [planned]),))
+                steps.append(EntryStep(self._emit_entry(body, [planned]), alone=True))
             else:  # each kernel is a launch
                 for step in planned.steps:
-                    steps.append(self._emit_entry(body, [PlannedOp(planned.op, "kernel", [step])]))
+                    steps.append(EntryStep(self._emit_entry(body, [PlannedOp(op, "kernel", [step])])))
         close()
-        return sequence
 
     def _is_native(self, planned: PlannedOp) -> bool:
         """Whether a loop or branch is machine code, and not driven by Python."""
@@ -120,8 +122,8 @@ class Program:
         """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn."""
         ir, ctx = mlir.ir, context()
         function, location = body.function, body.function.mlir.location
-        name = f"main_{self._entries}"
-        self._entries += 1
+        name = f"main_{len(self._entries)}"
+        self._entries.append(name)
         has_control = any(p.kind == "control" for p in planned_ops)
         avals = [v.aval for v in (*function.arguments, *function.returns)]
         # A loop looks at parts of arrays, so there memory is bytes.
@@ -130,7 +132,7 @@ class Program:
         types = [ir.IndexType.get(ctx), buffer_type(COUNTER), *tables, bytes_type(size)]
         entry = self._module.function(name, types, location, internal=False)
         k = CpuKernel(self._module, entry, location, None)
-        if self._checks is not None:
+        if self._sites is not None:
             k.set_reported(False)
         count, counter, *table, arena = entry.arguments
         if has_control and not self.team.together:
@@ -146,7 +148,7 @@ class Program:
         emitter = Emitter(self._module, k, self._found, members, me, barrier, told)
         emitter.emit_ops(planned_ops, places_of(body, places[:n], returned, temporary), temporary, final=True)
         if self.has_long:
-            k.when(me.eq(k.const(0, INDEX)), lambda: interrupts.settle(self._module, k))
+            k.when(me.eq(k.const(0, INDEX)), lambda: polling.settle(self._module, k))
         k.emit("func.return", [], [])
         return name
 
@@ -172,67 +174,32 @@ class Program:
         members = k.select(alone, count, ask("omp_get_num_threads"))
         return members, k.select(alone, zero, ask("omp_get_thread_num"))
 
-    def _finish(self, has_complex: bool) -> None:
-        """Machine code of all entries; their addresses are the steps of sequences."""
-        if self._entries:
-            module = self._module
-            ir, ctx = mlir.ir, context()
-            if self._parallel and self.team.together:
-                module.declare(BARRIER, [])
-                for name in ("omp_get_num_threads", "omp_get_thread_num"):
-                    module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
-            self._kernel_ir = module.mlir.operation.clone()
-            jit.lower(module.mlir, has_complex)
-            self._llvm_ir = module.mlir
-            symbols = {**self.team.symbols(), **blas.symbols()}
-            if self.has_long:
-                symbols |= interrupts.symbols()
-            if self._checks is not None:
-                symbols |= self._checks.symbols()
-            self._engine = jit.compile_module(module.mlir, symbols)
-        else:
-            self._text = {"kernel": "module {\n}\n", "llvm": "module {\n}\n"}
-        for sequence, steps in self._sequences.values():
-            for step in steps:
-                if isinstance(step, str):
-                    step = self._engine.raw_lookup(step)
-                elif isinstance(step, tuple):
-                    step = AloneStep(self._engine.raw_lookup(step[0]))
-                sequence.steps.append(step)
-
-    # Running
-
-    def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
-        """Run on buffers (``.address``); outputs that are aliases are not touched."""
-        frame = self._main.frame()
-        values = frame[0]
-        i = TABLE
-        for buffer in inputs:
-            values[i] = buffer.address
-            i += 1
-        for buffer in outputs:
-            values[i] = buffer.address if buffer is not None else 0
-            i += 1
-        count = threads.available_threads(self.team) if self._parallel else 1
-        if count > 1:
-            count *= self.team.shares
+    def _compile(self, symbols: Symbols) -> MachineCode:
+        """Machine code of all entries: from an object, which takes less memory than an engine, if that can be."""
+        module = self._module
+        ir, ctx = mlir.ir, context()
+        if self._parallel and self.team.together:
+            module.declare(BARRIER, [])
+            for name in ("omp_get_num_threads", "omp_get_thread_num"):
+                module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
+        self._kernel_ir = module.mlir.operation.clone()
+        jit.lower(module.mlir, self._has_complex)
+        engine: MachineCode = jit.compile_module(module.mlir, symbols.all())
+        if not objects.supported():
+            return engine
+        self.object = jit.object_of(engine, self._entries[0])
         try:
-            self._main.execute(frame, arena_address, count)
-        finally:  # also after an error of a step on the host: what kernels before it reported belongs to this run
-            if self.has_long:
-                interrupts.raise_pending()
-            if self._checks is not None:
-                self._checks.raise_found()
+            return engine if self.object is None else objects.load(self.object, symbols.find)
+        except objects.ObjectError:
+            self.object = None
+            return engine
 
-    def as_text(self, stage: str) -> str:
-        """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect)."""
-        if stage not in ("kernel", "llvm"):
-            raise AttributeValueError(f'stage must be "kernel" or "llvm", is {stage!r}')
-        if stage not in self._text:
+    def _as_text(self, stage: str) -> str:
+        if stage not in self._texts:
             with mlir.lock:
-                operation = self._kernel_ir if stage == "kernel" else self._llvm_ir.operation
-                self._text[stage] = operation.get_asm(large_elements_limit=64) + "\n"
-        return self._text[stage]
+                operation = self._kernel_ir if stage == "kernel" else self._module.mlir.operation
+                self._texts[stage] = operation.get_asm(large_elements_limit=64) + "\n"
+        return self._texts[stage]
 
 
 def compile_module(module: Any, team: threads.Team | None = None) -> Program:
@@ -241,4 +208,4 @@ def compile_module(module: Any, team: threads.Team | None = None) -> Program:
     `team`: the threads that run it, instead of this machine's best.
     """
     with mlir.lock:
-        return Program(functions(module), team)
+        return _Assembly(functions(module), team or threads.team()).program()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from smelt.backends.cpu.interrupts import MOST_ITERATIONS, period
+from smelt.backends.cpu.polling import MOST_ITERATIONS, period
 
 PROGRAM = """
 import os, signal, threading

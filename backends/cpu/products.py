@@ -1,0 +1,149 @@
+"""Dense matrix products by a BLAS, called from the compiled program.
+
+The BLAS runs on one thread; the program's threads each take rows (or columns, or matrices of a
+batch) of the result, so a product needs no other pool of threads and no call of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smelt.ir import dtypes, mlir
+from smelt.ir.builder import Function, OpView
+from smelt.ir.dialect import context
+from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Contraction, MatmulForm
+from smelt.ir.scalar import INDEX, Scalar
+
+from . import blas
+from .kernel import CpuKernel, KernelModule, buffer_type
+from .loops import Split
+from .schedules import ScheduledKernel
+
+_LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c"}
+_ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
+
+
+def can_build(op: OpView) -> bool:
+    """Whether the BLAS computes this contraction where its operands lie."""
+    if not isinstance(op.op, Contraction) or op.operands[0].dtype not in _LETTER or blas.library() is None:
+        return False
+    form = op.op.matmul_form(*(v.aval for v in op.operands), **op.attrs)
+    return form is not None and form.in_place and all((form.batch, form.m, form.n, form.k))
+
+
+def build(module: KernelModule, name: str, op: OpView, main: Function) -> ScheduledKernel:
+    """The kernel of one contraction; see `can_build`."""
+    assert isinstance(op.op, Contraction)
+    lhs, rhs = (v.aval for v in op.operands)
+    form = op.op.matmul_form(lhs, rhs, **op.attrs)
+    assert form is not None
+    values = [*op.operands, *op.results]
+    index = mlir.ir.IndexType.get(context())
+    entry = module.function(name, [*(buffer_type(v.aval) for v in values), index, index], op.location)
+    k = CpuKernel(module, entry, op.location, main)
+    *memrefs, lo, hi = entry.arguments
+    call = _Caller(module, k, lhs.dtype)
+    a, b, c = (call.address(m) for m in memrefs)
+    lo, hi = Scalar(k, lo, INDEX), Scalar(k, hi, INDEX)
+    m, n, kk = form.m, form.n, form.k
+    for v, size in zip(values, (m * kk, kk * n, m * n)):
+        if v.aval.size != form.batch * size:
+            raise AssertionError(f"smelt.{op.name}: {form} does not describe {v.aval}")
+    over_batch = form.batch >= 8 or (form.batch > 1 and m * n < 64 * 64)
+    over_rows = m >= n
+    split = Split(form.batch) if over_batch else Split(m, 16 if m > 64 else 1) if over_rows else Split(n, 16)
+
+    if k.checks is not None:  # what the library is told to do is in the range lo … hi
+        hi = k.at_most(hi, split.extent)
+
+    def product(at: Scalar) -> None:
+        pa, pb, pc = (
+            call.shift(p, at * size) for p, size in ((a, m * kk), (b, kk * n), (c, m * n))
+        )  # fmt: skip
+        rows, columns = k.const(m, INDEX), k.const(n, INDEX)
+        if not over_batch and over_rows:
+            rows = hi - lo
+            pa = call.shift(pa, lo if form.lhs_layout == "transposed" else lo * kk)
+            pc = call.shift(pc, lo * n)
+        elif not over_batch:
+            columns = hi - lo
+            pb = call.shift(pb, lo * kk if form.rhs_layout == "transposed" else lo)
+            pc = call.shift(pc, lo)
+        call.product(form, rows, columns, pa, pb, pc)
+
+    if over_batch:
+        k.loop(None, lo, hi, product)
+    else:
+        k.when(lo < hi, lambda: k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product))
+    k.emit("func.return", [], [])
+    return ScheduledKernel(name, None, split, values)
+
+
+class _Caller:
+    """Calls into the BLAS: sizes and addresses are i64."""
+
+    def __init__(self, module: KernelModule, k: CpuKernel, dtype: DType):
+        self.module, self.k, self.dtype = module, k, dtype
+        found = blas.library()
+        assert found is not None
+        self.library = found
+
+    def address(self, memref: Any) -> Scalar:
+        k = self.k
+        found = k.emit("memref.extract_aligned_pointer_as_index", [memref], [k.type(INDEX)]).result
+        return Scalar(k, found, INDEX)
+
+    def shift(self, address: Scalar, elements: Scalar) -> Scalar:
+        return address + elements * self.dtype.size
+
+    def _call(self, name: str, arguments: list[Any]) -> None:
+        k, ir = self.k, mlir.ir
+        converted = [
+            k.op("arith.index_cast", [x], dtypes.int64) if isinstance(x, Scalar) and x.dtype is INDEX else x
+            for x in arguments
+        ]
+        symbol = self.library.symbol(_LETTER[self.dtype] + name)
+        if symbol not in self.module.declared:
+            self.module.declared.add(symbol)
+            self.module.declare(symbol, [x.mlir.type for x in converted])
+        k.emit("func.call", converted, [], callee=ir.FlatSymbolRefAttr.get(symbol, context()))
+
+    def _factor(self, value: float) -> Scalar:
+        """alpha or beta: a number, or for complex the address of one."""
+        k = self.k
+        if self.dtype.kind != "c":
+            return k.const(value, self.dtype)
+        memory = k.scratch(2, dtypes.float32)
+        for i, part in enumerate((value, 0.0)):
+            k.write(k.const(part, dtypes.float32), memory, k.const(i, INDEX))
+        return self.address(memory.memref)
+
+    def product(self, form: MatmulForm, rows: Scalar, columns: Scalar, a: Scalar, b: Scalar, c: Scalar) -> None:
+        k = self.k
+
+        def word(x: int) -> Scalar:
+            return k.const(x, dtypes.int32)
+
+        def size(x: int) -> Scalar:
+            return k.const(x, INDEX)
+
+        left, right = form.lhs_layout == "transposed", form.rhs_layout == "transposed"
+        one, zero = self._factor(1.0), self._factor(0.0)
+        if form.n == 1:  # A · x; a transposed A lies as [K, M]
+            stored = (size(form.k), rows) if left else (rows, size(form.k))
+            lda = size(form.m if left else form.k)
+            flag = word(_TRANSPOSED if left else _PLAIN)
+            tail = [b, size(1), zero, c, size(1)]
+            self._call("gemv", [word(_ROW_MAJOR), flag, *stored, one, a, lda, *tail])
+            return
+        if form.m == 1:  # Bᵀ · y
+            stored = (columns, size(form.k)) if right else (size(form.k), columns)
+            ldb = size(form.k if right else form.n)
+            flag = word(_PLAIN if right else _TRANSPOSED)
+            self._call("gemv", [word(_ROW_MAJOR), flag, *stored, one, b, ldb, a, size(1), zero, c, size(1)])
+            return
+        flags = [word(_TRANSPOSED if t else _PLAIN) for t in (left, right)]
+        lda, ldb = size(form.m if left else form.k), size(form.k if right else form.n)
+        shape = [rows, columns, size(form.k)]
+        self._call("gemm", [word(_ROW_MAJOR), *flags, *shape, one, a, lda, b, ldb, zero, c, size(form.n)])

@@ -1,0 +1,126 @@
+"""Programs as they run: what a description says, with machine code from an object or from MLIR's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Buffers
+from typing import Any, Protocol
+
+from smelt.ir.aval import Aval
+from smelt.ir.errors import AttributeValueError
+
+from . import blas, interrupts, threads
+from .checks import Checks
+from .description import EntryStep, HostStep, KernelCost, ProgramDescription
+from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
+
+
+class MachineCode(Protocol):
+    """Where a program's functions are: an object in memory, or MLIR's engine."""
+
+    def raw_lookup(self, name: str) -> int:
+        """The address of a function."""
+        ...
+
+
+class Symbols:
+    """What machine code calls and reads, by name. The BLAS is loaded for those who use it."""
+
+    def __init__(self, team: threads.Team, has_long: bool, checks: Checks | None):
+        self._near = team.symbols()
+        if has_long:
+            self._near |= interrupts.symbols()
+        if checks is not None:
+            self._near |= checks.symbols()
+
+    def find(self, name: str) -> int:
+        """An address; 0 where nothing has that name."""
+        return self._near.get(name) or (blas.symbols().get(name, 0) if "blas" in name else 0)
+
+    def all(self) -> dict[str, int]:
+        return {**self._near, **blas.symbols()}
+
+
+class Program:
+    """A compiled module. `run` may be called by several threads at once.
+
+    Args:
+        find_code: its machine code, given what that calls.
+        as_text: what it was made of, by stage, where that is known.
+
+    Attributes:
+        description: all but the machine code.
+        arguments, results: avals.
+        aliases: results that are an argument's memory (its number), or another result's ("result", number).
+        kernels: what is launched, in order; what a loop or branch runs is named once.
+        has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
+        arena_bytes: temporary memory.
+        is_checked: whether its kernels check their accesses (SMELT_CHECK=1).
+        object: the machine code as an object file, to be kept; None where there is none.
+    """
+
+    object: bytes | None = None
+
+    def __init__(
+        self, description: ProgramDescription, find_code: Callable[[Symbols], MachineCode],
+        team: threads.Team | None = None, as_text: Callable[[str], str] | None = None,
+    ):  # fmt: skip
+        self.team = team or threads.team()
+        self.description = description
+        self.arguments: list[Aval] = description.arguments
+        self.results: list[Aval] = description.results
+        self.aliases = description.aliases
+        self.kernels: list[KernelCost] = description.kernels
+        self.arena_bytes = description.arena_bytes
+        self.has_long = description.has_long
+        self.is_checked = description.is_checked
+        self._parallel = description.parallel
+        self._as_text = as_text
+        self._checks = Checks(description.sites) if description.is_checked else None
+        symbols = Symbols(self.team, self.has_long, self._checks)
+        self._code = code = find_code(symbols) if description.has_code else None  # lives as long as the program
+        functions = {name: Sequence(f, self.team, description.keep_lock) for name, f in description.functions.items()}
+        for name, function in functions.items():
+            for step in description.functions[name].steps:
+                if not isinstance(step, EntryStep):
+                    loaded = HostOp(step) if isinstance(step, HostStep) else HostLoop(step, functions)
+                    function.steps.append(loaded)
+                    continue
+                assert code is not None, "a function of machine code"
+                address = code.raw_lookup(step.symbol)
+                function.steps.append(AloneStep(address) if step.alone else address)
+        self._main = functions["main"]
+
+    def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
+        """Run on buffers (``.address``); outputs that are aliases are not touched."""
+        frame = self._main.frame()
+        values = frame[0]
+        i = TABLE
+        for buffer in inputs:
+            values[i] = buffer.address
+            i += 1
+        for buffer in outputs:
+            values[i] = buffer.address if buffer is not None else 0
+            i += 1
+        count = threads.available_threads(self.team) if self._parallel else 1
+        if count > 1:
+            count *= self.team.shares
+        try:
+            self._main.execute(frame, arena_address, count)
+        finally:  # also after an error of a step on the host: what kernels before it reported belongs to this run
+            if self.has_long:
+                interrupts.raise_pending()
+            if self._checks is not None:
+                self._checks.raise_found()
+
+    def as_text(self, stage: str) -> str:
+        """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect).
+
+        Raises:
+            AttributeValueError: no such stage, or a program that another process has compiled.
+        """
+        if stage not in ("kernel", "llvm"):
+            raise AttributeValueError(f'stage must be "kernel" or "llvm", is {stage!r}')
+        if self._as_text is None:
+            raise AttributeValueError("this program was not compiled here: its IR is not known")
+        return self._as_text(stage)
