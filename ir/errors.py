@@ -12,7 +12,7 @@ import os
 import reprlib
 import sys
 import sysconfig
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 import numpy as np
@@ -206,6 +206,14 @@ def user_line(depth: int = 1) -> SourceLine | None:
             return SourceLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def line_of(code: CodeType, place: int) -> int:
+    """The line of an instruction of code, by its offset (`FrameType.f_lasti`, which costs less than the line)."""
+    for start, end, line in code.co_lines():
+        if start <= place < end and line is not None:
+            return line
+    return code.co_firstlineno
 
 
 def at_user_line(message: str) -> str:

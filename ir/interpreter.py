@@ -14,7 +14,7 @@ import numpy as np
 from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
 from .control import ControlOp, interpret
-from .errors import IRError, SmeltError
+from .errors import IRError, SmeltError, line_of
 from .scopes import place
 from .settings import settings
 
@@ -25,7 +25,7 @@ def run_op(
     """One op on NumPy arrays; with SMELT_CHECK=1 its indices must be in range.
 
     What a library computes is computed by it, or by the op's `reference` rule. `where` names the user's line in an
-    error of the library: an op of a module, a node's code object and line, or a text for the end of the message.
+    error of the library: an op of a module, a node's code object and place in it, or a text for the end of the message.
     """
     if settings.check:
         op.check(*operands, **attrs)
@@ -44,8 +44,8 @@ def _line(where: Any) -> str:
     if isinstance(where, OpView):
         return place(where.location)
     if isinstance(where, tuple):
-        code, line = where
-        return f"; at {code.co_filename}:{line}"
+        code, at = where
+        return f"; at {code.co_filename}:{line_of(code, at)}"
     return where or ""
 
 

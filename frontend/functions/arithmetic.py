@@ -20,6 +20,7 @@ from ..lazy.arrays import (
     promote_operands,
     wrap,
 )
+from ..lazy.core import remembered, remembered_floats, remembered_numbers
 from ..lazy.operands import apply_binary, apply_floating, apply_unary, as_floating, constant, is_scalar, promote_all
 from ..lazy.streams import check_stream
 
@@ -34,6 +35,7 @@ _MAXIMUM, _MINIMUM, _CLAMP = ops["maximum"], ops["minimum"], ops["clamp"]
 _NEG, _ABS, _SIGN = ops["neg"], ops["abs"], ops["sign"]
 
 
+@remembered_numbers
 def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Sum, a + b. For bools, logical or.
 
@@ -46,6 +48,7 @@ def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_ADD, x, y)
 
 
+@remembered_numbers
 def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Difference, a - b. Unsigned integers wrap; bools raise DTypeError.
 
@@ -58,6 +61,7 @@ def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     return emit_elementwise(_SUB, x, y)
 
 
+@remembered_numbers
 def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Product, a · b. For bools, logical and.
 
@@ -70,6 +74,7 @@ def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     return emit_elementwise(_MUL, x, y)
 
 
+@remembered_numbers
 def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Quotient, a / b. Integers are divided as float32.
 
@@ -81,6 +86,7 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return apply_binary("divide", _DIV, a, b, floating=True)
 
 
+@remembered_numbers
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0.
 
@@ -92,6 +98,7 @@ def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> a
     return apply_binary("floor_divide", _FLOOR_DIVIDE, a, b)
 
 
+@remembered_numbers
 def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Remainder with the sign of the divisor, a - b·⌊a / b⌋. An integer modulo zero gives 0.
 
@@ -103,6 +110,7 @@ def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     return apply_binary("remainder", _REMAINDER, a, b)
 
 
+@remembered
 def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[array, array]:
     """``(floor_divide(a, b), remainder(a, b))``.
 
@@ -115,6 +123,7 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[a
     return emit_elementwise(_FLOOR_DIVIDE, x, y), emit_elementwise(_REMAINDER, x, y)
 
 
+@remembered_numbers
 def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The larger of a and b; NaN if either is NaN. Equal operands share the derivative.
 
@@ -126,6 +135,7 @@ def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     return apply_binary("maximum", _MAXIMUM, a, b)
 
 
+@remembered_numbers
 def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The smaller of a and b; NaN if either is NaN. Equal operands share the derivative.
 
@@ -137,6 +147,7 @@ def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     return apply_binary("minimum", _MINIMUM, a, b)
 
 
+@remembered_floats
 def clip(
     a: ArrayLike, /, a_min: ArrayLike | None, a_max: ArrayLike | None, *, stream: StreamOrDevice = None
 ) -> array:
@@ -172,6 +183,7 @@ def clip(
     return emit_elementwise(_CLAMP, low, x, high)
 
 
+@remembered
 def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """-a. Unsigned integers wrap; bools raise DTypeError (use `logical_not`).
 
@@ -183,6 +195,7 @@ def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_unary(_NEG, a)
 
 
+@remembered
 def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """a as it is.
 
@@ -194,6 +207,7 @@ def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return wrap(as_array(a)._ref)
 
 
+@remembered
 def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Absolute value, |a|; of complex numbers the modulus, as float32.
 
@@ -206,6 +220,7 @@ def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return wrap(x._ref) if x.dtype.kind in "bu" else emit_elementwise(_ABS, x)
 
 
+@remembered
 def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """-1, 0 or 1 by the sign of a; NaN for NaN. Of complex numbers a / |a|, and 0 for 0.
 
@@ -225,6 +240,7 @@ def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_DIV, x, convert(safe, x.dtype))
 
 
+@remembered
 def square(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """a².
 
@@ -240,6 +256,7 @@ def square(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 _SQRT, _RSQRT = ops["sqrt"], ops["rsqrt"]
 
 
+@remembered
 def sqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Square root; NaN below zero.
 
@@ -251,6 +268,7 @@ def sqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SQRT, a)
 
 
+@remembered
 def rsqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """1 / √a; inf at zero, NaN below.
 
@@ -262,6 +280,7 @@ def rsqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_RSQRT, a)
 
 
+@remembered
 def reciprocal(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """1 / a.
 
@@ -279,6 +298,7 @@ _POWER, _INTEGER_POWER = ops["power"], ops["integer_power"]
 _MAX_EXPONENT = 8
 
 
+@remembered
 def power(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """a raised to b. Small Python integers and ±0.5 as exponents become products and square roots.
 

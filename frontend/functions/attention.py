@@ -11,6 +11,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 
 from ..lazy.arguments import integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert, from_host
+from ..lazy.core import remembered
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import divide, multiply
@@ -27,6 +28,7 @@ from .transcendental import cos, sin
 __all__ = ["rope", "scaled_dot_product_attention"]
 
 
+@remembered
 def rope(
     a: ArrayLike,
     dims: int,
@@ -120,6 +122,7 @@ def _check_rope(x: array, dims: int, base: float | None, freqs: ArrayLike | None
         )
 
 
+@remembered
 def scaled_dot_product_attention(
     q: ArrayLike,
     k: ArrayLike,

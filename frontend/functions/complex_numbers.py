@@ -5,6 +5,7 @@ from __future__ import annotations
 from smelt.ir.op import registry as ops
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, emit_elementwise, wrap
+from ..lazy.core import remembered
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 
@@ -13,6 +14,7 @@ __all__ = ["conj", "conjugate", "imag", "real"]
 _REAL, _IMAG, _COMPLEX, _NEG = ops["real"], ops["imag"], ops["complex"], ops["neg"]
 
 
+@remembered
 def real(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Real part: float32 of complex numbers; other arrays are returned as they are.
 
@@ -25,6 +27,7 @@ def real(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_REAL, x) if x.dtype.is_complex else wrap(x._ref)
 
 
+@remembered
 def imag(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Imaginary part: float32 of complex numbers; zeros for other arrays.
 
@@ -37,6 +40,7 @@ def imag(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_IMAG, x) if x.dtype.is_complex else constant(0, x.dtype, x.shape)
 
 
+@remembered
 def conjugate(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """Complex conjugate; other arrays are returned as they are.
 

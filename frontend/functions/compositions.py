@@ -17,6 +17,7 @@ from ..lazy.arrays import (
     promote_operands,
     wrap,
 )
+from ..lazy.core import remembered, remembered_numbers
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
@@ -24,6 +25,7 @@ from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes
 __all__ = ["logaddexp", "logsumexp", "softmax"]
 
 
+@remembered
 def softmax(
     a: ArrayLike, /, axis: Axis = None, *, precise: bool = False, stream: StreamOrDevice = None
 ) -> array:
@@ -52,6 +54,7 @@ def softmax(
     return convert(emit_elementwise(ops["div"], powers, total), dtype)
 
 
+@remembered
 def logsumexp(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -88,6 +91,7 @@ def logsumexp(
     return reshape_to(found, tuple(d for i, d in enumerate(x.shape) if i not in axes))
 
 
+@remembered_numbers
 def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32; complex numbers
     raise DTypeError.

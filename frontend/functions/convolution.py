@@ -10,6 +10,7 @@ from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit
+from ..lazy.core import remembered
 from ..lazy.movement import reversed_along
 from ..lazy.streams import check_stream
 from .linear import product_operands
@@ -17,6 +18,7 @@ from .linear import product_operands
 __all__ = ["conv1d", "conv_general"]
 
 
+@remembered
 def conv1d(
     input: ArrayLike,
     weight: ArrayLike,
@@ -54,6 +56,7 @@ def conv1d(
     return _convolution("conv1d", input, weight, 1, (padding, padding), stride, dilation, 1, groups, False)
 
 
+@remembered
 def conv_general(
     input: ArrayLike,
     weight: ArrayLike,

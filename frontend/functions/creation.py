@@ -34,6 +34,7 @@ from ..lazy.arrays import (
     from_host,
     wrap,
 )
+from ..lazy.core import remembered
 from ..lazy.dlpack import imported
 from ..lazy.movement import Axes, checked_shape, filled, iota
 from ..lazy.streams import check_stream
@@ -63,6 +64,7 @@ __all__ = [
 ]
 
 
+@remembered
 def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
     """An array of zeros.
 
@@ -75,6 +77,7 @@ def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOr
     return filled(checked_shape("zeros", shape), 0, dtype_of("zeros", dtype, dtypes.float32))
 
 
+@remembered
 def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
     """An array of ones.
 
@@ -86,6 +89,7 @@ def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrD
     return filled(checked_shape("ones", shape), 1, dtype_of("ones", dtype, dtypes.float32))
 
 
+@remembered
 def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
     """An array of zeros: there is no uninitialized memory to be seen.
 
@@ -97,6 +101,7 @@ def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOr
     return filled(checked_shape("empty", shape), 0, dtype_of("empty", dtype, dtypes.float32))
 
 
+@remembered
 def full(
     shape: Axes, vals: Scalar | ArrayLike, dtype: DType | None = None, *, stream: StreamOrDevice = None
 ) -> array:
@@ -113,6 +118,7 @@ def full(
     return broadcast_to(value if target is None else convert(value, target), checked_shape("full", shape))
 
 
+@remembered
 def zeros_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None) -> array:
     """Zeros in the shape of `a`, and in its dtype unless one is given.
 
@@ -128,6 +134,7 @@ def zeros_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrD
 empty_like = zeros_like
 
 
+@remembered
 def ones_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None) -> array:
     """Ones in the shape of `a`, and in its dtype unless one is given.
 
@@ -140,6 +147,7 @@ def ones_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDe
     return filled(x.shape, 1, dtype_of("ones_like", dtype, x.dtype))
 
 
+@remembered
 def full_like(
     a: ArrayLike, vals: Scalar | ArrayLike, dtype: DType | None = None, *, stream: StreamOrDevice = None
 ) -> array:
@@ -168,6 +176,7 @@ def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
     return convert(found, dtype)
 
 
+@remembered
 def arange(
     start: int | float | None = None,
     stop: int | float | None = None,
@@ -224,6 +233,7 @@ def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
     return first, last - 1 if step > 0 else last + 1, step
 
 
+@remembered
 def linspace(
     start: Scalar,
     stop: Scalar,
@@ -256,6 +266,7 @@ def linspace(
     return convert(emit_elementwise(ops["add"], low, high), target)
 
 
+@remembered
 def tri(
     n: int, m: int | None = None, k: int = 0, dtype: DType | None = None, *, stream: StreamOrDevice = None
 ) -> array:
@@ -272,6 +283,7 @@ def tri(
     return convert(mask, dtype_of("tri", dtype, dtypes.float32))
 
 
+@remembered
 def eye(
     n: int,
     m: int | None = None,
@@ -295,6 +307,7 @@ def eye(
     return convert(emit_elementwise(ops["equal"], i, j), dtype_of("eye", dtype, dtypes.float32))
 
 
+@remembered
 def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
     """The n-by-n identity matrix.
 

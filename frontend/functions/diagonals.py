@@ -19,6 +19,7 @@ from ..lazy.arrays import (
     emit_elementwise,
     scalar_array,
 )
+from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, iota, many_axes, padded, permuted, piece, select, sliced, to_shape
 from ..lazy.streams import check_stream
 from .reductions import accumulated
@@ -26,6 +27,7 @@ from .reductions import accumulated
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
 
 
+@remembered
 def diagonal(
     a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, stream: StreamOrDevice = None
 ) -> array:
@@ -56,6 +58,7 @@ def diagonal_of(name: str, x: array, offset: int, axis1: int, axis2: int) -> arr
     return piece(to_shape(square, (*lead, n * n)), len(lead), 0, n * n, n + 1)
 
 
+@remembered
 def diag(a: ArrayLike, /, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     """The k-th diagonal of a matrix, or a matrix with a vector as its k-th diagonal.
 
@@ -106,6 +109,7 @@ def _triangle(name: str, x: ArrayLike, k: int, lower: bool) -> array:
     return select(mask, x, zeros) if lower else select(mask, zeros, x)
 
 
+@remembered
 def tril(x: ArrayLike, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     """Zero above the k-th diagonal of the last two axes.
 
@@ -118,6 +122,7 @@ def tril(x: ArrayLike, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     return _triangle("tril", x, k, lower=True)
 
 
+@remembered
 def triu(x: ArrayLike, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     """Zero below the k-th diagonal of the last two axes.
 
@@ -130,6 +135,7 @@ def triu(x: ArrayLike, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     return _triangle("triu", x, k, lower=False)
 
 
+@remembered
 def trace(
     a: ArrayLike,
     /,

@@ -12,6 +12,7 @@ from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, emit, wrap
+from ..lazy.core import remembered
 from ..lazy.movement import clamped, filled, for_gather, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
 from ..lazy.streams import check_stream
 from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
@@ -43,6 +44,7 @@ def _index_array(name: str, indices: ArrayLike) -> Any:
     return found
 
 
+@remembered
 def take(a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
     """Elements of an axis (of the flattened array if None) at given indices.
 
@@ -84,6 +86,7 @@ def _grid(index: array, axis: int) -> list[array]:
     return of_one_dtype(index if i == axis else iota(index.shape, i) for i in range(index.ndim))
 
 
+@remembered
 def take_along_axis(
     a: ArrayLike, /, indices: ArrayLike, axis: int | None = -1, *, stream: StreamOrDevice = None
 ) -> array:
@@ -109,6 +112,7 @@ def take_along_axis(
     return to_shape(emit(ops["gather"], (x, *_grid(index, axis)), attrs), index.shape)
 
 
+@remembered
 def put_along_axis(
     a: ArrayLike,
     /,
@@ -154,6 +158,7 @@ def _starts(name: str, x: array, start_indices: ArrayLike, axes: Sequence[int]) 
     return along, [wrapped_once(flat[i], x.shape[a]) for i, a in enumerate(along)]
 
 
+@remembered
 def slice(
     a: ArrayLike,
     start_indices: ArrayLike,
@@ -184,6 +189,7 @@ def slice(
     return emit(ops["gather"], (x, *starts), {"axes": along, "slice_sizes": sizes})
 
 
+@remembered
 def slice_update(
     a: ArrayLike,
     update: ArrayLike,

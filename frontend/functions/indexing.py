@@ -30,6 +30,7 @@ from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
 from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
+from ..lazy.core import remembered
 from ..lazy.graph import LEAF, leaf
 from ..lazy.movement import broadcast_together, filled, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
@@ -336,6 +337,14 @@ def getitem(x: array, index: Index, /) -> array:
             smelt arrays are not known yet: those out of range read the nearest element.
         TraceError: a mask inside `compile` or `vmap`.
     """
+    node = x._ref[0]
+    if node.op is LEAF and node.values is not None:
+        return read(x, plan_of(x, index))
+    return _lazy_getitem(x, index)
+
+
+@remembered
+def _lazy_getitem(x: array, index: Index) -> array:
     return read(x, plan_of(x, index))
 
 

@@ -12,6 +12,7 @@ from smelt.ir.errors import ShapeError, at_user_line
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
 
@@ -41,6 +42,7 @@ def _arrays(name: str, values: Any) -> list[array]:
     return [convert(x, dtype) for x in found]
 
 
+@remembered
 def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
     """Arrays one after the other along an axis, in their common dtype; flattened when `axis` is None.
 
@@ -66,6 +68,7 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: St
 concat = concatenate
 
 
+@remembered
 def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
     """Arrays of one shape along a new axis.
 
@@ -84,6 +87,7 @@ def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOr
     return joined([to_shape(x, (*shape[:along], 1, *shape[along:])) for x in xs], along)
 
 
+@remembered
 def split(
     a: ArrayLike, /, indices_or_sections: int | Sequence[int], axis: int = 0, *, stream: StreamOrDevice = None
 ) -> list[array]:
@@ -111,6 +115,7 @@ def split(
     return [piece(x, axis, i * step, (i + 1) * step) for i in range(count)]
 
 
+@remembered
 def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) -> tuple[array, ...]:
     """The subarrays along an axis, without it.
 
@@ -125,6 +130,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) ->
     return tuple([to_shape(piece(x, axis, i, i + 1), rest) for i in range(x.shape[axis])])
 
 
+@remembered
 def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array:
     """The whole array repeated `reps` times along each axis; missing axes are added in front.
 
@@ -142,6 +148,7 @@ def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array
     return to_shape(broadcast_to_shape(to_shape(x, kept), spread), tuple(r * s for r, s in zip(times, shape)))
 
 
+@remembered
 def repeat(array: ArrayLike, repeats: int, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
     """Each element repeated along an axis; without `axis`, of the flattened array.
 
@@ -160,6 +167,7 @@ def repeat(array: ArrayLike, repeats: int, axis: int | None = None, *, stream: S
     return to_shape(spread, (*before, d * count, *after))
 
 
+@remembered
 def roll(
     a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: StreamOrDevice = None
 ) -> array:

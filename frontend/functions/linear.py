@@ -22,6 +22,7 @@ from ..lazy.arrays import (
     emit_elementwise,
     promote_operands,
 )
+from ..lazy.core import remembered
 from ..lazy.movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
 from ..lazy.operands import is_scalar
 from ..lazy.streams import check_stream
@@ -64,6 +65,7 @@ def product_operands(name: str, *values: ArrayLike) -> list[array]:
     return [convert(x, dtype) for x in xs]
 
 
+@remembered
 def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The product of matrices, or of stacks of matrices, whose leading axes are broadcast.
 
@@ -127,6 +129,7 @@ def _broadcast_lead(x: array, y: array) -> tuple[int, ...]:
     return tuple(d if c == 1 else c for c, d in zip(p, q))
 
 
+@remembered
 def addmm(
     c: ArrayLike,
     a: ArrayLike,
@@ -153,6 +156,7 @@ def addmm(
     return emit_elementwise(ops["add"], *promote_operands("addmm", found, c))
 
 
+@remembered
 def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Sums of products over the last axes: result[i…, j…] = Σₖ a[i…, k] · b[j…, k]. Scalars multiply.
 
@@ -173,6 +177,7 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     return _dot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
 
 
+@remembered
 def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """All products of an element of `a` and one of `b`, both flattened: result[i, j] = a[i] · b[j].
 
@@ -187,6 +192,7 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     return emit_elementwise(ops["mul"], x, y)
 
 
+@remembered
 def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDevice = None) -> array:
     """Sums of products along an axis, the other axes being broadcast; `a` is conjugated if complex.
 
@@ -212,6 +218,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     return emit(ops["reduce_sum"], (found,), {"axes": (found.ndim - 1,)})
 
 
+@remembered
 def tensordot(
     a: ArrayLike, b: ArrayLike, /, axes: int | Sequence[Axes] = 2, *, stream: StreamOrDevice = None
 ) -> array:
@@ -246,6 +253,7 @@ def tensordot(
     return _dot(x, y, (left, right))
 
 
+@remembered
 def kron(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """The Kronecker product: each element of `a` times the whole of `b`, in blocks.
 
@@ -273,6 +281,7 @@ class _Term(NamedTuple):
     labels: str
 
 
+@remembered
 def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Sums of products, described by a letter for each axis: ``"ij,jk->ik"`` is the matrix product.
 

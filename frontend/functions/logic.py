@@ -21,6 +21,7 @@ from ..lazy.arrays import (
     promote_operands,
     scalar_array,
 )
+from ..lazy.core import remembered, remembered_floats, remembered_numbers
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from . import reductions
@@ -46,6 +47,7 @@ def _binary(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
 # Comparisons
 
 
+@remembered_numbers
 def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether equal, as bool. NaN equals nothing.
 
@@ -57,6 +59,7 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _binary("equal", _EQUAL, a, b)
 
 
+@remembered_numbers
 def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether different, as bool. NaN differs from everything.
 
@@ -68,6 +71,7 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     return _binary("not_equal", _NOT_EQUAL, a, b)
 
 
+@remembered_numbers
 def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a < b, as bool. False where either is NaN.
 
@@ -79,6 +83,7 @@ def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _binary("less", _LESS, a, b)
 
 
+@remembered_numbers
 def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a ≤ b, as bool. False where either is NaN.
 
@@ -90,6 +95,7 @@ def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     return _binary("less_equal", _LESS_EQUAL, a, b)
 
 
+@remembered_numbers
 def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a > b, as bool. False where either is NaN.
 
@@ -101,6 +107,7 @@ def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _binary("greater", _GREATER, a, b)
 
 
+@remembered_numbers
 def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a ≥ b, as bool. False where either is NaN.
 
@@ -121,6 +128,7 @@ def _logical(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
     return emit_elementwise(op, broadcast_to_shape(x, shape), broadcast_to_shape(y, shape))
 
 
+@remembered
 def logical_and(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether both are true, as bool.
 
@@ -132,6 +140,7 @@ def logical_and(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
     return _logical("logical_and", _AND, a, b)
 
 
+@remembered
 def logical_or(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether either is true, as bool.
 
@@ -143,6 +152,7 @@ def logical_or(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) 
     return _logical("logical_or", _OR, a, b)
 
 
+@remembered
 def logical_xor(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether exactly one is true, as bool.
 
@@ -154,6 +164,7 @@ def logical_xor(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
     return _logical("logical_xor", _NOT_EQUAL, a, b)
 
 
+@remembered
 def logical_not(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether not true, as bool.
 
@@ -168,6 +179,7 @@ def logical_not(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 # Bits of integers and bools; floats raise DTypeError
 
 
+@remembered
 def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """The bits set in both.
 
@@ -179,6 +191,7 @@ def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
     return _binary("bitwise_and", ops["bitwise_and"], a, b)
 
 
+@remembered
 def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """The bits set in either.
 
@@ -190,6 +203,7 @@ def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     return _binary("bitwise_or", ops["bitwise_or"], a, b)
 
 
+@remembered
 def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """The bits set in exactly one.
 
@@ -201,6 +215,7 @@ def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
     return _binary("bitwise_xor", ops["bitwise_xor"], a, b)
 
 
+@remembered
 def bitwise_invert(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """All bits flipped. For bools, logical not.
 
@@ -212,6 +227,7 @@ def bitwise_invert(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(ops["bitwise_invert"], as_array(a))
 
 
+@remembered
 def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """a · 2ᵇ, wrapped; 0 where b is negative or not below the number of bits. Bools become uint8.
 
@@ -223,6 +239,7 @@ def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     return _shift("left_shift", a, b)
 
 
+@remembered
 def right_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """⌊a / 2ᵇ⌋; only the sign is left where b is negative or not below the number of bits.
 
@@ -247,6 +264,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 # Special values
 
 
+@remembered
 def isnan(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether NaN (of complex numbers: in either part), as bool.
 
@@ -261,6 +279,7 @@ def isnan(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_NOT_EQUAL, x, x)
 
 
+@remembered
 def isinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether inf or -inf (of complex numbers: in either part), as bool.
 
@@ -277,6 +296,7 @@ def isinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_EQUAL, emit_elementwise(ops["abs"], x), constant(math.inf, x.dtype, x.shape))
 
 
+@remembered
 def isfinite(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether neither infinite nor NaN (of complex numbers: in both parts), as bool.
 
@@ -293,6 +313,7 @@ def isfinite(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_LESS, emit_elementwise(ops["abs"], x), constant(math.inf, x.dtype, x.shape))
 
 
+@remembered
 def isposinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether inf, as bool.
 
@@ -304,6 +325,7 @@ def isposinf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _is_value(a, math.inf)
 
 
+@remembered
 def isneginf(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether -inf, as bool.
 
@@ -329,6 +351,7 @@ def _either_part(test, combine: Op, x: array) -> array:
 # Equality of arrays
 
 
+@remembered
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -366,6 +389,7 @@ def isclose(
     return found
 
 
+@remembered
 def allclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -386,6 +410,7 @@ def allclose(
     return reductions.all(isclose(a, b, rtol, atol, equal_nan=equal_nan))
 
 
+@remembered
 def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: StreamOrDevice = None) -> array:
     """Whether a and b have the same shape and elements, as a bool scalar. Dtypes may differ.
 
@@ -407,6 +432,7 @@ def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: Str
 # Choice
 
 
+@remembered_floats
 def where(
     condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, stream: StreamOrDevice = None
 ) -> array:

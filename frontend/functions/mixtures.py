@@ -7,6 +7,7 @@ import math
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes
+from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .index_functions import take
 from .linear import matmul
@@ -15,6 +16,7 @@ from .shaping import reshape
 __all__ = ["gather_mm"]
 
 
+@remembered
 def gather_mm(
     a: ArrayLike,
     b: ArrayLike,

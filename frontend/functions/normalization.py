@@ -12,6 +12,7 @@ from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 
 from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.core import remembered
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import rsqrt, square
@@ -61,6 +62,7 @@ def _scaled(rows: array, normal: array, parameters: dict[str, array]) -> array:
     return convert(normal, dtype)
 
 
+@remembered
 def rms_norm(x: ArrayLike, weight: ArrayLike | None, eps: float, *, stream: StreamOrDevice = None) -> array:
     """x / √(mean(x²) + eps) · weight, over the last axis.
 
@@ -85,6 +87,7 @@ def rms_norm(x: ArrayLike, weight: ArrayLike | None, eps: float, *, stream: Stre
     return _scaled(rows, wide * rsqrt(mean(square(wide), -1, True) + added), parameters)
 
 
+@remembered
 def layer_norm(
     x: ArrayLike, weight: ArrayLike | None, bias: ArrayLike | None, eps: float, *, stream: StreamOrDevice = None
 ) -> array:
@@ -113,6 +116,7 @@ def layer_norm(
     return _scaled(rows, centered * rsqrt(mean(square(centered), -1, True) + added), parameters)
 
 
+@remembered
 def cross_entropy(logits: ArrayLike, targets: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """-log softmax(logits)[targets], over the last axis, without overflow.
 

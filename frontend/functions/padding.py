@@ -12,12 +12,14 @@ from smelt.ir.errors import ShapeError, at_user_line, shown
 
 from ..lazy.arguments import word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, joined, padded, piece, reversed_along, to_shape
 from ..lazy.streams import check_stream
 
 __all__ = ["pad"]
 
 
+@remembered
 def pad(
     a: ArrayLike,
     pad_width: int | Sequence[Any],

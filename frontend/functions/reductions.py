@@ -27,6 +27,7 @@ from ..lazy.arrays import (
     emit_elementwise,
     wrap,
 )
+from ..lazy.core import remembered
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .arithmetic import sqrt
@@ -86,6 +87,7 @@ def accumulated(dtype: DType) -> DType:
     return dtype
 
 
+@remembered
 def sum(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -101,6 +103,7 @@ def sum(
     return reduce_axes("reduce_sum", convert(x, accumulated(x.dtype)), axes, keepdims)
 
 
+@remembered
 def prod(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -116,6 +119,7 @@ def prod(
     return reduce_axes("reduce_prod", convert(x, accumulated(x.dtype)), axes, keepdims)
 
 
+@remembered
 def max(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -133,6 +137,7 @@ def max(
     return _extremum("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
 
 
+@remembered
 def min(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -150,6 +155,7 @@ def min(
     return _extremum("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
 
 
+@remembered
 def minmax(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> tuple[array, array]:
@@ -176,6 +182,7 @@ def _extremum(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims
     return reduce_axes(op_name, x, axes, keepdims)
 
 
+@remembered
 def all(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -190,6 +197,7 @@ def all(
     return reduce_axes("reduce_all", convert(x, dtypes.bool_), normalize_axes("all", x, axis), keepdims)
 
 
+@remembered
 def any(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -204,6 +212,7 @@ def any(
     return reduce_axes("reduce_any", convert(x, dtypes.bool_), normalize_axes("any", x, axis), keepdims)
 
 
+@remembered
 def count_nonzero(
     a: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, stream: StreamOrDevice = None
 ) -> array:
@@ -219,6 +228,7 @@ def count_nonzero(
     return reduce_axes("reduce_sum", convert(convert(x, dtypes.bool_), dtypes.int32), axes, keepdims)
 
 
+@remembered
 def argmax(
     a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -238,6 +248,7 @@ def argmax(
     return _arg_extremum("argmax", a, axis, keepdims)
 
 
+@remembered
 def argmin(
     a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -289,6 +300,7 @@ def _mean(x: array, axes: tuple[int, ...], keepdims: bool, less: int = 0) -> arr
     return emit_elementwise(ops["div"], total, constant(float(count if count > 0 else 0), x.dtype, total.shape))
 
 
+@remembered
 def mean(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -304,6 +316,7 @@ def mean(
     return convert(_mean(widened(x), axes, keepdims), x.dtype)
 
 
+@remembered
 def var(
     a: ArrayLike,
     /,
@@ -328,6 +341,7 @@ def var(
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 
+@remembered
 def std(
     a: ArrayLike,
     /,
@@ -368,6 +382,7 @@ def _variance(x: array, axes: tuple[int, ...], keepdims: bool, ddof: int) -> arr
     return _mean(square, axes, keepdims, less=integer("var", "ddof", ddof))
 
 
+@remembered
 def median(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:

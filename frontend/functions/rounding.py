@@ -25,6 +25,7 @@ from ..lazy.arrays import (
     scalar_array,
     wrap,
 )
+from ..lazy.core import remembered
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
@@ -41,6 +42,7 @@ def _rounding(op: Op, a: ArrayLike) -> array:
     return emit_elementwise(op, x) if x.dtype.is_inexact else wrap(x._ref)
 
 
+@remembered
 def floor(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Largest integer not above a, in its dtype. Integers are returned as they are.
 
@@ -52,6 +54,7 @@ def floor(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return _rounding(_FLOOR, a)
 
 
+@remembered
 def ceil(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Smallest integer not below a, in its dtype. Integers are returned as they are.
 
@@ -63,6 +66,7 @@ def ceil(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return _rounding(_CEIL, a)
 
 
+@remembered
 def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """a without its fraction, in its dtype. Integers are returned as they are.
 
@@ -74,6 +78,7 @@ def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return _rounding(_TRUNC, a)
 
 
+@remembered
 def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> array:
     """a rounded to `decimals` places after the point, ties to even; negative: to tens, hundreds, …
 
@@ -103,6 +108,7 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> 
     return convert(emit_elementwise(down, rounded, scale), dtype)
 
 
+@remembered
 def nan_to_num(
     a: ArrayLike,
     nan: float = 0,

@@ -11,6 +11,7 @@ from smelt.ir.errors import ShapeError, at_user_line, shown
 from ..lazy import arrays
 from ..lazy.arguments import integer, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape
+from ..lazy.core import remembered
 from ..lazy.movement import (
     Axes,
     broadcast_together,
@@ -48,6 +49,7 @@ __all__ = [
 # Shape alone
 
 
+@remembered
 def reshape(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None) -> array:
     """The elements in row-major order in another shape; one extent may be -1 and is worked out.
 
@@ -79,6 +81,7 @@ def _resolved(name: str, size: int, old: tuple[int, ...], shape: tuple[int, ...]
     return shape
 
 
+@remembered
 def flatten(a: ArrayLike, /, start_axis: int = 0, end_axis: int = -1, *, stream: StreamOrDevice = None) -> array:
     """Axes start_axis … end_axis joined into one; a scalar becomes a vector of one element.
 
@@ -103,6 +106,7 @@ def flatten(a: ArrayLike, /, start_axis: int = 0, end_axis: int = -1, *, stream:
     return to_shape(x, (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]))
 
 
+@remembered
 def unflatten(a: ArrayLike, /, axis: int, shape: Sequence[int], *, stream: StreamOrDevice = None) -> array:
     """One axis split into several; one of their extents may be -1.
 
@@ -118,6 +122,7 @@ def unflatten(a: ArrayLike, /, axis: int, shape: Sequence[int], *, stream: Strea
     return to_shape(x, (*x.shape[:axis], *split_into, *x.shape[axis + 1 :]))
 
 
+@remembered
 def squeeze(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = None) -> array:
     """Without the given axes, which have one element; by default without all such axes.
 
@@ -136,6 +141,7 @@ def squeeze(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice
     return to_shape(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
 
 
+@remembered
 def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -> array:
     """With new axes of one element at the given places of the result.
 
@@ -156,6 +162,7 @@ def _at_least(name: str, arys: Any, grow: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
+@remembered
 def atleast_1d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[array]:
     """Each argument with at least one axis; a list when there are several arguments.
 
@@ -167,6 +174,7 @@ def atleast_1d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     return _at_least("atleast_1d", arys, lambda s: s or (1,))
 
 
+@remembered
 def atleast_2d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[array]:
     """Each argument with at least two axes: new ones in front.
 
@@ -178,6 +186,7 @@ def atleast_2d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     return _at_least("atleast_2d", arys, lambda s: (1,) * (2 - len(s)) + s)
 
 
+@remembered
 def atleast_3d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[array]:
     """Each argument with at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1).
 
@@ -193,6 +202,7 @@ def atleast_3d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
 # Order of axes
 
 
+@remembered
 def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: StreamOrDevice = None) -> array:
     """Permuted axes: axis i of the result is axis axes[i]; by default in reversed order.
 
@@ -213,6 +223,7 @@ def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: Str
 permute_dims = transpose
 
 
+@remembered
 def matrix_transpose(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The last two axes exchanged.
 
@@ -227,6 +238,7 @@ def matrix_transpose(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array
     return permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+@remembered
 def swapaxes(a: ArrayLike, /, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array:
     """Two axes exchanged.
 
@@ -242,6 +254,7 @@ def swapaxes(a: ArrayLike, /, axis1: int, axis2: int, *, stream: StreamOrDevice 
     return permuted(x, tuple(order))
 
 
+@remembered
 def moveaxis(a: ArrayLike, /, source: Axes, destination: Axes, *, stream: StreamOrDevice = None) -> array:
     """Axes moved from `source` to `destination`; the others keep their order.
 
@@ -260,6 +273,7 @@ def moveaxis(a: ArrayLike, /, source: Axes, destination: Axes, *, stream: Stream
     return permuted(x, tuple(order))
 
 
+@remembered
 def flip(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = None) -> array:
     """The order of elements reversed along the given axes, by default along all.
 
@@ -275,6 +289,7 @@ def flip(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = 
 # Broadcasting
 
 
+@remembered
 def broadcast_to(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None) -> array:
     """Stretched to a shape by NumPy's rule: new axes in front, axes of one element repeated.
 
@@ -301,6 +316,7 @@ def broadcast_shapes(*shapes: Axes) -> tuple[int, ...]:
     return arrays.broadcast_shapes("broadcast_shapes", *[shape_tuple("broadcast_shapes", s) for s in shapes])
 
 
+@remembered
 def broadcast_arrays(*arrays: ArrayLike, stream: StreamOrDevice = None) -> tuple[array, ...]:
     """The arrays stretched to their common shape.
 
@@ -312,6 +328,7 @@ def broadcast_arrays(*arrays: ArrayLike, stream: StreamOrDevice = None) -> tuple
     return broadcast_together("broadcast_arrays", [as_array(x) for x in arrays])
 
 
+@remembered
 def meshgrid(
     *arrays: ArrayLike, sparse: bool | None = False, indexing: str | None = "xy", stream: StreamOrDevice = None
 ) -> tuple[array, ...]:

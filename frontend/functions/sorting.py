@@ -11,6 +11,7 @@ from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
+from ..lazy.core import remembered
 from ..lazy.movement import filled, for_gather, one_axis, piece, select, to_shape
 from ..lazy.streams import check_stream
 
@@ -54,6 +55,7 @@ def _sorted(name: str, op: str, a: ArrayLike, axis: int | None) -> array:
     return to_shape(found, ()) if axis is not None and not as_array(a).ndim else found
 
 
+@remembered
 def sort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """In ascending order along an axis (of the flattened array if None); NaN comes last.
 
@@ -65,6 +67,7 @@ def sort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = Non
     return _sorted("sort", "sort", a, axis)
 
 
+@remembered
 def argsort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """Indices (uint32) that sort along an axis; equal elements keep their order.
 
@@ -83,6 +86,7 @@ def _check_kth(name: str, a: ArrayLike, kth: int, axis: int | None) -> None:
         raise AttributeValueError(at_user_line(f"smelt.{name}: kth {kth} out of range for {size} elements; a {x.aval}"))
 
 
+@remembered
 def partition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """An order in which the kth element is where sorting puts it, smaller ones before, larger ones behind.
 
@@ -95,6 +99,7 @@ def partition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: Strea
     return _sorted("partition", "sort", a, axis)
 
 
+@remembered
 def argpartition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """Indices (uint32) that partition along an axis; see `partition`.
 
@@ -107,6 +112,7 @@ def argpartition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: St
     return _sorted("argpartition", "argsort", a, axis)
 
 
+@remembered
 def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """The k largest elements along an axis, in ascending order.
 
@@ -122,6 +128,7 @@ def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevi
     return piece(_sorted("topk", "sort", x, along), along, size - k, size)
 
 
+@remembered
 def searchsorted(
     sorted_sequence: ArrayLike, values: ArrayLike, /, side: str = "left", *, stream: StreamOrDevice = None
 ) -> array:
@@ -185,6 +192,7 @@ def _sum_dtype(name: str, a: ArrayLike, dtype: Any) -> array:
     return convert(x, dtypes.int32) if x.dtype is dtypes.bool_ else x
 
 
+@remembered
 def cumsum(
     a: ArrayLike,
     /,
@@ -210,6 +218,7 @@ def cumsum(
     return _scan("cumsum", _sum_dtype("cumsum", a, dtype), axis, reverse, inclusive)
 
 
+@remembered
 def cumprod(
     a: ArrayLike,
     /,
@@ -233,6 +242,7 @@ def cumprod(
 cumulative_sum, cumulative_prod = cumsum, cumprod
 
 
+@remembered
 def cummax(
     a: ArrayLike,
     /,
@@ -254,6 +264,7 @@ def cummax(
     return _scan("cummax", x, axis, reverse, inclusive)
 
 
+@remembered
 def cummin(
     a: ArrayLike,
     /,
@@ -275,6 +286,7 @@ def cummin(
     return _scan("cummin", x, axis, reverse, inclusive)
 
 
+@remembered
 def logcumsumexp(
     a: ArrayLike,
     /,
@@ -298,6 +310,7 @@ def logcumsumexp(
     return _scan("logcumsumexp", convert(x, dtypes.to_float(x.dtype)), axis, reverse, inclusive)
 
 
+@remembered
 def diff(a: ArrayLike, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice = None) -> array:
     """Differences of neighbours along an axis, taken `n` times; of bools, whether they differ.
 

@@ -7,6 +7,7 @@ import math
 from smelt.ir.op import registry as ops
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit_elementwise
+from ..lazy.core import remembered, remembered_numbers
 from ..lazy.operands import apply_binary, apply_floating, as_floating, constant
 from ..lazy.streams import check_stream
 
@@ -26,6 +27,7 @@ _ERF, _ERFINV, _SIGMOID = ops["erf"], ops["erfinv"], ops["sigmoid"]
 _MUL = ops["mul"]
 
 
+@remembered
 def exp(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Exponential, eᵃ.
 
@@ -37,6 +39,7 @@ def exp(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_EXP, a)
 
 
+@remembered
 def expm1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """eᵃ - 1, accurate around 0.
 
@@ -48,6 +51,7 @@ def expm1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_EXPM1, a)
 
 
+@remembered
 def log(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Natural logarithm; -inf at 0, NaN below.
 
@@ -59,6 +63,7 @@ def log(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG, a)
 
 
+@remembered
 def log2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Logarithm to base 2.
 
@@ -70,6 +75,7 @@ def log2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG2, a)
 
 
+@remembered
 def log10(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Logarithm to base 10.
 
@@ -81,6 +87,7 @@ def log10(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG10, a)
 
 
+@remembered
 def log1p(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """log(1 + a), accurate around 0.
 
@@ -92,6 +99,7 @@ def log1p(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG1P, a)
 
 
+@remembered
 def sigmoid(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Logistic function, 1 / (1 + e⁻ᵃ).
 
@@ -103,6 +111,7 @@ def sigmoid(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SIGMOID, a)
 
 
+@remembered
 def sin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Sine of an angle in radians.
 
@@ -114,6 +123,7 @@ def sin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SIN, a)
 
 
+@remembered
 def cos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Cosine of an angle in radians.
 
@@ -125,6 +135,7 @@ def cos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_COS, a)
 
 
+@remembered
 def tan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Tangent of an angle in radians.
 
@@ -136,6 +147,7 @@ def tan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_TAN, a)
 
 
+@remembered
 def arcsin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse sine, in [-π/2, π/2]; NaN where |a| > 1.
 
@@ -147,6 +159,7 @@ def arcsin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCSIN, a)
 
 
+@remembered
 def arccos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse cosine, in [0, π]; NaN where |a| > 1.
 
@@ -158,6 +171,7 @@ def arccos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCCOS, a)
 
 
+@remembered
 def arctan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse tangent, in [-π/2, π/2].
 
@@ -169,6 +183,7 @@ def arctan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCTAN, a)
 
 
+@remembered_numbers
 def arctan2(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The angle of the point with ordinate a and abscissa b, in [-π, π].
 
@@ -180,6 +195,7 @@ def arctan2(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     return apply_binary("arctan2", _ARCTAN2, a, b, floating=True)
 
 
+@remembered
 def sinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Hyperbolic sine.
 
@@ -191,6 +207,7 @@ def sinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SINH, a)
 
 
+@remembered
 def cosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Hyperbolic cosine.
 
@@ -202,6 +219,7 @@ def cosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_COSH, a)
 
 
+@remembered
 def tanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Hyperbolic tangent.
 
@@ -213,6 +231,7 @@ def tanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_TANH, a)
 
 
+@remembered
 def arcsinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse hyperbolic sine.
 
@@ -224,6 +243,7 @@ def arcsinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCSINH, a)
 
 
+@remembered
 def arccosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse hyperbolic cosine; NaN below 1.
 
@@ -235,6 +255,7 @@ def arccosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCCOSH, a)
 
 
+@remembered
 def arctanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse hyperbolic tangent; ±inf at ±1, NaN where |a| > 1.
 
@@ -246,6 +267,7 @@ def arctanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCTANH, a)
 
 
+@remembered
 def erf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Error function, 2/√π · ∫₀ᵃ exp(-t²) dt.
 
@@ -257,6 +279,7 @@ def erf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ERF, a)
 
 
+@remembered
 def erfinv(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse of the error function; ±inf at ±1, NaN where |a| > 1.
 
@@ -272,6 +295,7 @@ acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
 atan, atan2, atanh = arctan, arctan2, arctanh
 
 
+@remembered
 def degrees(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """An angle in radians as degrees.
 
@@ -284,6 +308,7 @@ def degrees(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_MUL, x, constant(180 / math.pi, x.dtype, x.shape))
 
 
+@remembered
 def radians(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """An angle in degrees as radians.
 

@@ -23,12 +23,14 @@ from ..lazy.arrays import (
     emit_elementwise,
     wrap,
 )
+from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, iota, joined, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
 
 __all__ = ["as_strided", "astype", "contiguous", "view"]
 
 
+@remembered
 def astype(a: ArrayLike, dtype: DType, /, *, stream: StreamOrDevice = None) -> array:
     """In another dtype. Floats to integers truncate and saturate, integers wrap, bool is a ≠ 0.
 
@@ -40,6 +42,7 @@ def astype(a: ArrayLike, dtype: DType, /, *, stream: StreamOrDevice = None) -> a
     return convert(as_array(a), dtype_of("astype", dtype))
 
 
+@remembered
 def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: StreamOrDevice = None) -> array:
     """The same array: smelt's arrays are contiguous whenever they are in memory.
 
@@ -51,6 +54,7 @@ def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: Stream
     return wrap(as_array(a)._ref)
 
 
+@remembered
 def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
     """The same bytes read as another dtype; the last axis shrinks or grows when its size differs.
 
@@ -128,6 +132,7 @@ def _resized_bits(x: array, size: int) -> array:
     return emit(ops["reduce_sum"], (high,), {"axes": (len(shape) - 1,)})
 
 
+@remembered
 def as_strided(
     a: ArrayLike,
     /,

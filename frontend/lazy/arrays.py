@@ -26,6 +26,7 @@ from smelt.runtime import Buffer
 
 from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
+from .core import NUMBER, hooks, stand_ins
 from .dlpack import exported
 from .evaluate import evaluate
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
@@ -343,9 +344,20 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
     Raises:
         AttributeValueError: an integer that the dtype, an integer dtype, cannot hold; one beyond all floats.
     """
+    found = array.__new__(array)
+    if type(value) in stand_ins:
+        attrs = {"place": value.place, "dtype": dtype}  # type: ignore[union-attr]
+        found._ref = (Node(NUMBER, attrs, (), (_scalar_avals[dtype],)), 0)
+    else:
+        found._ref = number_ref(value, dtype)
+    return found
+
+
+def number_ref(value: Scalar, dtype: DType) -> Ref:
+    """`scalar_array` without the handle."""
     if state.compiling:
         _check_fits(value, dtype)
-        return emit(registry["constant"], (), {"value": value, "dtype": dtype})
+        return (Node(registry["constant"], {"value": value, "dtype": dtype}, (), (_scalar_avals[dtype],)), 0)
     # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
     # a dictionary, and so are 0.0 and -0.0.
     kind = type(value)
@@ -357,9 +369,10 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
         if len(_scalar_buffers) > 1000:
             _scalar_buffers.clear()
         _scalar_buffers[key] = buffer
-    found = array.__new__(array)
-    found._ref = (leaf(buffer), 0)
-    return found
+    return (leaf(buffer), 0)
+
+
+hooks.array, hooks.number = array, number_ref
 
 
 def _check_fits(value: Scalar, dtype: DType) -> None:

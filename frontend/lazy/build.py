@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import CodeType
 from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value, functions, new_function
 from smelt.ir.dialect import context
-from smelt.ir.errors import OutOfMemoryError
+from smelt.ir.errors import OutOfMemoryError, line_of
 from smelt.ir.op import registry
 
 from .graph import ALIAS, APPLY, GraphFunction, Node, RecordedNode, Ref, callees
@@ -33,7 +34,7 @@ class _ModuleBuilder:
         self.module = module
         self.made: dict[Any, str] = {}
         self.taken = {"main"}
-        self.files: dict[tuple[str, int], Any] = {}
+        self.files: dict[tuple[CodeType, int], Any] = {}
 
     def function(
         self,
@@ -118,11 +119,12 @@ class _ModuleBuilder:
         """The user's line as an MLIR location."""
         if step.where is None:
             return mlir.ir.Location.unknown(context())
-        code, line = step.where
-        key = (code.co_filename, line)
-        if key not in self.files:
-            self.files[key] = mlir.ir.Location.file(*key, 0, context=context())
-        return self.files[key]
+        found = self.files.get(step.where)
+        if found is None:
+            code, at = step.where
+            found = mlir.ir.Location.file(code.co_filename, line_of(code, at), 0, context=context())
+            self.files[step.where] = found
+        return found
 
 
 def _with_symbols(value: Any, symbols: dict[int, str]) -> Any:
@@ -136,7 +138,7 @@ def check_sizes(step: RecordedNode | Node) -> None:
     """Raise OutOfMemoryError where a result has more elements than can be addressed."""
     for aval in step.avals:
         if aval.size >= MOST_ELEMENTS:
-            line = f"; at {step.where[0].co_filename}:{step.where[1]}" if step.where else ""
+            line = f"; at {step.where[0].co_filename}:{line_of(*step.where)}" if step.where else ""
             message = f"smelt.{step.op.name}: an array {aval} has more elements than can be addressed{line}"
             raise OutOfMemoryError(message)
 

@@ -1,176 +1,24 @@
-"""The lazy graph: nodes, traces, and functions made of recorded nodes.
-
-A node is one op applied to results of other nodes; nothing runs when it is made. Nodes hold their
-inputs, so work that nobody asks for dies by reference counting. Nothing here recurses: chains may
-be a million nodes long (their release included, see `Node.__del__`).
-"""
+"""The lazy graph: functions made of recorded nodes, and keys of their structure. Nodes are those of `core`."""
 
 from __future__ import annotations
 
-import itertools
-import sys
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import _internal_files, is_internal
 from smelt.ir.op import Op
-from smelt.runtime import Buffer
 
+from .core import ALIAS as ALIAS
+from .core import APPLY, LEAF, PARAMETER, topological
+from .core import NO_ATTRS as NO_ATTRS
+from .core import GraphOp as GraphOp
+from .core import Handle as Handle
+from .core import Node as Node
+from .core import Ref as Ref
+from .core import leaf as leaf
+from .core import state as state
+from .core import traces as traces
 from .static_keys import attribute_key
-
-
-class GraphOp(Op):
-    """A kind of node that is no op of the dialect."""
-
-    def __init__(self, name: str):
-        self.name = name  # type: ignore[misc]
-
-
-LEAF = GraphOp("leaf")  #: a value: never an op, always a buffer
-PARAMETER = GraphOp("parameter")  #: an argument of a trace; has no value
-ALIAS = GraphOp("alias")  #: an argument of a differentiated function; has its input's value
-APPLY = GraphOp("apply")  #: attrs: callee (a GraphFunction), transforms
-
-#: A result of a node.
-Ref = tuple["Node", int]
-
-NO_ATTRS: dict[str, Any] = {}
-
-
-class Handle:
-    """What `smelt.array` is to the modules below it: a name for a result of a node, with its dtype, shape and size."""
-
-    __slots__ = ()
-
-    _ref: Ref
-
-
-#: Numbers of traces: a later one has a larger number.
-traces = itertools.count(1)
-
-
-class _State(threading.local):
-    """What this thread is tracing."""
-
-    def __init__(self) -> None:
-        self.recording = 0  #: depth of differentiated functions being recorded: nodes stay whole
-        self.compiling = 0  #: depth of compile/vmap traces: scalars are constants, values are absent
-        self.traced = 0  #: the number of the trace that new nodes belong to; 0 outside of traces
-        self.control = 0  #: the number of the innermost trace of a branch or of a loop's body; 0 outside of them
-        self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
-
-
-state = _State()
-
-
-class Node:
-    """One op applied to results of other nodes.
-
-    Attributes:
-        op: an op of the registry, a control-flow op (its functions are GraphFunctions in `attrs`), or one
-            of LEAF, PARAMETER, ALIAS, APPLY.
-        attrs: the op's attributes.
-        inputs: what it is applied to; empty once evaluated.
-        avals: one a result.
-        values: one Buffer a result once evaluated, else None.
-        where: the user's code object and line.
-        traced: the number of the trace (of `compile`, `vmap`, `scan`, ...) that it was made in, or 0.
-    """
-
-    __slots__ = ("__weakref__", "attrs", "avals", "inputs", "op", "traced", "values", "where")
-
-    def __init__(self, op: Op, attrs: dict[str, Any], inputs: tuple[Ref, ...], avals: tuple[Aval, ...]):
-        self.op = op
-        self.attrs = attrs
-        self.inputs = inputs
-        self.avals = avals
-        self.values: list[Buffer] | None = None
-        self.traced = state.traced
-        frame = sys._getframe(2)
-        internal = _internal_files
-        while frame is not None:
-            code = frame.f_code
-            known = internal.get(code.co_filename)
-            if known is None:
-                known = is_internal(frame)
-            if not known:
-                self.where: Any = (code, frame.f_lineno)
-                return
-            frame = frame.f_back  # type: ignore[assignment]
-        self.where = None
-
-    def detach(self) -> None:
-        """Forget the inputs: the values are there."""
-        self.inputs = ()
-        self.attrs = NO_ATTRS
-        self.op = LEAF
-
-    def __del__(self) -> None:
-        # A chain of a million nodes must not be released by a million nested calls.
-        inputs = self.inputs
-        if not inputs:
-            return
-        self.inputs = ()
-        queue = _release.queue
-        queue.append(inputs)
-        del inputs
-        if not _release.active:
-            _release.active = True
-            try:
-                while queue:
-                    queue.pop()
-            finally:  # an interrupt inside leaves the rest to the next one
-                _release.active = False
-
-
-class _Release(threading.local):
-    def __init__(self) -> None:
-        self.queue: list[Any] = []
-        self.active = False
-
-
-_release = _Release()
-
-
-def leaf(buffer: Buffer) -> Node:
-    """A node that is a value."""
-    node = Node.__new__(Node)
-    node.op = LEAF
-    node.attrs = NO_ATTRS
-    node.inputs = ()
-    node.avals = (buffer.aval,)
-    node.values = [buffer]
-    node.traced = state.traced
-    node.where = None
-    return node
-
-
-def topological(outputs: Iterable[Ref], stop: Any = None) -> list[Node]:
-    """Nodes below `outputs` in the order of evaluation. Descends into no node that has values, nor
-    into those for which ``stop(node)`` holds; such nodes are not listed."""
-    order: list[Node] = []
-    seen: set[Node] = set()
-    for root, _ in outputs:
-        if root in seen:
-            continue
-        stack: list[tuple[Node, Any]] = []
-        if not (stop(root) if stop else root.values is not None):
-            seen.add(root)
-            stack.append((root, iter(root.inputs)))
-        while stack:
-            node, pending = stack[-1]
-            for child, _ in pending:
-                if child in seen or (stop(child) if stop else child.values is not None):
-                    continue
-                seen.add(child)
-                stack.append((child, iter(child.inputs)))
-                break
-            else:
-                stack.pop()
-                order.append(node)
-    return order
 
 
 class RecordedNode(NamedTuple):

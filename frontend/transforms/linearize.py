@@ -14,7 +14,7 @@ from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, read_function
 from smelt.ir.control import ControlOp
-from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line
+from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, line_of
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.runtime import LruCache
@@ -309,7 +309,7 @@ def _reordered(f: GraphFunction, marked: Sequence[int]) -> GraphFunction:
 
 
 def _refuse(name: str, step: RecordedNode, why: str) -> None:
-    line = f" (at {step.where[0].co_filename}:{step.where[1]})" if step.where else ""
+    line = f" (at {step.where[0].co_filename}:{line_of(*step.where)})" if step.where else ""
     shown = ", ".join(str(n.avals[i]) for n, i in step.inputs)
     raise NotDifferentiableError(
         at_user_line(

@@ -1,0 +1,453 @@
+"""What runs for every operation: nodes, and functions that remember which nodes they make.
+
+A node is one op applied to results of other nodes; nothing runs when it is made. Nodes hold their
+inputs, so work that nobody asks for dies by reference counting. Nothing here recurses: chains may
+be a million nodes long (their release included, see `Node.__del__`).
+
+A function of arrays makes the same nodes whenever it is called with the same types and the same other
+arguments. So it is run once for them, on stand-ins (`remembered`), and what it made is a recipe, which
+is followed from then on: shapes are checked and inferred once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import SmeltError, _internal_files, is_internal
+from smelt.ir.op import Op
+from smelt.ir.settings import settings
+from smelt.runtime import Buffer
+
+
+class GraphOp(Op):
+    """A kind of node that is no op of the dialect."""
+
+    def __init__(self, name: str):
+        self.name = name  # type: ignore[misc]
+
+
+LEAF = GraphOp("leaf")  #: a value: never an op, always a buffer
+PARAMETER = GraphOp("parameter")  #: an argument of a trace; has no value
+ALIAS = GraphOp("alias")  #: an argument of a differentiated function; has its input's value
+APPLY = GraphOp("apply")  #: attrs: callee (a GraphFunction), transforms
+#: In recipes alone: the Python number given as argument number ``attrs["place"]``, as ``attrs["dtype"]``.
+NUMBER = GraphOp("number")
+
+#: A result of a node.
+Ref = tuple["Node", int]
+
+NO_ATTRS: dict[str, Any] = {}
+
+#: Numbers of traces: a later one has a larger number.
+traces = itertools.count(1)
+
+
+class Handle:
+    """What `smelt.array` is to the modules below it: a name for a result of a node, with its dtype, shape and size."""
+
+    __slots__ = ()
+
+    _ref: Ref
+
+
+class _State(threading.local):
+    """What this thread is tracing."""
+
+    def __init__(self) -> None:
+        self.recording = 0  #: depth of differentiated functions being recorded: nodes stay whole
+        self.compiling = 0  #: depth of compile/vmap traces: scalars are constants, values are absent
+        self.traced = 0  #: the number of the trace that new nodes belong to; 0 outside of traces
+        self.control = 0  #: the number of the innermost trace of a branch or of a loop's body; 0 outside of them
+        self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
+
+
+state = _State()
+
+
+class Node:
+    """One op applied to results of other nodes.
+
+    Attributes:
+        op: an op of the registry, a control-flow op (its functions are GraphFunctions in `attrs`), or one
+            of LEAF, PARAMETER, ALIAS, APPLY.
+        attrs: the op's attributes.
+        inputs: what it is applied to; empty once evaluated.
+        avals: one a result.
+        values: one Buffer a result once evaluated, else None.
+        where: the user's code object and the place in it (see `smelt.ir.errors.line_of`), or None.
+        traced: the number of the trace (of `compile`, `vmap`, `scan`, ...) that it was made in, or 0.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "avals", "inputs", "op", "traced", "values", "where")
+
+    def __init__(self, op: Op, attrs: dict[str, Any], inputs: tuple[Ref, ...], avals: tuple[Aval, ...]):
+        self.op = op
+        self.attrs = attrs
+        self.inputs = inputs
+        self.avals = avals
+        self.values: list[Buffer] | None = None
+        self.traced = state.traced
+        self.where = user_place(2)
+
+    def detach(self) -> None:
+        """Forget the inputs: the values are there."""
+        self.inputs = ()
+        self.attrs = NO_ATTRS
+        self.op = LEAF
+
+    def __del__(self) -> None:
+        # A chain of a million nodes must not be released by a million nested calls.
+        inputs = self.inputs
+        if not inputs:
+            return
+        self.inputs = ()
+        queue = _release.queue
+        queue.append(inputs)
+        del inputs
+        if not _release.active:
+            _release.active = True
+            try:
+                while queue:
+                    queue.pop()
+            finally:  # an interrupt inside leaves the rest to the next one
+                _release.active = False
+
+
+class _Release(threading.local):
+    def __init__(self) -> None:
+        self.queue: list[Any] = []
+        self.active = False
+
+
+_release = _Release()
+
+
+def user_place(depth: int) -> Any:
+    """The innermost code that does not belong to smelt, from `depth` frames above on, and the place in it."""
+    frame = sys._getframe(depth)
+    internal = _internal_files
+    while frame is not None:
+        code = frame.f_code
+        known = internal.get(code.co_filename)
+        if known is None:
+            known = is_internal(frame)
+        if not known:
+            return (code, frame.f_lasti)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def leaf(buffer: Buffer) -> Node:
+    """A node that is a value."""
+    node = Node.__new__(Node)
+    node.op = LEAF
+    node.attrs = NO_ATTRS
+    node.inputs = ()
+    node.avals = (buffer.aval,)
+    node.values = [buffer]
+    node.traced = state.traced
+    node.where = None
+    return node
+
+
+def topological(outputs: Iterable[Ref], stop: Any = None) -> list[Node]:
+    """Nodes below `outputs` in the order of evaluation. Descends into no node that has values, nor
+    into those for which ``stop(node)`` holds; such nodes are not listed."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    for root, _ in outputs:
+        if root in seen:
+            continue
+        stack: list[tuple[Node, Any]] = []
+        if not (stop(root) if stop else root.values is not None):
+            seen.add(root)
+            stack.append((root, iter(root.inputs)))
+        while stack:
+            node, pending = stack[-1]
+            for child, _ in pending:
+                if child in seen or (stop(child) if stop else child.values is not None):
+                    continue
+                seen.add(child)
+                stack.append((child, iter(child.inputs)))
+                break
+            else:
+                stack.pop()
+                order.append(node)
+    return order
+
+
+# Functions that remember
+
+
+class Step(NamedTuple):
+    """A node of a recipe.
+
+    Attributes:
+        inputs: numbers of values: first the arrays among the arguments, then the results of each step.
+        value: the buffer of a leaf, else None.
+    """
+
+    op: Op
+    attrs: dict[str, Any]
+    inputs: tuple[int, ...]
+    avals: tuple[Aval, ...]
+    value: Buffer | None
+
+
+class Recipe(NamedTuple):
+    """The nodes that a function makes.
+
+    Attributes:
+        results: the number of the value that it returns; of several their container and numbers.
+    """
+
+    steps: list[Step]
+    results: int | tuple[type, list[int]]
+
+
+class Memory:
+    """A function and its recipes by arguments. Where there is None, the function looks at values: it is called.
+
+    Attributes:
+        numbers: types of Python numbers that are operands: the nodes depend on their type, but not on their value.
+        outside, inside: recipes outside of traces, and inside, where numbers are constants.
+    """
+
+    __slots__ = ("function", "inside", "numbers", "outside")
+
+    def __init__(self, function: Callable[..., Any], numbers: frozenset[type]):
+        self.function, self.numbers = function, numbers
+        self.outside: dict[tuple, Recipe | None] = {}
+        self.inside: dict[tuple, Recipe | None] = {}
+
+
+#: Recipes that one function keeps, in traces and outside of them each.
+MOST_RECIPES = 1000
+#: Entries of a list among arguments that a key is made of.
+MOST_ENTRIES = 64
+#: Types of arguments that are equal where they are the same to a program.
+_PLAIN = frozenset((int, bool, type(None), str, DType, type(Ellipsis)))
+
+
+class _Hooks:
+    """What modules above give to this one: the class of arrays, and `arrays.number_ref`."""
+
+    array: Any = None
+    number: Callable[[Any, DType], Ref]
+
+
+hooks = _Hooks()
+
+
+def key_of(items: Iterable[Any], parts: list, inputs: list, numbers: frozenset[type]) -> bool:
+    """Add to a key, two parts an item, and to what the nodes are applied to: references and Python numbers.
+    Whether that is possible."""
+    array = hooks.array
+    for x in items:
+        kind = type(x)
+        if kind is array:
+            ref = x._ref
+            inputs.append(ref)
+            aval = ref[0].avals[ref[1]]
+            parts.append(aval.shape)  # these hash faster than an aval
+            parts.append(aval.dtype)
+        elif kind in numbers:
+            inputs.append(x)
+            parts.append(kind)
+            parts.append(array)
+        elif kind in _PLAIN:
+            parts.append(kind)
+            parts.append(x)
+        elif kind is float:
+            parts.append(kind)
+            parts.append(x if x and x == x else str(x))  # a NaN, 0.0 or -0.0
+        elif kind is tuple or kind is list:
+            if len(x) > MOST_ENTRIES or len(parts) > MOST_ENTRIES:
+                return False
+            parts.append(kind)
+            parts.append(len(x))
+            if not key_of(x, parts, inputs, _NONE):
+                return False
+        elif kind is slice:
+            parts.append(kind)
+            parts.append(None)
+            if not key_of((x.start, x.stop, x.step), parts, inputs, _NONE):
+                return False
+        else:
+            return False
+    return True
+
+
+_NONE: frozenset[type] = frozenset()
+
+
+def call(memory: Memory, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`memory.function` of these arguments, by its recipe if there is one."""
+    parts: list[Any] = []
+    inputs: list[Any] = []
+    if settings.check or not key_of(args, parts, inputs, memory.numbers):
+        return memory.function(*args, **kwargs)
+    if kwargs:
+        if not key_of(kwargs.values(), parts, inputs, _NONE):
+            return memory.function(*args, **kwargs)
+        parts.append(tuple(kwargs))
+    recipes = memory.inside if state.compiling else memory.outside
+    key = tuple(parts)
+    try:
+        recipe = recipes[key]
+    except KeyError:
+        recipe = record(memory, recipes, key, args, kwargs)
+    if recipe is None:
+        return memory.function(*args, **kwargs)
+    return follow(recipe, inputs)
+
+
+def follow(recipe: Recipe, inputs: list[Any]) -> Any:
+    """Make the nodes of a recipe; what its function returns."""
+    where = user_place(3)
+    traced = state.traced
+    given = len(inputs)
+    values = inputs.copy()
+    for op, attrs, operands, avals, value in recipe.steps:
+        if op is NUMBER:
+            values.append(hooks.number(inputs[attrs["place"]], attrs["dtype"]))
+            continue
+        node = Node.__new__(Node)
+        node.op = op
+        node.attrs = attrs
+        node.inputs = tuple([values[i] for i in operands])
+        node.avals = avals
+        node.values = None if value is None else [value]
+        node.traced = traced
+        node.where = where
+        values.append((node, 0))
+        for i in range(1, len(avals)):
+            values.append((node, i))
+    results = recipe.results
+    if isinstance(results, int):
+        return _handle(values[results], traced, results < given)
+    kind, places = results
+    return kind([_handle(values[i], traced, i < given) for i in places])
+
+
+def _handle(ref: Any, traced: int, is_argument: bool) -> Any:
+    found = hooks.array.__new__(hooks.array)
+    found._ref = ref
+    if is_argument and traced:
+        found._made = traced
+    return found
+
+
+# Making recipes
+
+
+class _Integer(int):
+    """Stands for a Python number among the arguments while a recipe is made."""
+
+    place: int
+
+
+class _Real(float):
+    """Stands for a Python number among the arguments while a recipe is made."""
+
+    place: int
+
+
+_STAND_INS: dict[type, Any] = {int: _Integer, float: _Real}
+stand_ins = frozenset(_STAND_INS.values())
+
+
+def record(memory: Memory, recipes: dict, key: tuple, args: tuple, kwargs: dict[str, Any]) -> Recipe | None:
+    """The recipe for arguments, made by a call with stand-ins; kept, unless that raises an error."""
+    inputs: list[Ref | None] = []
+    array = hooks.array
+
+    def stand_in(x: Any) -> Any:
+        kind = type(x)
+        if kind is array:
+            inputs.append((Node(PARAMETER, NO_ATTRS, (), (x.aval,)), 0))
+            return _handle(inputs[-1], 0, False)
+        if kind is tuple or kind is list:
+            return kind([stand_in(y) for y in x])
+        return x
+
+    def operand(x: Any) -> Any:
+        if type(x) not in memory.numbers:
+            return stand_in(x)
+        found = _STAND_INS[type(x)](x)
+        found.place = len(inputs)
+        inputs.append(None)
+        return found
+
+    recipe: Recipe | None = None
+    positional = [operand(x) for x in args]  # in the order of the key
+    named = {k: stand_in(v) for k, v in kwargs.items()}
+    try:
+        result = memory.function(*positional, **named)
+    except SmeltError:  # the call with the arguments themselves says what is wrong
+        pass
+    else:
+        if not inputs or any(inputs):  # where all are numbers, their values decide on the dtype
+            recipe = recipe_of(result, inputs)
+    if len(recipes) >= MOST_RECIPES:
+        recipes.clear()
+    recipes[key] = recipe
+    return recipe
+
+
+def recipe_of(result: Any, inputs: Sequence[Ref | None]) -> Recipe | None:
+    """What `result` was made by from `inputs`; None if that is no recipe."""
+    found = (result,) if isinstance(result, Handle) else result
+    if type(found) not in (tuple, list) or not all(type(x) is hooks.array for x in found):
+        return None
+    number: dict[Ref, int] = {ref: i for i, ref in enumerate(inputs) if ref is not None}
+    steps: list[Step] = []
+    count = len(inputs)
+    own = {ref[0] for ref in number}
+    for node in topological([x._ref for x in found], stop=lambda n: n in own):
+        op, value = node.op, None
+        if op is LEAF and node.values is not None and len(node.values) == 1:
+            value = node.values[0]
+        elif node.values is not None or op.kind == "control" or (isinstance(op, GraphOp) and op is not NUMBER):
+            return None
+        steps.append(Step(op, node.attrs, tuple([number[r] for r in node.inputs]), node.avals, value))
+        for i in range(len(node.avals)):
+            number[(node, i)] = count
+            count += 1
+    places = [number[x._ref] for x in found]
+    return Recipe(steps, places[0] if isinstance(result, Handle) else (type(result), places))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def remembered(function: F, numbers: Iterable[type] = ()) -> F:
+    """A function of arrays and static arguments that makes nodes once for each of their types and values.
+
+    It must depend on nothing else, on no value of an array, and change nothing. Arguments that are no part of a key,
+    such as NumPy's arrays, make it a call of `function`.
+
+    Args:
+        numbers: types of Python numbers that are operands of the function: what it makes of one depends on its type
+            and on those of the arrays.
+    """
+    memory = Memory(function, frozenset(numbers))
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return call(memory, args, kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+#: `remembered` for functions of two operands in their common dtype; a Python number may be one of them.
+remembered_numbers = functools.partial(remembered, numbers=(int, float))
+#: The same where two numbers may meet: the value of an integer then decides on its dtype.
+remembered_floats = functools.partial(remembered, numbers=(float,))
