@@ -1,7 +1,7 @@
 """The command: runs workloads, prints a Markdown table.
 
 ``python -m benchmarks`` runs everything; ``python -m benchmarks gelu-compiled --rivals jax`` one
-workload beside one framework.
+workload beside one framework. ``python -m benchmarks stalls`` is a command of its own (`benchmarks/stalls`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import re
 import statistics
 import subprocess
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from . import workloads as _workloads  # noqa: F401  (registers them)
+from .machine import cpu_name, number, progress
+from .stalls import command as stalls
 from .workload import FRAMEWORKS, Workload, workloads
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,11 +76,6 @@ class Worker:
             self.process = None
 
 
-def number(value: float) -> str:
-    """Three significant digits, without an exponent."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def median(reply: dict[str, Any], unit: str) -> float | None:
     return statistics.median(reply["times"]) * SCALE[unit] if "times" in reply else None
 
@@ -100,15 +96,6 @@ def row(workload: Workload, replies: dict[str, dict[str, Any]], columns: list[st
         else:
             cells.append(number(value) + (f" ({value / ours:.1f}×)" if ours else ""))
     return cells
-
-
-def cpu_name() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        match = re.search(r"model name\s*: (.*)", text)
-        return match.group(1) if match else platform.machine()
-    except OSError:
-        return platform.processor() or platform.machine()
 
 
 def table(rows: list[list[str]], columns: list[str]) -> str:
@@ -149,13 +136,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def progress(text: str) -> None:
-    """What is being timed, on a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-
 def main(argv: list[str] | None = None) -> None:
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["stalls"]:
+        stalls.main(argv[1:])
+        return
     options = parse(argv)
     if options.list:
         for workload in workloads.values():

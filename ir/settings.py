@@ -6,8 +6,8 @@ Variable             Default   Meaning
 SMELT_DEVICE         auto      default device: ``cpu``, ``reference`` (the NumPy interpreter), ``metal:sim``
                                (Metal's kernels on the CPU), ``metal``, or one that another package
                                brings; auto: metal where there is one, else cpu
-SMELT_DEBUG          0         1: verify after each pass; 2: also log compiles; 3: pass timings;
-                               4: IR after each pass
+SMELT_DEBUG          0         compile: log compiles, and why they were needed; 1: verify after each pass; 2: both;
+                               3: also pass timings; 4: IR after each pass
 SMELT_CHECK          0         1: kernels of the cpu backend check each access against its array, and an index out
                                of range is an error where it would be clamped or its update dropped
 SMELT_DUMP_IR        (none)    folder that receives the IR after each pass of each compile; 0 means off
@@ -94,6 +94,36 @@ class Number:
         return found
 
 
+class _Compile(int):
+    """The word ``compile`` as a level of ``SMELT_DEBUG``: 0, and compiles are logged."""
+
+    def __repr__(self) -> str:
+        return "'compile'"
+
+
+#: What the word stands for.
+COMPILE = _Compile()
+
+
+@dataclass(frozen=True)
+class Debug(Number):
+    """A level, or the word ``compile``."""
+
+    @property
+    def allowed(self) -> str:
+        return f"compile or {super().allowed}"
+
+    def parse(self, text: str) -> int:
+        return COMPILE if _is_compile(text) else super().parse(text)
+
+    def check(self, value: Any) -> int:
+        return COMPILE if value is COMPILE or _is_compile(value) else super().check(value)
+
+
+def _is_compile(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lower() == "compile"
+
+
 @dataclass(frozen=True)
 class Choice:
     """One of several words; 0 and off stand for the empty one, where that is a choice."""
@@ -163,7 +193,7 @@ class Text:
 #: What each setting may be, in the order of the table above.
 RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "device": Name("auto"),
-    "debug": Number(0, most=4),
+    "debug": Debug(0, most=4),
     "check": Flag(),
     "dump_ir": Text(optional=True),
     "num_threads": Number(0, most=1024),
@@ -244,6 +274,15 @@ class Settings:
 
 #: The settings in force.
 settings = Settings(os.environ)
+
+
+def logs_compiles(settings: Settings) -> bool:
+    """Whether each compile is written to stderr.
+
+    >>> logs_compiles(Settings({"SMELT_DEBUG": "compile"}))
+    True
+    """
+    return settings.debug >= 2 or settings.debug is COMPILE
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from smelt.ir.builder import functions
 from smelt.ir.errors import DeviceError, IRError, at_user_line
 from smelt.ir.settings import settings
 
+from . import explain
+
 if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
     from smelt.passes import PassRecord
 
@@ -52,12 +54,18 @@ def _import_compiler(device: Device) -> None:
 
 
 def compile_module(
-    module: Any, device: Device, pipeline: str | None = None, keep_texts: bool = False, interpret: bool = False
+    module: Any,
+    device: Device,
+    pipeline: str | None = None,
+    keep_texts: bool = False,
+    interpret: bool = False,
+    name: str = "",
 ) -> Executable:
     """Run the pipeline on `module` (which is consumed) and compile it for `device`.
 
     `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
-    `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile.
+    `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile. `name`: of the
+    function that it is, for `explain`; empty for a lazy graph.
     """
     load_compiler(device)
     from smelt.backends.pipelines import SIMPLIFY
@@ -70,6 +78,7 @@ def compile_module(
         pipeline = SIMPLIFY if interpret else device.pipeline
     with mlir.lock:
         signature = _signature(module)
+        subject = explain.subject(module, name)
         stages = Stages(module) if keep_texts else None
 
         def remember(record: PassRecord, module: Any) -> None:
@@ -92,8 +101,9 @@ def compile_module(
     program.records = records
     program.seconds = time.perf_counter() - start
     program.passed = stages
-    if settings.debug >= 2:
-        _log(program, device)
+    explain.note(subject, program, device)
+    if settings.debug >= 3:
+        _log(program)
     return program
 
 
@@ -103,16 +113,11 @@ def _signature(module: Any) -> str | None:
     return None if main is None else str(mlir.ir.TypeAttr(main.attributes["function_type"]).value)
 
 
-def _log(program: Executable, device: Device) -> None:
-    print(
-        f"smelt: compiled for {device.name} in {program.seconds * 1e3:.1f} ms: "
-        f"{len(program.kernels)} kernels, {program.arena_bytes:,} bytes of temporaries",
-        file=sys.stderr,
-    )
-    if settings.debug >= 3:
-        for r in program.records:
-            done = ", ".join(f"{n} {what}" for what, n in r.statistics.items() if n)
-            print(f"  {r.seconds * 1e3:8.2f} ms  {r.stage}  {done}", file=sys.stderr)
+def _log(program: Executable) -> None:
+    print(f"  {program.arena_bytes:,} bytes of temporaries", file=sys.stderr)
+    for r in program.records:
+        done = ", ".join(f"{n} {what}" for what, n in r.statistics.items() if n)
+        print(f"  {r.seconds * 1e3:8.2f} ms  {r.stage}  {done}", file=sys.stderr)
 
 
 def lower_module(module: Any, device: Device, target: str | None = None) -> Any:

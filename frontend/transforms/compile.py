@@ -80,7 +80,8 @@ class Lowered:
     def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
         """Run the passes and the backend; `pipeline` replaces the default one of the device."""
         module = self._copy()
-        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts)
+        name = self.trace.function.name
+        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts, name=name)
         return Compiled(self.trace, program, self.lower_for)
 
     def to_metal(self, gpu: str = "apple8") -> Any:
@@ -262,7 +263,7 @@ class CompiledFunction(Generic[P, R]):
                 evaluate(f.captured)
             module = build_module(f.parameters, f.body, f.outputs, traced.names)
             version = Version()
-            version.executable = _compiled(module, self._pipeline)
+            version.executable = _compiled(module, self._pipeline, self._name)
             version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
@@ -345,13 +346,13 @@ class CompiledFunction(Generic[P, R]):
         return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
 
 
-def _compiled(module: Any, pipeline: str | None) -> Executable:
+def _compiled(module: Any, pipeline: str | None, name: str) -> Executable:
     """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
     device = default_device()
     if pipeline is None or pipeline == device.pipeline:
-        return compile_module(module, device)
+        return compile_module(module, device, name=name)
     try:
-        return compile_module(module, device, pipeline)
+        return compile_module(module, device, pipeline, name=name)
     except PipelineError as error:
         raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
     except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks.stalls.command import disagreements
+from benchmarks.stalls.program import programs
 from benchmarks.workload import workloads
 
 
@@ -44,3 +46,28 @@ def test_rows_give_ratios() -> None:
     replies = {name: {"times": [seconds]} for name, seconds in times.items()} | {"mlx": {"error": "why"}}
     cells = command.row(workloads["softmax"], replies, ["smelt", "mlx", "jax"])
     assert cells[1:] == ["1", "**2** (2.00× least)", "failed", "8 (4.0×)"]
+
+
+def test_programs_that_make_a_compiler_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["op-evaluated", "tokens-viewed", "mlp-fixed"]
+    command.main(["stalls", *names, "--scale", "0.05", "--rival-python", "/nonexistent", "--cpu"])
+    out = capsys.readouterr().out
+    assert "mlx is not installed" in out
+    assert "failed" not in out and ">" not in out, out
+    assert out.count(" / ") >= 2 * len(names)
+
+
+def test_programs_are_one_text_for_both_frameworks() -> None:
+    assert len({p.title for p in programs.values()}) == len(programs)
+    for program in programs.values():
+        assert not {"smelt", "mlx"} & set(program.absent), program.name
+
+
+def test_numbers_that_differ_are_told() -> None:
+    replies = {
+        name: {"value": value, "steps": 2, "runs": [{"steps": 2}]}
+        for name, value in {"smelt": 1.0, "mlx": 1.001, "jax": 1.2}.items()
+    }
+    assert disagreements(programs["logistic"], replies) == ["logistic: jax computes 1.2, smelt 1"]
+    replies["jax"]["runs"][0]["steps"] = 1  # it came to no end
+    assert disagreements(programs["logistic"], replies) == []

@@ -12,7 +12,20 @@ import pytest
 
 import smelt
 from smelt.ir.errors import SettingError
-from smelt.ir.settings import RULES, Choice, Flag, Name, Number, Settings, Text, override, settings, variable
+from smelt.ir.settings import (
+    COMPILE,
+    RULES,
+    Choice,
+    Debug,
+    Flag,
+    Name,
+    Number,
+    Settings,
+    Text,
+    override,
+    settings,
+    variable,
+)
 
 WORDS = {"0": False, "1": True, "true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
 
@@ -24,6 +37,7 @@ def accepted(rule: Any) -> dict[str, Any]:
         found |= {spelt: value for word, value in WORDS.items() for spelt in (word, word.upper(), f" {word.title()} ")}
     elif isinstance(rule, Number):
         found |= {str(n): n for n in (rule.least, rule.most)} | {f" {rule.least + 1} ": rule.least + 1}
+        found |= {"compile": COMPILE, " Compile ": COMPILE} if isinstance(rule, Debug) else {}
     elif isinstance(rule, Choice):
         found |= {word: word for word in rule.words if word} | {rule.words[0].upper(): rule.words[0]}
         found |= {"0": "", "Off": ""} if "" in rule.words else {}

@@ -1,0 +1,28 @@
+"""What the commands print about the machine, and how."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from pathlib import Path
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        match = re.search(r"model name\s*: (.*)", text)
+        return match.group(1) if match else platform.machine()
+    except OSError:
+        return platform.processor() or platform.machine()
+
+
+def progress(text: str) -> None:
+    """What is being timed, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,8 @@
+"""Importing this module makes all programs known, in the table's order."""
+
+from . import generation as generation
+from . import small as small
+from . import training as training
+
+from . import modules as modules  # isort: skip
+from . import shapes as shapes  # isort: skip

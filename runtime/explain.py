@@ -1,0 +1,315 @@
+"""What was compiled, why, how long that took, and what would avoid it.
+
+Whoever compiles a program takes its `subject` before the passes change it, and leaves a `note` when it is ready.
+`explain` shows the notes, and with ``SMELT_DEBUG=compile`` each is printed as it is made. Why a program was compiled
+is found by comparing its text with the last one of the same structure: equal but for numbers and dtypes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from collections import Counter, OrderedDict, deque
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from smelt.backends.device import Device
+from smelt.backends.executable import Executable, InterpretedExecutable
+from smelt.ir import locks
+from smelt.ir.builder import functions
+from smelt.ir.settings import logs_compiles, settings
+
+__all__ = ["Compile", "Explanation", "Subject", "explain", "note", "subject"]
+
+#: Compiles that are remembered; of earlier ones only their number is.
+MOST_NOTES = 1000
+#: Structures that are remembered, the most recent ones, and of how many ops they may be.
+MOST_STRUCTURES, MOST_OPS = 256, 2000
+
+#: The name of programs that are no compiled functions.
+LAZY = "lazy graph"
+
+#: What would avoid a compile, by the kind of its reason.
+ADVICE = {
+    "structure": "",
+    "size": "keep to few sizes, e.g. fill up to a multiple of 64",
+    "dtype": "cast to one dtype before",
+    "attribute": "pass what changes as a smelt.array",
+    "again": "compile a function once, outside of loops, or raise SMELT_CACHE_SIZE",
+}
+
+
+@dataclass(frozen=True)
+class Compile:
+    """One compile.
+
+    Attributes:
+        name: of the compiled function, or "lazy graph".
+        where: the user's line that made the program's last op, as ``file:line``; "" where none did.
+        ops: ops of the program before any pass.
+        device: its name.
+        how: "compiled", or "interpreted": too little work for a compile, the passes ran all the same.
+        seconds: what it took.
+        kernels: of the program.
+        kind: "structure", "size", "dtype", "attribute" or "again": what is new against earlier programs.
+        reason: that in words.
+        advice: what would avoid it; "" for a first program of its structure.
+    """
+
+    name: str
+    where: str
+    ops: int
+    device: str
+    how: str
+    seconds: float
+    kernels: int
+    kind: str
+    reason: str
+    advice: str
+
+    def __str__(self) -> str:
+        """One line, as ``SMELT_DEBUG=compile`` prints it.
+
+        >>> str(Compile("f", "model.py:17", 3, "cpu", "compiled", 0.0612, 1, "structure", "a new structure", ""))
+        'compiled f (3 ops, model.py:17) for cpu in 61 ms, 1 kernel: a new structure'
+        """
+        place = f", {self.where}" if self.where else ""
+        text = (
+            f"{self.how} {self.name} ({self.ops} op{'s' * (self.ops != 1)}{place}) for {self.device} in "
+            f"{self.seconds * 1e3:.0f} ms, {self.kernels} kernel{'s' * (self.kernels != 1)}: {self.reason}"
+        )
+        return f"{text}; {self.advice}" if self.advice else text
+
+
+class Mark(NamedTuple):
+    """A moment: how many compiles there were before it, of all and of programs that were compiled."""
+
+    all: int
+    compiled: int
+
+
+class Explanation:
+    """Compiles of some time: since the process began, since they were last forgotten, or within a ``with`` block."""
+
+    def __init__(self, first: Mark, last: Mark | None = None):
+        self._first, self._last = first, last
+
+    def __enter__(self) -> Explanation:
+        self._first, self._last = _notes.mark, None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._last = _notes.mark
+
+    @property
+    def count(self) -> int:
+        """How many there were, those of programs too small to compile not counted."""
+        return (self._last or _notes.mark).compiled - self._first.compiled
+
+    @property
+    def compiles(self) -> list[Compile]:
+        """The compiles in order, of the last thousand of the process."""
+        return _notes.between(self._first.all, (self._last or _notes.mark).all)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many compiles there were of which kind.
+
+        "structure": a new structure; "size": known, but for sizes; "dtype"; "attribute": a constant, the bounds of a
+        slice, …; "again": the very same program.
+        """
+        return dict(Counter(c.kind for c in self.compiles))
+
+    @property
+    def seconds(self) -> float:
+        """What they took together."""
+        return sum(c.seconds for c in self.compiles)
+
+    def __repr__(self) -> str:
+        compiles = self.compiles
+        if not compiles:
+            return "no compiles"
+        rows = [("ms", "kernels", "ops", "what", "why", "what would avoid it")]
+        for c in compiles:
+            what = f"{c.name}{'' if c.how == 'compiled' else f' ({c.how})'}{f' at {c.where}' if c.where else ''}"
+            rows.append((f"{c.seconds * 1e3:.0f}", str(c.kernels), str(c.ops), what, c.reason, c.advice))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.rjust(w) if i < 3 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths)))
+            for row in rows
+        ]
+        reasons = ", ".join(f"{n} × {kind}" for kind, n in self.reasons.items())
+        return "\n".join([*(line.rstrip() for line in lines), f"{len(compiles)} in {self.seconds:.2f} s: {reasons}"])
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is compiled, as it was before the passes.
+
+    Attributes:
+        name, ops, where: as in `Compile`.
+        text: the module; empty for one that is too large to compare.
+    """
+
+    name: str
+    ops: int
+    where: str
+    text: str
+
+    @property
+    def structure(self) -> str:
+        """Equal for texts that differ in numbers and dtypes at most."""
+        return _NUMBER.sub("#", _DTYPE.sub("T", self.text))
+
+    @property
+    def arguments(self) -> list[str]:
+        """Types of the arguments of @main, as they are shown: f32[2,3]."""
+        found = _MAIN.search(self.text)
+        return [_shown_type(t) for t in _TENSOR.findall(found.group(1))] if found else []
+
+
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)((?:complex<)?\w+)")
+_DTYPE = re.compile(r"\b(?:complex<f\d+>|bf16|f16|f32|f64|u?i\d+)(?![\w.])|(?<=x)(?:complex<f\d+>|b?f\d+|u?i\d+)(?=>)")
+_NUMBER = re.compile(r"(?<![%\w@])-?(?:\d+(?=x)|\d[\w.+-]*)")
+_MAIN = re.compile(r'"func\.func"\(\) <\{function_type = \((.*?)\) -> [^\n]*sym_name = "main"')
+_PLACE = re.compile(r'loc\("(.*)":(\d+):\d+\)')
+
+
+def _shown_type(found: tuple[str, str]) -> str:
+    dims, dtype = found
+    dtype = {"i1": "bool", "complex<f32": "complex64", "complex<f64": "complex128"}.get(dtype, dtype)
+    return f"{dtype}[{','.join(dims.split('x')[:-1])}]"
+
+
+def subject(module: Any, name: str = "") -> Subject:
+    """What is about to be compiled; `name`: of the function, empty for a lazy graph."""
+    blocks = [block for f in functions(module).values() for block in f.regions[0].blocks]
+    ops = sum(len(block.operations) - 1 for block in blocks)  # a return is no op
+    asm = ""
+    if ops <= MOST_OPS:
+        asm = module.operation.get_asm(print_generic_op_form=True, assume_verified=True, large_elements_limit=16)
+    return Subject(name or LAZY, ops, _last_line(module), asm)
+
+
+def _last_line(module: Any) -> str:
+    """The user's line of the last op of @main that has one."""
+    main = functions(module).get("main")
+    if main is None or not main.regions[0].blocks:
+        return ""
+    operations = main.regions[0].blocks[0].operations
+    for i in range(len(operations) - 1, max(-1, len(operations) - 6), -1):
+        found = _PLACE.search(str(operations[i].location))
+        if found:
+            return f"{found.group(1)}:{found.group(2)}"
+    return ""
+
+
+class _Notes:
+    """The notes of the process."""
+
+    def __init__(self) -> None:
+        self.lock = locks.lock()
+        self.notes: deque[tuple[int, Compile]] = deque(maxlen=MOST_NOTES)
+        self.mark = self.start = Mark(0, 0)
+        self.known: OrderedDict[int, bytes] = OrderedDict()
+
+    def add(self, made: Compile) -> None:
+        with self.lock:
+            self.notes.append((self.mark.all, made))
+            self.mark = Mark(self.mark.all + 1, self.mark.compiled + (made.how == "compiled"))
+
+    def between(self, first: int, last: int) -> list[Compile]:
+        with self.lock:
+            return [made for n, made in self.notes if first <= n < last]
+
+    def compare(self, new: Subject, device: str) -> tuple[str, str]:
+        """What is new about a program, as a kind and in words."""
+        if not new.text:
+            return "structure", "a new program, too large to compare"
+        place = "" if new.name == LAZY else new.where  # functions may share a name
+        key = hash((device, new.name, place, new.structure))
+        with self.lock:
+            known = self.known.pop(key, None)
+            self.known[key] = zlib.compress(new.text.encode(), 1)
+            if len(self.known) > MOST_STRUCTURES:
+                self.known.popitem(last=False)
+        if known is None:
+            return "structure", "a new structure"
+        old = Subject(new.name, new.ops, "", zlib.decompress(known).decode())
+        return _difference(old, new)
+
+
+def _difference(old: Subject, new: Subject) -> tuple[str, str]:
+    """Between programs of one structure."""
+    changes = [(i, a, b) for i, (a, b) in enumerate(zip(old.arguments, new.arguments)) if a != b]
+    if changes:
+        same_dtypes = all(a.partition("[")[0] == b.partition("[")[0] for _, a, b in changes)
+        words = [f"argument {i} is {b}, was {a}" for i, a, b in changes]
+        rest = f"; and {len(words) - 2} more" if len(words) > 2 else ""
+        return "size" if same_dtypes else "dtype", "; ".join(words[:2]) + rest
+    for before, after in zip(old.text.splitlines(), new.text.splitlines()):
+        if before != after and (change := _changed_op(before, after)):
+            return "size" if _TENSOR.findall(before) != _TENSOR.findall(after) else "attribute", change
+    return "again", "the same program as before, forgotten since or made for another function"
+
+
+_OP = re.compile(r'"(?:smelt\.)?([\w.]+)"\([^)]*\)(?: <?\{(.*?)\}>?)? : .* -> (.*)')
+
+
+def _changed_op(old: str, new: str) -> str:
+    """How two lines that differ in numbers do; empty for lines that are no ops."""
+    before, after = _OP.search(old), _OP.search(new)
+    if before is None or after is None:
+        return ""
+    place = 2 if before.group(2) != after.group(2) else 3
+    had, has = (m.group(place) if place == 2 else _shown_types(m.group(3)) for m in (before, after))
+    now, earlier = ("has", "had") if place == 2 else ("gives", "gave")
+    return f"{after.group(1)} {now} {has[:120]}, {earlier} {had[:120]}"
+
+
+def _shown_types(text: str) -> str:
+    return ", ".join(_shown_type(found) for found in _TENSOR.findall(text))
+
+
+_notes = _Notes()
+
+
+def note(compiled: Subject, program: Executable, device: Device, reason: str = "") -> None:
+    """Remember a compile; `reason`: why, where that is known better than a comparison tells."""
+    kind, words = _notes.compare(compiled, device.name)
+    how = "interpreted" if isinstance(program, InterpretedExecutable) else "compiled"
+    made = Compile(
+        compiled.name, compiled.where, compiled.ops, device.name, how, program.seconds, len(program.kernels), kind,
+        f"{words}; {reason}" if reason else words, ADVICE[kind],
+    )  # fmt: skip
+    _notes.add(made)
+    if logs_compiles(settings):
+        print(f"smelt: {made}", file=sys.stderr)
+
+
+def explain(reset: bool = False) -> Explanation:
+    """What was compiled in this process so far, why, how long it took, and what would avoid it.
+
+    The result prints as a table; `compiles` lists its rows, `reasons` counts them by kind, `count` and `seconds` are
+    their number and time. In a ``with`` block it is about the compiles within: ``with smelt.explain() as explained:``.
+    The last thousand compiles are remembered. ``SMELT_DEBUG=compile`` prints each when it happens.
+
+    Args:
+        reset: forget those before, after this answer.
+
+    >>> import smelt
+    >>> f = smelt.compile(lambda x: smelt.exp(-x))
+    >>> with smelt.explain() as explained:
+    ...     for n in (8, 16, 16):
+    ...         y = f(smelt.ones(n))
+    >>> explained.count, explained.reasons
+    (2, {'structure': 1, 'size': 1})
+    >>> explained.compiles[1].reason
+    'argument 0 is f32[16], was f32[8]'
+    """
+    with _notes.lock:
+        found = Explanation(_notes.start, _notes.mark)
+        if reset:
+            _notes.start = _notes.mark
+        return found
