@@ -11,13 +11,12 @@ from .analysis import is_pointwise, is_row_reduction
 from .contraction_places import is_contraction
 from .groups import FEW_ROWS, Group, group_size, parallel_rows, sibling_key
 from .operands import computed_operands
+from .reachability import Reachability
 
 #: A value read at more places than this exists in memory.
 MAX_PLACES = 8
 #: Additions that cost as much as moving one byte.
 FLOPS_PER_BYTE = 2.0
-#: How many kernels and ops the search for a cycle looks at before it gives up.
-SEARCH = 256
 
 
 class Grouping:
@@ -43,6 +42,7 @@ class Grouping:
         self.readers: dict[Value, dict[Group, None]] = {}
         self.others: dict[Value, list[OpView]] = {}  #: ops outside of groups that read a value
         self.stays: list[OpView] = []
+        self.reach = Reachability()  #: of groups and ops outside of them
         self.returned = set(function.returns)
 
     def run(self) -> None:
@@ -78,12 +78,14 @@ class Grouping:
 
     def _leave(self, op: OpView) -> None:
         self.stays.append(op)
+        self.reach.add(op, self._next(op))
         for v in op.operands:
             self.others.setdefault(v, []).append(op)
 
     def _start(self, op: OpView) -> Group:
         group = Group(op)
         self.groups.append(group)
+        self.reach.add(group, self._next(group))
         self.group_of[op.results[0]] = group
         self._note_reads(group)
         return group
@@ -161,12 +163,13 @@ class Grouping:
             if place is None or not self._room(group, op, outputs=1) or not self._pays(group, op):
                 continue
             rest: list[Any] = [g for g in readers if g is not group] + self.others.get(value, [])
-            if any(self._reaches(item, group) for item in rest):
+            if any(self.reach.leads(item, group) for item in rest):
                 continue
             if not is_pointwise(op) and not group.accepts(op):
                 continue
             self._join(op, group)
             group.add_output(value, place)
+            self.reach.connect(group, rest)
             self.group_of[value] = group
             return True
         return False
@@ -193,21 +196,6 @@ class Grouping:
             found += self.others.get(v, ())
         return found
 
-    def _reaches(self, start: Any, goal: Group) -> bool:
-        """Whether `goal` needs what `start` computes. True when that is not found out soon."""
-        seen, stack = {start}, [start]
-        while stack:
-            item = stack.pop()
-            if item is goal:
-                return True
-            if len(seen) > SEARCH:
-                return True
-            for after in self._next(item):
-                if after not in seen:
-                    seen.add(after)
-                    stack.append(after)
-        return False
-
     def schedule(self) -> list[Any]:
         """Groups and remaining ops, each after what it reads."""
         items: list[Any] = [*self.groups, *self.stays]
@@ -219,6 +207,10 @@ class Grouping:
             rank[item] = self.position[item.primary if isinstance(item, Group) else item]
         order: list[Any] = []
         state: dict[Any, int] = {}
+        needs: dict[Any, list[Any]] = {}
+        for item in items:
+            inputs = item.inputs(self.position) if isinstance(item, Group) else item.operands
+            needs[item] = [p for p in dict.fromkeys(maker[v] for v in inputs if v in maker) if p is not item]
         for root in sorted(items, key=rank.__getitem__):
             stack = [root]
             while stack:
@@ -226,9 +218,7 @@ class Grouping:
                 if state.get(item) == 2:
                     stack.pop()
                     continue
-                inputs = item.inputs(self.position) if isinstance(item, Group) else item.operands
-                pending = [maker[v] for v in inputs if v in maker and state.get(maker[v]) != 2]
-                pending = [p for p in pending if p is not item]
+                pending = [p for p in needs[item] if state.get(p) != 2]
                 if not pending or state.get(item) == 1:
                     assert not pending, "fusion made a cycle"
                     state[item] = 2
@@ -270,15 +260,16 @@ class Grouping:
 
     def _merges(self, first: Group, second: Group) -> bool:
         """Merge the two if second does not need first, or only what each row can hand over."""
-        if self._reaches(second, first):
+        if self.reach.leads(second, first):
             return False
-        if self._reaches(first, second) and not self._hands_over(first, second):
+        if self.reach.leads(first, second) and not self._hands_over(first, second):
             return False
         if self.max_buffers:
             arrays = first.arrays(list(second.ops), self.weightless) + len(second.outputs)
             if arrays > self.max_buffers:
                 return False
         self._merge(first, second)
+        self.reach.merge(first, second)
         return True
 
     def _hands_over(self, first: Group, second: Group) -> bool:
@@ -289,7 +280,7 @@ class Grouping:
             if v in second.reads and list(second.reads[v]) != [place]:
                 return False
         indirect = [item for item in self._next(first) if item is not second]
-        return not any(self._reaches(item, second) for item in indirect)
+        return not any(self.reach.leads(item, second) for item in indirect)
 
     def _merge(self, first: Group, second: Group) -> None:
         """Make second part of first."""
