@@ -8,7 +8,7 @@ import inspect
 import types
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ import numpy as np
 from smelt.ir import locks
 from smelt.ir.dtypes import DType
 from smelt.ir.settings import settings
-from smelt.runtime import Executable
+from smelt.runtime import Buffer, Executable, default_device
 
 from ..lazy import tree
 from ..lazy.arrays import array
+from ..lazy.graph import leaf
 from ..lazy.static_keys import Same, static_key
 from ..lazy.tree_nodes import arrays_within
 
@@ -44,6 +45,88 @@ class Version:
     state_leaves: list[tuple[int | None, Any]]
     state_tree: Any
     static_outputs: list[tuple[int, Any]]
+
+
+class RepeatedCall:
+    """The last call of a compiled function, where its arguments were arrays and simple values, and no trees: the next
+    one is compared with it argument by argument, which costs less than a key.
+
+    Attributes:
+        version: what it ran. names: of the arguments by name, in order. expected: of each argument the aval, or the
+            value of one that is no array.
+    """
+
+    __slots__ = ("check", "count", "device", "expected", "kind", "names", "version")
+
+    def __init__(self, version: Version, count: int, names: list[str], expected: list[Any], kind: type | None):
+        self.version, self.count, self.names, self.expected = version, count, names, expected
+        self.device, self.check = default_device(), settings.check
+        self.kind = kind  #: of the result: array, tuple of arrays; None: another tree
+
+    @staticmethod
+    def of(args: Sequence[Any], kwargs: dict[str, Any], version: Version) -> RepeatedCall | None:
+        """None where an argument is a tree or the like."""
+        names = sorted(kwargs)
+        expected: list[Any] = []
+        for x in (*args, *[kwargs[n] for n in names]):
+            if type(x) is array:
+                expected.append(x.aval)
+            elif type(x) in _SIMPLE:
+                expected.append(x)
+            else:
+                return None
+        kind: type | None = None
+        if not version.static_outputs:
+            if version.out_tree.is_leaf():
+                kind = array
+            elif version.out_tree.type is tuple and all(t.is_leaf() for t in version.out_tree.children()):
+                kind = tuple
+        return RepeatedCall(version, len(args), names, expected, kind)
+
+    def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
+        """What the version runs on for arguments that are like these, and evaluated; None for others."""
+        if len(args) != self.count or self.device is not default_device() or self.check is not settings.check:
+            return None
+        if kwargs or self.names:
+            if len(kwargs) != len(self.names):
+                return None
+            try:
+                args = (*args, *[kwargs[n] for n in self.names])
+            except KeyError:
+                return None
+        found: list[Buffer] = []
+        for x, expected in zip(args, self.expected):
+            if type(x) is array:
+                node, i = x._ref
+                aval = node.avals[i]
+                if (aval is not expected and aval != expected) or node.values is None:
+                    return None
+                found.append(node.values[i])
+            elif type(x) is not type(expected) or x != expected or type(x) not in _SIMPLE:
+                return None
+        found += self.version.captured
+        return found
+
+    def result(self, buffers: list[Buffer]) -> Any:
+        """What the function returns: the program's results."""
+        if self.kind is array:
+            return _evaluated(buffers[0])
+        outs = [_evaluated(b) for b in buffers]
+        if self.kind is tuple:
+            return tuple(outs)
+        for position, value in self.version.static_outputs:
+            outs.insert(position, value)
+        return tree.unflatten(self.version.out_tree, outs)
+
+
+#: Types of static arguments of which equality is enough.
+_SIMPLE = frozenset((int, bool, str, type(None)))
+
+
+def _evaluated(buffer: Buffer) -> array:
+    found = array.__new__(array)
+    found._ref = (leaf(buffer), 0)
+    return found
 
 
 #: Stands under a key whose trees have keys of dicts that are equal to others: the versions' keys say more.
