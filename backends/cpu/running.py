@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Buffers
+from time import perf_counter
 from typing import Any, Protocol
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError
+from smelt.ir.settings import settings
 
 from . import blas, interrupts, threads
 from .checks import Checks
@@ -75,6 +77,7 @@ class Program:
         self.has_long = description.has_long
         self.is_checked = description.is_checked
         self._parallel = description.parallel
+        self._pace = threads.Pace()
         self._as_text = as_text
         self._checks = Checks(description.sites) if description.is_checked else None
         symbols = Symbols(self.team, self.has_long, self._checks)
@@ -103,10 +106,17 @@ class Program:
             values[i] = buffer.address if buffer is not None else 0
             i += 1
         count = threads.available_threads(self.team) if self._parallel else 1
-        if count > 1:
-            count *= self.team.shares
         try:
-            self._main.execute(frame, arena_address, count)
+            if count == 1:
+                self._main.execute(frame, arena_address, 1)
+            elif settings.num_threads:  # as many as were asked for
+                self._main.execute(frame, arena_address, count * self.team.shares)
+            else:
+                start = perf_counter()
+                by_team = self._pace.wants_team(start)
+                self._main.execute(frame, arena_address, count * self.team.shares if by_team else 1)
+                end = perf_counter()
+                self._pace.ran(by_team, end - start, end, count)
         finally:  # also after an error of a step on the host: what kernels before it reported belongs to this run
             if self.has_long:
                 interrupts.raise_pending()

@@ -7,6 +7,10 @@ one after the other, so there every kernel is a launch of its own.
 
 In a child process after fork all threads but one are gone. There Python's threads are made anew; the other two teams
 cannot be, so programs run on the calling thread.
+
+Other processes use cores, too. So who waits looks for a fraction of a millisecond and then sleeps, which lets a member
+run that has lost its core; and a short program that its team takes longer for than the calling thread alone is run by
+that alone, for a while (`Pace`).
 """
 
 from __future__ import annotations
@@ -161,13 +165,31 @@ class _Calls:
         return False
 
 
+#: How often a waiting member of libgomp's team looks before it sleeps: 0.1 to 0.4 ms, as long as most kernels take.
+#: Its own default is 10 ms and more, for which another process' thread or a member of the team cannot have the core.
+_LOOKS = "10000"
+#: Either says how threads of OpenMP wait; whoever has set one has decided.
+_WAITING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+
+
+def _load_openmp(name: str) -> Any:
+    """libgomp, which reads how its threads wait from the environment, once: when it is loaded."""
+    if any(variable in os.environ for variable in _WAITING):
+        return ctypes.CDLL(name)
+    os.environ[_WAITING[0]] = _LOOKS
+    try:
+        return ctypes.CDLL(name)
+    finally:
+        del os.environ[_WAITING[0]]
+
+
 def _openmp() -> Team | None:
     # The second is asked for only if it is needed: it runs other programs.
     for find in (lambda: "libgomp.so.1", lambda: ctypes.util.find_library("gomp")):
         name = find()
         if name is not None:
             try:
-                return OpenMP(ctypes.CDLL(name))
+                return OpenMP(_load_openmp(name))
             except (OSError, AttributeError):
                 continue
     return None
@@ -213,3 +235,69 @@ def available_threads(users: Team | None = None) -> int:
     if _State.forked and not (users or team()).renewable:
         return 1
     return settings.num_threads or processors()
+
+
+class Pace:
+    """Whether a team or the calling thread alone runs a short program, as its runs went.
+
+    Members of a team wait for each other. Where one has lost its core to another process all wait, and the calling
+    thread alone is quicker. So when runs of the team get longer, one run is tried alone; if that is quicker the next
+    ones are alone, too, until the team is tried again. What tries cost is a small part of the time between them.
+
+    Several threads may use it at once; a lost update costs a try.
+    """
+
+    __slots__ = ("_alone", "_best", "_is_alone", "_next_try", "_recent", "_runs", "_team", "_tries")
+
+    #: Seconds until the next try, at least; and by how much they are more than what the last one lost.
+    PAUSE, SHARE = 0.005, 50
+    #: A try alone may take so many seconds: no longer programs are tried.
+    LONGEST_TRY = 0.02
+    #: The first try: of a program that met a busy machine from the beginning.
+    FIRST_TRY = 32
+    #: Runs and seconds of a try of the team, at least, of which the later half counts: its threads were asleep, and
+    #: where the system wakes them on the caller's core it takes its time to spread them.
+    TEAM_RUNS, TEAM_TIME = 16, 0.016
+
+    def __init__(self) -> None:
+        self._best = self._recent = float("inf")  # seconds of the team's runs: the shortest, and an average
+        self._alone = float("inf")  # an average of the runs alone
+        self._runs = 0  # of the team
+        self._is_alone = False  # whether runs are alone until the next try
+        self._tries = False  # whether the next run is a try alone
+        self._team: list[float] = []  # the runs of a try of the team
+        self._next_try = 0.0
+
+    def wants_team(self, now: float) -> bool:
+        """Who is to run the program now, at a time in seconds."""
+        return now >= self._next_try if self._is_alone else not self._tries
+
+    def ran(self, by_team: bool, seconds: float, now: float, members: int) -> None:
+        """What the run took that ends now."""
+        if by_team and self._is_alone:
+            runs = self._team
+            runs.append(seconds)
+            if len(runs) >= self.TEAM_RUNS and now >= self._next_try + self.TEAM_TIME:
+                later = runs[len(runs) // 2 :]
+                self._team = []
+                self._recent = sum(later) / len(later)
+                self._is_alone = self._recent >= 0.9 * self._alone
+                self._wait(now, sum(runs) - len(runs) * self._alone)
+        elif by_team:
+            self._runs += 1
+            self._best = min(1.01 * self._best, seconds)
+            before = self._recent
+            self._recent = seconds if self._runs <= 2 else before + (min(seconds, 4 * before) - before) / 8
+            if self._runs == self.FIRST_TRY or (self._recent > 1.5 * self._best and now >= self._next_try):
+                self._tries = self._best * members < self.LONGEST_TRY
+        elif self._tries:
+            self._tries = False
+            self._alone = seconds
+            self._is_alone = seconds < 0.9 * self._recent
+            self._wait(now, seconds - self._recent)
+        else:
+            self._alone += (seconds - self._alone) / 4
+
+    def _wait(self, now: float, lost: float) -> None:
+        """Let some time pass until the next try, after one that lost so many seconds."""
+        self._next_try = now + max(self.PAUSE, self.SHARE * lost)

@@ -168,3 +168,88 @@ def test_after_fork_programs_run_on_the_threads_that_there_can_be(make_team: Any
     process.start()
     assert queue.get(timeout=30) == (3 if program.team.renewable else 1, True)
     process.join(30)
+
+
+class Machine:
+    """Runs a program on a machine whose clock this is: seconds by the team, and alone."""
+
+    def __init__(self, members: int = 2):
+        self.pace, self.members, self.now = threads.Pace(), members, 1.0
+
+    def run(self, runs: int, team: float, alone: float) -> list[bool]:
+        """Who ran it each time: True for the team."""
+        chosen = []
+        for _ in range(runs):
+            by_team = self.pace.wants_team(self.now)
+            seconds = team if by_team else alone
+            self.now += seconds
+            self.pace.ran(by_team, seconds, self.now, self.members)
+            chosen.append(by_team)
+        return chosen
+
+
+def test_a_team_that_is_quicker_runs_nearly_always() -> None:
+    chosen = Machine().run(10_000, team=1e-4, alone=2e-4)
+    assert chosen.count(False) == 1  # the first try
+
+
+@pytest.mark.parametrize("team", [3e-4, 5e-3])
+def test_a_team_that_waits_for_a_core_makes_way(team: float) -> None:
+    machine = Machine()
+    machine.run(100, team=1e-4, alone=2e-4)
+    busy = machine.run(2000, team=team, alone=2e-4)
+    assert not any(busy[-10:]) or busy.count(True) < 300
+    start = machine.now
+    while not all(machine.run(20, team=1e-4, alone=2e-4)):
+        assert machine.now < start + 10, "the team never came back"
+
+
+def test_a_busy_machine_from_the_beginning() -> None:
+    chosen = Machine().run(5000, team=1e-3, alone=2e-4)
+    assert chosen.count(True) < 500
+
+
+def test_tries_cost_little_whatever_the_team() -> None:
+    for members, team, alone in ((2, 1e-4, 2e-4), (16, 1e-4, 1.6e-3), (2, 3e-4, 2e-4), (64, 1e-3, 6e-2)):
+        machine = Machine(members)
+        machine.run(20_000, team, alone)
+        least = 20_000 * min(team, alone)
+        assert machine.now - 1.0 < 1.1 * least + 0.1, (members, team, alone)
+    assert all(Machine(64).run(1000, team=1e-3, alone=6e-2))  # too long to be tried
+
+
+def test_a_team_that_slows_down_now_and_then_stays() -> None:
+    machine = Machine()
+    for _ in range(50):
+        machine.run(40, team=1e-4, alone=2e-4)
+        machine.run(1, team=2e-2, alone=2e-4)
+    assert machine.run(1000, team=1e-4, alone=2e-4).count(False) < 100
+
+
+def test_as_many_threads_as_were_asked_for_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.Pace, "wants_team", lambda self, now: False)
+    aval = Aval((700, 300), f32)
+    program = compile_(module_of([aval], many_kernels))
+    assert program._parallel
+    counts: list[int] = []
+    execute = program._main.execute
+    monkeypatch.setattr(program._main, "execute", lambda f, a, count: (counts.append(count), execute(f, a, count)))
+    with override(num_threads=3):
+        run(program, [random_array(aval)])
+    monkeypatch.setattr(threads, "processors", lambda: 4)
+    run(program, [random_array(aval)])
+    assert counts == [3, 1]
+
+
+@pytest.mark.parametrize("variable", [None, "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"])
+def test_how_threads_wait_is_the_users_choice(variable: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if variable is not None:
+        monkeypatch.setenv(variable, "7")
+    before = dict(os.environ)
+    seen: list[dict[str, str]] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: seen.append(dict(os.environ)))
+    threads._load_openmp("libgomp.so.1")
+    assert seen == [before if variable else before | {"GOMP_SPINCOUNT": threads._LOOKS}]
+    assert dict(os.environ) == before
