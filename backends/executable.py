@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,12 +26,14 @@ class Executable:
     Attributes:
         arguments, results: avals.
         seconds: what the compile took.
+        loaded: whether another process has compiled it.
         records: what the passes did.
     """
 
     def __init__(self, arguments: list[Aval], results: list[Aval]):
         self.arguments, self.results = arguments, results
         self.seconds = 0.0
+        self.loaded = False
         self.records: list[PassRecord] = []
         self.texts: dict[str, Callable[[], str]] = {}  #: what the backend made of it
         self.passed: Stages | None = None  #: what the passes did, if that was to be remembered
@@ -68,6 +70,27 @@ class Executable:
     def stages(self) -> list[str]:
         """The runs of passes that changed the program, the passes that did not, and what the backend made of it."""
         return [*(self.passed.names if self.passed else ()), *self.texts]
+
+
+class Portable(Protocol):
+    """How programs of a device go from process to process."""
+
+    def identity(self) -> str | None:
+        """All that the machine code of its programs depends on, besides smelt, the bindings and the module: the
+        processor, the settings. None where its programs cannot be bytes on this machine. Loads no compiler."""
+        ...
+
+    def dump(self, executable: Executable) -> tuple[bytes, bool] | None:
+        """A program as bytes, and whether its errors name lines of the user; None where it has no such form."""
+        ...
+
+    def load(self, content: bytes, device: Device) -> Executable:
+        """The program of bytes that `dump` gave in a process of the same identity. Loads no compiler.
+
+        Raises:
+            SmeltError: it needs what is not here.
+        """
+        ...
 
 
 class InterpretedExecutable(Executable):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 import pkgutil
 from collections.abc import Iterable
@@ -53,6 +54,28 @@ def _find_host() -> str:
         else:
             return name
     raise BindingsError(f"{_HINT} Tried {'; '.join(problems)}.")
+
+
+@functools.cache
+def identity() -> str:
+    """What changes when other bindings are installed: where they lie, and when their libraries were written.
+
+    Nothing is loaded for it; where no bindings are found it is empty.
+    """
+    wanted = os.environ.get("SMELT_MLIR_PACKAGE")
+    for name in (wanted,) if wanted else _HOSTS:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, TypeError, ValueError):
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            try:
+                with os.scandir(os.path.join(folder, "_mlir_libs")) as files:
+                    stats = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()]
+            except OSError:
+                continue
+            return repr((name, folder, sorted(stats)))
+    return ""
 
 
 @functools.cache

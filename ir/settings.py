@@ -24,6 +24,8 @@ SMELT_CXX            (none)    C++17 compiler of the Metal simulator; else c++, 
 SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward``, ``reverse`` or ``shuffled``, with
                                poisoned threadgroup memory and guard pages around buffers; 0 means off
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
+SMELT_CACHE          1         0: compiled programs are neither kept on disk nor taken from there
+SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
 ===================  ========  =======================================================================
 
 An empty variable is one that is not set. A value that a variable cannot have is a SettingError that names the
@@ -205,6 +207,8 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "cxx": Text(),
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
     "cache_dir": Text(),
+    "cache": Flag(True),
+    "cache_disk_bytes": Number(1 << 30),
 }
 
 
@@ -241,6 +245,8 @@ class Settings:
     cxx: str
     race: str
     cache_dir: str
+    cache: bool
+    cache_disk_bytes: int
 
     def __init__(self, environment: Mapping[str, str]):
         for name, rule in RULES.items():

@@ -26,6 +26,8 @@ from . import explain
 if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
     from smelt.passes import PassRecord
 
+    from .kept import Recipe
+
 _serial = count()
 
 
@@ -65,8 +67,46 @@ def compile_module(
 
     `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
     `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile. `name`: of the
-    function that it is, for `explain`; empty for a lazy graph.
+    function that it is, for `explain`; empty for a lazy graph. A program that has been compiled before, by any
+    process, is taken from disk (see `kept`).
     """
+    recipe = None
+    if settings.cache and not (keep_texts or interpret or settings.dump_ir or settings.debug >= 3):
+        start = time.perf_counter()
+        recipe = _recipe(module, device, pipeline)
+        found = recipe.find() if recipe is not None else None
+        if found is not None:
+            found.seconds = time.perf_counter() - start
+            with mlir.lock:
+                explain.note(explain.subject(module, name), found, device)
+            return found
+    program = compile_anew(module, device, pipeline, keep_texts, interpret, name)
+    if recipe is not None:
+        recipe.keep(program)
+    return program
+
+
+def _recipe(module: Any, device: Device, pipeline: str | None) -> Recipe | None:
+    """What a program is found by, or None where programs of the device have no form that could be kept."""
+    if device.portable is None or device.portable.identity() is None:
+        return None
+    from .kept import Recipe
+
+    with mlir.lock:
+        plain = module.operation.get_asm()
+        located = module.operation.get_asm(enable_debug_info=True)
+    return Recipe(plain, device, lambda: located, pipeline)
+
+
+def compile_anew(
+    module: Any,
+    device: Device,
+    pipeline: str | None = None,
+    keep_texts: bool = False,
+    interpret: bool = False,
+    name: str = "",
+) -> Executable:
+    """`compile_module` without a look at the disk."""
     load_compiler(device)
     from smelt.backends.pipelines import SIMPLIFY
     from smelt.passes import Pipeline

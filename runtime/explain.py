@@ -49,7 +49,8 @@ class Compile:
         where: the user's line that made the program's last op, as ``file:line``; "" where none did.
         ops: ops of the program before any pass.
         device: its name.
-        how: "compiled", or "interpreted": too little work for a compile, the passes ran all the same.
+        how: "compiled"; "loaded": from disk; or "interpreted": too little work for a compile, the passes ran all the
+            same.
         seconds: what it took.
         kernels: of the program.
         kind: "structure", "size", "dtype", "attribute" or "again": what is new against earlier programs.
@@ -104,7 +105,7 @@ class Explanation:
 
     @property
     def count(self) -> int:
-        """How many there were, those of programs too small to compile not counted."""
+        """How many there were; programs too small to compile, and those that came from disk, are not counted."""
         return (self._last or _notes.mark).compiled - self._first.compiled
 
     @property
@@ -278,7 +279,7 @@ _notes = _Notes()
 def note(compiled: Subject, program: Executable, device: Device, reason: str = "") -> None:
     """Remember a compile; `reason`: why, where that is known better than a comparison tells."""
     kind, words = _notes.compare(compiled, device.name)
-    how = "interpreted" if isinstance(program, InterpretedExecutable) else "compiled"
+    how = "interpreted" if isinstance(program, InterpretedExecutable) else "loaded" if program.loaded else "compiled"
     made = Compile(
         compiled.name, compiled.where, compiled.ops, device.name, how, program.seconds, len(program.kernels), kind,
         f"{words}; {reason}" if reason else words, ADVICE[kind],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ hypothesis_settings.register_profile(
     "smelt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("smelt")
+
+# Tests compile: what an earlier run has left on disk is none of their business. Child processes see the variable.
+settings.cache = False
+os.environ["SMELT_CACHE"] = "0"
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what runs in the background

@@ -7,12 +7,13 @@ CPU = register(
     Device(
         "cpu",
         pipeline=Lazy("smelt.backends.cpu.program:PIPELINE"),
-        executable=Lazy("smelt.backends.cpu.executable:CpuExecutable"),
+        executable=Lazy("smelt.backends.cpu.compile:executable"),
         memory=HostMemory(),
         target=Target("cpu"),
         rank=1,
         modules=("smelt.backends.cpu",),
         stages=("kernel", "llvm"),
-        lower=Lazy("smelt.backends.cpu.executable:lower"),
+        lower=Lazy("smelt.backends.cpu.compile:lower"),
+        portable=Lazy("smelt.backends.cpu.portable:PORTABLE"),
     )
 )

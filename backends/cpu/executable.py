@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.ir.errors import IRError, shown
-
 from ..buffer import Buffer, scratch
 from ..device import Device
 from ..executable import Executable, results_of
-from . import CPU
-from .program import Program, compile_module
+from .running import Program
 
 
 class CpuExecutable(Executable):
-    """Runs kernels compiled by the cpu backend."""
+    """Runs kernels compiled by the cpu backend, here or by another process."""
 
-    def __init__(self, module: Any, device: Device):
-        self.program = compile_module(module)
+    def __init__(self, program: Program, device: Device):
+        self.program = program
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._aliases = dict(self.program.aliases)
         self._memory = device.memory
-        self.texts["kernel"] = lambda: self.program.as_text("kernel")
-        self.texts["llvm"] = lambda: self.program.as_text("llvm")
+        if program.has_texts:
+            self.texts["kernel"] = lambda: self.program.as_text("kernel")
+            self.texts["llvm"] = lambda: self.program.as_text("llvm")
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         program = self.program
@@ -52,10 +50,3 @@ class CpuExecutable(Executable):
     @property
     def arena_bytes(self) -> int:
         return self.program.arena_bytes
-
-
-def lower(module: Any, target: str | None = None) -> Program:
-    """A program to look at. There is one target: this machine. Raises IRError for another."""
-    if target not in (None, CPU.target.name):
-        raise IRError(f"programs of the device cpu have one target, {CPU.target.name}, not {shown(target)}")
-    return compile_module(module)

@@ -123,6 +123,11 @@ class Program:
             if self._checks is not None:
                 self._checks.raise_found()
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether it is known what the program was made of."""
+        return self._as_text is not None
+
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect).
 

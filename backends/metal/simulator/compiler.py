@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smelt.backends.metal.simulator.source import SimulatorError
+from smelt.ir.folders import cache_place
 from smelt.ir.settings import settings
 
 CACHE_BYTES = 256 << 20
@@ -113,27 +114,21 @@ def compiler() -> Compiler:
 
 
 @functools.lru_cache(maxsize=8)
-def _folder(wanted: str) -> Path:
-    if wanted:
-        places = [Path(wanted)]
-    elif sys.platform == "darwin":
-        places = [Path.home() / "Library" / "Caches" / "smelt"]
-    else:
-        places = [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "smelt"]
-    for place in places:
+def _folder(place: Path | None) -> Path:
+    if place is not None:
         folder = place / "simulator"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 return folder
         except OSError:
-            continue
+            pass
     return Path(tempfile.mkdtemp(prefix="smelt-"))
 
 
 def folder() -> Path:
     """Where compiled files are kept; a temporary folder if that cannot be written."""
-    return _folder(settings.cache_dir)
+    return _folder(cache_place())
 
 
 @functools.cache

@@ -1,0 +1,87 @@
+"""Programs of the device ``cpu`` as bytes: the length of the description, the description as JSON, the object."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import platform
+from pathlib import Path
+
+from smelt.ir.settings import settings
+
+from ..device import Device
+from ..executable import Executable
+from . import objects, threads
+from .description import DescriptionError, ProgramDescription
+from .executable import CpuExecutable
+from .running import Program
+
+#: What `/proc/cpuinfo` says of the processor that code is made for.
+_OF_THE_PROCESSOR = frozenset(
+    ("vendor_id", "cpu family", "model", "model name", "flags", "Features", "CPU implementer", "CPU architecture",
+     "CPU variant", "CPU part")
+)  # fmt: skip
+
+
+class CpuPortable:
+    """See `smelt.backends.executable.Portable`."""
+
+    def identity(self) -> str | None:
+        if not objects.supported():
+            return None
+        team = threads.team()
+        return repr((_processor(), _blas(), type(team).__name__, team.together, team.shares, settings.check))
+
+    def dump(self, executable: Executable) -> tuple[bytes, bool] | None:
+        program = getattr(executable, "program", None)
+        if not isinstance(program, Program) or (program.object is None and program.description.has_code):
+            return None
+        try:
+            text = json.dumps(program.description.to_json(), separators=(",", ":")).encode()
+        except DescriptionError:
+            return None
+        content = len(text).to_bytes(8, "little") + text + (program.object or b"")
+        return content, program.description.names_lines
+
+    def load(self, content: bytes, device: Device) -> CpuExecutable:
+        size = int.from_bytes(content[:8], "little")
+        try:
+            found = json.loads(content[8 : 8 + size])
+        except (ValueError, RecursionError) as error:
+            raise DescriptionError(f"this describes no program: {error}") from None
+        description = ProgramDescription.of_json(found)
+        if description.parallel and description.together is not threads.team().together:
+            raise DescriptionError("a program of another team of threads")
+        code = content[8 + size :]
+        return CpuExecutable(Program(description, lambda symbols: objects.load(code, symbols.find)), device)
+
+
+@functools.cache
+def _processor() -> str:
+    """The kind of the processor, and what it can do."""
+    try:
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    except OSError:
+        return repr(platform.uname())
+    lines = [line.partition(":") for line in first.splitlines()]
+    known = [(name.strip(), value.strip()) for name, _, value in lines if name.strip() in _OF_THE_PROCESSOR]
+    return repr((platform.machine(), known))
+
+
+def _blas() -> str:
+    """Which BLAS there is, without loading it."""
+    try:
+        spec = importlib.util.find_spec("scipy_openblas64")
+    except (ImportError, ValueError):
+        return ""
+    if spec is None or spec.origin is None:
+        return ""
+    folder = Path(spec.origin).parent / "lib"
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    stats = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if "openblas" in f.name]
+    return repr((str(folder), stats, os.environ.get("OPENBLAS_CORETYPE")))
+
+
+PORTABLE = CpuPortable()

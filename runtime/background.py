@@ -1,0 +1,279 @@
+"""Compiling beside a running program, in a process of its own.
+
+LLVM's work holds the interpreter's lock, so a thread that compiles stalls all others; another process does not. One
+worker serves a process: it is started for the first job, compiles one module after the other, and hands programs back
+as bytes, which load in a millisecond or two. Nothing here waits: `compile_in_background` hands a job over, and
+`Pending.ready` says whether its program is there.
+
+A worker that dies is started again. Where that happens repeatedly, or where programs of a device have no form as
+bytes, there is no background: `compile_in_background` returns None, and the caller compiles in place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from smelt.backends.device import Device
+from smelt.backends.executable import Executable
+from smelt.ir import locks
+from smelt.ir.settings import logs_compiles, settings
+
+from .frames import frame, taken
+from .kept import Recipe
+
+#: Deaths in a row after which no worker is started any more; deaths that one job survives.
+MOST_DEATHS, MOST_TRIES = 3, 2
+#: Settings of this process that decide what the worker does.
+_SETTINGS = ("check", "cache", "cache_dir", "cache_disk_bytes")
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from smelt.runtime.worker import main; main()"
+
+
+class Pending:
+    """A program that is being compiled. `ready`, then `program`; neither waits."""
+
+    def __init__(self, recipe: Recipe):
+        self._recipe = recipe
+        self._job: dict[str, Any] = {}
+        self._program: Executable | None = None
+        self._content = b""  #: the program as bytes, until it is asked for
+        self._seconds = 0.0
+        self._over = False
+        self._tries = 0
+
+    def ready(self) -> bool:
+        """Whether it is over, with a program or without."""
+        if not self._over:
+            _worker.move()
+        return self._over
+
+    def program(self) -> Executable | None:
+        """The program once it is ready; None before, and where the worker could not make it: then the caller
+        compiles in place, which raises what is wrong with the module, if anything is."""
+        if self.ready() and self._content:
+            self._program = self._recipe.load(self._content)
+            if self._program is not None:
+                self._program.seconds = self._seconds
+            self._content = b""
+        return self._program
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for it, at most so long; whether it is ready."""
+        end = time.monotonic() + seconds
+        while not self.ready():
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            _worker.wait(left)
+        return True
+
+    def _end(self, content: bytes = b"", seconds: float = 0.0) -> None:
+        self._content, self._seconds, self._over = content, seconds, True
+
+
+class _Ended(OSError):
+    """The worker has closed its end."""
+
+
+class _Worker:
+    """The worker process of this process, seen from here."""
+
+    def __init__(self) -> None:
+        self._lock = locks.lock()
+        self._forget()
+        self.deaths = 0  #: in a row
+        self.starts = 0
+
+    def _forget(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self._jobs: dict[int, Pending] = {}
+        self._unsent = bytearray()
+        self._received = bytearray()
+        self._next = 0
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.deaths >= MOST_DEATHS
+
+    def submit(self, pending: Pending) -> None:
+        with self._lock:
+            locks.whole(lambda: self._take(pending))
+
+    def _take(self, pending: Pending) -> None:
+        if self.process is None:
+            self._start()
+        self._send(pending)
+        self._move()
+
+    def _send(self, pending: Pending) -> None:
+        pending._tries += 1
+        self._next += 1
+        self._jobs[self._next] = pending
+        job = {"id": self._next, "settings": {name: getattr(settings, name) for name in _SETTINGS}}
+        self._unsent += frame(json.dumps({**job, **pending._job}).encode())
+
+    def _start(self) -> None:
+        """A new process. It gets the paths of this one, and neither its terminal's signals nor its folder."""
+        paths = json.dumps([path for path in sys.path if isinstance(path, str)])
+        flags = ["-I"] + (["-B"] if sys.dont_write_bytecode else [])
+        command = [sys.executable, *flags, "-c", _START, str(os.getpid()), paths]
+        errors = None if logs_compiles(settings) else subprocess.DEVNULL
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0,
+                start_new_session=True,
+            )  # fmt: skip
+            for pipe in (self.process.stdin, self.process.stdout):
+                assert pipe is not None
+                os.set_blocking(pipe.fileno(), False)
+            self.starts += 1
+        except OSError:
+            self.process, self.deaths = None, MOST_DEATHS
+
+    def move(self) -> None:
+        """Write and read what can be without waiting."""
+        with self._lock:
+            if self._jobs and self.wait(0):
+                locks.whole(self._move)  # Ctrl-C cuts no message in two
+
+    def _move(self) -> None:
+        while self.process is not None:
+            try:
+                self._write()
+                if not self._read():
+                    return
+            except OSError:
+                self._bury()
+        for pending in self._jobs.values():
+            pending._end()
+        self._jobs.clear()
+
+    def _write(self) -> None:
+        assert self.process is not None and self.process.stdin is not None
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                del self._unsent[: os.write(self.process.stdin.fileno(), memoryview(self._unsent)[: 1 << 20])]
+
+    def _read(self) -> bool:
+        """Whether something was read. Raises _Ended at the end."""
+        assert self.process is not None and self.process.stdout is not None
+        if not self._jobs:
+            return False
+        try:
+            part = os.read(self.process.stdout.fileno(), 1 << 20)
+        except BlockingIOError:
+            return False
+        if not part:
+            raise _Ended
+        self._received += part
+        while (message := taken(self._received)) is not None:
+            about, _, content = message.partition(b"\n")
+            self.deaths = 0
+            found = json.loads(about)
+            self._jobs.pop(found["id"])._end(content, found["seconds"])
+        return True
+
+    def _bury(self) -> None:
+        """The process has died: start another, and give it the jobs; those that it may have died of only once more."""
+        process, jobs, deaths = self.process, list(self._jobs.values()), self.deaths + 1
+        if process is not None:
+            _close(process)
+            process.kill()
+            process.wait()
+        self._forget()
+        self.deaths = deaths
+        if not self.is_given_up and any(p._tries < MOST_TRIES for p in jobs):
+            self._start()
+        for pending in jobs:
+            if self.process is not None and pending._tries < MOST_TRIES:
+                self._send(pending)
+            else:
+                pending._end()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there is something to read or to write, at most so long; whether there is."""
+        process = self.process
+        if process is None or process.stdin is None or process.stdout is None:
+            return True
+        watched = select.poll()
+        try:
+            watched.register(process.stdout, select.POLLIN)
+            if self._unsent:
+                watched.register(process.stdin, select.POLLOUT)
+            return bool(watched.poll(seconds * 1000))
+        except (OSError, ValueError):  # closed, by another thread
+            return True
+
+    def leave(self) -> None:
+        """Let go of the process: it ends by itself."""
+        with self._lock:
+            process = self.process
+            for pending in self._jobs.values():
+                pending._end()
+            self._forget()
+            if process is not None:
+                _close(process)
+                process.returncode = 0  # nobody waits for it any more
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+_worker = _Worker()
+atexit.register(_worker.leave)
+if hasattr(os, "register_at_fork"):  # a child process has a worker of its own, and lets its parent's see its end
+    os.register_at_fork(after_in_child=_worker.leave)
+
+
+def compile_in_background(
+    text: str, device: Device, located: Callable[[], str] | None = None, pipeline: str | None = None
+) -> Pending | None:  # fmt: skip
+    """Have a module compiled by another process, or find it compiled on disk.
+
+    Args:
+        text: the module before any pass, without locations: `ir.text.to_text`.
+        located: gives the same module with the user's lines, for errors of the program; None: it has none.
+        pipeline: passes instead of the device's own, as text.
+
+    Returns:
+        What says when the program is there. None where there is no background (programs of the device have no form
+        as bytes, the program depends on what only this process knows, or workers have died repeatedly): compile in
+        place.
+
+    Does not wait, and raises nothing: what is wrong with a module shows when it is compiled in place.
+
+    >>> import smelt
+    >>> from smelt.runtime.background import compile_in_background
+    >>> text = smelt.make_ir(lambda x: smelt.exp(x) * 2)(smelt.zeros(4))
+    >>> pending = compile_in_background(text, smelt.default_device())
+    >>> program = None
+    >>> if pending is not None and pending.wait(60):  # or ask `pending.ready()` now and then
+    ...     program = pending.program()
+    >>> program is None or len(program.kernels)
+    1
+    """
+    recipe = Recipe(text, device, located, pipeline)
+    if recipe.keys is None:
+        return None
+    pending = Pending(recipe)
+    found = recipe.find()
+    if found is not None:
+        pending._program, pending._over = found, True
+        return pending
+    if _worker.is_given_up or not sys.executable or getattr(sys, "frozen", False):
+        return None
+    pending._job = {"text": text, "located": recipe.located, "device": device.name, "pipeline": pipeline}
+    _worker.submit(pending)
+    return pending

@@ -1,0 +1,153 @@
+"""Compiled programs that other processes have made: found by the text of a module before any pass.
+
+The key of a program is a hash of that text and of all else that its code depends on: the sources of smelt, the
+bindings, the Python environment, and what the device says (the processor, the BLAS, the kind of its threads, checks).
+Texts have no locations, so functions that compute the same share a program wherever they stand. One whose errors
+name lines of the user is kept under a key of the text with its locations besides.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+from smelt.backends.device import Device
+from smelt.backends.executable import Executable
+from smelt.ir import mlir
+from smelt.ir.errors import SmeltError
+from smelt.ir.op import registry
+from smelt.ir.settings import logs_compiles, settings
+
+from .disk import disk
+
+#: The rooms whose sources decide what becomes of a module.
+_ROOMS = ("ir", "passes", "backends", "runtime")
+#: Where packages add patterns to a default pipeline, once that is loaded.
+_PATTERNS = "smelt.passes.simplify.patterns"
+
+
+class Recipe:
+    """A module to be compiled, by its text.
+
+    Args:
+        text: the module without locations.
+        located: gives the same module with the user's lines; None: it has none.
+        pipeline: passes instead of the device's own, as text.
+    """
+
+    def __init__(
+        self, text: str, device: Device, located: Callable[[], str] | None = None, pipeline: str | None = None
+    ):  # fmt: skip
+        self.text, self.device, self.pipeline = text, device, pipeline
+        self._located = located
+
+    @functools.cached_property
+    def located(self) -> str:
+        return self.text if self._located is None else self._located()
+
+    @functools.cached_property
+    def keys(self) -> tuple[str, Callable[[], str]] | None:
+        """The key, and what gives the one of a program that names lines; None where it cannot be kept."""
+        portable = self.device.portable
+        identity = portable.identity() if portable is not None and _is_smelts_own(self.text) else None
+        if identity is None:
+            return None
+        digest = hashlib.sha256()
+        for part in (self.device.name, identity, _environment(), self.pipeline or "", self.text):
+            digest.update(part.encode() + b"\0")
+
+        def with_lines() -> str:
+            other = digest.copy()
+            other.update(self.located.encode() + b"\0lines")
+            return other.hexdigest()[:40]
+
+        return digest.hexdigest()[:40], with_lines
+
+    def load(self, content: bytes) -> Executable | None:
+        """The program that another process has made; None where it needs what is not here."""
+        portable = self.device.portable
+        assert portable is not None
+        try:
+            found = portable.load(content, self.device)
+        except SmeltError as error:
+            if logs_compiles(settings):
+                print(f"smelt: a kept program cannot be used: {error}", file=sys.stderr)
+            return None
+        found.loaded = True
+        return found
+
+    def find(self) -> Executable | None:
+        """The program, if it is on disk."""
+        if not settings.cache or self.keys is None:
+            return None
+        key, with_lines = self.keys
+        content = disk.get(key)
+        if content is None and self._located is not None:
+            key = with_lines()
+            content = disk.get(key)
+        if content is None:
+            return None
+        program = self.load(content)
+        if program is None:
+            disk.drop(key)
+        return program
+
+    def keep(self, program: Executable) -> bytes | None:
+        """Put a program on disk, if that is wanted; it as bytes, or None where it has no such form."""
+        portable = self.device.portable
+        dumped = portable.dump(program) if portable is not None and self.keys is not None else None
+        if dumped is None:
+            return None
+        content, names_lines = dumped
+        if settings.cache and self.keys is not None:
+            key, with_lines = self.keys
+            disk.put(with_lines() if names_lines else key, content)
+        return content
+
+
+def _is_smelts_own(text: str) -> bool:
+    """Whether what becomes of a module depends on smelt alone: ops of other packages, functions that a process has
+    registered under a name, and patterns of others may be anything."""
+    if "smelt.custom_call" in text:
+        return False
+    others = [name for name, op in registry.items() if not type(op).__module__.startswith("smelt.")]
+    if any(f'"smelt.{name}"' in text for name in others):
+        return False
+    patterns = sys.modules.get(_PATTERNS)
+    return patterns is None or not patterns.has_foreign_patterns()
+
+
+@functools.cache
+def _environment() -> str:
+    """The sources of smelt, the bindings, and the folders into which packages are installed that may add passes."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[1]
+    for room in _ROOMS:
+        for path in sorted(_sources(str(root / room))):
+            digest.update(path.encode() + b"\0")
+            with open(path, "rb") as file:
+                digest.update(file.read())
+    installed = []
+    for name in ("purelib", "platlib"):
+        folder = sysconfig.get_path(name)
+        try:
+            installed.append((folder, os.stat(folder).st_mtime_ns))
+        except OSError:
+            continue
+    return repr((digest.hexdigest(), mlir.identity(), sys.version_info[:2], installed))
+
+
+def _sources(folder: str) -> list[str]:
+    found: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                found += _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                found.append(entry.path)
+    return found

@@ -1,0 +1,101 @@
+"""The process that compiles beside a program; see `background`. Started by `background`, never imported by it.
+
+It reads jobs from its standard input and writes programs as bytes to its standard output, one after the other. It
+ends when its parent does: at the end of its input, or, where another process has a copy of the parent's end of it,
+when the parent is gone. What it is compiling then goes to disk first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+from smelt.ir import text
+from smelt.ir.settings import override
+
+from .compile import compile_anew
+from .device import device_named
+from .frames import HEADER, frame
+from .kept import Recipe
+
+#: How often it looks for its parent where the system cannot tell it.
+WATCH_SECONDS = 2.0
+
+
+class _Parent:
+    """The process that has started this one."""
+
+    def __init__(self, number: int):
+        self._number = number
+        self._handle: int | None = None
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):
+                self._handle = os.pidfd_open(number)
+
+    def wait_for(self, descriptor: int) -> bool:
+        """Wait until there is something to read; False: the parent is gone."""
+        watched = [descriptor] if self._handle is None else [descriptor, self._handle]
+        while True:
+            if os.getppid() != self._number:
+                return False
+            ready = select.select(watched, [], [], WATCH_SECONDS if self._handle is None else None)[0]
+            if self._handle in ready:
+                return False
+            if ready:
+                return True
+
+
+def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:
+    """So many bytes, or None at the end."""
+    found = bytearray()
+    while len(found) < size:
+        if not parent.wait_for(descriptor):
+            return None
+        part = os.read(descriptor, size - len(found))
+        if not part:
+            return None
+        found += part
+    return bytes(found)
+
+
+def _compiled(job: dict[str, Any]) -> bytes:
+    """A program as bytes; nothing where it cannot be made here."""
+    with override(**job["settings"]):
+        recipe = Recipe(job["text"], device_named(job["device"]), lambda: job["located"], job["pipeline"])
+        module = text.parse(job["located"])
+        program = compile_anew(module, recipe.device, recipe.pipeline)
+        return recipe.keep(program) or b""
+
+
+def main() -> None:
+    """Compile until there is nobody to compile for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.nice(10)
+    jobs, answers = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # what anything prints is no answer
+    parent = _Parent(int(sys.argv[1]))
+    while True:
+        header = _read(jobs, parent, HEADER.size)
+        body = None if header is None else _read(jobs, parent, *HEADER.unpack(header))
+        if body is None:
+            return
+        job = json.loads(body)
+        start = time.perf_counter()
+        try:
+            content = _compiled(job)
+        except Exception:  # the caller compiles in place, and sees the error there
+            content = b""
+        about = {"id": job["id"], "seconds": time.perf_counter() - start}
+        rest = memoryview(frame(json.dumps(about).encode() + b"\n" + content))
+        try:
+            while rest:
+                rest = rest[os.write(answers, rest) :]
+        except OSError:
+            return

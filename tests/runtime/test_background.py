@@ -1,0 +1,195 @@
+"""Programs compiled by a worker process: it never stalls, ends with its parent, and may be killed at any time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.cpu import objects
+from smelt.ir.settings import override
+from smelt.runtime import Buffer, background
+from smelt.runtime.background import Pending, compile_in_background
+from smelt.runtime.disk import disk
+
+pytestmark = pytest.mark.skipif(not objects.supported(), reason="no objects are loaded on this machine")
+
+SECONDS = 120
+X = np.arange(4, dtype=np.float32)
+
+
+def text_of(function: Callable[[Any], Any]) -> str:
+    return smelt.make_ir(function)(smelt.array(X))
+
+
+def started(function: Callable[[Any], Any]) -> Pending:
+    pending = compile_in_background(text_of(function), smelt.cpu)
+    assert pending is not None
+    return pending
+
+
+def values(pending: Pending) -> np.ndarray:
+    assert pending.wait(SECONDS)
+    program = pending.program()
+    assert program is not None
+    (found,) = program.run([Buffer.of(X, program.arguments[0])])
+    return found.array
+
+
+@pytest.fixture
+def worker() -> Iterator[Any]:
+    """The worker, alive and as new."""
+    background._worker.leave()
+    background._worker.deaths = 0
+    yield background._worker
+    background._worker.leave()
+    background._worker.deaths = 0
+
+
+def test_a_program_comes_back(worker: Any) -> None:
+    first, second = started(lambda x: x * 2), started(lambda x: x + 1)
+    np.testing.assert_array_equal(values(second), X + 1)
+    np.testing.assert_array_equal(values(first), X * 2)
+    program = first.program()
+    assert program is first.program() and program is not None and program.seconds > 0
+    assert worker.starts == 1 or worker.process.poll() is None
+
+
+def test_what_is_wrong_is_left_to_the_caller(worker: Any) -> None:
+    pending = compile_in_background("rubbish", smelt.cpu)
+    assert pending is not None and pending.wait(SECONDS) and pending.program() is None
+    np.testing.assert_array_equal(values(started(lambda x: x * 3)), X * 3)
+
+
+def test_programs_without_bytes_have_no_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(lambda x: x * 2)
+    assert compile_in_background(text, smelt.Device("reference")) is None
+    monkeypatch.setattr(objects, "supported", lambda: False)
+    assert compile_in_background(text, smelt.cpu) is None
+
+
+def test_a_killed_worker_is_started_again(worker: Any) -> None:
+    values(started(lambda x: x * 4))
+    starts = worker.starts
+    os.kill(worker.process.pid, signal.SIGKILL)
+    np.testing.assert_array_equal(values(started(lambda x: x * 5)), X * 5)  # while nothing ran
+    pending = started(lambda x: x * 6)
+    os.kill(worker.process.pid, signal.SIGKILL)
+    np.testing.assert_array_equal(values(pending), X * 6)  # while it was compiling
+    assert worker.starts == starts + 2 and worker.deaths == 0
+
+
+def test_after_repeated_deaths_there_is_no_background(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_START", "import sys; sys.exit(1)")
+    for _ in range(background.MOST_DEATHS):
+        pending = compile_in_background(text_of(lambda x: x * 7), smelt.cpu)
+        if pending is None:
+            break
+        assert pending.wait(SECONDS) and pending.program() is None
+    assert worker.is_given_up and compile_in_background(text_of(lambda x: x * 7), smelt.cpu) is None
+
+
+def test_large_modules_do_not_fill_the_pipe(worker: Any) -> None:
+    def long(x: Any) -> Any:
+        for i in range(1500):
+            x = smelt.sin(x) + i
+        return x
+
+    text = text_of(long)
+    assert len(text) > 1 << 17  # more than a pipe holds
+    found = [compile_in_background(text + "\n" * i, smelt.cpu) for i in range(2)]
+    assert all(p is not None for p in found)
+    worker.leave()  # nobody waits for them
+    assert all(p is not None and p.ready() and p.program() is None for p in found)
+
+
+def test_what_is_on_disk_is_ready_at_once(worker: Any, tmp_path: Path) -> None:
+    with override(cache=True, cache_dir=tmp_path):
+        values(started(lambda x: x * 8))
+        assert len(disk.entries()) == 1
+        worker.leave()
+        pending = started(lambda x: x * 8)
+        assert pending.ready() and worker.process is None
+        np.testing.assert_array_equal(values(pending), X * 8)
+
+
+PARENT = """
+import os, sys, time
+import smelt
+from smelt.runtime import background
+text = smelt.make_ir(lambda x: x * 2)(smelt.zeros(4))
+pending = background.compile_in_background(text, smelt.cpu)
+assert pending.wait(120) and pending.program() is not None
+pid = background._worker.process.pid
+"""
+
+
+def run(code: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", PARENT + code], stdout=subprocess.PIPE, text=True)
+
+
+def assert_gone(pid: int) -> None:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":  # the test's machine may have nobody who buries it
+            return
+        time.sleep(0.02)
+    raise AssertionError("the worker lives on")
+
+
+@pytest.mark.parametrize("how", ["exit", "kill", "exit of a child", "kill while a child lives"])
+def test_it_ends_with_its_parent(how: str) -> None:
+    child = "if os.fork() == 0:\n    {}\n"
+    code = {
+        "exit": "print(pid)",
+        "kill": "print(pid, flush=True); time.sleep(600)",
+        "exit of a child": child.format("os._exit(0)") + "os.wait(); print(pid, background._worker.process.poll())",
+        "kill while a child lives": child.format("os.close(1); time.sleep(3); os._exit(0)")
+        + "print(pid, flush=True); time.sleep(600)",
+    }[how]
+    parent = run(code)
+    assert parent.stdout is not None
+    words = parent.stdout.readline().split()
+    if how.startswith("kill"):
+        parent.kill()
+    assert_gone(int(words[0]))
+    parent.wait(SECONDS)
+    parent.stdout.close()
+    if how == "exit of a child":
+        assert words[1] == "None"  # the child's end was not the worker's
+
+
+def test_a_child_has_a_worker_of_its_own() -> None:
+    code = """
+other = background.compile_in_background(text.replace("2", "3", 1), smelt.cpu)
+if os.fork() == 0:
+    assert other is None or other.ready() and other.program() is None
+    mine = background.compile_in_background(text, smelt.cpu)
+    print(mine.wait(120) and mine.program() is not None and background._worker.process.pid != pid, flush=True)
+    os._exit(0)
+os.wait()
+print(background._worker.process.pid == pid)
+"""
+    parent = run(code)
+    assert parent.communicate(timeout=SECONDS)[0].split() == ["True", "True"]
+
+
+def test_ctrl_c_is_not_the_workers(worker: Any) -> None:
+    values(started(lambda x: x * 9))
+    os.kill(worker.process.pid, signal.SIGINT)
+    starts = worker.starts
+    np.testing.assert_array_equal(values(started(lambda x: x * 10)), X * 10)
+    assert worker.starts == starts and os.getsid(worker.process.pid) != os.getsid(0)
