@@ -71,8 +71,8 @@ class _Part(Generic[T]):
 
 #: What fields that are no parts of a program must be.
 _TYPES: dict[str, type] = {
-    "kind": str, "rank": int, "interprets": bool, "modules": tuple, "stages": tuple, "languages": Mapping,
-    "missing": str,
+    "kind": str, "rank": int, "interprets": bool, "tiers": bool, "modules": tuple, "stages": tuple,
+    "languages": Mapping, "missing": str,
 }  # fmt: skip
 
 
@@ -90,6 +90,7 @@ class Device:
         kind: ``cpu`` or ``gpu``: which of MLX's names it goes by.
         rank: the device of the highest rank that is here is the default.
         interprets: whether an op by itself runs as it would in a program: then what needs no compile gets none.
+        tiers: whether a graph may run op by op on the host until its program pays.
         modules: the packages that its compiler consists of, each with all that lies in it.
         stages: what its programs can be shown as, beside the IR after each pass.
         lower: makes a program to look at and to save of such a module, without the device, and the name of a target
@@ -118,6 +119,7 @@ class Device:
     kind = _Part[str]()
     rank = _Part[int]()
     interprets = _Part[bool]()
+    tiers = _Part[bool]()
     modules = _Part[tuple[str, ...]]()
     stages = _Part[tuple[str, ...]]()
     lower = _Part["Callable[[Any, str | None], Any] | None"]()
@@ -137,6 +139,7 @@ class Device:
         kind: str = "cpu",
         rank: int = 0,
         interprets: bool = False,
+        tiers: bool = False,
         modules: tuple[str, ...] = (),
         stages: tuple[str, ...] = (),
         lower: Callable[[Any, str | None], Any] | Lazy | None = None,
@@ -151,8 +154,8 @@ class Device:
         self.__dict__["name"] = name
         self.__dict__["_given"] = given = {
             "pipeline": pipeline, "executable": executable, "memory": memory, "target": target, "kind": kind,
-            "rank": rank, "interprets": interprets, "modules": modules, "stages": stages, "lower": lower,
-            "languages": languages, "portable": portable, "missing": missing, "details": details,
+            "rank": rank, "interprets": interprets, "tiers": tiers, "modules": modules, "stages": stages,
+            "lower": lower, "languages": languages, "portable": portable, "missing": missing, "details": details,
         }  # fmt: skip
         for field, types in _TYPES.items():
             if not isinstance(given[field], types):

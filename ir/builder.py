@@ -10,7 +10,7 @@ Derivative and batching rules are written with this builder::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -370,6 +370,17 @@ def is_mixed(operation: Any) -> bool:
 
 def _dtype_of(array: np.ndarray) -> DType:
     return dtypes.of(array.dtype)
+
+
+class Body(Protocol):
+    """What transformations read of a function: arguments, ops in order, returned values."""
+
+    @property
+    def arguments(self) -> Sequence[Value]: ...
+    @property
+    def ops(self) -> Sequence[OpView]: ...
+    @property
+    def returns(self) -> Sequence[Value]: ...
 
 
 class Function:

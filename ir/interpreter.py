@@ -29,7 +29,7 @@ def run_op(
     """
     if settings.check:
         op.check(*operands, **attrs)
-    if op.kind != "library" and not op.mixed:
+    if not op.tells_line:
         return apply_reference(op, operands, attrs)
     try:
         if op.mixed:

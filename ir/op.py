@@ -135,6 +135,16 @@ class Op:
     #: Cost of recomputing one element, in units of an addition: fusion's cost model asks.
     flops: ClassVar[float] = 1.0
 
+    @property
+    def tells_line(self) -> bool:
+        """Whether an error that the op raises when it runs names the user's line."""
+        return self.kind == "library" or self.mixed
+
+    @property
+    def rule_flops(self) -> float:
+        """`flops` of the `reference` rule, which need not go the way that kernels go."""
+        return self.flops
+
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         cls._take_fields(f"smelt.{name}" if name else cls.__qualname__)

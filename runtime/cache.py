@@ -20,7 +20,8 @@ class LruCache:
     """
 
     def __init__(self, weigh: Callable[[Any], int]) -> None:
-        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._nbytes = 0
         self._lock = locks.lock()
         self._weigh = weigh
         self.hits = 0
@@ -29,41 +30,51 @@ class LruCache:
     def get(self, key: Hashable) -> Any:
         """The value under `key`, or None."""
         with self._lock:
-            value = self._entries.get(key)
-            if value is not None:
-                self._entries.move_to_end(key)
-                self.hits += 1
-            return value
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            self.hits += 1
+            return entry[0]
 
     def get_or_make(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value under `key`, made by `make` if absent."""
         value = self.get(key)
         if value is None:
             with self._lock:
-                value = self._entries.get(key)
-                if value is None:
-                    self.misses += 1
-                    value = make()
-                    self._entries[key] = value
-                    self._shrink()
+                entry = self._entries.get(key)
+                if entry is not None:
+                    return entry[0]
+                self.misses += 1
+                value = make()
+                self.put(key, value)
         return value
 
-    def _shrink(self) -> None:
-        entries = self._entries
-        while len(entries) > max(1, settings.cache_size):
-            entries.popitem(last=False)
-        excess = self.nbytes - settings.cache_bytes
-        while excess > 0 and len(entries) > 1:
-            excess -= self._weigh(entries.popitem(last=False)[1])
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep `value` under `key`, as the one used last. To be called again when what it keeps has changed."""
+        with self._lock:
+            self._drop(self._entries.pop(key, None))
+            entry = (value, self._weigh(value))
+            self._entries[key] = entry
+            self._nbytes += entry[1]
+            while len(self._entries) > 1 and (
+                len(self._entries) > settings.cache_size or self._nbytes > settings.cache_bytes
+            ):
+                self._drop(self._entries.popitem(last=False)[1])
+
+    def _drop(self, entry: tuple[Any, int] | None) -> None:
+        if entry is not None:
+            self._nbytes -= entry[1]
 
     @property
     def nbytes(self) -> int:
         """What the values keep, roughly."""
-        return sum(map(self._weigh, list(self._entries.values())))
+        return self._nbytes
 
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
+            self._nbytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)

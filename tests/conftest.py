@@ -28,6 +28,10 @@ settings.cache = False
 os.environ["SMELT_CACHE"] = "0"
 
 
+# What is tested is the compiler, unless a test or the environment says otherwise.
+if "SMELT_TIER" not in os.environ:
+    settings.tier = "program"
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -11,6 +11,7 @@ CPU = register(
         memory=HostMemory(),
         target=Target("cpu"),
         rank=1,
+        tiers=True,
         modules=("smelt.backends.cpu",),
         stages=("kernel", "llvm"),
         lower=Lazy("smelt.backends.cpu.compile:lower"),

@@ -76,7 +76,7 @@ class GraphFunction:
 
 
 def structure_key(inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref]) -> Any:
-    """Equal for graphs of the same structure, attributes and types."""
+    """Equal for graphs of the same structure, attributes and types, and of the same lines where running names them."""
     number: dict[Ref, int] = {}
     for ref in inputs:
         number.setdefault(ref, len(number))
@@ -89,6 +89,8 @@ def structure_key(inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: 
             attrs = tuple([(k, _function_keys(v)) for k, v in step.attrs.items()])
         else:
             attrs = attrs_key(step.attrs) if step.attrs else ()
+            if step.op.tells_line:
+                attrs = (attrs, step.where)
         parts.append((step.op.name, attrs, operands))
         for i in range(len(step.avals)):
             number[(step.node, i)] = len(number)

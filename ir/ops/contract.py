@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ..op import Batched, Cotangents, Dims, Flags, Ints, Operand, Values, only, 
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
+    from ..dtypes import DType
 
 
 class DotGeneral(Contraction, name="dot_general"):
@@ -55,12 +57,12 @@ class DotGeneral(Contraction, name="dot_general"):
 
     @silent
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, **axes: Any) -> np.ndarray:
-        left, right = (Aval(x.shape, dtypes.of(x.dtype)) for x in (lhs, rhs))
-        form = self.matmul_form(left, right, **axes)
-        wide = np.float32 if left.dtype.is_float and left.dtype.size == 2 else lhs.dtype
-        a = lhs.astype(wide, copy=False).transpose(form.lhs_permutation).reshape(form.batch, form.m, form.k)
-        b = rhs.astype(wide, copy=False).transpose(form.rhs_permutation).reshape(form.batch, form.k, form.n)
-        return np.matmul(a, b).reshape(self.infer(left, right, **axes).shape).astype(lhs.dtype, copy=False)
+        dtype = dtypes.of(lhs.dtype)
+        left, left_shape, right, right_shape, shape = _as_matrices(self, lhs.shape, rhs.shape, dtype, **axes)
+        wide = np.float32 if dtype.is_float and dtype.size == 2 else lhs.dtype
+        a = lhs.astype(wide, copy=False).transpose(left).reshape(left_shape)
+        b = rhs.astype(wide, copy=False).transpose(right).reshape(right_shape)
+        return np.matmul(a, b).reshape(shape).astype(lhs.dtype, copy=False)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
@@ -177,6 +179,16 @@ class DotGeneral(Contraction, name="dot_general"):
         self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
     ) -> float:
         return self.flops * lhs.size * math.prod(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
+
+
+@functools.lru_cache(4096)
+def _as_matrices(op: DotGeneral, lhs: Ints, rhs: Ints, dtype: DType, **axes: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Operands of these shapes as batches of matrices: by which permutation and in which shape, and the result's."""
+    left, right = Aval(lhs, dtype), Aval(rhs, dtype)
+    form = op.matmul_form(left, right, **axes)
+    shape = op.infer(left, right, **axes).shape
+    batch = () if form.batch == 1 else (form.batch,)
+    return form.lhs_permutation, (*batch, form.m, form.k), form.rhs_permutation, (*batch, form.k, form.n), shape
 
 
 def _free(ndim: int, batch: Ints, contracting: Ints) -> Ints:

@@ -23,10 +23,10 @@ _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 def in_float32(function: Callable[..., np.ndarray], *xs: np.ndarray) -> np.ndarray:
     """`function` of arrays, in float32 where they are of half precision, rounded to their dtype."""
     dtype = xs[0].dtype
-    if dtypes.of(dtype).is_float and dtype.itemsize == 2:
+    if dtype.itemsize == 2:
         xs = tuple(x.astype(np.float32) for x in xs)
     with np.errstate(all="ignore"):
-        return np.asarray(function(*xs)).astype(dtype)
+        return np.asarray(function(*xs)).astype(dtype, copy=False)
 
 
 class Exp(Elementwise, name="exp"):
@@ -419,6 +419,10 @@ class Erf(Elementwise, name="erf"):
     accepts = dtypes.FLOATS
     flops = 24.0
 
+    @property
+    def rule_flops(self) -> float:
+        return 10.0 if _scipy_special() is not None else 300.0
+
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erf_array, x)
 
@@ -439,6 +443,10 @@ class Erfinv(Elementwise, name="erfinv"):
     x: Operand
     accepts = dtypes.FLOATS
     flops = 40.0
+
+    @property
+    def rule_flops(self) -> float:
+        return 10.0 if _scipy_special() is not None else 300.0
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erfinv_array, x)

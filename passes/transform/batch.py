@@ -22,7 +22,7 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, functions, new_function, read_function
+from smelt.ir.builder import Body, Builder, Function, OpView, Value, fresh_name, functions, new_function, read_function
 from smelt.ir.control import SCAN, WHILE, callees
 from smelt.ir.op import of_kind
 from smelt.ir.op import registry as ops
@@ -140,7 +140,7 @@ class Batching:
         return self.build(name, f"{name}_batch", key, [*mask_aval, *avals], outs, emit)
 
     def emit(
-        self, b: Builder, function: Function, arguments: Sequence[Value], dims: Sequence[int | None],
+        self, b: Builder, function: Body, arguments: Sequence[Value], dims: Sequence[int | None],
         mask: Value | None = None,
     ) -> tuple[list[Value], list[int | None]]:  # fmt: skip
         """Emit `function` over the batch: its results and where their batch axes stand."""
@@ -161,7 +161,7 @@ class Batching:
                     elif op.op.has_batch(**op.attrs):
                         results, out = op.op.batch(b, operands, places, **op.attrs)
                     else:
-                        results, out = self._one_by_one(b, op, operands, places, function.name)
+                        results, out = self._one_by_one(b, op, operands, places, getattr(function, "name", ""))
             env.update(zip(op.results, results))
             dim.update(zip(op.results, out))
         return [env[v] for v in function.returns], [dim[v] for v in function.returns]
@@ -209,8 +209,16 @@ def make_batch(module: Any, function: Function, attrs: dict[str, Any]) -> str:
     )
     dims = [None if a < 0 else a for a in attrs["in_axes"]]
     results, places = push_batch(module, b, function, arguments, dims, attrs["size"])
+    b.return_(settled_results(b, results, places, attrs["out_axes"], signature[1]))
+    return name
+
+
+def settled_results(
+    b: Builder, results: Sequence[Value], places: Sequence[int | None], axes: Sequence[int], avals: Sequence[Aval]
+) -> list[Value]:
+    """Results with the batch axis at `axes` (-1: nowhere), of types `avals`."""
     outs = []
-    for value, place, axis, aval in zip(results, places, attrs["out_axes"], signature[1]):
+    for value, place, axis, aval in zip(results, places, axes, avals):
         if axis >= 0 and place is None:
             unbatched = (*aval.shape[:axis], 1, *aval.shape[axis + 1 :])
             value = b.broadcast_to(b.reshape_to(value, unbatched), aval.shape)
@@ -225,5 +233,4 @@ def make_batch(module: Any, function: Function, attrs: dict[str, Any]) -> str:
             )  # fmt: skip
             value = b.reshape_to(first, aval.shape)
         outs.append(value)
-    b.return_(outs)
-    return name
+    return outs

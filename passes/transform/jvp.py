@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.ir.builder import Builder, Function, Value, fresh_name, new_function
+from smelt.ir.builder import Body, Builder, Function, Value, fresh_name, new_function
 
 from ..registry import Pass, register_pass
 from ..rewrite import argument_locations
@@ -41,7 +41,7 @@ class JvpPass(Pass):
 def push_tangents(
     module: Any,
     b: Builder,
-    function: Function,
+    function: Body,
     primals: Sequence[Value],
     tangents: Sequence[Value | None],
     linearize: bool = False,

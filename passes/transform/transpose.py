@@ -18,10 +18,11 @@ reverse order, each turning the cotangents of its results into cotangents of its
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.ir.builder import Function, Value, fresh_name, new_function
+from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, new_function
 
 from ..dependence import split
 from ..registry import Pass, register_pass
@@ -60,22 +61,7 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any], stem:
     for value, ct in zip(function.returns, arguments[len(residuals) :]):
         if value in linear:
             cotangent[value] = b.add_any(cotangent.get(value), ct)
-    for op in reversed(backward):
-        cts = [cotangent.pop(r, None) for r in op.results]
-        if all(ct is None for ct in cts):
-            continue
-        flags = [v in linear for v in op.operands]
-        operands = [
-            Value(None, v.aval, None, None) if is_linear else env[v] for v, is_linear in zip(op.operands, flags)
-        ]
-        with b.at(op.location):
-            if op.op.kind in ("control", "call"):
-                pulled = function_rules(op.name).transpose(module, b, op, cts, operands, flags)
-            else:
-                pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
-            for v, is_linear, contribution in zip(op.operands, flags, pulled):
-                if is_linear and contribution is not None:
-                    cotangent[v] = b.add_any(cotangent.get(v), contribution)
+    pull_cotangents(module, b, backward, linear, env, cotangent)
     outs = []
     for v in unknown:
         total = cotangent.get(v)
@@ -84,3 +70,36 @@ def make_transpose(module: Any, function: Function, attrs: dict[str, Any], stem:
     if function is not given:
         function.mlir.erase()
     return name
+
+
+def pull_cotangents(
+    module: Any,
+    b: Builder,
+    ops: Sequence[OpView],
+    linear: Collection[Value],
+    env: Mapping[Value, Value],
+    cotangents: dict[Value, Any],
+) -> None:
+    """Visit `ops`, which depend on linear values, in reverse order: cotangents of results become those of operands.
+
+    Args:
+        linear: what is linear in the arguments; of such values only cotangents are known.
+        env: what the other values are in the function that is built; they themselves where it says nothing.
+        cotangents: by value, added to in place; those of visited results go.
+    """
+    for op in reversed(ops):
+        cts = [cotangents.pop(r, None) for r in op.results]
+        if all(ct is None for ct in cts):
+            continue
+        flags = [v in linear for v in op.operands]
+        operands = [
+            Value(None, v.aval, None, None) if is_linear else env.get(v, v) for v, is_linear in zip(op.operands, flags)
+        ]
+        with b.at(op.location):
+            if op.op.kind in ("control", "call"):
+                pulled = function_rules(op.name).transpose(module, b, op, cts, operands, flags)
+            else:
+                pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
+            for v, is_linear, contribution in zip(op.operands, flags, pulled):
+                if is_linear and contribution is not None:
+                    cotangents[v] = b.add_any(cotangents.get(v), contribution)

@@ -367,3 +367,17 @@ def test_many_batch_axes(axes: int) -> None:
         assert np.allclose(np.asarray(function(many)).reshape(2, 2), wanted)
     with pytest.raises(np.linalg.LinAlgError, match="is not positive definite"):
         smelt.eval(smelt.linalg.cholesky(-many))
+
+
+@pytest.mark.parametrize("tier", ["ops", "program"])
+def test_equal_graphs_of_other_lines_name_their_own(tier: str) -> None:
+    bad = -smelt.eye(3)
+    with override(tier=tier, small_work=0):
+        for first in (True, False):
+            with pytest.raises(np.linalg.LinAlgError) as caught:
+                if first:
+                    smelt.eval(smelt.linalg.cholesky(bad))
+                else:
+                    smelt.eval(smelt.linalg.cholesky(bad))
+            line = caught.traceback[0].lineno + 1
+            assert str(caught.value).endswith(f"test_linalg.py:{line}")

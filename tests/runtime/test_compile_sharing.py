@@ -254,13 +254,13 @@ def test_a_pipeline_is_blamed_only_where_one_was_given(monkeypatch: pytest.Monke
     """A mistake in a backend stays what it is, with the default pipeline, also where that is written out."""
     import smelt.transforms.compile as compilation
 
-    def broken(*_: Any) -> Any:
+    def broken(*_: Any, **__: Any) -> Any:
         raise error("the backend's own")
 
     monkeypatch.setattr(compilation, "compile_module", broken)
     for pipeline in (None, smelt.default_device().pipeline):
         with pytest.raises(error, match="the backend's own"):
-            _compiled(types.SimpleNamespace(), pipeline)
+            _compiled(types.SimpleNamespace(), pipeline, "f")
         with pytest.raises(error, match="the backend's own"):
             smelt.compile(lambda x: x + 1, pipeline=pipeline)(X)
     with pytest.raises(PipelineError, match="canonicalize"):

@@ -1,0 +1,194 @@
+"""Evaluation op by op: what runs at once, without a compile.
+
+A node is computed by its op's NumPy rule. A transformed function (`grad`, `vmap`, …) is first expanded on a tape, by
+the rules that the passes use; a branch or loop runs its functions the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.control import ControlOp, interpret
+from smelt.ir.errors import SmeltError
+from smelt.ir.interpreter import run_op
+from smelt.ir.op_program import OpProgram, out_of_memory, plain_rule
+from smelt.ir.settings import settings
+from smelt.runtime import Buffer, LruCache
+
+from .build import MOST_ELEMENTS, check_sizes
+from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, transforms_key
+
+Transforms = Sequence[tuple[str, dict[str, Any]]]
+
+#: A part of an array is copied where the array is larger than twice the part and so many bytes.
+_SLACK = 1 << 16
+#: Programs of recorded functions, transformed or not, by what they compute; None: they need a compile.
+_programs = LruCache(weigh=lambda program: 1_000 * len(program))
+
+
+#: What may come out of rules.
+_FAULTS = (SmeltError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class _Refused:
+    """In place of the program of a function whose transformation needs a module."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+_REFUSED = _Refused()
+
+
+def can_run(order: Iterable[Node]) -> bool:
+    """Whether all of these nodes can run op by op."""
+    for node in order:
+        if node.op is APPLY:
+            if _program_of(node) is None:
+                return False
+        elif node.op.kind == "control" and not all(map(_is_plain, _functions(node.attrs))):
+            return False
+    return True
+
+
+def run(order: list[Node], keep: Sequence[Node], reference: bool = False) -> dict[Node, Sequence[np.ndarray]]:
+    """Compute nodes in order, which is emptied on the way, so that what nobody needs any more is freed.
+
+    Args:
+        reference: whether libraries are not to be used where an op has a rule of its own.
+
+    Returns:
+        The results of the nodes in `keep`; they may share memory with operands and with each other.
+    """
+    uses: dict[Node, int] = dict.fromkeys(keep, 1)
+    for node in order:
+        for child, _ in node.inputs:
+            if child in uses:
+                uses[child] += 1
+            elif child.values is None:
+                uses[child] = 1
+    env: dict[Node, Sequence[np.ndarray]] = {}
+    checked = reference or settings.check
+    order.reverse()
+    with np.errstate(all="ignore"):
+        while order:
+            node = order.pop()
+            op, operands = node.op, []
+            for child, i in node.inputs:
+                operands.append(env[child][i] if child in env else child.values[i].array)  # type: ignore[index]
+            for aval in node.avals:
+                if aval.size >= MOST_ELEMENTS:
+                    check_sizes(node)
+            rule = None if checked else plain_rule(op)
+            try:
+                results = _results(node, operands, reference) if rule is None else (rule(op, *operands, **node.attrs),)
+            except MemoryError as error:
+                raise out_of_memory(op, error) from None
+            operands.clear()
+            for child, _ in node.inputs:
+                if child in uses:
+                    if uses[child] > 1:
+                        uses[child] -= 1
+                    else:
+                        env.pop(child, None)
+            if node in uses:
+                env[node] = results
+            del results
+    return env
+
+
+def _results(node: Node, operands: list[np.ndarray], reference: bool) -> Sequence[np.ndarray]:
+    if node.op is ALIAS:
+        return tuple(operands)
+    if node.op is APPLY:
+        program = _program_of(node)
+        assert program is not None
+        return program.run(operands)
+    if isinstance(node.op, ControlOp):
+        return interpret(node.op, node.attrs, operands, node.avals, _run_function)
+    return run_op(node.op, operands, node.attrs, node.where, reference)
+
+
+def _run_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    program = program_of(f, ())
+    assert program is not None
+    return program.run(operands)
+
+
+def results_as_buffers(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
+    """The values of a node. They may share memory with other arrays, for no array changes; a small part of a large
+    array is copied, so that it does not keep the whole."""
+    return [Buffer.of(_alone(np.asarray(x)), aval) for x, aval in zip(arrays, node.avals)]
+
+
+def _alone(x: np.ndarray) -> np.ndarray:
+    base = x.base
+    return x.copy() if isinstance(base, np.ndarray) and base.nbytes > 2 * x.nbytes + _SLACK else x
+
+
+# Functions
+
+
+def _functions(attrs: dict[str, Any]) -> list[GraphFunction]:
+    found: list[GraphFunction] = []
+    for value in attrs.values():
+        found += [f for f in (value if isinstance(value, tuple) else (value,)) if isinstance(f, GraphFunction)]
+    return found
+
+
+def _is_plain(f: GraphFunction) -> bool:
+    return program_of(f, ()) is not None
+
+
+def _program_of(node: Node) -> OpProgram | None:
+    return program_of(node.attrs["callee"], node.attrs["transforms"])
+
+
+def program_of(f: GraphFunction, transforms: Transforms) -> OpProgram | None:
+    """A recorded function, transformed, as ops in order; None where that takes a module."""
+    found = _programs.get_or_make((f.key, transforms_key(transforms)), lambda: _expand(f, transforms))
+    return None if found is _REFUSED else found
+
+
+def _expand(f: GraphFunction, transforms: Transforms) -> OpProgram | _Refused:
+    from smelt.passes.transform import tape as tapes  # the transformations are loaded when one is met
+
+    try:
+        body = _record(tapes, f, transforms)
+    except _FAULTS:  # also what a rule gets wrong: the passes find it again, and say where
+        return _REFUSED
+    return OpProgram(body.arguments, body.ops, body.returns, _run_function)
+
+
+def _record(tapes: Any, f: GraphFunction, transforms: Transforms, around: bool = False) -> Any:
+    """A function, transformed, as ops on a tape; `around`: whether something around it is transformed, too.
+
+    Raises:
+        NeedsModule: a transformation makes other functions on the way.
+    """
+    around = around or bool(transforms)
+    tape = tapes.Tape()
+    if f.rules and around:
+        tape.refuse("a function with rules of its own")
+    arguments = [tape.argument(aval) for aval in f.arguments]
+    env: dict[Ref, Any] = {}
+    for ref, value in zip(f.parameters, arguments):
+        env.setdefault(ref, value)
+    for step in f.body:
+        check_sizes(step)
+        tape.location = None if step.where is None else tapes.UserPlace(*step.where)
+        operands: Sequence[Any] = [env[r] for r in step.inputs]
+        if step.op is APPLY:
+            inner = _record(tapes, step.attrs["callee"], step.attrs["transforms"], around)
+            results = tape.inline(inner, operands)
+        else:
+            results = operands if step.op is ALIAS else tape.emit_typed(step.op, operands, step.attrs, step.avals)
+        for i, value in enumerate(results):
+            env[(step.node, i)] = value
+    body = tapes.Recorded(arguments, tape.ops, [env[r] for r in f.outputs])
+    for name, attrs in transforms:
+        body = tapes.transform(body.pruned(), name, attrs)
+    return body.pruned()

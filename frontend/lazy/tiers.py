@@ -1,0 +1,135 @@
+"""Which way a graph runs: op by op at once, or as a compiled program.
+
+Nobody shall wait for the compiler without getting more back than was waited. So a structure that is met for the first
+time runs op by op (`direct`), unless that would take longer than the compile; what it has taken is added up, and when
+that comes to what a compile costs, the program is compiled (the rule of who may rent or buy skis: at worst twice the
+time of knowing beforehand; Karlin et al., "Competitive snoopy caching", 1988). From then on the quicker way is taken,
+by what both have been measured to take.
+
+The setting `tier` fixes one way: ``ops``, ``program``, or ``auto``, which is this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from smelt.ir.control import COND
+from smelt.ir.kinds import Contraction
+from smelt.runtime import LruCache
+
+from .graph import APPLY, Node, RecordedNode, callees
+
+T = TypeVar("T")
+
+#: What a compile takes, in seconds: so much, and so much for each op.
+COMPILE, COMPILE_OP = 0.02, 0.003
+#: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_flops`), or for each
+#: multiplication of a matrix product by a BLAS.
+OP, ELEMENT, PRODUCT = 3e-6, 0.4e-9, 0.03e-9
+#: A gradient has so many times the ops of its function.
+GRADIENT = 3
+#: Steps that a loop of unknown length is taken to have.
+ASSUMED_STEPS = 10_000
+#: Programs are compared with the other way from so many runs on.
+RUNS = 3
+
+
+class Structure:
+    """What is known of the graphs of one structure.
+
+    Attributes:
+        spent: seconds that they have taken op by op.
+        runs: how often their program has been measured.
+        ops_seconds, program_seconds: the least that one run took, each way.
+    """
+
+    __slots__ = ("ops_seconds", "program_seconds", "runs", "spent")
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+        self.ops_seconds = self.program_seconds = float("inf")
+        self.runs = 0
+
+    def pays(self, order: Sequence[Node | RecordedNode]) -> bool:
+        """Whether the next run is one too many without a program."""
+        expected = self.ops_seconds if self.spent else op_by_op_seconds(order)
+        return self.spent + expected >= cost.seconds(count(order))
+
+    @property
+    def prefers_ops(self) -> bool:
+        """Whether the program has been slower than op by op."""
+        return self.runs >= RUNS and self.ops_seconds < self.program_seconds
+
+    def run_ops(self, run: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        found = run()
+        seconds = time.perf_counter() - start
+        self.spent += seconds
+        self.ops_seconds = min(self.ops_seconds, seconds)
+        return found
+
+    def run_program(self, run: Callable[[], T]) -> T:
+        if self.runs >= RUNS:
+            return run()
+        start = time.perf_counter()
+        found = run()
+        self.program_seconds = min(self.program_seconds, time.perf_counter() - start)
+        self.runs += 1
+        return found
+
+
+class CompileCost:
+    """What compiles take on this machine: the figures above, corrected by what compiles have taken."""
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+
+    def seconds(self, ops: int) -> float:
+        """The expected time of a compile of so many ops."""
+        return self.factor * (COMPILE + COMPILE_OP * ops)
+
+    def learn(self, ops: int, seconds: float) -> None:
+        """A compile of so many ops took `seconds`."""
+        ratio = seconds / (COMPILE + COMPILE_OP * ops)
+        self.factor = 0.7 * self.factor + 0.3 * min(max(ratio, 0.1), 10.0)
+
+
+#: What is known, by structure.
+structures = LruCache(weigh=lambda structure: 2_000)
+cost = CompileCost()
+
+
+def count(order: Iterable[Node | RecordedNode]) -> int:
+    """Ops of a graph, its functions included."""
+    total = 0
+    for node in order:
+        inner = sum(count(f.body) for f in callees(node))
+        transforms = len(node.attrs["transforms"]) if node.op is APPLY else 0
+        total += inner * GRADIENT**transforms if inner else 1
+    return total
+
+
+def op_by_op_seconds(order: Iterable[Node | RecordedNode]) -> float:
+    """What a graph takes op by op, roughly: from its ops and shapes alone."""
+    total = 0.0
+    for node in order:
+        functions = callees(node)
+        if functions:
+            inner = sum(op_by_op_seconds(f.body) for f in functions)
+            if node.op is APPLY:
+                for name, attrs in node.attrs["transforms"]:
+                    inner *= attrs["size"] if name == "batch" else GRADIENT
+            elif node.op is not COND:
+                inner *= node.attrs.get("length", ASSUMED_STEPS)
+            total += inner
+            continue
+        op = node.op
+        avals = [n.avals[i] for n, i in node.inputs]
+        if isinstance(op, Contraction):
+            total += OP + op.work(*avals, **node.attrs) * (PRODUCT if avals[0].dtype.is_inexact else ELEMENT)
+        elif op.kind != "movement":
+            size = max([a.size for a in (*avals, *node.avals)], default=0)
+            total += OP + ELEMENT * size * max(op.rule_flops, 1.0)
+    return total

@@ -1,0 +1,144 @@
+"""Programs that run op by op, without a compiler: for what is met for the first time, and for small work.
+
+An op is computed by its `reference` rule, which is NumPy, or by a library where there is one. So the values are those
+of the oracle of all tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .control import ControlOp, interpret
+from .errors import OutOfMemoryError
+from .interpreter import run_op
+from .op import Op
+from .settings import settings
+from .values import OpView, Value
+
+#: Results of constants alone that are kept: up to this many elements, or of any size where all are one in memory.
+_KEPT = 4096
+_plain: dict[type[Op], Callable[..., Any] | None] = {}
+
+
+def plain_rule(op: Op) -> Callable[..., Any] | None:
+    """The rule that computes one result of an op, as a function of the op, NumPy arrays and attributes, to be called
+    under ``np.errstate(all="ignore")``; None: there is more to do (`run_op` does it)."""
+    kind = type(op)
+    try:
+        return _plain[kind]
+    except KeyError:
+        rule: Any = None
+        known = kind.reference is not Op.reference and op.kind not in ("library", "control")
+        if known and not op.mixed and op.num_results == 1:
+            rule = getattr(kind.reference, "__wrapped__", kind.reference)
+        return _plain.setdefault(kind, rule)
+
+
+def run_plain(
+    op: Op, operands: Sequence[np.ndarray], attrs: dict[str, Any], where: Any = None, reference: bool = False
+) -> Sequence[np.ndarray]:
+    """`run_op`; call it under ``np.errstate(all="ignore")``."""
+    rule = plain_rule(op)
+    if rule is None or settings.check:
+        return run_op(op, operands, attrs, where, reference)
+    return (rule(op, *operands, **attrs),)
+
+
+class OpProgram:
+    """Ops in order on numbered slots; a slot is emptied after its last use, so that its memory can be used again.
+
+    Args:
+        arguments, ops, returns: a function's.
+        run_function: runs a function that a branch or loop names.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[Value],
+        ops: Sequence[OpView],
+        returns: Sequence[Value],
+        run_function: Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]],
+    ):
+        self._run_function = run_function
+        self.arguments = [v.aval for v in arguments]
+        self.results = [v.aval for v in returns]
+        slots: dict[Value, int] = {v: i for i, v in enumerate(arguments)}
+        constants: dict[Value, np.ndarray] = {}
+        self._frame: list[Any] = [None] * len(arguments)
+        steps: list[tuple[OpView, tuple[int, ...], int]] = []
+        with np.errstate(all="ignore"):
+            for op in ops:
+                known = [constants[v] for v in op.operands if v in constants]
+                if len(known) == len(op.operands) and self._fold(op, known, constants):
+                    for r in op.results:
+                        slots[r] = len(self._frame)
+                        self._frame.append(constants[r])
+                    continue
+                read, first = tuple([slots[v] for v in op.operands]), len(self._frame)
+                for r in op.results:
+                    slots[r] = len(self._frame)
+                    self._frame.append(None)
+                steps.append((op, read, first))
+        self._returns = [slots[v] for v in returns]
+        lasting = {slots[v] for v in constants} | set(self._returns)
+        self._steps: list[tuple[Any, ...]] = []
+        for op, read, first in reversed(steps):
+            written = range(first, first + len(op.results))
+            dead = tuple({i for i in (*read, *written) if i not in lasting})
+            lasting.update(dead)
+            self._steps.append((op, op.op, plain_rule(op.op), read, first, dead))
+        self._steps.reverse()
+
+    @staticmethod
+    def _fold(op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
+        """Compute what depends on no argument, if that is worth keeping."""
+        if not op.op.pure or isinstance(op.op, ControlOp):
+            return False
+        if any(r.aval.size > _KEPT for r in op.results) and not (
+            op.op.kind == "movement" and all(not any(x.strides) for x in operands)
+        ):
+            return False
+        found = run_plain(op.op, operands, op.attrs, op)
+        constants.update(zip(op.results, map(np.asarray, found)))
+        return True
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results, which may share memory with `arrays` and with each other.
+
+        Raises:
+            OutOfMemoryError: there is no memory for a result. What the libraries of ops raise.
+        """
+        frame = self._frame.copy()
+        frame[: len(arrays)] = arrays
+        checked = settings.check
+        with np.errstate(all="ignore"):
+            for view, op, rule, read, first, dead in self._steps:
+                operands = [frame[i] for i in read]
+                try:
+                    if rule is not None and not checked:
+                        frame[first] = rule(op, *operands, **view.attrs)
+                    else:
+                        found = self._results(view, operands)
+                        frame[first : first + len(found)] = found
+                except MemoryError as error:
+                    raise out_of_memory(op, error) from None
+                operands.clear()
+                for i in dead:
+                    frame[i] = None
+        return [frame[i] for i in self._returns]
+
+    def _results(self, view: OpView, operands: list[np.ndarray]) -> Sequence[np.ndarray]:
+        if isinstance(view.op, ControlOp):
+            return interpret(view.op, view.attrs, operands, [r.aval for r in view.results], self._run_function)
+        return run_op(view.op, operands, view.attrs, view)
+
+
+def out_of_memory(op: Op, error: MemoryError) -> OutOfMemoryError:
+    """The error of an op that had no memory."""
+    return error if isinstance(error, OutOfMemoryError) else OutOfMemoryError(f"smelt.{op.name}: {error}")

@@ -1,0 +1,225 @@
+"""Transformations of recorded functions without a module: for what runs op by op.
+
+The rules of ops emit with a `Builder`, and where its ops go is the builder's affair. A `Tape` keeps them in a list
+(a Wengert list), so that the rules which the passes `jvp`, `linearize`, `transpose` and `batch` apply to functions of
+a module make the same of functions that are only recorded: in microseconds an op, for sizes that change all the time.
+
+Control flow, functions with rules of their own, and ops that are batched by a loop need functions of a module: then
+`NeedsModule` is raised, and whoever asked takes the way through the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Body, Builder, OpView, Value
+from smelt.ir.errors import SmeltError, line_of
+from smelt.ir.op import Op, of_kind
+from smelt.ir.op import registry as ops
+from smelt.ir.ops.call import Transform
+from smelt.ir.scopes import Scope
+
+from ..dependence import cone, split
+from .batch import Batching, settled_results
+from .jvp import push_tangents
+from .transpose import pull_cotangents
+
+
+class NeedsModule(SmeltError):
+    """A function whose transformation makes other functions."""
+
+
+class UserPlace(NamedTuple):
+    """A location: where the user wrote an op (see `smelt.ir.errors.line_of`)."""
+
+    code: CodeType
+    at: int
+    start_col: int = 0
+
+    @property
+    def filename(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def start_line(self) -> int:
+        return line_of(self.code, self.at)
+
+
+class Place(NamedTuple):
+    """What stands in for the operation of an op that is in no module."""
+
+    location: Any
+
+
+class Recorded(NamedTuple):
+    """A function as a list of ops."""
+
+    arguments: Sequence[Value]
+    ops: Sequence[OpView]
+    returns: Sequence[Value]
+
+    def pruned(self) -> Recorded:
+        """The function without the ops that nothing it returns is computed from."""
+        needed = cone(self.returns)
+        return self._replace(ops=[op for op in self.ops if not op.op.pure or any(r in needed for r in op.results)])
+
+
+class Tape(Builder):
+    """Emits ops into a list.
+
+    Attributes:
+        ops: what has been emitted, in order.
+        location: the user's line of what comes next.
+    """
+
+    def __init__(self) -> None:
+        self.ops: list[OpView] = []
+        self.location: UserPlace | None = None
+
+    def argument(self, aval: Aval) -> Value:
+        """A value from outside."""
+        return Value(None, aval, self, None)
+
+    def emit_typed(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], avals: Sequence[Aval]
+    ) -> tuple[Value, ...]:
+        view = OpView(op, tuple(operands), attrs, Place(self.location))
+        view.results = tuple([Value(None, aval, self, view, i) for i, aval in enumerate(avals)])
+        self.ops.append(view)
+        return view.results
+
+    def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:
+        with self.at(op.location):
+            return self.emit_typed(op.op, operands, op.attrs, [r.aval for r in op.results])
+
+    def inline(self, body: Body, operands: Sequence[Value]) -> list[Value]:
+        """Emit a function's ops on these operands; what it returns."""
+        env = dict(zip(body.arguments, operands))
+        for op in body.ops:
+            env.update(zip(op.results, self.clone(op, [env[v] for v in op.operands])))
+        return [env[v] for v in body.returns]
+
+    # What needs a module
+
+    def refuse(self, what: str) -> None:
+        """Raise NeedsModule for `what`."""
+        raise NeedsModule(what)
+
+    @property
+    def scope(self) -> Scope:
+        raise NeedsModule("a tape has no functions")
+
+    def call(self, callee: str, operands: Sequence[Value], results: Sequence[Aval]) -> tuple[Value, ...]:
+        raise NeedsModule("a call needs a function")
+
+    def control(
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
+    ) -> tuple[Value, ...]:
+        raise NeedsModule("a branch or loop needs functions")
+
+
+_TRANSFORMS: dict[str, Any] = {}
+
+
+def _expands(name: str) -> Any:
+    """Decorator: what emits the transformation called `name`."""
+
+    def keep(function: Any) -> Any:
+        _TRANSFORMS[name] = function
+        return function
+
+    return keep
+
+
+def transform(body: Recorded, name: str, attrs: dict[str, Any]) -> Recorded:
+    """What the transformation called `name` makes of a function.
+
+    Raises:
+        NeedsModule: it makes other functions on the way. NotDifferentiableError: an op has no derivative.
+    """
+    found = _TRANSFORMS.get(name)
+    if found is None or any(op.op.kind in ("control", "call") for op in body.ops):
+        raise NeedsModule(name)
+    signature = of_kind(ops[name], Transform).signature
+    taken, returned = signature([v.aval for v in body.arguments], [v.aval for v in body.returns], **attrs)
+    tape = Tape()
+    arguments = [tape.argument(aval) for aval in taken]
+    return Recorded(arguments, tape.ops, found(tape, body, arguments, returned, **attrs))
+
+
+@_expands("jvp")
+def _jvp(tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...]) -> list[Value]:
+    n = len(body.arguments)
+    tangents: list[Value | None] = [None] * n
+    for i, t in zip(wrt, operands[n:]):
+        tangents[i] = t if t.aval.dtype.is_inexact else None
+    outs, pushed = push_tangents(None, tape, body, operands[:n], tangents)
+    return [*outs, *(tape.zeros_like(y) if t is None else t for y, t in zip(outs, pushed))]
+
+
+@_expands("vjp")
+def _vjp(
+    tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...], seeds: tuple[int, ...]
+) -> list[Value]:
+    n, first = len(body.arguments), len(tape.ops)
+    tangents: list[Value | None] = [None] * n
+    for i in wrt:
+        if operands[i].aval.dtype.is_inexact:
+            tangents[i] = tape.argument(operands[i].aval)
+    outs, pushed = push_tangents(None, tape, body, operands[:n], tangents, linearize=True)
+    seeded = [(t, ct) for i, ct in zip(seeds, operands[n:]) if (t := pushed[i]) is not None]
+    found = _pulled(tape, first, [t for t in tangents if t is not None], seeded)
+    return [*outs, *(_or_zeros(tape, found.get(t) if t is not None else None, operands[i].aval)
+                     for i, t in ((i, tangents[i]) for i in wrt))]  # fmt: skip
+
+
+@_expands("linear_transpose")
+def _linear_transpose(
+    tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...]
+) -> list[Value]:
+    n, first = len(body.arguments) - len(wrt), len(tape.ops)
+    residuals = iter(operands[:n])
+    unknown = [tape.argument(body.arguments[i].aval) for i in wrt]
+    places = dict(zip(wrt, unknown))
+    given = [places[i] if i in places else next(residuals) for i in range(len(body.arguments))]
+    found = _pulled(tape, first, unknown, list(zip(tape.inline(body, given), operands[n:])))
+    return [_or_zeros(tape, found.get(v), v.aval) for v in unknown]
+
+
+def _pulled(
+    tape: Tape, first: int, unknown: Sequence[Value], seeds: Sequence[tuple[Value, Value]]
+) -> dict[Value, Value]:
+    """Cotangents of `unknown`, given those of values on the tape which depend on them linearly. The ops from number
+    `first` on that depend on them leave the tape."""
+    linear, before, after = split(tape.ops[first:], unknown)
+    tape.ops[first:] = before
+    cotangents: dict[Value, Any] = {}
+    for value, ct in seeds:
+        if value in linear:
+            cotangents[value] = tape.add_any(cotangents.get(value), ct)
+    pull_cotangents(None, tape, after, linear, {}, cotangents)
+    return cotangents
+
+
+def _or_zeros(tape: Tape, value: Value | None, aval: Aval) -> Value:
+    return tape.zeros(aval) if value is None else value
+
+
+class _Batching(Batching):
+    """Batching where no loop can be made."""
+
+    def _one_by_one(self, b: Builder, op: OpView, operands: Any, dims: Any, caller: str) -> Any:
+        raise NeedsModule(f"{op.name} is batched by a loop")
+
+
+@_expands("batch")
+def _batch(
+    tape: Tape, body: Recorded, operands: Sequence[Value], returned: Sequence[Aval], size: int,
+    in_axes: tuple[int, ...], out_axes: tuple[int, ...],
+) -> list[Value]:  # fmt: skip
+    dims = [None if a < 0 else a for a in in_axes]
+    results, places = _Batching(None, size).emit(tape, body, operands, dims)
+    return settled_results(tape, results, places, out_axes, returned)

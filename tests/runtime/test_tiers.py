@@ -1,0 +1,201 @@
+"""Op by op, or as a program: the values are the same, nobody waits for a compile that does not pay."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.errors import SmeltError
+from smelt.ir.settings import override, settings
+from smelt.lazy import direct, tiers
+from smelt.lazy.evaluate import executables
+from smelt.lazy.graph import topological
+
+
+@pytest.fixture(autouse=True)
+def nothing_known() -> Iterator[None]:
+    executables.clear()
+    tiers.structures.clear()
+    settings.small_work = 0
+    yield
+    tiers.structures.clear()
+
+
+def both_ways(f: Callable[[], Any]) -> tuple[Any, Any]:
+    """What a function returns op by op, and as programs."""
+    found = []
+    for tier in ("ops", "program"):
+        misses = executables.misses
+        with override(tier=tier):
+            result = f()
+            smelt.eval(result)
+        assert (executables.misses > misses) == (tier == "program")
+        found.append(smelt.utils.tree_map(np.asarray, result))
+    return found[0], found[1]
+
+
+X = smelt.array(np.random.default_rng(0).uniform(0.1, 0.9, (5, 7)).astype(np.float32))
+W = smelt.array(np.random.default_rng(1).uniform(-1, 1, (7, 3)).astype(np.float32))
+KEY = smelt.random.key(3)
+
+
+def network(x: smelt.array, w: smelt.array) -> smelt.array:
+    h = smelt.tanh(x @ w)
+    return smelt.mean(smelt.logsumexp(h, axis=-1) + smelt.max(h, axis=-1) * smelt.cumsum(h, axis=-1)[:, 1])
+
+
+def loop(x: smelt.array) -> smelt.array:
+    last, ys = smelt.scan(lambda c, a: (c * 0.5 + a, smelt.sin(c)), smelt.zeros(7), x)
+    return last.sum() + ys.sum()
+
+
+FUNCTIONS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: [smelt.softmax(X), X.T @ X, smelt.sort(X, axis=0), X[1:, ::2], smelt.broadcast_to(X[0], (3, 7))],
+    "library": lambda: smelt.linalg.cholesky(X.T @ X + smelt.eye(7)),
+    "random": lambda: smelt.random.normal((300,), key=KEY),
+    "grad": lambda: smelt.grad(network, argnums=(0, 1))(X, W),
+    "value_and_grad": lambda: smelt.value_and_grad(network)(X, W),
+    "jvp": lambda: smelt.jvp(network, [X, W], [X, W])[1],
+    "vjp": lambda: smelt.vjp(lambda x: smelt.exp(x) @ W, [X], [smelt.ones((5, 3))]),
+    "pullback": lambda: smelt.vjp(lambda x: smelt.exp(x) @ W, [X])[1]([smelt.ones((5, 3))]),
+    "transpose": lambda: smelt.linear_transpose(lambda x: x @ W, X)(smelt.ones((5, 3))),
+    "second": lambda: smelt.grad(lambda x: (smelt.grad(lambda y: (y**3 * smelt.sin(y)).sum())(x) ** 2).sum())(X),
+    "vmap of grad": lambda: smelt.vmap(smelt.grad(lambda r: (smelt.softmax(r) * r).sum()))(X),
+    "grad of vmap": lambda: smelt.grad(lambda x: smelt.vmap(lambda r: smelt.sin(r).sum(), in_axes=1)(x).max())(X),
+    "vmap of constants": lambda: smelt.vmap(lambda r: (r, smelt.ones(2)), out_axes=(1, 0))(X),
+    "hessian": lambda: smelt.hessian(lambda x: (x**3).sum())(X[0]),
+    "scan": lambda: loop(X),
+    "grad of scan": lambda: smelt.grad(loop)(X),
+    "cond": lambda: smelt.cond(X.sum() > 0, lambda x: smelt.sin(x), lambda x: smelt.cos(x), X),
+    "while": lambda: smelt.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * 2), (smelt.array(0), X)),
+    "checkpoint": lambda: smelt.grad(lambda x: smelt.checkpoint(network)(x, W))(X),
+}
+
+
+#: What is compiled whatever the tier: transformations that make functions on the way.
+COMPILED = ("grad of scan", "checkpoint")
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in COMPILED])
+def test_the_values_are_the_same(name: str) -> None:
+    one_by_one, compiled = both_ways(FUNCTIONS[name])
+    smelt.utils.tree_map(lambda a, b: np.testing.assert_allclose(a, b, 3e-5, 3e-5), one_by_one, compiled)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_what_needs_functions_of_a_module_is_compiled(name: str) -> None:
+    with override(tier="ops"):
+        found = smelt.utils.tree_map(np.asarray, FUNCTIONS[name]())
+    with override(device="reference"):
+        wanted = smelt.utils.tree_map(np.asarray, FUNCTIONS[name]())
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: smelt.grad(lambda x: smelt.while_loop(lambda c: c < 3, lambda c: c + 1, x.sum()))(X),
+    lambda: smelt.linalg.cholesky(-smelt.eye(3) * smelt.grad(lambda x: x.sum())(X)[0, 0]),
+    lambda: smelt.grad(lambda x: smelt.linalg.cholesky(-x).sum())(smelt.eye(3)),
+])  # fmt: skip
+def test_errors_are_the_same(make: Callable[[], smelt.array]) -> None:
+    said = []
+    for tier in ("ops", "program", "auto"):
+        with override(tier=tier), pytest.raises(SmeltError) as caught:
+            smelt.eval(make())
+        assert "test_tiers.py:" in str(caught.value)
+        said.append((type(caught.value), str(caught.value)))
+    assert said[0] == said[1] == said[2]
+
+
+# What pays
+
+
+def test_a_program_is_made_when_what_was_spent_comes_to_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = iter([0.0, 0.4, 1.0, 1.4, *np.arange(2.0, 20.0)])
+    monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(spent)))
+    monkeypatch.setattr(tiers, "cost", cost := tiers.CompileCost())
+    monkeypatch.setattr(cost, "seconds", lambda ops: 1.0)
+    made = []
+    with override(tier="auto"):
+        for _ in range(6):
+            misses = executables.misses
+            smelt.eval(smelt.exp(X) * 2 + 1)
+            made.append(executables.misses > misses)
+    assert made == [False, False, True, False, False, False]  # 0.4 + 0.4 + the next 0.4 are more than 1
+
+
+def test_what_takes_longer_than_a_compile_is_compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "cost", cost := tiers.CompileCost())
+    monkeypatch.setattr(cost, "seconds", lambda ops: 1e-9)
+    misses = executables.misses
+    with override(tier="auto"):
+        smelt.eval(smelt.exp(X) * 2 + 1)
+    assert executables.misses == misses + 1
+
+
+def test_a_program_that_is_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    structure = tiers.Structure()
+    times = iter([0.0, 1.0] + [t for i in range(tiers.RUNS) for t in (10.0 * i, 10.0 * i + 2)])
+    monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    structure.run_ops(lambda: None)
+    for _ in range(tiers.RUNS):
+        assert not structure.prefers_ops
+        structure.run_program(lambda: None)
+    assert structure.prefers_ops
+
+
+def test_shapes_that_change_compile_nothing() -> None:
+    misses = executables.misses
+    with override(tier="auto"):
+        for n in range(1, 60):
+            smelt.eval(smelt.value_and_grad(network)(smelt.ones((n, 7)), W))
+    assert executables.misses == misses
+
+
+# Memory
+
+
+def test_what_nobody_needs_any_more_is_freed() -> None:
+    x = smelt.zeros(1 << 20)
+    smelt.eval(x)
+    for _ in range(40):
+        x = smelt.sin(x) + 1
+    tracemalloc.start()
+    with override(tier="ops"):
+        smelt.eval(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * x.nbytes
+
+
+def test_a_small_part_does_not_keep_the_whole() -> None:
+    with override(tier="ops"):
+        part = (smelt.zeros(1 << 20) + 1)[:3]
+        smelt.eval(part)
+    base = part._ref[0].values[0].array.base
+    assert base is None or base.nbytes < 1000
+
+
+def test_a_node_that_is_held_is_computed_once() -> None:
+    with override(tier="ops"):
+        x = smelt.exp(X)
+        smelt.eval(x + 1)
+        assert not topological([x._ref])
+
+
+def test_memory_that_there_is_not() -> None:
+    with override(tier="ops"), pytest.raises(MemoryError, match=r"smelt\.\w+: "):
+        smelt.eval(smelt.zeros((1 << 45,)) + 1)
+
+
+def test_programs_of_functions_are_found_again() -> None:
+    direct._programs.clear()
+    with override(tier="ops"):
+        for _ in range(5):
+            smelt.eval(smelt.grad(network)(X, W))
+    assert len(direct._programs) == 1
