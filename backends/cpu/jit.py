@@ -42,12 +42,12 @@ def _manager(pipeline: str) -> Any:
 
 def lower(module: Any, has_complex: bool) -> None:
     """Kernel IR to the LLVM dialect, in place."""
-    _manager(TO_LLVM if has_complex else TO_LLVM_REAL).run(module.operation)
     hints = mlir.ir.Attribute.parse(HINTS, context())
     for item in module.body.operations:
         operation = item.operation
-        if operation.name == "llvm.func" and operation.regions[0].blocks:
-            operation.attributes["passthrough"] = hints
+        if operation.name == "func.func" and operation.regions[0].blocks:
+            operation.attributes["llvm.passthrough"] = hints
+    _manager(TO_LLVM if has_complex else TO_LLVM_REAL).run(module.operation)
 
 
 def compile_module(module: Any, symbols: dict[str, int]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -209,6 +210,7 @@ class KernelModule:
         self.body = self.mlir.body
         self.globals: dict[Any, str] = {}
         self.declared: set[str] = set()
+        self.external: set[str] = set()  #: functions that it calls
 
     def function(
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
@@ -220,20 +222,23 @@ class KernelModule:
             "sym_name": ir.StringAttr.get(name, ctx),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), list(results), ctx), ctx),
         }
-        if internal:
-            attrs["sym_visibility"] = ir.StringAttr.get("private", ctx)
-            attrs["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>", ctx)
         if noalias:
             unit = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get(ctx)}, ctx)
             none = ir.DictAttr.get({}, ctx)
             attrs["arg_attrs"] = ir.ArrayAttr.get([unit if i in noalias else none for i in range(len(types))], ctx)
-        operation = ir.Operation.create(
-            "func.func", attributes=attrs, regions=1, loc=location, ip=ir.InsertionPoint(self.body)
-        )
+        place = ir.InsertionPoint(self.body)
+        if internal:
+            operation = _internal().body.operations[0].operation.clone(place).operation
+            operation.location = location
+            for key, value in attrs.items():
+                operation.attributes[key] = value
+        else:
+            operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
         return ir.Block.create_at_start(operation.regions[0], list(types), [location] * len(types))
 
     def declare(self, name: str, types: Sequence[Any], results: Sequence[Any] = ()) -> None:
         """An external function."""
+        self.external.add(name)
         ir, ctx = mlir.ir, context()
         ir.Operation.create(
             "func.func",
@@ -246,3 +251,11 @@ class KernelModule:
             loc=ir.Location.unknown(ctx),
             ip=ir.InsertionPoint.at_block_begin(self.body),
         )
+
+
+@functools.cache
+def _internal() -> Any:
+    """A module with a function that only it calls, to be copied: for an attribute of the LLVM dialect the bindings
+    would import all of that dialect's classes, which takes as long as two kernels."""
+    text = "func.func private @internal() attributes {llvm.linkage = #llvm.linkage<internal>}"
+    return mlir.ir.Module.parse(text, context())

@@ -184,7 +184,7 @@ class _Assembly:
                 module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
         self._kernel_ir = module.mlir.operation.clone()
         jit.lower(module.mlir, self._has_complex)
-        engine: MachineCode = jit.compile_module(module.mlir, symbols.all())
+        engine: MachineCode = jit.compile_module(module.mlir, symbols.all(module.external))
         if not objects.supported():
             return engine
         self.object = jit.object_of(engine, self._entries[0])

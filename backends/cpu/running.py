@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Buffers
 from time import perf_counter
 from typing import Any, Protocol
@@ -39,8 +39,9 @@ class Symbols:
         """An address; 0 where nothing has that name."""
         return self._near.get(name) or (blas.symbols().get(name, 0) if "blas" in name else 0)
 
-    def all(self) -> dict[str, int]:
-        return {**self._near, **blas.symbols()}
+    def all(self, called: Iterable[str]) -> dict[str, int]:
+        """Addresses for a module that calls these functions, and may read and write what has none."""
+        return {**self._near, **{name: self.find(name) for name in called if "blas" in name}}
 
 
 class Program:
