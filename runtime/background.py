@@ -264,7 +264,11 @@ def compile_in_background(
     >>> program is None or len(program.kernels)
     1
     """
-    recipe = Recipe(text, device, located, pipeline)
+    return submit(Recipe(text, device, located, pipeline))
+
+
+def submit(recipe: Recipe) -> Pending | None:
+    """`compile_in_background` of what a recipe says."""
     if recipe.keys is None:
         return None
     pending = Pending(recipe)
@@ -274,6 +278,9 @@ def compile_in_background(
         return pending
     if _worker.is_given_up or not sys.executable or getattr(sys, "frozen", False):
         return None
-    pending._job = {"text": text, "located": recipe.located, "device": device.name, "pipeline": pipeline}
+    pending._job = {
+        "text": recipe.text, "located": recipe.located, "device": recipe.device.name, "pipeline": recipe.pipeline,
+        "reader": recipe.reader,
+    }  # fmt: skip
     _worker.submit(pending)
     return pending

@@ -279,6 +279,8 @@ _notes = _Notes()
 def note(compiled: Subject, program: Executable, device: Device, reason: str = "") -> None:
     """Remember a compile; `reason`: why, where that is known better than a comparison tells."""
     kind, words = _notes.compare(compiled, device.name)
+    if program.loaded and not compiled.text:
+        words = "from disk"
     how = "interpreted" if isinstance(program, InterpretedExecutable) else "loaded" if program.loaded else "compiled"
     made = Compile(
         compiled.name, compiled.where, compiled.ops, device.name, how, program.seconds, len(program.kernels), kind,

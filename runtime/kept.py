@@ -29,6 +29,13 @@ from .disk import disk
 _ROOMS = ("ir", "passes", "backends", "runtime")
 #: Where packages add patterns to a default pipeline, once that is loaded.
 _PATTERNS = "smelt.passes.simplify.patterns"
+#: What reads MLIR.
+MLIR = "smelt.ir.text:parse"
+
+
+def can_keep(device: Device) -> bool:
+    """Whether programs of a device have a form as bytes on this machine."""
+    return device.portable is not None and device.portable.identity() is not None
 
 
 class Recipe:
@@ -38,12 +45,14 @@ class Recipe:
         text: the module without locations.
         located: gives the same module with the user's lines; None: it has none.
         pipeline: passes instead of the device's own, as text.
+        reader: ``"module:name"`` of what makes a module of the text, if that is not MLIR's own.
     """
 
     def __init__(
-        self, text: str, device: Device, located: Callable[[], str] | None = None, pipeline: str | None = None
+        self, text: str, device: Device, located: Callable[[], str] | None = None, pipeline: str | None = None,
+        reader: str = MLIR,
     ):  # fmt: skip
-        self.text, self.device, self.pipeline = text, device, pipeline
+        self.text, self.device, self.pipeline, self.reader = text, device, pipeline, reader
         self._located = located
 
     @functools.cached_property
@@ -58,7 +67,7 @@ class Recipe:
         if identity is None:
             return None
         digest = hashlib.sha256()
-        for part in (self.device.name, identity, _environment(), self.pipeline or "", self.text):
+        for part in (self.device.name, identity, _environment(), self.pipeline or "", self.reader, self.text):
             digest.update(part.encode() + b"\0")
 
         def with_lines() -> str:

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any
 
-from smelt.ir import text
+from smelt.backends.device import Lazy
 from smelt.ir.settings import override
 
 from .compile import compile_anew
@@ -67,8 +67,9 @@ def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:
 def _compiled(job: dict[str, Any]) -> bytes:
     """A program as bytes; nothing where it cannot be made here."""
     with override(**job["settings"]):
-        recipe = Recipe(job["text"], device_named(job["device"]), lambda: job["located"], job["pipeline"])
-        module = text.parse(job["located"])
+        device = device_named(job["device"])
+        recipe = Recipe(job["text"], device, lambda: job["located"], job["pipeline"], job["reader"])
+        module = Lazy(job["reader"]).load()(job["located"])
         program = compile_anew(module, recipe.device, recipe.pipeline)
         return recipe.keep(program) or b""
 

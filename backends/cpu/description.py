@@ -7,21 +7,16 @@ object file it is the whole program. `to_json` and `of_json` give and take what 
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, SCAN, WHILE
-from smelt.ir.dtypes import DType
 from smelt.ir.errors import SmeltError
 from smelt.ir.op import Op, get
-from smelt.ir.parameters import Parameters
+from smelt.ir.plain import attrs_of, aval_of, plain_attrs, plain_aval
 
 from .checks import Site
 
@@ -153,11 +148,11 @@ class ProgramDescription:
         return any(site.line for site in self.sites) or any(isinstance(s, HostStep) and s.line for s in steps)
 
     def to_json(self) -> dict[str, Any]:
-        """Raises DescriptionError: an attribute of an op is of no kind that has a form here."""
+        """Raises PlainError: an attribute of an op is of no kind that has such a form."""
         return {
             "version": VERSION,
-            "arguments": [_aval(a) for a in self.arguments],
-            "results": [_aval(a) for a in self.results],
+            "arguments": [plain_aval(a) for a in self.arguments],
+            "results": [plain_aval(a) for a in self.results],
             "aliases": [[i, source] for i, source in self.aliases.items()],
             "kernels": [[k.name, k.schedule, k.bytes_moved, k.least_bytes] for k in self.kernels],
             "arena_bytes": self.arena_bytes,
@@ -178,8 +173,8 @@ class ProgramDescription:
             if found["version"] != VERSION:
                 raise DescriptionError(f"a description of version {found['version']}")
             return ProgramDescription(
-                [_aval_of(a) for a in found["arguments"]],
-                [_aval_of(a) for a in found["results"]],
+                [aval_of(a) for a in found["arguments"]],
+                [aval_of(a) for a in found["results"]],
                 {int(i): _source_of(source) for i, source in found["aliases"]},
                 [KernelCost(str(n), str(s), int(moved), int(least)) for n, s, moved, least in found["kernels"]],
                 int(found["arena_bytes"]),
@@ -201,25 +196,16 @@ class ProgramDescription:
 _CONTROL = {op.name: op for op in (COND, WHILE, SCAN)}
 
 
-def _aval(aval: Aval) -> list[Any]:
-    return [aval.dtype.mlir, *aval.shape]
-
-
-def _aval_of(found: Sequence[Any]) -> Aval:
-    dtype, *shape = found
-    return Aval(tuple(map(int, shape)), dtypes.by_mlir(dtype))
-
-
 def _source_of(found: Any) -> int | tuple[str, int]:
     return int(found) if isinstance(found, int) else (str(found[0]), int(found[1]))
 
 
 def _values(values: Sequence[tuple[Slot, Aval]]) -> list[Any]:
-    return [[*slot, _aval(aval)] for slot, aval in values]
+    return [[*slot, plain_aval(aval)] for slot, aval in values]
 
 
 def _values_of(found: Any) -> list[tuple[Slot, Aval]]:
-    return [((_kind_of(kind), int(at)), _aval_of(aval)) for kind, at, aval in found]
+    return [((_kind_of(kind), int(at)), aval_of(aval)) for kind, at, aval in found]
 
 
 def _kind_of(kind: Any) -> str:
@@ -247,7 +233,7 @@ def _function_of(found: Any) -> FunctionDescription:
 def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, EntryStep):
         return {"entry": step.symbol, "alone": step.alone}
-    values = {"operands": _values(step.operands), "results": _values(step.results), "attrs": _attrs(step.attrs)}
+    values = {"operands": _values(step.operands), "results": _values(step.results), "attrs": plain_attrs(step.attrs)}
     if isinstance(step, HostStep):
         return {"host": step.op.name, "line": step.line, **values}
     memory = {"arena": step.arena, "carries": step.carries, "flag": step.flag, "elements": step.elements}
@@ -258,7 +244,7 @@ def _step_of(found: Any) -> Step:
     if "entry" in found:
         return EntryStep(str(found["entry"]), bool(found["alone"]))
     operands, results = _values_of(found["operands"]), _values_of(found["results"])
-    attrs = {name: _plain(value) for name, value in found["attrs"].items()}
+    attrs = attrs_of(found["attrs"])
     if "host" in found:
         return HostStep(get(found["host"]), attrs, str(found["line"]), operands, results)
     carries, elements = (tuple(None if x is None else int(x) for x in found[k]) for k in ("carries", "elements"))
@@ -266,56 +252,3 @@ def _step_of(found: Any) -> Step:
         _CONTROL[found["loop"]], attrs, operands, results, int(found["scratch"]), int(found["arena"]), carries,
         int(found["flag"]), elements,
     )  # fmt: skip
-
-
-# Attributes of ops. What JSON has no form of is an object with one key, which says what it is.
-
-
-def _attrs(attrs: dict[str, Any]) -> dict[str, Any]:
-    return {name: _written(value) for name, value in attrs.items()}
-
-
-def _written(value: Any) -> Any:
-    kind = type(value)
-    if value is None or kind in (bool, int, str):
-        return value
-    if kind is float:
-        return {"float": struct.pack("<d", value).hex()}
-    if kind is complex:
-        return {"complex": struct.pack("<dd", value.real, value.imag).hex()}
-    if kind is tuple:
-        return [_written(item) for item in value]
-    if kind is DType:
-        return {"dtype": value.mlir}
-    if kind is Aval:
-        return {"aval": _aval(value)}
-    if kind is Parameters:
-        return {"parameters": _attrs(dict(value))}
-    if kind is np.ndarray and value.dtype.kind in "biufc":
-        content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
-        return {"array": [value.dtype.str, list(value.shape), content]}
-    raise DescriptionError(f"an attribute {kind.__name__} has no form as text")
-
-
-def _plain(found: Any) -> Any:
-    if isinstance(found, list):
-        return tuple([_plain(item) for item in found])
-    if not isinstance(found, dict):
-        return found
-    ((kind, value),) = found.items()
-    if kind == "float":
-        return struct.unpack("<d", bytes.fromhex(value))[0]
-    if kind == "complex":
-        return complex(*struct.unpack("<dd", bytes.fromhex(value)))
-    if kind == "dtype":
-        return dtypes.by_mlir(value)
-    if kind == "aval":
-        return _aval_of(value)
-    if kind == "parameters":
-        return Parameters({name: _plain(item) for name, item in value.items()})
-    if kind == "array":
-        dtype, shape, content = value
-        if np.dtype(dtype).hasobject:
-            raise DescriptionError("an array of objects")
-        return np.frombuffer(base64.b64decode(content), np.dtype(dtype)).reshape(shape)
-    raise DescriptionError(f"an attribute {kind!r}")

@@ -9,6 +9,7 @@ import os
 import platform
 from pathlib import Path
 
+from smelt.ir.plain import PlainError
 from smelt.ir.settings import settings
 
 from ..device import Device
@@ -40,7 +41,7 @@ class CpuPortable:
             return None
         try:
             text = json.dumps(program.description.to_json(), separators=(",", ":")).encode()
-        except DescriptionError:
+        except PlainError:
             return None
         content = len(text).to_bytes(8, "little") + text + (program.object or b"")
         return content, program.description.names_lines

@@ -30,6 +30,7 @@ from .graph import (
     structure_key,
     topological,
 )
+from .programs import program_of
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -164,7 +165,8 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device) -> None
     program = executables.get(graph.key)
     if program is None and structure.pays(order):
         program = graph.program(device, False)
-        tiers.cost.learn(tiers.count(order), program.seconds)
+        if not program.loaded:
+            tiers.cost.learn(tiers.count(order), program.seconds)
     if program is None or structure.prefers_ops:
         _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
         return
@@ -190,7 +192,9 @@ class _Graph(NamedTuple):
 
     def program(self, device: Device, small: bool) -> Executable:
         def make() -> Executable:
-            return compile_module(build_module(self.inputs, self.body, self.outputs), device, interpret=small)
+            if small:
+                return compile_module(build_module(self.inputs, self.body, self.outputs), device, interpret=True)
+            return program_of(self.inputs, self.body, self.outputs, device)
 
         return executables.get_or_make(self.key, make)
 

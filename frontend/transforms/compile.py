@@ -23,6 +23,7 @@ from ..lazy.arrays import array, wrap
 from ..lazy.build import build_module
 from ..lazy.evaluate import evaluate
 from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
+from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.static_keys import static_key
@@ -272,9 +273,8 @@ class CompiledFunction(Generic[P, R]):
             f = traced.function
             if f.captured:
                 evaluate(f.captured)
-            module = build_module(f.parameters, f.body, f.outputs, traced.names)
             version = Version()
-            version.executable = _compiled(module, self._pipeline, self._name)
+            version.executable = _compiled(f, traced.names, self._pipeline, self._name)
             version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
@@ -357,13 +357,13 @@ class CompiledFunction(Generic[P, R]):
         return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
 
 
-def _compiled(module: Any, pipeline: str | None, name: str) -> Executable:
-    """The executable of a module; what a pipeline of one's own gets wrong is an error of its own."""
+def _compiled(f: GraphFunction, names: Sequence[str | None], pipeline: str | None, name: str) -> Executable:
+    """The executable of a function; what a pipeline of one's own gets wrong is an error of its own."""
     device = default_device()
     if pipeline is None or pipeline == device.pipeline:
-        return compile_module(module, device, name=name)
+        return program_of(f.parameters, f.body, f.outputs, device, names, name=name)
     try:
-        return compile_module(module, device, pipeline, name=name)
+        return program_of(f.parameters, f.body, f.outputs, device, names, pipeline, name)
     except PipelineError as error:
         raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
     except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made

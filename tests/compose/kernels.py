@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from unittest import mock
 
@@ -13,7 +14,7 @@ import numpy as np
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import program, streaming, threads
+from smelt.backends.cpu import objects, program, streaming, threads
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
@@ -22,6 +23,7 @@ from smelt.lazy.arrays import emit
 from smelt.passes.kernels import groups as fusion_groups
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
+from smelt.runtime.disk import disk
 
 from .alike import graph_alike
 from .drawing import graph
@@ -38,6 +40,7 @@ class Way:
         streamed: results are written past the caches, however small.
         chunked: reductions to few rows are done in chunks, however small.
         checked: each access is checked against its array; indices have to be in range.
+        kept: programs come from disk, where those that were compiled before were put.
         by: "module" of all graphs; "lazy" arrays, evaluated together; "vmap" over two rows of other elements.
     """
 
@@ -47,6 +50,7 @@ class Way:
     streamed: bool = False
     chunked: bool = False
     checked: bool = False
+    kept: bool = False
     by: str = "module"
 
     @contextlib.contextmanager
@@ -89,6 +93,7 @@ WAYS = (
     Way(), Way(members=3, checked=True), Way(streamed=True, checked=True), Way(chunked=True, members=2),
     Way(members=4, streamed=True, alone=True), Way(checked=True), Way(chunked=True, streamed=True, checked=True),
     Way(by="lazy", checked=True), Way(by="vmap", members=2, checked=True), Way(device="metal:sim"),
+    Way(kept=True), Way(by="vmap", kept=True, checked=True),
 )  # fmt: skip
 
 
@@ -109,6 +114,15 @@ def module_of(graphs: Sequence[Graph]) -> Any:
 
 def results_of(graphs: Sequence[Graph], way: Way, kernels: list | None = None) -> list[list[np.ndarray]]:
     """The results of each graph; `kernels` receives what was launched."""
+    if way.kept:
+        with tempfile.TemporaryDirectory() as folder, override(cache=True, cache_dir=folder):
+            fresh = replace(way, kept=False)
+            results_of(graphs, fresh)
+            before = disk.hits, disk.writes
+            found = results_of(graphs, fresh, kernels)
+            if objects.supported():
+                assert disk.hits > before[0] and disk.writes == before[1], "the programs were not kept"
+            return found
     with way.taken():
         if way.by == "lazy":
             return _by_lazy_arrays(graphs)

@@ -257,10 +257,10 @@ def test_a_pipeline_is_blamed_only_where_one_was_given(monkeypatch: pytest.Monke
     def broken(*_: Any, **__: Any) -> Any:
         raise error("the backend's own")
 
-    monkeypatch.setattr(compilation, "compile_module", broken)
+    monkeypatch.setattr(compilation, "program_of", broken)
     for pipeline in (None, smelt.default_device().pipeline):
         with pytest.raises(error, match="the backend's own"):
-            _compiled(types.SimpleNamespace(), pipeline, "f")
+            _compiled(types.SimpleNamespace(parameters=[], body=[], outputs=[]), [], pipeline, "f")
         with pytest.raises(error, match="the backend's own"):
             smelt.compile(lambda x: x + 1, pipeline=pipeline)(X)
     with pytest.raises(PipelineError, match="canonicalize"):

@@ -1,0 +1,93 @@
+"""Programs of recorded graphs: from disk, from a worker process, or compiled in place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from smelt.ir.settings import settings
+from smelt.runtime import Device, Executable, compile_module, explain
+from smelt.runtime.compile import compile_anew
+
+from .build import build_module
+from .graph import RecordedNode, Ref
+from .written import write_graph
+
+if TYPE_CHECKING:
+    from smelt.runtime.background import Pending
+    from smelt.runtime.kept import Recipe
+
+#: What makes a module of the text of a graph, in a worker process.
+READER = "smelt.lazy.written:module_of"
+
+
+def program_of(
+    inputs: Sequence[Ref],
+    body: Sequence[RecordedNode],
+    outputs: Sequence[Ref],
+    device: Device,
+    names: Sequence[str | None] = (),
+    pipeline: str | None = None,
+    name: str = "",
+) -> Executable:
+    """The program of a graph, from disk if it is there: then neither bindings nor passes are loaded.
+
+    Args:
+        names: of the inputs, as far as known.
+        pipeline: passes instead of the device's own, as text.
+        name: of the function that it is, for `explain`; empty for a lazy graph.
+
+    Raises what `compile_module` raises.
+    """
+    if not settings.cache or settings.dump_ir or settings.debug >= 3:
+        return compile_module(build_module(inputs, body, outputs, names), device, pipeline, name=name)
+    start = time.perf_counter()
+    recipe = _recipe(inputs, body, outputs, device, names, pipeline)
+    found = None if recipe is None else recipe.find()
+    if found is not None:
+        found.seconds = time.perf_counter() - start
+        explain.note(explain.Subject(name or explain.LAZY, len(body), "", ""), found, device)
+        return found
+    program = compile_anew(build_module(inputs, body, outputs, names), device, pipeline, name=name)
+    if recipe is not None:
+        recipe.keep(program)
+    return program
+
+
+def program_in_background(
+    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device
+) -> Pending | None:
+    """Have the program of a graph compiled by another process; see `smelt.runtime.background`.
+
+    Returns:
+        What says when it is ready (at once, where it is on disk); None: it has to be compiled in place.
+
+    Does not wait, and raises nothing::
+
+        pending = program_in_background(inputs, body, outputs, device)
+        ...
+        if pending is None or (pending.ready() and pending.program() is None):
+            program = program_of(inputs, body, outputs, device)   # in place; its errors are raised here
+        elif pending.ready():
+            program = pending.program()
+    """
+    from smelt.runtime.background import submit
+
+    recipe = _recipe(inputs, body, outputs, device, (), None)
+    return None if recipe is None else submit(recipe)
+
+
+def _recipe(
+    inputs: Sequence[Ref],
+    body: Sequence[RecordedNode],
+    outputs: Sequence[Ref],
+    device: Device,
+    names: Sequence[str | None],
+    pipeline: str | None,
+) -> Recipe | None:
+    """What a program is found by; None where it cannot be kept."""
+    from smelt.runtime.kept import Recipe, can_keep
+
+    written = write_graph(inputs, body, outputs, names) if can_keep(device) else None
+    return None if written is None else Recipe(written.text, device, written.located, pipeline, READER)
