@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,10 @@ from .graph import (
     structure_key,
     topological,
 )
-from .programs import program_of
+from .programs import program_in_background, program_of
+
+if TYPE_CHECKING:
+    from smelt.runtime.background import Pending
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -163,10 +166,12 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device) -> None
     graph = _graph(order, keep, device, False)
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     program = executables.get(graph.key)
-    if program is None and structure.pays(order):
-        program = graph.program(device, False)
-        if not program.loaded:
-            tiers.cost.learn(tiers.count(order), program.seconds)
+    if program is None:
+        program = structure.program(order, lambda: graph.begin(device), lambda: graph.make(device))
+        if program is not None:
+            executables.put(graph.key, program)
+            if not program.loaded:
+                tiers.cost.learn(tiers.count(order), program.seconds)
     if program is None or structure.prefers_ops:
         _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
         return
@@ -191,12 +196,17 @@ class _Graph(NamedTuple):
         return [n.values[i] for n, i in self.inputs]  # type: ignore[index]
 
     def program(self, device: Device, small: bool) -> Executable:
-        def make() -> Executable:
-            if small:
-                return compile_module(build_module(self.inputs, self.body, self.outputs), device, interpret=True)
-            return program_of(self.inputs, self.body, self.outputs, device)
+        return executables.get_or_make(self.key, lambda: self.make(device, small))
 
-        return executables.get_or_make(self.key, make)
+    def make(self, device: Device, small: bool = False) -> Executable:
+        """Compile it in place."""
+        if small:
+            return compile_module(build_module(self.inputs, self.body, self.outputs), device, interpret=True)
+        return program_of(self.inputs, self.body, self.outputs, device)
+
+    def begin(self, device: Device) -> Pending | None:
+        """Have it compiled by another process, if that can be."""
+        return program_in_background(self.inputs, self.body, self.outputs, device)
 
 
 def _graph(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool) -> _Graph:

@@ -1,10 +1,10 @@
 """Which way a graph runs: op by op at once, or as a compiled program.
 
 Nobody shall wait for the compiler without getting more back than was waited. So a structure that is met for the first
-time runs op by op (`direct`), unless that would take longer than the compile; what it has taken is added up, and when
+time runs op by op (`direct`), unless that would take longer than the compile. What it has taken is added up, and when
 that comes to what a compile costs, the program is compiled (the rule of who may rent or buy skis: at worst twice the
-time of knowing beforehand; Karlin et al., "Competitive snoopy caching", 1988). From then on the quicker way is taken,
-by what both have been measured to take.
+time of knowing beforehand; Karlin et al., "Competitive snoopy caching", 1988): beside the running program, where
+there is a way, else in place. From then on the quicker way is taken, by what both have been measured to take.
 
 The setting `tier` fixes one way: ``ops``, ``program``, or ``auto``, which is this.
 """
@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
-from smelt.runtime import LruCache
+from smelt.runtime import Executable, LruCache
+
+if TYPE_CHECKING:
+    from smelt.runtime.background import Pending
 
 from .graph import APPLY, Node, RecordedNode, callees
 
@@ -32,6 +35,8 @@ OP, ELEMENT, PRODUCT = 3e-6, 0.4e-9, 0.03e-9
 GRADIENT = 3
 #: Steps that a loop of unknown length is taken to have.
 ASSUMED_STEPS = 10_000
+#: Another process compiles from this part of what a compile takes on.
+BESIDE = 0.25
 #: Programs are compared with the other way from so many runs on.
 RUNS = 3
 
@@ -41,21 +46,42 @@ class Structure:
 
     Attributes:
         spent: seconds that they have taken op by op.
+        pending: their program, while another process compiles it.
+        can_wait: whether there is such a way.
         runs: how often their program has been measured.
         ops_seconds, program_seconds: the least that one run took, each way.
     """
 
-    __slots__ = ("ops_seconds", "program_seconds", "runs", "spent")
+    __slots__ = ("can_wait", "pending", "ops_seconds", "program_seconds", "runs", "spent")
 
     def __init__(self) -> None:
         self.spent = 0.0
+        self.pending: Pending | None = None
+        self.can_wait = True
         self.ops_seconds = self.program_seconds = float("inf")
         self.runs = 0
 
-    def pays(self, order: Sequence[Node | RecordedNode]) -> bool:
-        """Whether the next run is one too many without a program."""
-        expected = self.ops_seconds if self.spent else op_by_op_seconds(order)
-        return self.spent + expected >= cost.seconds(count(order))
+    def program(
+        self, order: Sequence[Node | RecordedNode], begin: Callable[[], Pending | None], make: Callable[[], Executable]
+    ) -> Executable | None:
+        """The program, if the next run is one too many without.
+
+        Args:
+            begin: has it compiled beside the running program, if it can be.
+            make: compiles it in place.
+        """
+        if self.pending is not None:
+            if not self.pending.ready():
+                return None
+            found, self.pending = self.pending.program(), None
+            return make() if found is None else found
+        limit, expected = cost.seconds(count(order)), self.ops_seconds if self.spent else op_by_op_seconds(order)
+        if self.can_wait and expected < limit and self.spent + expected >= limit * BESIDE:
+            self.pending = begin()
+            self.can_wait = self.pending is not None
+        if self.pending is not None or self.spent + expected < limit:
+            return None
+        return make()
 
     @property
     def prefers_ops(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -13,9 +15,10 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, tiers
+from smelt.lazy import direct, evaluate, tiers
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import topological
+from smelt.lazy.programs import program_of
 
 
 @pytest.fixture(autouse=True)
@@ -115,27 +118,66 @@ def test_errors_are_the_same(make: Callable[[], smelt.array]) -> None:
 # What pays
 
 
-def test_a_program_is_made_when_what_was_spent_comes_to_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent = iter([0.0, 0.4, 1.0, 1.4, *np.arange(2.0, 20.0)])
-    monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(spent)))
+def costing(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """A compile takes so long, everything else 0.4 s."""
+    ticks = itertools.count()
+    monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.4))
     monkeypatch.setattr(tiers, "cost", cost := tiers.CompileCost())
-    monkeypatch.setattr(cost, "seconds", lambda ops: 1.0)
-    made = []
+    monkeypatch.setattr(cost, "seconds", lambda ops: seconds)
+
+
+def compiled_after(runs: int) -> list[bool]:
+    """Whether there is a program after each of so many equal steps."""
+    found = []
     with override(tier="auto"):
-        for _ in range(6):
-            misses = executables.misses
-            smelt.eval(smelt.exp(X) * 2 + 1)
-            made.append(executables.misses > misses)
-    assert made == [False, False, True, False, False, False]  # 0.4 + 0.4 + the next 0.4 are more than 1
+        for _ in range(runs):
+            x = smelt.exp(X) * 2 + 1
+            smelt.eval(x)
+            np.testing.assert_allclose(x, np.exp(np.asarray(X)) * 2 + 1, 1e-5)
+            found.append(len(executables) > 0)
+    return found
+
+
+def test_a_program_is_made_when_what_was_spent_comes_to_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 1.0)
+    monkeypatch.setattr(evaluate, "program_in_background", lambda *_: None)
+    assert compiled_after(5) == [False, False, True, True, True]  # 0.4 + 0.4 + the next 0.4 are more than 1
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_program_comes_from_another_process(monkeypatch: pytest.MonkeyPatch, comes: bool) -> None:
+    class Pending:
+        def __init__(self, *graph: Any):
+            self.graph, self.asked = graph, 0
+
+        def ready(self) -> bool:
+            self.asked += 1
+            return self.asked > 2
+
+        def program(self) -> Any:
+            return program_of(*self.graph) if comes else None
+
+    costing(monkeypatch, 1.0)
+    monkeypatch.setattr(evaluate, "program_in_background", Pending)
+    assert compiled_after(8) == [False, False, False, True, True, True, True, True]
+
+
+def test_the_worker_compiles_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 1.0)
+    compiled_after(3)
+    (structure,) = [tiers.structures.get(key) for key in list(tiers.structures._entries)]
+    if structure.pending is not None:  # there may be no such way here
+        deadline = time.monotonic() + 120
+        while not structure.pending.ready() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    with smelt.explain() as explained:
+        assert compiled_after(1) == [True]
+    assert structure.pending is None and len(explained.compiles) <= 1
 
 
 def test_what_takes_longer_than_a_compile_is_compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "cost", cost := tiers.CompileCost())
-    monkeypatch.setattr(cost, "seconds", lambda ops: 1e-9)
-    misses = executables.misses
-    with override(tier="auto"):
-        smelt.eval(smelt.exp(X) * 2 + 1)
-    assert executables.misses == misses + 1
+    costing(monkeypatch, 1e-9)
+    assert compiled_after(1) == [True]
 
 
 def test_a_program_that_is_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,11 +192,10 @@ def test_a_program_that_is_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_shapes_that_change_compile_nothing() -> None:
-    misses = executables.misses
     with override(tier="auto"):
         for n in range(1, 60):
             smelt.eval(smelt.value_and_grad(network)(smelt.ones((n, 7)), W))
-    assert executables.misses == misses
+    assert not len(executables)
 
 
 # Memory
