@@ -52,7 +52,7 @@ class Structure:
         ops_seconds, program_seconds: the least that one run took, each way.
     """
 
-    __slots__ = ("can_wait", "pending", "ops_seconds", "program_seconds", "runs", "spent")
+    __slots__ = ("can_wait", "ops_seconds", "pending", "program_seconds", "runs", "spent")
 
     def __init__(self) -> None:
         self.spent = 0.0

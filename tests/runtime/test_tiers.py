@@ -159,7 +159,7 @@ def test_a_program_comes_from_another_process(monkeypatch: pytest.MonkeyPatch, c
 
     costing(monkeypatch, 1.0)
     monkeypatch.setattr(evaluate, "program_in_background", Pending)
-    assert compiled_after(8) == [False, False, False, True, True, True, True, True]
+    assert compiled_after(8) == [False, False, False, False, True, True, True, True]
 
 
 def test_the_worker_compiles_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
