@@ -38,6 +38,7 @@ class Worker:
             self.process = subprocess.Popen(
                 [self.python, "-m", "benchmarks.worker", self.name],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+                env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},  # as where it is installed
             )  # fmt: skip
         assert self.process.stdin and self.process.stdout
         try:

@@ -7,10 +7,13 @@ is found by comparing its text with the last one of the same structure: equal bu
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
+import threading
 import zlib
 from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +23,7 @@ from smelt.ir import locks
 from smelt.ir.builder import functions
 from smelt.ir.settings import logs_compiles, settings
 
-__all__ = ["Compile", "Explanation", "Subject", "explain", "note", "subject"]
+__all__ = ["Compile", "Explanation", "Subject", "because", "explain", "note", "subject"]
 
 #: Compiles that are remembered; of earlier ones only their number is.
 MOST_NOTES = 1000
@@ -36,6 +39,7 @@ ADVICE = {
     "size": "keep to few sizes, e.g. fill up to a multiple of 64",
     "dtype": "cast to one dtype before",
     "attribute": "pass what changes as a smelt.array",
+    "loaded": "",
     "again": "compile a function once, outside of loops, or raise SMELT_CACHE_SIZE",
 }
 
@@ -53,7 +57,7 @@ class Compile:
             same.
         seconds: what it took.
         kernels: of the program.
-        kind: "structure", "size", "dtype", "attribute" or "again": what is new against earlier programs.
+        kind: "structure", "size", "dtype", "attribute" or "again": what is new against earlier programs; "loaded".
         reason: that in words.
         advice: what would avoid it; "" for a first program of its structure.
     """
@@ -118,7 +122,7 @@ class Explanation:
         """How many compiles there were of which kind.
 
         "structure": a new structure; "size": known, but for sizes; "dtype"; "attribute": a constant, the bounds of a
-        slice, …; "again": the very same program.
+        slice, …; "again": the very same program; "loaded": from disk.
         """
         return dict(Counter(c.kind for c in self.compiles))
 
@@ -276,11 +280,29 @@ def _shown_types(text: str) -> str:
 _notes = _Notes()
 
 
-def note(compiled: Subject, program: Executable, device: Device, reason: str = "") -> None:
-    """Remember a compile; `reason`: why, where that is known better than a comparison tells."""
+class _Because(threading.local):
+    reason = ""
+
+
+_because = _Because()
+
+
+@contextlib.contextmanager
+def because(reason: str) -> Iterator[None]:
+    """Programs that this thread compiles within are compiled for this reason, besides what a comparison tells."""
+    before, _because.reason = _because.reason, reason
+    try:
+        yield
+    finally:
+        _because.reason = before
+
+
+def note(compiled: Subject, program: Executable, device: Device) -> None:
+    """Remember a compile, or that a program was loaded."""
     kind, words = _notes.compare(compiled, device.name)
-    if program.loaded and not compiled.text:
-        words = "from disk"
+    if program.loaded:
+        kind, words = "loaded", "an earlier process has compiled it"
+    reason = _because.reason
     how = "interpreted" if isinstance(program, InterpretedExecutable) else "loaded" if program.loaded else "compiled"
     made = Compile(
         compiled.name, compiled.where, compiled.ops, device.name, how, program.seconds, len(program.kernels), kind,

@@ -45,11 +45,12 @@ class Machine:
     def _process(self, python: str, framework: str, program: Program, folder: str) -> dict[str, Any]:
         request = {"framework": framework, "program": program.name, "limit": self.limit, "scale": self.scale}
         kept = {"TMPDIR": folder, "SMELT_CACHE_DIR": folder, "XDG_CACHE_HOME": folder}
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | kept
         seconds = 3 * self.limit + 30  # a step cannot be cut short
         try:
             done = subprocess.run(
                 [python, "-m", "benchmarks.stalls.worker"], input=json.dumps(request), stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=os.environ | kept, timeout=seconds, check=False,
+                stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=environment, timeout=seconds, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return {"error": f"not ready after {seconds:.0f} s"}
@@ -70,7 +71,7 @@ class Machine:
     def ratio(self, ours: dict[str, Any], rival: dict[str, Any]) -> str:
         """How many times longer the rival took; per step, where one of them did not come to the end."""
         pairs = zip(ours.get("runs", []), rival.get("runs", []))
-        ratios = [b[self.clock] / b["steps"] / (a[self.clock] / a["steps"]) for a, b in pairs]
+        ratios = [b[self.clock] / b["steps"] / (max(a[self.clock], 1e-9) / a["steps"]) for a, b in pairs]
         return " / ".join(f"{number(r)}×" for r in ratios)
 
     def times_table(self, chosen: Sequence[Program], results: dict[str, Any], columns: Sequence[str]) -> str:
@@ -174,6 +175,9 @@ def main(argv: Sequence[str]) -> None:
             del pythons[name]
     columns = [name for name in NAMES if name in pythons]
     machine = Machine(options.limit, options.scale, options.processes, "cpu" if options.cpu else "seconds")
+    for name in columns:  # modules are compiled to bytecode once, as an installation does it
+        progress(f"{name}: started once")
+        Machine(limit=1.0).measure(pythons[name], name, programs["first-call"])
     results: dict[str, dict[str, Any]] = {}
     versions: dict[str, str] = {}
     for program in chosen:
@@ -186,6 +190,8 @@ def main(argv: Sequence[str]) -> None:
             if "error" in reply:
                 notes.append(f"{program.name} in {name}: {reply['error']}")
         notes += disagreements(program, replies)
+        if options.json:
+            Path(options.json).write_text(json.dumps({"versions": versions, "results": results}, indent=1), "utf-8")
     progress("")
     shown = ", ".join(f"{k} {v}" for k, v in versions.items())
     print(f"{cpu_name()}, {os.cpu_count()} cores; {shown}.\n")
@@ -193,5 +199,3 @@ def main(argv: Sequence[str]) -> None:
     print(waits_table(chosen, results, columns))
     for note in notes:
         print(f"note: {note}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"versions": versions, "results": results}, indent=1), "utf-8")

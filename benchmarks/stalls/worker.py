@@ -36,8 +36,7 @@ def memory() -> int:
 
 def processor_seconds(children: bool) -> float:
     """What this process used so far, with its compilers."""
-    times = os.times()
-    return sum(times[:4]) if children else sum(times[:2])
+    return time.process_time() + (sum(os.times()[2:4]) if children else 0.0)
 
 
 def compiles(names: Any, framework: str) -> int | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.stalls.command import disagreements
+from benchmarks.stalls.command import Machine, disagreements, waits_table
 from benchmarks.stalls.program import programs
 from benchmarks.workload import workloads
 
@@ -71,3 +71,20 @@ def test_numbers_that_differ_are_told() -> None:
     assert disagreements(programs["logistic"], replies) == ["logistic: jax computes 1.2, smelt 1"]
     replies["jax"]["runs"][0]["steps"] = 1  # it came to no end
     assert disagreements(programs["logistic"], replies) == []
+
+
+def test_tables_of_programs_with_gaps() -> None:
+    def run(seconds: float, steps: int) -> dict[str, float]:
+        return {"seconds": seconds, "cpu": 0.0, "longest": 1.0, "steps": steps, "memory": 10**6, "compiles": 2}
+
+    replies = {
+        "smelt": {"steps": 10, "runs": [run(1.0, 10), run(0.5, 10)]},
+        "mlx": {"steps": 10, "runs": [run(8.0, 4)]},
+        "torch": {"error": "why"},
+        "jax": {"absent": "why not"},
+    }
+    chosen, columns = [programs["logistic"]], list(replies)
+    text = Machine().times_table(chosen, {"logistic": replies}, columns)
+    assert "| 1 / 0.5 | > 8 (4/10) / – | failed |  | 20× |" in text
+    assert "0" in Machine(clock="cpu").times_table(chosen, {"logistic": replies}, columns)
+    assert "| 1000, 1 | 1000, 1 |  |  | 2 / 2 |" in waits_table(chosen, {"logistic": replies}, columns)

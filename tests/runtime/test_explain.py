@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
 import smelt
+from smelt.backends.cpu import objects
 from smelt.ir.settings import override
 from smelt.runtime import explain as notes
 
@@ -124,3 +126,19 @@ def test_compiles_are_logged(level: object, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.startswith("smelt: compiled lambda_ (")
     f(smelt.ones(4))
     assert capsys.readouterr().err == ""
+
+
+def test_programs_from_disk_are_no_compiles(tmp_path: Path) -> None:
+    if not objects.supported():
+        pytest.skip("programs of this machine cannot be kept")
+    with override(cache=True, cache_dir=tmp_path), smelt.explain() as explained:
+        for _ in range(2):
+            smelt.compile(lambda x: smelt.cos(x) * 17)(smelt.ones(3))
+    assert [(c.how, c.kind) for c in explained.compiles] == [("compiled", "structure"), ("loaded", "loaded")]
+    assert explained.count == 1
+
+
+def test_a_reason_of_the_caller() -> None:
+    with smelt.explain() as explained, notes.because("its ops have taken 3 s"):
+        smelt.compile(lambda x: smelt.cos(x) * 19)(smelt.ones(3))
+    assert explained.compiles[0].reason == "a new structure; its ops have taken 3 s"
