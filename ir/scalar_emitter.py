@@ -288,7 +288,11 @@ class ScalarEmitter(ABC):
         with self.inside(block):
             results = body(Scalar(self, i, INDEX), *(Scalar(self, v, c.dtype) for v, c in zip(inner, carries)))
             self.emit("scf.yield", list(results or ()), [])
+        self.looped(operation)
         return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]
+
+    def looped(self, operation: Any) -> None:
+        """Called with each ``scf.for`` that is complete."""
 
     def guarded(
         self, condition: Scalar, then: Callable[[], Scalar], otherwise: Callable[[], Scalar], dtype: DType

@@ -20,6 +20,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from . import checks
 from .checks import Site
+from .hasty import is_small, leave_rolled
 from .vectors import VectorKernel
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
@@ -48,10 +49,15 @@ class CpuKernel(VectorKernel):
         self.ip = saved
         return Memory(memref, aval)
 
+    def looped(self, operation: Any) -> None:
+        if self._hasty:
+            leave_rolled(operation)
+
     # Checks (SMELT_CHECK=1); see `checks`
 
     def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
+        self._hasty = body is not None and is_small(body)
         self.checks: list[Site] | None = module.checks
         self.checks_indices = module.checks is not None
         self._evaluated: OpView | None = None  #: the op whose element is being computed
