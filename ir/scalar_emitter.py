@@ -292,7 +292,8 @@ class ScalarEmitter(ABC):
         return [Scalar(self, r, c.dtype) for r, c in zip(operation.results, carries)]
 
     def looped(self, operation: Any) -> None:
-        """Called with each ``scf.for`` that is complete."""
+        """Called with each ``scf.for`` that is complete: a backend may have something to say about it."""
+        return None
 
     def guarded(
         self, condition: Scalar, then: Callable[[], Scalar], otherwise: Callable[[], Scalar], dtype: DType

@@ -15,6 +15,8 @@ from smelt.ir.dialect import context
 
 #: Elements that the ops of a small kernel compute and read, all together: a few microseconds.
 SMALL = 32 * 1024
+#: Elements in a vector: shorter loops have none.
+LANES = 16
 
 
 def is_small(body: Function) -> bool:
@@ -23,11 +25,21 @@ def is_small(body: Function) -> bool:
 
 
 def leave_rolled(loop: Any) -> None:
-    """Tell LLVM to make vectors of an ``scf.for``, but no more than one at a time."""
-    loop.attributes["loop_annotation"] = _annotation()
+    """Tell LLVM to make vectors of an ``scf.for``, but no more than one at a time, and none where it ends soon."""
+    loop.attributes["loop_annotation"] = _annotation(_ends_soon(loop))
+
+
+def _ends_soon(loop: Any) -> bool:
+    bounds = []
+    for value in list(loop.operands)[:3]:
+        made = getattr(value.owner, "operation", None)
+        if made is None or made.name != "arith.constant":
+            return False
+        bounds.append(mlir.ir.IntegerAttr(made.attributes["value"]).value)
+    return len(range(*bounds)) < LANES
 
 
 @functools.cache
-def _annotation() -> Any:
-    spelling = "#llvm.loop_annotation<unroll = <disable = true>, interleave = <count = 1 : i32>>"
-    return mlir.ir.Attribute.parse(spelling, context())
+def _annotation(ends_soon: bool) -> Any:
+    how = "vectorize = <disable = true>" if ends_soon else "interleave = <count = 1 : i32>"
+    return mlir.ir.Attribute.parse(f"#llvm.loop_annotation<unroll = <disable = true>, {how}>", context())

@@ -105,7 +105,8 @@ class Emitter(ControlEmitter):
 
     def _share(self, function: str, memrefs: Sequence[Any], extent: int, grain: int) -> None:
         """Call a kernel for this member's part of its range."""
-        lo, hi = share(self.k, self.me, self.members, extent, grain)
+        key = self.me.mlir, self.members.mlir, extent, grain
+        lo, hi = self._once(key, lambda: share(self.k, self.me, self.members, extent, grain))
         self.k.emit("func.call", [*memrefs, lo, hi], [], callee=mlir.ir.FlatSymbolRefAttr.get(function, context()))
 
     def typed(self, place: Storage, aval: Aval) -> Any:
@@ -114,7 +115,17 @@ class Emitter(ControlEmitter):
             raise AssertionError(f"{aval} at byte {place.offset} does not fit into {place.memref.type}")
         if self.k.checks is not None and isinstance(place.offset, Scalar):
             place = Storage(place.memref, self.k.in_range(place.memref, place.offset, aval), place.alignment)
+        if isinstance(place.offset, int):
+            key = place.memref, place.offset, aval
+            return self._once(key, lambda: super(Emitter, self).typed(place, aval))
         return super().typed(place, aval)
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What was made before where it can still be seen, else what `make` makes."""
+        found: Any = self.k.lookup(key)
+        if found is None:
+            found = self.k.scopes[-1][key] = make()
+        return found
 
     def copy(self, source: Storage, target: Storage, nbytes: int) -> None:
         if nbytes:

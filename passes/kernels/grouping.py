@@ -147,7 +147,7 @@ class Grouping:
     def _cheap_everywhere(self, op: OpView, readers: list[Group]) -> bool:
         """Whether several kernels may each compute the op: few additions, and hardly more to read."""
         value = op.results[0]
-        if op.op.flops * value.aval.size <= 256:
+        if op.op.flops * value.aval.size <= 16:
             return True
         new = 0
         for group in readers:

@@ -106,49 +106,47 @@ kernel void fused_reduce_max_abs_exp_reduce_sum(
     float row_sum = simd_reduce_sum_f32_of_8(thread_sum);
     if (line == 0u) {
         out0[row] = row_sum;
-        out1[row] = row_max;
+        out1[row] = select;
     }
 }
 
-// fused_abs_log_gather_reduce_sum: row
-//   smelt.abs, smelt.less, smelt.select, smelt.equal, smelt.log, smelt.add, smelt.sub, smelt.reduce_sum, smelt.mul at programs.py:39
+// fused_equal_log_gather_reduce_sum: row
+//   smelt.equal, smelt.select, smelt.log, smelt.add, smelt.sub, smelt.reduce_sum, smelt.mul at programs.py:39
 //   smelt.less, smelt.add, smelt.select, smelt.gather at programs.py:38
 [[max_total_threads_per_threadgroup(32)]]
-kernel void fused_abs_log_gather_reduce_sum(
-    device const float* reduce_max [[buffer(0)]],
-    device const float* reduce_sum [[buffer(1)]],
+kernel void fused_equal_log_gather_reduce_sum(
+    device const float* reduce_sum [[buffer(0)]],
+    device const float* select [[buffer(1)]],
     device const uint* labels [[buffer(2)]],
     device const float* scores [[buffer(3)]],
     device float* out [[buffer(4)]],
     uint tid [[thread_position_in_threadgroup]]
 ) {
     uint labels_row[4];
-    float reduce_max_row[4];
+    float select_row[4];
     float reduce_sum_row[4];
     uint line = tid % 16u;
     uint at = line * 4u;
     float4 reduce_sum_values = *(device const float4*)(reduce_sum + at);
-    float4 reduce_max_values = *(device const float4*)(reduce_max + at);
+    float4 select_values = *(device const float4*)(select + at);
     uint4 labels_values = *(device const uint4*)(labels + at);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         reduce_sum_row[i] = reduce_sum_values[i];
-        reduce_max_row[i] = reduce_max_values[i];
+        select_row[i] = select_values[i];
         labels_row[i] = labels_values[i];
     }
     float thread_sum = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         float reduce_sum_row_value = reduce_sum_row[i];
-        float reduce_max_row_value = reduce_max_row[i];
         uint labels_row_value = labels_row[i];
         bool equal = reduce_sum_row_value == 0.0f;
-        float select = metal::fabs(reduce_max_row_value) < INFINITY ? reduce_max_row_value : 0.0f;
         float select_1 = equal ? -INFINITY : log_f32(equal ? 1.0f : reduce_sum_row_value);
         uint select_2 = int(labels_row_value) < 0 ? labels_row_value + 10u : labels_row_value;
         uint gather = uint(metal::max(metal::min(int(at + i), 63), 0)) * 10u;
         float gather_1 = scores[gather + uint(metal::max(metal::min(int(select_2), 9), 0))];
-        thread_sum += select_1 + select - gather_1;
+        thread_sum += select_1 + select_row[i] - gather_1;
     }
     float mul = simd_reduce_sum_f32_of_16(thread_sum) * 0.015625f;
     if (line == 0u && tid / 16u < 1u) {
