@@ -22,6 +22,7 @@ import numpy as np
 
 import smelt
 from smelt.backends.cpu import CPU
+from smelt.ir.settings import override
 from smelt.runtime import compile as runtime
 
 #: What is asked for when no program is named.
@@ -247,6 +248,7 @@ def compiled(made: Made) -> tuple[Clock, int]:
     with (
         mock.patch.object(driver._Run, "one", pass_),
         mock.patch.object(jit, "lower", clock.timed("lower", jit.lower)),
+        override(cache=False),
         mock.patch.object(jit, "compile_module", clock.timed("llvm", jit.compile_module)),
         clock.stage("kernels"),
     ):

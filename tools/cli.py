@@ -5,6 +5,7 @@ smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
 smelt check-metal kernel.metal
 smelt doctor
+smelt cache
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .doctor import doctor
 
             return doctor(options)
+        if options.command == "cache":
+            from .cache import cache
+
+            return cache(options)
         from .run import run
 
         return run(options, isolate)
@@ -130,6 +135,15 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     doctor.add_argument("-o", dest="output", metavar="FILE", help="write the report to a file as well")
     doctor.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    cache = commands.add_parser(
+        "cache",
+        help="show or clear the programs that are kept on disk",
+        description="Show where compiled programs are kept, how many there are and how large, or delete them.",
+        epilog="Settings: SMELT_CACHE=0 (off), SMELT_CACHE_DIR, SMELT_CACHE_DISK_BYTES. Example: smelt cache --clear",
+    )
+    cache.add_argument("--clear", action="store_true", help="delete them; running programs go on")
+    cache.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     commands.add_parser("opt", help="the same as smelt-opt: transform IR files", add_help=False)
     return parser

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import smelt
+from smelt.ir.settings import override
+from smelt.runtime.disk import disk
+from smelt.tools import cli
 
 PLUGINS = """
 import os
@@ -129,3 +132,16 @@ def test_versions_load_no_bindings(tmp_path: Path, arguments: str) -> None:
 def test_the_version_is_that_of_the_project() -> None:
     project = (Path(__file__).parent.parent.parent / "pyproject.toml").read_text(encoding="utf-8")
     assert f'\nversion = "{smelt.__version__}"\n' in project
+
+
+def test_cache_shows_and_clears(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with override(cache=True, cache_dir=tmp_path):
+        assert cli.main(["cache"]) == 0 and "programs  0, 0.0 MB of at most 1,073.7 MB" in capsys.readouterr().out
+        assert disk.put("one", bytes(150_000)) and disk.put("two", bytes(150_000))
+        assert cli.main(["cache"]) == 0
+        shown = capsys.readouterr().out
+        assert f"folder    {disk.place}\n" in shown and "programs  2, 0.3 MB" in shown and "used      between" in shown
+        assert cli.main(["cache", "--clear"]) == 0 and "deleted 2 programs, 0.3 MB" in capsys.readouterr().out
+        assert not disk.entries()
+    with override(cache=False, cache_dir=tmp_path):
+        assert cli.main(["cache"]) == 0 and "(off: SMELT_CACHE=0)" in capsys.readouterr().out
