@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir.aval import Aval
 from smelt.ir.control import ControlOp, interpret
 from smelt.ir.errors import SmeltError
 from smelt.ir.interpreter import run_op
@@ -119,14 +120,16 @@ def _run_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def results_as_buffers(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
-    """The values of a node. They may share memory with other arrays, for no array changes; a small part of a large
-    array is copied, so that it does not keep the whole."""
-    return [Buffer.of(_alone(np.asarray(x)), aval) for x, aval in zip(arrays, node.avals)]
+    """The values of a node."""
+    return [as_buffer(np.asarray(x), aval) for x, aval in zip(arrays, node.avals)]
 
 
-def _alone(x: np.ndarray) -> np.ndarray:
+def as_buffer(x: np.ndarray, aval: Aval) -> Buffer:
+    """The result of an op as a value. It may share memory with other arrays, for no array changes; a small part of a
+    large array is copied, so that it does not keep the whole."""
     base = x.base
-    return x.copy() if isinstance(base, np.ndarray) and base.nbytes > 2 * x.nbytes + _SLACK else x
+    whole = isinstance(base, np.ndarray) and base.nbytes > 2 * x.nbytes + _SLACK
+    return Buffer.of(x.copy() if whole else x, aval)
 
 
 # Functions

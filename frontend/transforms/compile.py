@@ -27,6 +27,7 @@ from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.static_keys import static_key
+from ..lazy.tiered import executable_of
 from ..lazy.tree_updates import put
 from .grad import name_of, tracing
 from .recording import check_function
@@ -274,7 +275,7 @@ class CompiledFunction(Generic[P, R]):
             if f.captured:
                 evaluate(f.captured)
             version = Version()
-            version.executable = _compiled(f, traced.names, self._pipeline, self._name)
+            version.executable = self._executable(f, traced.names)
             version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
@@ -284,6 +285,14 @@ class CompiledFunction(Generic[P, R]):
             version.state_leaves = [(next(places), None) if isinstance(x, array) else (None, x) for x in state_leaves]
             store.put(key, version)
             return version
+
+    def _executable(self, f: GraphFunction, names: Sequence[str | None]) -> Executable:
+        """The first program is what was asked for; for other sizes one is made when it pays."""
+        make = functools.partial(_compiled, f, names, self._pipeline, self._name)
+        if self._pipeline is not None:
+            return make()
+        first = not any(version is not UNCLEAR for version in self._store.entries.values())
+        return executable_of(f, default_device(), make, first)
 
     def _count_trace(self, key: Any) -> None:
         store = self._store
@@ -482,6 +491,9 @@ def compile(
 ) -> Any:
     """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
 
+    The first set of types is compiled at once. With others the function runs op by op until what that has taken
+    comes to what a compile takes; it is compiled by another process meanwhile, where there is a way (`SMELT_TIER`).
+
     Compiling a function again shares its programs, as long as what it refers to besides its arguments (its closure,
     the globals that it names, their attributes) is as it was. Of each function, 64 programs are kept.
 
@@ -493,7 +505,7 @@ def compile(
             Leaves that are no arrays, and other attributes, are static.
         outputs: a tree of arrays that `fun` updates; they hold the new values after each call. Dicts, lists and
             objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
-        shapeless: accepted; each shape is compiled separately, which is right for every program.
+        shapeless: accepted; each shape is traced for itself, which is right for every program.
         pipeline: passes to run instead of the device's default, as text.
 
     Returns:

@@ -30,6 +30,8 @@ from .sources import ROOT
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIMEOUT = 300
 
+#: Examples find no program on disk that an earlier run has left.
+NOTHING_KEPT = {"SMELT_CACHE": "0"}
 RUN_BLOCKS = """
 import contextlib, io, json, linecache, sys
 name, blocks = json.load(sys.stdin)
@@ -87,7 +89,7 @@ def python_checks(path: Path) -> list[Check]:
             done = subprocess.run(
                 [sys.executable, "-c", RUN_BLOCKS],
                 input=json.dumps([path.name, [block[:2] for block in blocks]]),
-                capture_output=True, text=True, cwd=folder, timeout=TIMEOUT,
+                capture_output=True, text=True, cwd=folder, timeout=TIMEOUT, env=os.environ | NOTHING_KEPT,
             )  # fmt: skip
         if done.returncode:
             raise AssertionError(f"a python block of {path.name} fails:\n{done.stderr}")
@@ -120,7 +122,8 @@ def console_checks(path: Path) -> list[Check]:
 def shell(command: str, folder: str) -> str:
     """What a command prints, with this interpreter's scripts on the path."""
     bin_folder = str(Path(sys.executable).parent)
-    environment = os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "110"}
+    path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | NOTHING_KEPT | {"PATH": path, "COLUMNS": "110"}
     done = subprocess.run(
         command, shell=True, cwd=folder, env=environment, text=True, timeout=TIMEOUT,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -6,6 +6,7 @@ import itertools
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, evaluate, tiers
+from smelt.lazy import direct, evaluate, tiered, tiers
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import topological
 from smelt.lazy.programs import program_of
@@ -240,3 +241,58 @@ def test_programs_of_functions_are_found_again() -> None:
         for _ in range(5):
             smelt.eval(smelt.grad(network)(X, W))
     assert len(direct._programs) == 1
+
+
+# Compiled functions
+
+
+def test_a_compiled_function_meets_other_sizes() -> None:
+    with override(tier="auto"), smelt.explain() as explained:
+        f = smelt.compile(smelt.value_and_grad(network, argnums=1))
+        for n in (5, 6, 5, 8, 6, *range(9, 40)):
+            x = X[0] * smelt.ones((n, 1))
+            value, gradient = f(x, W)
+            wanted, slope = smelt.value_and_grad(network, argnums=1)(x, W)
+            np.testing.assert_allclose(value, wanted, 1e-5)
+            np.testing.assert_allclose(gradient, slope, 1e-4, 1e-6)
+    assert explained.count == 1  # the first
+
+
+@pytest.mark.parametrize("tier", ["ops", "program"])
+def test_a_compiled_function_goes_the_way_that_is_fixed(tier: str) -> None:
+    with override(tier=tier), smelt.explain() as explained:
+        f = smelt.compile(lambda x: smelt.softmax(x) * 3)
+        for n in (5, 6):
+            np.testing.assert_allclose(f(smelt.ones(n)), np.full(n, 3 / n), 1e-6)
+    assert explained.count == (2 if tier == "program" else 0)
+
+
+def test_a_size_that_comes_again_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 1.0)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    with override(tier="auto"), smelt.explain() as explained:
+        f = smelt.compile(lambda x: smelt.softmax(x) * 3)
+        f(smelt.ones(4))
+        counts = []
+        for _ in range(4):
+            np.testing.assert_allclose(f(smelt.ones(8)), np.full(8, 3 / 8), 1e-6)
+            counts.append(explained.count)
+    assert counts == [1, 1, 2, 2]
+
+
+def test_what_cannot_run_op_by_op_is_compiled() -> None:
+    with override(tier="auto"), smelt.explain() as explained:
+        f = smelt.compile(smelt.grad(loop))
+        for n in (3, 4):
+            smelt.eval(f(smelt.ones((n, 7))))
+    assert explained.count == 2
+
+
+def test_threads_share_a_compiled_function_that_comes_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 2.0)
+    with override(tier="auto"):
+        f = smelt.compile(lambda x: smelt.exp(x).sum())
+        f(smelt.ones(4))
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: f(smelt.ones(9)).item(), range(60)))
+    np.testing.assert_allclose(found, np.full(60, 9 * np.e), 1e-6)

@@ -1,0 +1,81 @@
+"""A compiled function met with new sizes: it runs op by op until its program pays, as lazy graphs do (see `tiers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smelt.ir import locks
+from smelt.ir.op_program import OpProgram
+from smelt.ir.settings import settings
+from smelt.runtime import Buffer, Device, Executable
+
+if TYPE_CHECKING:
+    from smelt.runtime.background import Pending
+
+from . import direct, tiers
+from .graph import GraphFunction
+from .programs import program_in_background
+
+
+class TieredExecutable(Executable):
+    """A recorded function that runs op by op until its program pays.
+
+    Args:
+        f: the function.
+        ops: the same op by op.
+        make: compiles it.
+    """
+
+    def __init__(self, f: GraphFunction, ops: OpProgram, device: Device, make: Callable[[], Executable]):
+        super().__init__(ops.arguments, ops.results)
+        self._function, self._ops, self._device, self._make = f, ops, device, make
+        self._structure, self._lock = tiers.Structure(), locks.lock()
+        self._program: Executable | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self._program.nbytes if self._program is not None else 1_000 * len(self._ops)
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        structure, program, tier = self._structure, self._program, settings.tier
+        if tier == "ops":
+            return self._run_ops(inputs)
+        if program is None:
+            with self._lock:
+                program = self._program
+                if program is None and tier == "program":
+                    program = self._program = self._make()
+                elif program is None:
+                    program = self._program = structure.program(self._function.body, self._begin, self._compiled)
+        if program is None or (structure.prefers_ops and tier == "auto"):
+            return structure.run_ops(lambda: self._run_ops(inputs))
+        return structure.run_program(lambda: program.run(inputs))
+
+    def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        found = self._ops.run([b.array for b in inputs])
+        return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
+
+    def _begin(self) -> Pending | None:
+        f = self._function
+        return program_in_background(f.parameters, f.body, f.outputs, self._device)
+
+    def _compiled(self) -> Executable:
+        program = self._make()
+        if not program.loaded:
+            tiers.cost.learn(tiers.count(self._function.body), program.seconds)
+        return program
+
+
+def executable_of(f: GraphFunction, device: Device, make: Callable[[], Executable], first: bool) -> Executable:
+    """What runs a recorded function: op by op until its program pays, where that can be; else its program.
+
+    Args:
+        make: compiles it.
+        first: whether a program was asked for, and not one for other sizes.
+    """
+    tier = settings.tier if device.tiers else "program"
+    ops = None if tier == "program" or (first and tier == "auto") else direct.program_of(f, ())
+    return make() if ops is None else TieredExecutable(f, ops, device, make)
