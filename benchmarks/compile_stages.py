@@ -250,6 +250,7 @@ def compiled(made: Made) -> tuple[Clock, int]:
         mock.patch.object(jit, "lower", clock.timed("lower", jit.lower)),
         override(cache=False),
         mock.patch.object(jit, "compile_module", clock.timed("llvm", jit.compile_module)),
+        override(cache=False),
         clock.stage("kernels"),
     ):
         executable = runtime.compile_module(lowered.module, CPU)

@@ -8,6 +8,7 @@ same way. A loop or branch of small kernels is left to the first member alone.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -59,13 +60,25 @@ class Emitter(ControlEmitter):
         self, planned_ops: Sequence[PlannedOp], places: StorageMap, arena: Storage, final: bool = False
     ) -> None:
         """Run planned ops in order. `final`: nothing comes after them, so nobody need wait for the last."""
+        end = 0
+        for solo, some in itertools.groupby(planned_ops, lambda p: self.barrier is not None and p.solo):
+            together = list(some)
+            end += len(together)
+            last = final and end == len(planned_ops)
+            if solo:
+                with self._alone():
+                    self._emit_each(together, places, arena)
+                if not last:
+                    self.wait()
+            else:
+                self._emit_each(together, places, arena, last)
+
+    def _emit_each(
+        self, planned_ops: Sequence[PlannedOp], places: StorageMap, arena: Storage, final: bool = False
+    ) -> None:  # fmt: skip
         for i, planned in enumerate(planned_ops):
             if planned.kind == "kernel":
                 self.launch(planned, places, arena, final and i + 1 == len(planned_ops))
-            elif self.barrier is not None and planned.solo:
-                with self._alone():
-                    self.control(planned, places, arena)
-                self.wait()
             else:
                 self.control(planned, places, arena)
 

@@ -25,6 +25,8 @@ from .kernel import KernelModule
 #: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
 #: moved: to divide it costs more than it saves.
 SOLO_WORK = 256 * 1024
+#: Kernels that do less work than this, in bytes moved, run on one thread: to wait for the others takes as long.
+SOLO_KERNEL = 16 * 1024
 #: Loops that move more bytes, or launch more kernels, than this are long.
 LONG_WORK, LONG_LAUNCHES = 4e9, 2e7
 #: How often a while loop is taken to run.
@@ -50,7 +52,9 @@ class PlannedOp(bodies.PlannedOp):
 
     @property
     def solo(self) -> bool:
-        """Whether one thread alone should run this loop or branch."""
+        """Whether one thread alone should run this kernel, loop or branch."""
+        if self.kind == "kernel":
+            return self.work < SOLO_KERNEL
         return self.kind == "control" and not self.hosted and self.work < SOLO_WORK * max(self.launches, 1.0)
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import objects, program, streaming, threads
+from smelt.backends.cpu import objects, planner, program, streaming, threads
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
@@ -59,6 +59,7 @@ class Way:
             stack.enter_context(override(device=self.device, num_threads=self.members, check=self.checked))
             if self.members:
                 stack.enter_context(mock.patch.object(program, "PARALLEL_WORK", 0))
+                stack.enter_context(mock.patch.object(planner, "SOLO_KERNEL", 0))
             if self.alone:
                 stack.enter_context(mock.patch.object(threads, "team", python_threads))
             if self.streamed:  # streamed buffers come from the pool, which aligns them
