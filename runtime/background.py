@@ -27,6 +27,7 @@ from smelt.backends.executable import Executable
 from smelt.ir import locks
 from smelt.ir.settings import logs_compiles, settings
 
+from . import explain
 from .frames import frame, taken
 from .kept import Recipe
 
@@ -38,10 +39,15 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from smelt
 
 
 class Pending:
-    """A program that is being compiled. `ready`, then `program`; neither waits."""
+    """A program that is being compiled. `ready`, then `program`; neither waits.
+
+    Attributes:
+        subject: what `explain` is told of it, once.
+    """
 
     def __init__(self, recipe: Recipe):
         self._recipe = recipe
+        self.subject: explain.Subject | None = None
         self._job: dict[str, Any] = {}
         self._program: Executable | None = None
         self._content = b""  #: the program as bytes, until it is asked for
@@ -63,6 +69,9 @@ class Pending:
             if self._program is not None:
                 self._program.seconds = self._seconds
             self._content = b""
+        if self._program is not None and self.subject is not None:
+            subject, self.subject = self.subject, None
+            explain.note(subject, self._program, self._recipe.device, "beside" if self._job else "")
         return self._program
 
     def wait(self, seconds: float) -> bool:

@@ -105,8 +105,9 @@ def compile_anew(
     keep_texts: bool = False,
     interpret: bool = False,
     name: str = "",
+    subject: explain.Subject | None = None,
 ) -> Executable:
-    """`compile_module` without a look at the disk."""
+    """`compile_module` without a look at the disk. `subject`: of `explain`, where it is known already."""
     load_compiler(device)
     from smelt.backends.pipelines import SIMPLIFY
     from smelt.passes import Pipeline
@@ -118,7 +119,7 @@ def compile_anew(
         pipeline = SIMPLIFY if interpret else device.pipeline
     with mlir.lock:
         signature = _signature(module)
-        subject = explain.subject(module, name)
+        subject = subject or explain.subject(module, name)
         stages = Stages(module) if keep_texts else None
 
         def remember(record: PassRecord, module: Any) -> None:

@@ -2,25 +2,29 @@
 
 Whoever compiles a program takes its `subject` before the passes change it, and leaves a `note` when it is ready.
 `explain` shows the notes, and with ``SMELT_DEBUG=compile`` each is printed as it is made. Why a program was compiled
-is found by comparing its text with the last one of the same structure: equal but for numbers and dtypes.
+is found by comparing it with the last one of the same structure: equal but for sizes, numbers and dtypes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
 import sys
 import threading
 import zlib
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable, InterpretedExecutable
 from smelt.ir import locks
-from smelt.ir.builder import functions
+from smelt.ir.builder import functions, read_function
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import SmeltError
+from smelt.ir.op import Op
 from smelt.ir.settings import logs_compiles, settings
 
 __all__ = ["Compile", "Explanation", "Subject", "because", "explain", "note", "subject"]
@@ -53,8 +57,8 @@ class Compile:
         where: the user's line that made the program's last op, as ``file:line``; "" where none did.
         ops: ops of the program before any pass.
         device: its name.
-        how: "compiled"; "loaded": from disk; or "interpreted": too little work for a compile, the passes ran all the
-            same.
+        how: "compiled"; "beside": by another process, meanwhile; "loaded": from disk; or "interpreted": too little
+            work for a compile, the passes ran all the same.
         seconds: what it took.
         kernels: of the program.
         kind: "structure", "size", "dtype", "attribute" or "again": what is new against earlier programs; "loaded".
@@ -148,58 +152,91 @@ class Explanation:
         return "\n".join([*(line.rstrip() for line in lines), f"{len(compiles)} in {self.seconds:.2f} s: {reasons}"])
 
 
+class Step(NamedTuple):
+    """An op of a program."""
+
+    op: str
+    operands: tuple[int, ...]  #: numbers of values
+    attributes: str
+    types: str  #: of the results
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is compiled, as it was before the passes.
 
     Attributes:
         name, ops, where: as in `Compile`.
-        text: the module; empty for one that is too large to compare.
+        arguments: types of the arguments: f32[2,3].
+        steps: the ops of all functions; None for a program that is too large to compare.
     """
 
     name: str
     ops: int
     where: str
-    text: str
+    arguments: tuple[str, ...] = ()
+    steps: tuple[Step, ...] | None = None
 
     @property
-    def structure(self) -> str:
-        """Equal for texts that differ in numbers and dtypes at most."""
-        return _NUMBER.sub("#", _DTYPE.sub("T", self.text))
-
-    @property
-    def arguments(self) -> list[str]:
-        """Types of the arguments of @main, as they are shown: f32[2,3]."""
-        found = _MAIN.search(self.text)
-        return [_shown_type(t) for t in _TENSOR.findall(found.group(1))] if found else []
+    def structure(self) -> Hashable:
+        """Equal for programs that differ in sizes, dtypes and numbers at most."""
+        return (
+            tuple(_NUMBER.sub("", x) for x in self.arguments),
+            tuple((step.op, step.operands, _NUMBER.sub("#", step.attributes)) for step in self.steps or ()),
+        )
 
 
-_TENSOR = re.compile(r"tensor<((?:\d+x)*)((?:complex<)?\w+)")
-_DTYPE = re.compile(r"\b(?:complex<f\d+>|bf16|f16|f32|f64|u?i\d+)(?![\w.])|(?<=x)(?:complex<f\d+>|b?f\d+|u?i\d+)(?=>)")
-_NUMBER = re.compile(r"(?<![%\w@])-?(?:\d+(?=x)|\d[\w.+-]*)")
-_MAIN = re.compile(r'"func\.func"\(\) <\{function_type = \((.*?)\) -> [^\n]*sym_name = "main"')
+#: Numbers, and dtypes as they are shown.
+_NUMBER = re.compile(r"-?\b(?:\d[\w.+-]*|(?:smelt\.)?(?:b?f\d+|u?i\d+|b?float\d+|complex\d+|u?int\d+|bool_?)\b)")
 _PLACE = re.compile(r'loc\("(.*)":(\d+):\d+\)')
 
+#: An op, what it is applied to, its attributes and the types of its results.
+Row = tuple[str, Iterable[Hashable], Mapping[str, Any], Iterable[Any]]
 
-def _shown_type(found: tuple[str, str]) -> str:
-    dims, dtype = found
-    dtype = {"i1": "bool", "complex<f32": "complex64", "complex<f64": "complex128"}.get(dtype, dtype)
-    return f"{dtype}[{','.join(dims.split('x')[:-1])}]"
+
+def steps_of(
+    arguments: Iterable[Hashable], rows: Iterable[Row], results: Iterable[Iterable[Hashable]]
+) -> list[Step]:  # fmt: skip
+    """The steps of a function: `results` are what rows have among their operands for the results of others."""
+    numbers: dict[Hashable, int] = {}
+    for argument in arguments:
+        numbers.setdefault(argument, len(numbers))
+    steps = []
+    for (op, operands, attrs, avals), given in zip(rows, results):
+        taken = tuple(numbers.get(x, -1) for x in operands)
+        attributes = ", ".join(f"{key} = {_shown(value)}" for key, value in attrs.items())
+        steps.append(Step(op, taken, attributes, ", ".join(map(str, avals))))
+        for result in given:
+            numbers[result] = len(numbers)
+    return steps
+
+
+def _shown(value: Any) -> str:
+    text = value.name if isinstance(value, (Op, DType)) or hasattr(value, "body") else repr(value)
+    return text if len(text) <= 120 else f"{text[:100]}… ({zlib.crc32(text.encode()):08x})"
 
 
 def subject(module: Any, name: str = "") -> Subject:
     """What is about to be compiled; `name`: of the function, empty for a lazy graph."""
-    blocks = [block for f in functions(module).values() for block in f.regions[0].blocks]
+    found = functions(module)
+    blocks = [block for f in found.values() for block in f.regions[0].blocks]
     ops = sum(len(block.operations) - 1 for block in blocks)  # a return is no op
-    asm = ""
-    if ops <= MOST_OPS:
-        asm = module.operation.get_asm(print_generic_op_form=True, assume_verified=True, large_elements_limit=16)
-    return Subject(name or LAZY, ops, _last_line(module), asm)
+    where = _last_line(found.get("main"))
+    if ops > MOST_OPS or "main" not in found:
+        return Subject(name or LAZY, ops, where)
+    steps: list[Step] = []
+    try:
+        for f in map(read_function, found.values()):
+            rows = [(o.op.name, o.operands, o.attrs, [r.aval for r in o.results]) for o in f.ops]
+            steps += steps_of(f.arguments, rows, [o.results for o in f.ops])
+        arguments = tuple(str(a.aval) for a in read_function(found["main"]).arguments)
+    except SmeltError:  # no smelt functions: of another stage
+        return Subject(name or LAZY, ops, where)
+    return Subject(name or LAZY, ops, where, arguments, tuple(steps))
 
 
-def _last_line(module: Any) -> str:
+def _last_line(main: Any) -> str:
     """The user's line of the last op of @main that has one."""
-    main = functions(module).get("main")
     if main is None or not main.regions[0].blocks:
         return ""
     operations = main.regions[0].blocks[0].operations
@@ -222,7 +259,7 @@ class _Notes:
     def add(self, made: Compile) -> None:
         with self.lock:
             self.notes.append((self.mark.all, made))
-            self.mark = Mark(self.mark.all + 1, self.mark.compiled + (made.how == "compiled"))
+            self.mark = Mark(self.mark.all + 1, self.mark.compiled + (made.how in ("compiled", "beside")))
 
     def between(self, first: int, last: int) -> list[Compile]:
         with self.lock:
@@ -230,51 +267,35 @@ class _Notes:
 
     def compare(self, new: Subject, device: str) -> tuple[str, str]:
         """What is new about a program, as a kind and in words."""
-        if not new.text:
+        if new.steps is None:
             return "structure", "a new program, too large to compare"
         place = "" if new.name == LAZY else new.where  # functions may share a name
         key = hash((device, new.name, place, new.structure))
         with self.lock:
             known = self.known.pop(key, None)
-            self.known[key] = zlib.compress(new.text.encode(), 1)
+            self.known[key] = zlib.compress(pickle.dumps((new.arguments, new.steps)), 1)
             if len(self.known) > MOST_STRUCTURES:
                 self.known.popitem(last=False)
         if known is None:
             return "structure", "a new structure"
-        old = Subject(new.name, new.ops, "", zlib.decompress(known).decode())
-        return _difference(old, new)
+        arguments, steps = pickle.loads(zlib.decompress(known))
+        return _difference(arguments, steps, new)
 
 
-def _difference(old: Subject, new: Subject) -> tuple[str, str]:
-    """Between programs of one structure."""
-    changes = [(i, a, b) for i, (a, b) in enumerate(zip(old.arguments, new.arguments)) if a != b]
+def _difference(arguments: Sequence[str], steps: Sequence[Step], new: Subject) -> tuple[str, str]:
+    """Between the arguments and steps of a program and another one of its structure."""
+    changes = [(i, a, b) for i, (a, b) in enumerate(zip(arguments, new.arguments)) if a != b]
     if changes:
         same_dtypes = all(a.partition("[")[0] == b.partition("[")[0] for _, a, b in changes)
         words = [f"argument {i} is {b}, was {a}" for i, a, b in changes]
         rest = f"; and {len(words) - 2} more" if len(words) > 2 else ""
         return "size" if same_dtypes else "dtype", "; ".join(words[:2]) + rest
-    for before, after in zip(old.text.splitlines(), new.text.splitlines()):
-        if before != after and (change := _changed_op(before, after)):
-            return "size" if _TENSOR.findall(before) != _TENSOR.findall(after) else "attribute", change
+    for old, now in zip(steps, new.steps or ()):
+        if old.types != now.types:
+            return "size", f"{now.op} gives {now.types[:120]}, gave {old.types[:120]}"
+        if old.attributes != now.attributes:
+            return "attribute", f"{now.op} has {now.attributes[:120]}, had {old.attributes[:120]}"
     return "again", "the same program as before, forgotten since or made for another function"
-
-
-_OP = re.compile(r'"(?:smelt\.)?([\w.]+)"\([^)]*\)(?: <?\{(.*?)\}>?)? : .* -> (.*)')
-
-
-def _changed_op(old: str, new: str) -> str:
-    """How two lines that differ in numbers do; empty for lines that are no ops."""
-    before, after = _OP.search(old), _OP.search(new)
-    if before is None or after is None:
-        return ""
-    place = 2 if before.group(2) != after.group(2) else 3
-    had, has = (m.group(place) if place == 2 else _shown_types(m.group(3)) for m in (before, after))
-    now, earlier = ("has", "had") if place == 2 else ("gives", "gave")
-    return f"{after.group(1)} {now} {has[:120]}, {earlier} {had[:120]}"
-
-
-def _shown_types(text: str) -> str:
-    return ", ".join(_shown_type(found) for found in _TENSOR.findall(text))
 
 
 _notes = _Notes()
@@ -297,13 +318,19 @@ def because(reason: str) -> Iterator[None]:
         _because.reason = before
 
 
-def note(compiled: Subject, program: Executable, device: Device) -> None:
-    """Remember a compile, or that a program was loaded."""
+def note(compiled: Subject, program: Executable, device: Device, how: str = "") -> None:
+    """Remember a compile, or that a program was loaded.
+
+    Args:
+        how: as in `Compile`, where the program does not tell: that it was compiled "beside" this process.
+    """
     kind, words = _notes.compare(compiled, device.name)
-    if program.loaded:
+    how = how or ("loaded" if program.loaded else "compiled")
+    if isinstance(program, InterpretedExecutable):
+        how = "interpreted"
+    if how == "loaded":
         kind, words = "loaded", "an earlier process has compiled it"
     reason = _because.reason
-    how = "interpreted" if isinstance(program, InterpretedExecutable) else "loaded" if program.loaded else "compiled"
     made = Compile(
         compiled.name, compiled.where, compiled.ops, device.name, how, program.seconds, len(program.kernels), kind,
         f"{words}; {reason}" if reason else words, ADVICE[kind],

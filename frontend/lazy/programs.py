@@ -6,12 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from smelt.ir.errors import line_of
 from smelt.ir.settings import settings
 from smelt.runtime import Device, Executable, compile_module, explain
 from smelt.runtime.compile import compile_anew
 
 from .build import build_module
-from .graph import RecordedNode, Ref
+from .graph import RecordedNode, Ref, callees
 from .written import write_graph
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def program_of(
     found = None if recipe is None else recipe.find()
     if found is not None:
         found.seconds = time.perf_counter() - start
-        explain.note(explain.Subject(name or explain.LAZY, len(body), "", ""), found, device)
+        explain.note(_subject(inputs, body, name), found, device)
         return found
-    program = compile_anew(build_module(inputs, body, outputs, names), device, pipeline, name=name)
+    module = build_module(inputs, body, outputs, names)
+    program = compile_anew(module, device, pipeline, subject=_subject(inputs, body, name))
     if recipe is not None:
         recipe.keep(program)
     return program
@@ -75,7 +77,32 @@ def program_in_background(
     from smelt.runtime.background import submit
 
     recipe = _recipe(inputs, body, outputs, device, (), None)
-    return None if recipe is None else submit(recipe)
+    pending = None if recipe is None else submit(recipe)
+    if pending is not None:
+        pending.subject = _subject(inputs, body)
+    return pending
+
+
+def _subject(inputs: Sequence[Ref], body: Sequence[RecordedNode], name: str = "") -> explain.Subject:
+    """What `explain` tells of a graph."""
+    functions: dict[int, tuple[Sequence[Ref], Sequence[RecordedNode]]] = {0: (inputs, body)}
+    waiting = list(body)
+    while waiting:
+        for f in callees(waiting.pop()):
+            if id(f) not in functions:
+                functions[id(f)] = (f.parameters, f.body)
+                waiting += f.body
+    ops = sum(len(steps) for _, steps in functions.values())
+    line = next((f"{n.where[0].co_filename}:{line_of(*n.where)}" for n in reversed(body) if n.where), "")
+    if ops > explain.MOST_OPS:
+        return explain.Subject(name or explain.LAZY, ops, line)
+    found: list[explain.Step] = []
+    for parameters, steps in functions.values():
+        rows = [(n.op.name, n.inputs, n.attrs, n.avals) for n in steps]
+        results = [[(n.node, i) for i in range(len(n.avals))] for n in steps]
+        found += explain.steps_of(parameters, rows, results)
+    arguments = tuple(str(n.avals[i]) for n, i in inputs)
+    return explain.Subject(name or explain.LAZY, ops, line, arguments, tuple(found))
 
 
 def _recipe(

@@ -10,6 +10,7 @@ import pytest
 import smelt
 from smelt.backends.cpu import objects
 from smelt.ir.settings import override
+from smelt.lazy.programs import program_in_background
 from smelt.runtime import explain as notes
 
 
@@ -105,7 +106,7 @@ def test_only_the_last_compiles_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     explained = smelt.explain()
     assert len(explained.compiles) == notes.MOST_NOTES and explained.count == notes.MOST_NOTES + 5
     for i in range(notes.MOST_STRUCTURES + 5):
-        kept.compare(notes.Subject(f"f{i}", 1, "", "text"), "cpu")
+        kept.compare(notes.Subject(f"f{i}", 1, "", (), ()), "cpu")
     assert len(kept.known) == notes.MOST_STRUCTURES
 
 
@@ -142,3 +143,28 @@ def test_a_reason_of_the_caller() -> None:
     with smelt.explain() as explained, notes.because("its ops have taken 3 s"):
         smelt.compile(lambda x: smelt.cos(x) * 19)(smelt.ones(3))
     assert explained.compiles[0].reason == "a new structure; its ops have taken 3 s"
+
+
+def test_a_worker_that_compiles_beside() -> None:
+    graph = smelt.compile(lambda x, n: smelt.sin(x[:n]) * 23).trace(smelt.ones(8), 4).function
+    with override(cache=True), smelt.explain() as explained:
+        pending = program_in_background(graph.parameters, graph.body, graph.outputs, smelt.default_device())
+        if pending is None:
+            pytest.skip("there is no worker here")
+        assert pending.wait(120) and pending.program() is pending.program() is not None
+    (found,) = explained.compiles
+    assert found.how in ("beside", "loaded") and explained.count == (found.how == "beside")
+    assert found.where.startswith(__file__) and found.ops == len(graph.body)
+
+
+def test_graphs_and_modules_tell_the_same(tmp_path: Path) -> None:
+    """With the cache programs are described by their recorded graph, else by their module."""
+    told = []
+    for cache in (True, False):
+        with override(cache=cache, cache_dir=tmp_path / "none"), smelt.explain(reset=True) as explained:
+            f = smelt.compile(smelt.grad(lambda x, n: (smelt.exp(x) * x)[:n].sum()))
+            for size, n in ((5, 2), (6, 2), (6, 3)):
+                f(smelt.ones((size, 3)), n)
+        told.append([(c.kind, c.reason.partition("(")[0], c.ops) for c in explained.compiles])
+    assert [kind for kind, _, _ in told[0]] == ["structure", "size", "size"]
+    assert [(k, r) for k, r, _ in told[0]] == [(k, r) for k, r, _ in told[1]]
