@@ -54,8 +54,9 @@ test-pythons: $(VENV)/.test $(PACKAGE) ## what depends on Python's version, on e
 sdist-check: $(VENV)/.test ## build the source distribution, install from it in a fresh environment, run its tests there
 	$(BIN)/python -m tests.platforms.sdist
 
-test-compiled: $(VENV)/.test ## a part of the frontend's tests, with small graphs compiled as large ones are
+test-compiled: $(VENV)/.test ## parts of the frontend's tests: with small graphs compiled as large ones are; without the core in C
 	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 tests/frontend --sample 11
+	SMELT_CORE=python $(BIN)/python -m pytest -n 2 tests/frontend --sample 11
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .
@@ -110,7 +111,7 @@ $(BENCH_VENV)/.ready: benchmarks/requirements.txt
 
 # The rooms as the installed package has them: a folder of links.
 
-$(PACKAGE): $(VENV)/.test $(wildcard frontend/*)
+$(PACKAGE): $(VENV)/.test $(wildcard frontend/*) frontend/lazy/core.c
 	$(BIN)/python build_backend.py
 
 build/types/smelt: $(PACKAGE)

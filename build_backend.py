@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import sysconfig
 import zipfile
 
-from setuptools import build_meta
+from setuptools import Distribution, Extension, build_meta
 from setuptools.build_meta import (
     build_sdist,
     build_wheel,
@@ -57,6 +58,27 @@ def link() -> str:
     return os.path.dirname(PACKAGE)
 
 
+def build_core() -> None:
+    """Compile `frontend/lazy/core.c` into the folder of links, if it is newer than what is there. Without a compiler
+    or Python's headers smelt does without: `frontend/lazy/core.py` is the same."""
+    source = os.path.join("frontend", "lazy", "core.c")
+    made = os.path.join(PACKAGE, f"_core{sysconfig.get_config_var('EXT_SUFFIX')}")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+    if os.path.exists(made) and os.path.getmtime(made) > os.path.getmtime(os.path.join(ROOT, source)):
+        return
+    before = os.getcwd()
+    os.chdir(ROOT)  # setuptools wants relative paths
+    try:
+        extension = Extension("_core", [source], optional=True)
+        command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
+        command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")
+        command.ensure_finalized()
+        command.run()
+    finally:
+        os.chdir(before)
+
+
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """A wheel that holds the name of the folder of links, and the metadata."""
     if metadata_directory is None:
@@ -64,6 +86,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
         metadata_directory = os.path.join(wheel_directory, name)
     info = os.path.basename(metadata_directory)
     distribution = info.removesuffix(".dist-info")
+    build_core()
     files = {f"{distribution.partition('-')[0]}.pth": os.fsencode(f"{link()}\n")}
     for folder, _, names in os.walk(metadata_directory):
         for name in names:
@@ -88,3 +111,4 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 if __name__ == "__main__":
     link()
+    build_core()

@@ -25,6 +25,8 @@ SMELT_CXX            (none)    C++17 compiler of the Metal simulator; else c++, 
                                ``ziglang`` package
 SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward``, ``reverse`` or ``shuffled``, with
                                poisoned threadgroup memory and guard pages around buffers; 0 means off
+SMELT_CORE           auto      what records operations: ``c``, the extension, ``python``, which is slower and the same;
+                               auto: the extension where it was built. Read when smelt is imported
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 SMELT_CACHE          1         0: compiled programs are neither kept on disk nor taken from there
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
@@ -209,6 +211,7 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "tier": Choice("auto", ("auto", "ops", "program")),
     "cxx": Text(),
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
+    "core": Choice("auto", ("auto", "python", "c")),
     "cache_dir": Text(),
     "cache": Flag(True),
     "cache_disk_bytes": Number(1 << 30),
@@ -248,6 +251,7 @@ class Settings:
     tier: str
     cxx: str
     race: str
+    core: str
     cache_dir: str
     cache: bool
     cache_disk_bytes: int

@@ -94,6 +94,10 @@ class Program:
                 address = code.raw_lookup(step.symbol)
                 function.steps.append(AloneStep(address) if step.alone else address)
         self._main = functions["main"]
+        #: Whether a run is one call by this thread, and nothing before or after it.
+        self._is_one_call = not (self._parallel or self.has_long or self._checks) and (
+            len(self._main.steps) == 1 and isinstance(self._main.steps[0], int)
+        )
 
     def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
         """Run on buffers (``.address``); outputs that are aliases are not touched."""
@@ -106,6 +110,10 @@ class Program:
         for buffer in outputs:
             values[i] = buffer.address if buffer is not None else 0
             i += 1
+        if self._is_one_call:  # what `execute` does, in half the time
+            values[i], values[0], values[i + 1] = arena_address, 1, 0
+            frame[3][0](frame[2])
+            return
         count = threads.available_threads(self.team) if self._parallel else 1
         try:
             if count == 1:

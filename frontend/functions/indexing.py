@@ -16,6 +16,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -88,6 +89,7 @@ class Plan:
 
 
 _BASIC = (int, builtins.slice, type(None), type(Ellipsis))
+_BASIC_TYPES = frozenset(_BASIC)
 
 
 def plan_of(x: array, index: Any) -> Plan:
@@ -337,10 +339,19 @@ def getitem(x: array, index: Index, /) -> array:
             smelt arrays are not known yet: those out of range read the nearest element.
         TraceError: a mask inside `compile` or `vmap`.
     """
-    node = x._ref[0]
-    if node.op is LEAF and node.values is not None:
-        return read(x, plan_of(x, index))
-    return _lazy_getitem(x, index)
+    node, i = x._ref
+    if node.op is not LEAF or node.values is None:
+        return _lazy_getitem(x, index)
+    entries = index if type(index) is tuple else (index,)
+    if _BASIC_TYPES.issuperset(map(type, entries)):
+        try:  # NumPy's rules, by NumPy; what it refuses, the plan refuses with our words
+            host = node.values[i].array[entries if Ellipsis in entries else (*entries, ...)]
+            found = _kept_or_copied(host, host.shape, x.dtype)
+        except (IndexError, TypeError, ValueError):
+            found = None
+        if found is not None:
+            return found
+    return read(x, plan_of(x, index))
 
 
 @remembered
@@ -393,9 +404,13 @@ def _part_of_value(x: array, plan: Plan) -> array | None:
     host = node.values[i].array[tuple([builtins.slice(*t) for t in zip(plan.start, plan.stop, plan.stride)])]
     if plan.flipped:
         host = np.flip(host, tuple(plan.flipped))
+    return _kept_or_copied(host, plan.rest, x.dtype)
+
+
+def _kept_or_copied(host: np.ndarray, shape: tuple[int, ...], dtype: DType) -> array | None:
+    """A part of a value as a value of this shape: the same memory if contiguous, or a small copy; else None."""
     if not host.flags.c_contiguous or host.nbytes <= COPIED_BYTES:
         if host.nbytes > COPIED_BYTES:
             return None
         host = np.array(host, order="C")
-    host = host.reshape(plan.rest)
-    return wrap((leaf(Buffer(Aval(host.shape, x.dtype), host)), 0))
+    return wrap((leaf(Buffer(Aval(shape, dtype), host.reshape(shape))), 0))

@@ -26,7 +26,7 @@ from smelt.runtime import Buffer
 
 from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
-from .core import NUMBER, hooks, stand_ins
+from .core import NUMBER, connect_arrays, stand_ins
 from .dlpack import exported
 from .evaluate import evaluate
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
@@ -75,6 +75,9 @@ class array(_Methods, Handle):
             self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
             if state.traced:
                 self._made = state.traced
+            return
+        if type(val) is float and wanted is None and not state.compiling:
+            self._ref = number_ref(val, dtypes.float32)
             return
         self._ref = from_host(val, wanted)._ref
 
@@ -372,7 +375,7 @@ def number_ref(value: Scalar, dtype: DType) -> Ref:
     return (leaf(buffer), 0)
 
 
-hooks.array, hooks.number = array, number_ref
+connect_arrays(array, number_ref, _scalar_buffers)
 
 
 def _check_fits(value: Scalar, dtype: DType) -> None:

@@ -7,11 +7,15 @@ be a million nodes long (their release included, see `Node.__del__`).
 A function of arrays makes the same nodes whenever it is called with the same types and the same other
 arguments. So it is run once for them, on stand-ins (`remembered`), and what it made is a recipe, which
 is followed from then on: shapes are checked and inferred once.
+
+What is on the way of every operation stands in `core.c` too: there it takes a fifth of the time. Where it was not
+built, and where SMELT_CORE is ``python``, all of this runs.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import sys
 import threading
@@ -20,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SmeltError, _internal_files, is_internal
+from smelt.ir.errors import SettingError, SmeltError, _internal_files, is_internal
 from smelt.ir.op import Op
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer
@@ -237,13 +241,20 @@ _PLAIN = frozenset((int, bool, type(None), str, DType, type(Ellipsis)))
 
 
 class _Hooks:
-    """What modules above give to this one: the class of arrays, and `arrays.number_ref`."""
+    """What `arrays` gives to this module: the class of arrays, and the reference of a number as an array of a dtype."""
 
     array: Any = None
     number: Callable[[Any, DType], Ref]
 
 
 hooks = _Hooks()
+
+
+def connect_arrays(array: type, number: Callable[[Any, DType], Ref], numbers: dict) -> None:
+    """Take what `arrays` has: the class, `number_ref`, and the buffers of numbers that this keeps."""
+    hooks.array, hooks.number = array, number
+    if native is not None:
+        native.connect_arrays(array, number, numbers)
 
 
 def key_of(items: Iterable[Any], parts: list, inputs: list, numbers: frozenset[type]) -> bool:
@@ -292,7 +303,7 @@ def call(memory: Memory, args: tuple, kwargs: dict[str, Any]) -> Any:
     """`memory.function` of these arguments, by its recipe if there is one."""
     parts: list[Any] = []
     inputs: list[Any] = []
-    if settings.check or not key_of(args, parts, inputs, memory.numbers):
+    if settings.__dict__.get("check") or not key_of(args, parts, inputs, memory.numbers):
         return memory.function(*args, **kwargs)
     if kwargs:
         if not key_of(kwargs.values(), parts, inputs, _NONE):
@@ -451,3 +462,36 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
 remembered_numbers = functools.partial(remembered, numbers=(int, float))
 #: The same where two numbers may meet: the value of an integer then decides on its dtype.
 remembered_floats = functools.partial(remembered, numbers=(float,))
+
+
+def _native() -> Any:
+    """The same in C (`core.c`), if it was built and is asked for.
+
+    Raises:
+        SettingError: SMELT_CORE asks for it, but there is none.
+    """
+    asked = settings.__dict__.get("core")  # a value that it cannot have does not stop the import
+    if asked == "python":
+        return None
+    try:
+        found = importlib.import_module("smelt._core")
+    except ImportError:
+        found = None
+    if found is not None and found.INTERFACE == INTERFACE:
+        return found
+    if asked == "c":
+        raise SettingError("SMELT_CORE is c, but smelt was installed without its core in C (is there a C compiler?)")
+    return None
+
+
+#: That of `core.c` must be the same: an older build is passed over.
+INTERFACE = 1
+native: Any = _native()
+if native is not None:
+    native.connect(
+        leaf=LEAF, number=NUMBER, no_attrs=NO_ATTRS, state=state, settings=settings.__dict__,
+        internal_files=_internal_files, is_internal=is_internal, getframe=sys._getframe, record=record,
+        dtype=DType, aval=Aval,
+    )  # fmt: skip
+    Node, Memory = native.Node, native.Memory  # type: ignore[misc]
+    leaf, call = native.leaf, native.call

@@ -24,6 +24,7 @@ from ..lazy.arrays import (
     emit_elementwise,
     scalar_array,
 )
+from ..lazy.core import remembered
 from ..lazy.movement import checked_shape
 from ..lazy.operands import constant
 
@@ -72,6 +73,7 @@ def computed_in(dtype: DType) -> DType:
 # Short forms for what samplers are made of: scalars in them are part of the program.
 
 
+@remembered
 def apply(op_name: str, x: array, *rest: array | Scalar) -> array:
     """An elementwise op of x and others, broadcast to its shape."""
     dtype = next((y.dtype for y in rest if isinstance(y, array)), x.dtype)
@@ -79,6 +81,7 @@ def apply(op_name: str, x: array, *rest: array | Scalar) -> array:
     return emit_elementwise(ops[op_name], x, *[broadcast_to_shape(y, x.shape) for y in others])
 
 
+@remembered
 def random_bits(key: array, shape: tuple[int, ...], width: int) -> array:
     return emit(ops["random_bits"], (key,), {"shape": shape, "width": width})
 
@@ -88,6 +91,7 @@ def _digits(dtype: DType) -> int:
     return 53 if dtype is dtypes.float64 else 24
 
 
+@remembered
 def uniform_unit(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     """Uniform in [0, 1): multiples of 2⁻²⁴ (2⁻⁵³ in float64)."""
     width, digits = 8 * dtype.size, _digits(dtype)
@@ -95,6 +99,7 @@ def uniform_unit(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     return apply("mul", convert(words, dtype), 0.5**digits)
 
 
+@remembered
 def uniform_symmetric(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     """Uniform in (-1, 1): odd multiples of 2⁻²⁴ (2⁻⁵³ in float64), so never 0 and as often x as -x."""
     width, digits = 8 * dtype.size, _digits(dtype)
@@ -104,6 +109,7 @@ def uniform_symmetric(key: array, shape: tuple[int, ...], dtype: DType) -> array
     return apply("mul", convert(odd, dtype), 0.5**digits)
 
 
+@remembered
 def exponential(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     """Exponential with mean 1: -log1p(-u) for u in (0, 1), fine where u is small."""
     width, digits = 8 * dtype.size, _digits(dtype)

@@ -255,7 +255,8 @@ class CompiledFunction(Generic[P, R]):
         if self._inputs is None and self._outputs is None:
             repeated = self._repeated
             if repeated is None or repeated.version is not version:
-                self._repeated = RepeatedCall.of(args, kwargs, version)
+                is_clear = store.entries.get(key) is version
+                self._repeated = RepeatedCall.of(args, kwargs, leaves, treedef, version, is_clear)
         return result
 
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:

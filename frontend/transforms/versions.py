@@ -48,54 +48,68 @@ class Version:
 
 
 class RepeatedCall:
-    """The last call of a compiled function, where its arguments were arrays and simple values, and no trees: the next
-    one is compared with it argument by argument, which costs less than a key.
+    """The last call of a compiled function: the next one is compared with it leaf by leaf, which costs less than a
+    key.
 
     Attributes:
-        version: what it ran. names: of the arguments by name, in order. expected: of each argument the aval, or the
-            value of one that is no array.
+        version: what it ran. treedef: of the arguments; None where none is a tree, which needs no flattening then.
+        count: of the arguments by position. names: of those by name, in order.
+        expected: of each leaf the aval, or the value of one that is no array.
     """
 
-    __slots__ = ("check", "count", "device", "expected", "kind", "names", "version")
+    __slots__ = ("check", "count", "device", "expected", "kind", "names", "treedef", "version")
 
-    def __init__(self, version: Version, count: int, names: list[str], expected: list[Any], kind: type | None):
+    def __init__(self, version: Version, count: int, names: list[str], treedef: Any, expected: list[Any],
+                 kind: type | None):  # fmt: skip
         self.version, self.count, self.names, self.expected = version, count, names, expected
+        self.treedef = treedef
         self.device, self.check = default_device(), settings.check
         self.kind = kind  #: of the result: array, tuple of arrays; None: another tree
 
     @staticmethod
-    def of(args: Sequence[Any], kwargs: dict[str, Any], version: Version) -> RepeatedCall | None:
-        """None where an argument is a tree or the like."""
-        names = sorted(kwargs)
+    def of(args: tuple, kwargs: dict[str, Any], leaves: Sequence[Any], treedef: Any, version: Version,
+           is_clear: bool) -> RepeatedCall | None:  # fmt: skip
+        """None where a leaf is neither an array nor simple, or the tree does not say all (see `UNCLEAR`)."""
         expected: list[Any] = []
-        for x in (*args, *[kwargs[n] for n in names]):
+        for x in leaves:
             if type(x) is array:
                 expected.append(x.aval)
             elif type(x) in _SIMPLE:
                 expected.append(x)
             else:
                 return None
+        names = sorted(kwargs)
+        flat = [*args, *[kwargs[n] for n in names]]
+        if len(flat) == len(leaves) and all(a is b for a, b in zip(flat, leaves)):
+            treedef = None
+        elif not is_clear:
+            return None
         kind: type | None = None
         if not version.static_outputs:
             if version.out_tree.is_leaf():
                 kind = array
             elif version.out_tree.type is tuple and all(t.is_leaf() for t in version.out_tree.children()):
                 kind = tuple
-        return RepeatedCall(version, len(args), names, expected, kind)
+        return RepeatedCall(version, len(args), names, treedef, expected, kind)
 
     def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
         """What the version runs on for arguments that are like these, and evaluated; None for others."""
         if len(args) != self.count or self.device is not default_device() or self.check is not settings.check:
             return None
-        if kwargs or self.names:
+        leaves: Sequence[Any] = args
+        if self.treedef is not None:
+            leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
+            if treedef != self.treedef:
+                return None
+        elif kwargs or self.names:
             if len(kwargs) != len(self.names):
                 return None
             try:
-                args = (*args, *[kwargs[n] for n in self.names])
+                leaves = (*args, *[kwargs[n] for n in self.names])
             except KeyError:
                 return None
         found: list[Buffer] = []
-        for x, expected in zip(args, self.expected):
+        for x, expected in zip(leaves, self.expected):
             if type(x) is array:
                 node, i = x._ref
                 aval = node.avals[i]

@@ -1,0 +1,135 @@
+"""The core of recording is there in C and in Python: both are the same, and smelt does without the first."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import smelt
+from smelt.lazy import core
+from smelt.lazy.core import LEAF, Node, leaf
+
+ROOT = Path(__file__).resolve().parents[2]
+WAYS = ["python", "c"] if core.native is not None else ["python"]
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+
+
+def test_both_have_the_same_interface() -> None:
+    source = (ROOT / "frontend/lazy/core.c").read_text(encoding="utf-8")
+    assert re.search(r"#define INTERFACE (\d+)", source).group(1) == str(core.INTERFACE)  # type: ignore[union-attr]
+    assert re.search(r"#define MOST_ENTRIES (\d+)", source).group(1) == str(core.MOST_ENTRIES)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_uses_the_core_works_with_each(way: str) -> None:
+    files = [f"tests/frontend/test_{name}.py" for name in ("remembered", "handles", "repeated_calls")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "SMELT_CORE": way, "PYTEST_ADDOPTS": ""}
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_the_setting_chooses() -> None:
+    code = "import smelt; from smelt.lazy import core; print(core.native is None)"
+    assert run(code, SMELT_CORE="python").stdout == "True\n"
+    assert run(code, SMELT_CORE="nonsense").returncode == 0  # no import fails for a setting's value
+    chosen = run(code, SMELT_CORE="c")
+    assert chosen.stdout == "False\n" or "SettingError" in chosen.stderr
+
+
+def test_a_node_says_what_it_is_and_forgets() -> None:
+    x = smelt.array([1.0, 2.0])
+    y = x * x
+    node = y._ref[0]
+    assert (node.op.name, node.attrs, node.inputs, node.values) == ("mul", {}, (x._ref, x._ref), None)
+    assert node.traced == 0 and node.where[0].co_name == "test_a_node_says_what_it_is_and_forgets"
+    watched = weakref.ref(node)
+    node.detach()
+    assert node.op is LEAF and node.inputs == () and node.attrs == {}
+    del node, y
+    assert watched() is None
+
+
+def test_a_cycle_of_nodes_is_collected() -> None:
+    attrs: dict[str, Any] = {}
+    node = Node(LEAF, attrs, (), ())
+    attrs["itself"] = node
+    watched = weakref.ref(node)
+    del node, attrs
+    gc.collect()
+    assert watched() is None
+
+
+def test_leaves_and_nodes_in_a_trace_know_it() -> None:
+    seen: list[int] = []
+
+    def f(x: smelt.array) -> smelt.array:
+        y = x + 1.0
+        seen.append(y._ref[0].traced)
+        seen.append(leaf(smelt.array(1.0)._buffer).traced)
+        return y
+
+    smelt.compile(f)(smelt.array(1.0))
+    assert seen[0] > 0 and seen[0] == seen[1]
+
+
+def test_wrong_arguments_are_refused_and_nothing_breaks() -> None:
+    empty = Node.__new__(Node)
+    with pytest.raises(AttributeError):
+        empty.op  # noqa: B018
+    empty.avals, empty.where = (), None
+    assert empty.avals == ()
+    for arguments in ((1,), (LEAF, {}, [], ()), (LEAF, {}, (), [])):
+        if core.native is not None:
+            with pytest.raises(TypeError):
+                Node(*arguments)
+            with pytest.raises(TypeError):
+                core.call(*arguments)
+
+
+def test_recording_leaks_nothing() -> None:
+    x = smelt.array([[1.0, 2.0], [3.0, 4.0]])
+    smelt.eval(x)
+
+    def work() -> None:
+        smelt.softmax(x + 1.0, axis=-1)
+        smelt.split(x * 2, 2, axis=0)
+        smelt.where(x > 0.0, x, 0.0).sum(axis=(0, 1), keepdims=True)
+        with pytest.raises(ValueError):
+            x @ smelt.array([1.0, 2.0, 3.0])
+
+    for _ in range(20):
+        work()
+    gc.collect()
+    before = len(gc.get_objects()), sys.getrefcount(x._ref), sys.getrefcount(x.aval), sys.getrefcount(x.shape)
+    for _ in range(50):
+        work()
+    gc.collect()
+    after = len(gc.get_objects()), sys.getrefcount(x._ref), sys.getrefcount(x.aval), sys.getrefcount(x.shape)
+    assert after[1:] == before[1:] and after[0] <= before[0] + 50
+
+
+def test_without_a_compiler_it_is_built_without_the_core(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, build_backend; build_backend.PACKAGE = sys.argv[1]; build_backend.build_core();"
+        "print(os.listdir(sys.argv[1]))"
+    )
+    environment = {**os.environ, "CC": str(tmp_path / "no compiler")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0 and done.stdout.endswith("[]\n"), done.stderr
