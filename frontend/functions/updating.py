@@ -29,6 +29,7 @@ from ..lazy.arrays import (
     scalar_array,
     wrap,
 )
+from ..lazy.core import remembered_numbers
 from ..lazy.graph import state
 from ..lazy.movement import filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
@@ -76,6 +77,12 @@ def _combined(old: array, new: array, mode: str) -> array:
 
 def updated(x: array, index: Any, value: ArrayLike, mode: str) -> array:
     """x with `value` written to, or combined with, its elements at `index`."""
+    return _updated(x, (index,), value, mode)  # the index is no operand, also where it is a number
+
+
+@remembered_numbers
+def _updated(x: array, indices: tuple[Any], value: ArrayLike, mode: str) -> array:
+    (index,) = indices
     value = value_for(x, value)
     mask = _only_mask(x, index)
     if mask is not None:

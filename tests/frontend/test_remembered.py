@@ -163,3 +163,13 @@ def test_a_chain_of_a_million_nodes_dies_without_recursion() -> None:
     for _ in range(300_000):
         x = smelt.negative(x * 0.5)
     del x
+
+
+def test_an_index_that_is_a_number_is_no_operand() -> None:
+    for i, value in ((0, 5), (1, 5.0), (2, 7), (-1, 7)):
+        x = smelt.zeros(4) * 1.0
+        x[i] = value
+        expected = np.zeros(4, np.float32)
+        expected[i] = value
+        assert x.tolist() == expected.tolist()
+        assert smelt.zeros(4).at[i].add(value).tolist() == expected.tolist()
