@@ -42,6 +42,9 @@ class Executable:
         """Run on buffers; fresh buffers for the results."""
         raise NotImplementedError
 
+    def forget_texts(self) -> None:
+        """Let go of what only `as_text` needs."""
+
     @property
     def nbytes(self) -> int:
         """Memory that it keeps, roughly: machine code and texts."""

@@ -139,6 +139,8 @@ def compile_anew(
         if signature is not None and _signature(module) != signature:
             raise IRError(f"the passes {pipeline} made @main a {_signature(module)}, the program is a {signature}")
         program = (InterpretedExecutable if interpret else device.executable)(module, device)
+    if not keep_texts:
+        program.forget_texts()
     program.records = records
     program.seconds = time.perf_counter() - start
     program.passed = stages

@@ -43,6 +43,10 @@ class CpuExecutable(Executable):
             program.run(inputs, outputs, 0)
         return outputs
 
+    def forget_texts(self) -> None:
+        self.texts.clear()
+        self.program.forget_texts()
+
     @property
     def kernels(self) -> list[Any]:
         return list(self.program.kernels)

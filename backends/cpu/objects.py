@@ -110,6 +110,8 @@ def load(data: bytes, find: Callable[[str], int]) -> Code:
         if isinstance(error, ObjectError):
             raise
         raise ObjectError(f"the object is damaged: {error}") from None
+    except (OSError, MemoryError) as error:
+        raise ObjectError(f"there is no memory for the object: {error}") from None
 
 
 class _Linker:

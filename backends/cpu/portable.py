@@ -44,6 +44,7 @@ class CpuPortable:
         except PlainError:
             return None
         content = len(text).to_bytes(8, "little") + text + (program.object or b"")
+        program.object = None  # is in memory as code; nobody asks twice
         return content, program.description.names_lines
 
     def load(self, content: bytes, device: Device) -> CpuExecutable:

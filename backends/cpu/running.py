@@ -137,6 +137,10 @@ class Program:
         """Whether it is known what the program was made of."""
         return self._as_text is not None
 
+    def forget_texts(self) -> None:
+        """Let go of what the program was made of, which takes more memory than the program."""
+        self._as_text = None
+
     def as_text(self, stage: str) -> str:
         """The program as text: "kernel" (func, scf, arith, memref) or "llvm" (the LLVM dialect).
 

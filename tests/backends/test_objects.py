@@ -118,6 +118,15 @@ def test_what_is_unknown_is_refused(one: Program) -> None:
         objects.load(data, lambda name: 1)
 
 
+def test_without_memory_there_is_no_object(one: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> Any:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(objects.mmap, "mmap", full)
+    with pytest.raises(objects.ObjectError, match="no memory"):
+        objects.load(one.object or b"", one.team.symbols().__getitem__)
+
+
 def test_memory_is_never_written_and_executed(one: Program) -> None:
     data = one.object
     assert data is not None
