@@ -110,6 +110,24 @@ def load_dialects(names: Iterable[str]) -> None:
         locks.whole(load)
 
 
+def plain_attribute(text: str, context: Any) -> Any:
+    """An attribute that stays what it is to MLIR, of no class of its dialect: for one of the LLVM dialect the bindings
+    would import all of its classes, which takes as long as two kernels."""
+    parse = functools.partial(module("ir").Attribute.parse, text, context)
+    state: Any = getattr(module("_mlir_libs._mlir"), "globals", None)
+    places = list(getattr(state, "dialect_search_modules", ()))
+
+    def parse_without_classes() -> Any:
+        state.dialect_search_modules = []
+        try:
+            return parse()
+        finally:
+            state.dialect_search_modules = places
+
+    with lock:
+        return locks.whole(parse_without_classes) if places else parse()
+
+
 _loaded: set[str] = set()
 
 

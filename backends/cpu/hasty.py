@@ -42,4 +42,4 @@ def _ends_soon(loop: Any) -> bool:
 @functools.cache
 def _annotation(ends_soon: bool) -> Any:
     how = "vectorize = <disable = true>" if ends_soon else "interleave = <count = 1 : i32>"
-    return mlir.ir.Attribute.parse(f"#llvm.loop_annotation<unroll = <disable = true>, {how}>", context())
+    return mlir.plain_attribute(f"#llvm.loop_annotation<unroll = <disable = true>, {how}>", context())

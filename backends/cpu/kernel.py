@@ -232,14 +232,11 @@ class KernelModule:
             unit = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get(ctx)}, ctx)
             none = ir.DictAttr.get({}, ctx)
             attrs["arg_attrs"] = ir.ArrayAttr.get([unit if i in noalias else none for i in range(len(types))], ctx)
-        place = ir.InsertionPoint(self.body)
         if internal:
-            operation = _internal().body.operations[0].operation.clone(place).operation
-            operation.location = location
-            for key, value in attrs.items():
-                operation.attributes[key] = value
-        else:
-            operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
+            attrs["sym_visibility"] = ir.StringAttr.get("private", ctx)
+            attrs["llvm.linkage"] = _internal()
+        place = ir.InsertionPoint(self.body)
+        operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
         return ir.Block.create_at_start(operation.regions[0], list(types), [location] * len(types))
 
     def declare(self, name: str, types: Sequence[Any], results: Sequence[Any] = ()) -> None:
@@ -261,7 +258,4 @@ class KernelModule:
 
 @functools.cache
 def _internal() -> Any:
-    """A module with a function that only it calls, to be copied: for an attribute of the LLVM dialect the bindings
-    would import all of that dialect's classes, which takes as long as two kernels."""
-    text = "func.func private @internal() attributes {llvm.linkage = #llvm.linkage<internal>}"
-    return mlir.ir.Module.parse(text, context())
+    return mlir.plain_attribute("#llvm.linkage<internal>", context())

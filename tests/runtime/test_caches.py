@@ -58,6 +58,7 @@ KEPT = {
 }
 #: functools.cache on functions with arguments, and what bounds these.
 FUNCTIONS = {
+    "backends/cpu/hasty.py _annotation": "two kinds of loops",
     "backends/cpu/jit.py _manager": "two pipelines",
     "ir/dtypes.py promote": "pairs of dtypes",
     "ir/mlir.py module": "the modules of the bindings",
