@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import operator
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -288,6 +289,8 @@ class Settings:
 
 #: The settings in force.
 settings = Settings(os.environ)
+#: When they were read, in seconds since 1970: what has changed on disk since is not what this process runs.
+READ_AT = time.time()
 
 
 def logs_compiles(settings: Settings) -> bool:

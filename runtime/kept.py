@@ -21,7 +21,7 @@ from smelt.backends.executable import Executable
 from smelt.ir import mlir
 from smelt.ir.errors import SmeltError
 from smelt.ir.op import registry
-from smelt.ir.settings import logs_compiles, settings
+from smelt.ir.settings import READ_AT, logs_compiles, settings
 
 from .disk import disk
 
@@ -62,12 +62,12 @@ class Recipe:
     @functools.cached_property
     def keys(self) -> tuple[str, Callable[[], str]] | None:
         """The key, and what gives the one of a program that names lines; None where it cannot be kept."""
-        portable = self.device.portable
-        identity = portable.identity() if portable is not None and _is_smelts_own(self.text) else None
-        if identity is None:
+        self._identity = self._identity_now()
+        environment = _environment()
+        if self._identity is None or not environment or not _is_smelts_own(self.text):
             return None
         digest = hashlib.sha256()
-        for part in (self.device.name, identity, _environment(), self.pipeline or "", self.reader, self.text):
+        for part in (self.device.name, self._identity, environment, self.pipeline or "", self.reader, self.text):
             digest.update(part.encode() + b"\0")
 
         def with_lines() -> str:
@@ -76,6 +76,9 @@ class Recipe:
             return other.hexdigest()[:40]
 
         return digest.hexdigest()[:40], with_lines
+
+    def _identity_now(self) -> str | None:
+        return self.device.portable.identity() if self.device.portable is not None else None
 
     def load(self, content: bytes) -> Executable | None:
         """The program that another process has made; None where it needs what is not here."""
@@ -110,7 +113,7 @@ class Recipe:
         """Put a program on disk, if that is wanted; it as bytes, or None where it has no such form."""
         portable = self.device.portable
         dumped = portable.dump(program) if portable is not None and self.keys is not None else None
-        if dumped is None:
+        if dumped is None or self._identity != self._identity_now():  # another thread has changed a setting
             return None
         content, names_lines = dumped
         if settings.cache and self.keys is not None:
@@ -133,13 +136,18 @@ def _is_smelts_own(text: str) -> bool:
 
 @functools.cache
 def _environment() -> str:
-    """The sources of smelt, the bindings, and the folders into which packages are installed that may add passes."""
+    """The sources of smelt, the bindings, and the folders into which packages are installed that may add passes.
+
+    Empty where sources have changed since this process began to load them: it may run the old ones.
+    """
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
     for room in _ROOMS:
         for path in sorted(_sources(str(root / room))):
             digest.update(path.encode() + b"\0")
             with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_mtime > READ_AT:
+                    return ""
                 digest.update(file.read())
     installed = []
     for name in ("purelib", "platlib"):

@@ -2,7 +2,7 @@
 
 It reads jobs from its standard input and writes programs as bytes to its standard output, one after the other. It
 ends when its parent does: at the end of its input, or, where another process has a copy of the parent's end of it,
-when the parent is gone. What it is compiling then goes to disk first.
+when the parent is gone; and when there was nothing to do for long. What it is compiling then goes to disk first.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from .kept import Recipe
 
 #: How often it looks for its parent where the system cannot tell it.
 WATCH_SECONDS = 2.0
+#: After so long without a job it ends: it takes memory, and another is started in a second.
+IDLE_SECONDS = 300.0
 
 
 class _Parent:
@@ -39,16 +41,14 @@ class _Parent:
                 self._handle = os.pidfd_open(number)
 
     def wait_for(self, descriptor: int) -> bool:
-        """Wait until there is something to read; False: the parent is gone."""
+        """Wait until there is something to read; False: the parent is gone, or has nothing to do for long."""
         watched = [descriptor] if self._handle is None else [descriptor, self._handle]
-        while True:
-            if os.getppid() != self._number:
-                return False
-            ready = select.select(watched, [], [], WATCH_SECONDS if self._handle is None else None)[0]
-            if self._handle in ready:
-                return False
+        end = time.monotonic() + IDLE_SECONDS
+        while os.getppid() == self._number and (left := end - time.monotonic()) > 0:
+            ready = select.select(watched, [], [], min(left, WATCH_SECONDS) if self._handle is None else left)[0]
             if ready:
-                return True
+                return self._handle not in ready
+        return False
 
 
 def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:

@@ -193,3 +193,16 @@ def test_ctrl_c_is_not_the_workers(worker: Any) -> None:
     starts = worker.starts
     np.testing.assert_array_equal(values(started(lambda x: x * 10)), X * 10)
     assert worker.starts == starts and os.getsid(worker.process.pid) != os.getsid(0)
+
+
+def test_a_worker_ends_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from smelt.runtime import worker as process
+
+    reading, writing = os.pipe()
+    monkeypatch.setattr(process, "IDLE_SECONDS", 0.05)
+    assert not process._Parent(os.getppid()).wait_for(reading)
+    os.write(writing, b"x")
+    assert process._Parent(os.getppid()).wait_for(reading)
+    assert not process._Parent(os.getpid()).wait_for(reading)  # that is no parent of this process
+    os.close(reading)
+    os.close(writing)

@@ -16,6 +16,7 @@ import smelt
 from smelt.backends.cpu import objects
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.settings import override
+from smelt.runtime import kept
 from smelt.runtime.disk import DiskCache, disk
 
 pytestmark = pytest.mark.skipif(not objects.supported(), reason="no objects are loaded on this machine")
@@ -253,3 +254,24 @@ def test_what_was_used_least_recently_goes_first(folder: Path) -> None:
     cache.put("more", b"")
     assert not (folder / ".1-left").exists()  # a writer that died has left it
     assert cache.clear() == 5 and not list(folder.iterdir())
+
+
+def test_sources_that_changed_since_they_were_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever edits smelt while a process runs shall not find what that compiles under the edited sources."""
+    monkeypatch.setattr(kept, "READ_AT", 0.0)
+    kept._environment.cache_clear()
+    try:
+        smelt.eval(smelt.compile(lambda x: x * 11)(x_of(5)))
+        assert not disk.entries()
+    finally:
+        kept._environment.cache_clear()
+
+
+def test_a_setting_that_changes_meanwhile(folder: Path) -> None:
+    trace = smelt.compile(lambda x: x * 12).trace(x_of(5))
+    program = trace.lower().compile(keep_texts=False).executable
+    recipe = kept.Recipe("of another program", smelt.cpu)
+    assert recipe.keys is not None
+    with override(check=True):
+        assert recipe.keep(program) is None
+    assert len(disk.entries()) == 1
