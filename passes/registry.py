@@ -20,16 +20,18 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.metadata
 import inspect
 import pkgutil
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,12 +143,14 @@ def find(name: str) -> type[Pass] | None:
     return None
 
 
-def entry_points() -> list[importlib.metadata.EntryPoint]:
+def entry_points() -> list[EntryPoint]:
     """What installed packages offer."""
+    import importlib.metadata  # 20 ms, which compiles without such passes need not take
+
     return list(importlib.metadata.entry_points(group="smelt.passes"))
 
 
-def _load(entry: importlib.metadata.EntryPoint) -> type[Pass]:
+def _load(entry: EntryPoint) -> type[Pass]:
     try:
         entry.load()
     except (Exception, SystemExit) as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import shutil
-import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +91,9 @@ def _right(found: Library, path: Path) -> Library | None:
 def _load_for(path: Path, core: str) -> Library | None:
     """The library once more, for another kind of processor: it looks for that when it is loaded. A copy, as the same
     file would be the library that is there."""
+    import shutil
+    import tempfile  # both for few processors only
+
     os.environ["OPENBLAS_CORETYPE"] = core
     try:
         with tempfile.TemporaryDirectory(prefix="smelt-") as folder:

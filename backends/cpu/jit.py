@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import functools
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +80,8 @@ def _file() -> Iterator[str]:
         finally:
             os.close(number)
     else:
+        import tempfile  # imports much, for nothing on other systems
+
         with tempfile.TemporaryDirectory(prefix="smelt-") as folder:
             (Path(folder) / "code.o").touch()
             yield str(Path(folder) / "code.o")
