@@ -1,7 +1,7 @@
 /* The core of recording in C: what `core.py` says in Python, and nothing else. Both run all tests (SMELT_CORE).
 
-   Here are `Node`, `leaf`, `user_place`, `Memory` and `call`; see there for what they mean. What is rare (a recipe to
-   be made, a Python number that was not met yet, a file name that was not met yet) is asked of `core.py`.
+   Here are `Node`, `leaf`, `user_place`, `topological`, `Memory` and `call`; see there for what they mean. What is rare
+   (a recipe to be made, a Python number that was not met yet, a file name that was not met yet) is asked of `core.py`.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -15,7 +15,7 @@
 #endif
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 1
+#define INTERFACE 2
 
 /* As in core.py. */
 #define MOST_ENTRIES 64
@@ -236,6 +236,106 @@ static PyObject *leaf(PyObject *module, PyObject *buffer)
     Py_XDECREF(avals);
     Py_XDECREF(traced);
     return node;
+}
+
+/* Order of evaluation */
+
+typedef struct {
+    PyObject *node, *inputs; /* owned */
+    Py_ssize_t at;
+} Visit;
+
+/* Whether to descend into a node that `seen` may have already: 1, 0, or -1 with an error. */
+static int is_new(PyObject *node, PyObject *seen, PyObject *stop)
+{
+    if (!Py_IS_TYPE(node, &NodeType)) {
+        PyErr_SetString(PyExc_TypeError, "a reference is a node and the number of a result");
+        return -1;
+    }
+    int known = PySet_Contains(seen, node);
+    if (known)
+        return known < 0 ? -1 : 0;
+    if (stop == Py_None)
+        return ((Node *)node)->values == NULL || ((Node *)node)->values == Py_None;
+    PyObject *answer = PyObject_CallOneArg(stop, node);
+    int stopped = answer == NULL ? -1 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    return stopped < 0 ? -1 : !stopped;
+}
+
+static PyObject *topological(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"outputs", "stop", NULL};
+    PyObject *outputs, *stop = Py_None, *roots, *ref, *order = NULL, *seen = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:topological", names, &outputs, &stop))
+        return NULL;
+    Py_ssize_t depth = 0, room = 0;
+    Visit *stack = NULL;
+    int fine = 0;
+    if ((roots = PyObject_GetIter(outputs)) == NULL)
+        return NULL;
+    if ((order = PyList_New(0)) == NULL || (seen = PySet_New(NULL)) == NULL)
+        goto done;
+    while ((ref = PyIter_Next(roots)) != NULL) {
+        for (;;) { /* `ref` is owned here, and what it leads to is looked at */
+            int descend = -1;
+            if (PyTuple_Check(ref) && PyTuple_GET_SIZE(ref) == 2)
+                descend = is_new(PyTuple_GET_ITEM(ref, 0), seen, stop);
+            else
+                PyErr_SetString(PyExc_TypeError, "a reference is a node and the number of a result");
+            if (descend > 0) {
+                Node *node = (Node *)PyTuple_GET_ITEM(ref, 0);
+                if (depth == room) {
+                    Visit *more = PyMem_Realloc(stack, (room = room ? 2 * room : 64) * sizeof(Visit));
+                    if (more == NULL) {
+                        PyErr_NoMemory();
+                        descend = -1;
+                    }
+                    else
+                        stack = more;
+                }
+                if (descend > 0 && (node->inputs == NULL || !PyTuple_Check(node->inputs))) {
+                    PyErr_SetString(PyExc_TypeError, "the inputs of a node are a tuple");
+                    descend = -1;
+                }
+                if (descend > 0 && PySet_Add(seen, (PyObject *)node) < 0)
+                    descend = -1;
+                if (descend > 0) {
+                    Py_INCREF(node);
+                    Py_INCREF(node->inputs);
+                    stack[depth++] = (Visit){(PyObject *)node, node->inputs, 0};
+                }
+            }
+            Py_DECREF(ref);
+            if (descend < 0)
+                goto done;
+            while (depth && stack[depth - 1].at == PyTuple_GET_SIZE(stack[depth - 1].inputs)) {
+                Visit *top = &stack[--depth];
+                int added = PyList_Append(order, top->node);
+                Py_DECREF(top->node);
+                Py_DECREF(top->inputs);
+                if (added < 0)
+                    goto done;
+            }
+            if (!depth)
+                break;
+            ref = PyTuple_GET_ITEM(stack[depth - 1].inputs, stack[depth - 1].at++);
+            Py_INCREF(ref);
+        }
+    }
+    fine = !PyErr_Occurred();
+done:
+    while (depth) {
+        depth--;
+        Py_DECREF(stack[depth].node);
+        Py_DECREF(stack[depth].inputs);
+    }
+    PyMem_Free(stack);
+    Py_DECREF(roots);
+    Py_XDECREF(seen);
+    if (!fine)
+        Py_CLEAR(order);
+    return order;
 }
 
 /* Memories and keys */
@@ -679,6 +779,8 @@ static PyObject *place(PyObject *module, PyObject *depth)
 
 static PyMethodDef functions[] = {
     {"leaf", leaf, METH_O, "A node that is a value."},
+    {"topological", (PyCFunction)(void (*)(void))topological, METH_VARARGS | METH_KEYWORDS,
+     "See `smelt.lazy.core.topological`."},
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "See `smelt.lazy.core.call`."},
     {"user_place", place, METH_O, "See `smelt.lazy.core.user_place`."},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Take what `core.py` has."},

@@ -485,7 +485,7 @@ def _native() -> Any:
 
 
 #: That of `core.c` must be the same: an older build is passed over.
-INTERFACE = 1
+INTERFACE = 2
 native: Any = _native()
 if native is not None:
     native.connect(
@@ -494,4 +494,4 @@ if native is not None:
         dtype=DType, aval=Aval,
     )  # fmt: skip
     Node, Memory = native.Node, native.Memory  # type: ignore[misc]
-    leaf, call = native.leaf, native.call
+    leaf, topological, call = native.leaf, native.topological, native.call

@@ -81,19 +81,18 @@ def structure_key(inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: 
     for ref in inputs:
         number.setdefault(ref, len(number))
     parts: list[Any] = [tuple((n.avals[i].shape, n.avals[i].dtype.name) for n, i in inputs)]
-    for step in body:
-        operands = tuple([number[r] for r in step.inputs])
-        if step.op is APPLY:
-            attrs: Any = (step.attrs["callee"].key, transforms_key(step.attrs["transforms"]))
-        elif step.op.kind == "control":
-            attrs = tuple([(k, _function_keys(v)) for k, v in step.attrs.items()])
+    for node, op, given, operands, avals, where in body:
+        if op is APPLY:
+            attrs: Any = (given["callee"].key, transforms_key(given["transforms"]))
+        elif op.kind == "control":
+            attrs = tuple([(k, _function_keys(v)) for k, v in given.items()])
         else:
-            attrs = attrs_key(step.attrs) if step.attrs else ()
-            if step.op.tells_line:
-                attrs = (attrs, step.where)
-        parts.append((step.op.name, attrs, operands))
-        for i in range(len(step.avals)):
-            number[(step.node, i)] = len(number)
+            attrs = attrs_key(given) if given else ()
+            if op.tells_line:
+                attrs = (attrs, where)
+        parts.append((op.name, attrs, tuple([number[r] for r in operands])))
+        for i in range(len(avals)):
+            number[(node, i)] = len(number)
     parts.append(tuple(number[r] for r in outputs))
     return tuple(parts)
 
@@ -149,13 +148,16 @@ def cut(
     body = topological(outputs, stop=ends)
     inside = set(body)
     if hoist:
-        inside, constants = set(), set()
+        dependent, constants = set(markers), set()
         for node in body:
-            if any(n in markers or n in inside for n, _ in node.inputs):
-                inside.add(node)
-            elif constant is not None and constant(node) and all(n in constants for n, _ in node.inputs):
-                constants.add(node)
-        inside |= constants
+            for n, _ in node.inputs:
+                if n in dependent:
+                    dependent.add(node)
+                    break
+            else:
+                if constant is not None and constant(node) and all(n in constants for n, _ in node.inputs):
+                    constants.add(node)
+        inside = (dependent - markers) | constants
         body = [n for n in body if n in inside]
     used = [r for n in body for r in n.inputs] + list(outputs)
     return body, [r for r in dict.fromkeys(used) if r[0] not in inside and r[0] not in markers]

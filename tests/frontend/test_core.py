@@ -133,3 +133,33 @@ def test_without_a_compiler_it_is_built_without_the_core(tmp_path: Path) -> None
         [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0 and done.stdout.endswith("[]\n"), done.stderr
+
+
+def test_nodes_are_sorted_inputs_first_and_each_once() -> None:
+    x = smelt.array(1.0)
+    nodes = [x + 1.0]
+    for i in range(40):
+        nodes.append(nodes[i] * nodes[i * 7 // 9])
+    refs = [y._ref for y in (nodes[-1], nodes[20], nodes[-1], nodes[-2])]
+    order = core.topological(refs)
+    place = {node: i for i, node in enumerate(order)}
+    assert len(place) == len(order) and order[-1] is nodes[-1]._ref[0]
+    assert all(place[n] < i for i, node in enumerate(order) for n, _ in node.inputs if n.values is None)
+    assert all(node.values is None for node in order)
+    below = nodes[10]._ref[0]
+    cut = core.topological(iter(refs), stop=lambda n: n is below or n.values is not None)
+    assert below not in cut and set(cut) < set(order)
+    assert core.topological([]) == [] and core.topological([x._ref]) == []
+    with pytest.raises(ZeroDivisionError):
+        core.topological(refs, lambda n: 1 / 0)
+    for wrong in ([None], [(1, 2)], [(x,)]):
+        if core.native is not None:
+            with pytest.raises(TypeError):
+                core.topological(wrong)
+
+
+def test_a_deep_chain_is_sorted_without_recursion() -> None:
+    x = smelt.array(1.0)
+    for _ in range(100_000):
+        x = smelt.negative(x)
+    assert len(core.topological([x._ref])) == 100_000
