@@ -30,7 +30,7 @@ from .graph import (
     structure_key,
     topological,
 )
-from .programs import program_in_background, program_of
+from .programs import kept_program, program_in_background, program_of
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -167,7 +167,9 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device) -> None
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     program = executables.get(graph.key)
     if program is None:
-        program = structure.program(order, lambda: graph.begin(device), lambda: graph.make(device))
+        program = structure.program(
+            order, lambda: graph.find(device), lambda: graph.begin(device), lambda: graph.make(device)
+        )
         if program is not None:
             executables.put(graph.key, program)
             if not program.loaded:
@@ -203,6 +205,10 @@ class _Graph(NamedTuple):
         if small:
             return compile_module(build_module(self.inputs, self.body, self.outputs), device, interpret=True)
         return program_of(self.inputs, self.body, self.outputs, device)
+
+    def find(self, device: Device) -> Executable | None:
+        """Take it from disk."""
+        return kept_program(self.inputs, self.body, self.outputs, device)
 
     def begin(self, device: Device) -> Pending | None:
         """Have it compiled by another process, if that can be."""

@@ -41,7 +41,7 @@ def program_of(
 
     Raises what `compile_module` raises.
     """
-    if not settings.cache or settings.dump_ir or settings.debug >= 3:
+    if not _looks_on_disk():
         return compile_module(build_module(inputs, body, outputs, names), device, pipeline, name=name)
     start = time.perf_counter()
     recipe = _recipe(inputs, body, outputs, device, names, pipeline)
@@ -55,6 +55,24 @@ def program_of(
     if recipe is not None:
         recipe.keep(program)
     return program
+
+
+def kept_program(
+    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device
+) -> Executable | None:
+    """The program of a graph if it is on disk, else None: what a look costs is less than a millisecond."""
+    start = time.perf_counter()
+    recipe = _recipe(inputs, body, outputs, device, (), None) if _looks_on_disk() else None
+    found = None if recipe is None else recipe.find()
+    if found is not None:
+        found.seconds = time.perf_counter() - start
+        explain.note(_subject(inputs, body), found, device)
+    return found
+
+
+def _looks_on_disk() -> bool:
+    """Whether programs may come from disk: who wants to see what passes do has them run."""
+    return settings.cache and not settings.dump_ir and settings.debug < 3
 
 
 def program_in_background(

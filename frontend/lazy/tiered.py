@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 from . import direct, tiers
 from .graph import GraphFunction
-from .programs import program_in_background
+from .programs import kept_program, program_in_background
 
 
 class TieredExecutable(Executable):
@@ -49,7 +49,8 @@ class TieredExecutable(Executable):
                 if program is None and tier == "program":
                     program = self._program = self._make()
                 elif program is None:
-                    program = self._program = structure.program(self._function.body, self._begin, self._compiled)
+                    body = self._function.body
+                    program = self._program = structure.program(body, self._find, self._begin, self._compiled)
         if program is None or (structure.prefers_ops and tier == "auto"):
             return structure.run_ops(lambda: self._run_ops(inputs))
         return structure.run_program(lambda: program.run(inputs))
@@ -57,6 +58,10 @@ class TieredExecutable(Executable):
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         found = self._ops.run([b.array for b in inputs])
         return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
+
+    def _find(self) -> Executable | None:
+        f = self._function
+        return kept_program(f.parameters, f.body, f.outputs, self._device)
 
     def _begin(self) -> Pending | None:
         f = self._function

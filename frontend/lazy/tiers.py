@@ -62,11 +62,16 @@ class Structure:
         self.runs = 0
 
     def program(
-        self, order: Sequence[Node | RecordedNode], begin: Callable[[], Pending | None], make: Callable[[], Executable]
+        self,
+        order: Sequence[Node | RecordedNode],
+        find: Callable[[], Executable | None],
+        begin: Callable[[], Pending | None],
+        make: Callable[[], Executable],
     ) -> Executable | None:
-        """The program, if the next run is one too many without.
+        """The program, if it is on disk, or the next run is one too many without.
 
         Args:
+            find: looks for it on disk; asked before the first run.
             begin: has it compiled beside the running program, if it can be.
             make: compiles it in place.
         """
@@ -75,6 +80,8 @@ class Structure:
                 return None
             found, self.pending = self.pending.program(), None
             return make() if found is None else found
+        if not self.spent and (kept := find()) is not None:
+            return kept
         limit, expected = cost.seconds(count(order)), self.ops_seconds if self.spent else op_by_op_seconds(order)
         if self.can_wait and expected < limit and self.spent + expected >= limit * BESIDE:
             self.pending = begin()

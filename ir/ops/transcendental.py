@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -421,7 +422,7 @@ class Erf(Elementwise, name="erf"):
 
     @property
     def rule_flops(self) -> float:
-        return 10.0 if _scipy_special() is not None else 300.0
+        return 10.0 if _has_scipy() else 300.0
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erf_array, x)
@@ -446,7 +447,7 @@ class Erfinv(Elementwise, name="erfinv"):
 
     @property
     def rule_flops(self) -> float:
-        return 10.0 if _scipy_special() is not None else 300.0
+        return 10.0 if _has_scipy() else 300.0
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erfinv_array, x)
@@ -529,6 +530,12 @@ def erfinv_array(x: np.ndarray) -> np.ndarray:
     """The inverse of erf by SciPy where it is installed, else by Newton's method."""
     special = _scipy_special()
     return _one_by_one(_erfinv, x) if special is None else special.erfinv(x)
+
+
+@functools.cache
+def _has_scipy() -> bool:
+    """Whether SciPy is installed. It is not loaded, which takes long."""
+    return importlib.util.find_spec("scipy") is not None
 
 
 @functools.cache

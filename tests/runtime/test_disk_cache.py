@@ -16,6 +16,7 @@ import smelt
 from smelt.backends.cpu import objects
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.settings import override
+from smelt.lazy.evaluate import executables
 from smelt.runtime import kept
 from smelt.runtime.disk import DiskCache, disk
 
@@ -275,3 +276,17 @@ def test_a_setting_that_changes_meanwhile(folder: Path) -> None:
     with override(check=True):
         assert recipe.keep(program) is None
     assert len(disk.entries()) == 1
+
+
+def test_a_lazy_graph_that_is_on_disk_runs_as_a_program_at_once(folder: Path) -> None:
+    def graph() -> Any:
+        x = x_of(1200, 1200)
+        return smelt.sin(smelt.exp(x) * 13).sum(axis=0)
+
+    results = []
+    for tier, how in (("program", 1), ("auto", 0)):
+        executables.clear()
+        with override(tier=tier), smelt.explain() as explained:
+            results.append(np.array(graph()))
+        assert explained.count == how and len(explained.compiles) == 1
+    np.testing.assert_array_equal(*results)
