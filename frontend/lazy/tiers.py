@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
-from smelt.runtime import Executable, LruCache
+from smelt.runtime import Executable, LruCache, explain
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -78,8 +78,9 @@ class Structure:
         if self.pending is not None:
             if not self.pending.ready():
                 return None
-            found, self.pending = self.pending.program(), None
-            return make() if found is None else found
+            with explain.because(self.reason):
+                found, self.pending = self.pending.program(), None
+                return make() if found is None else found
         if not self.spent and (kept := find()) is not None:
             return kept
         limit, expected = cost.seconds(count(order)), self.ops_seconds if self.spent else op_by_op_seconds(order)
@@ -88,7 +89,13 @@ class Structure:
             self.can_wait = self.pending is not None
         if self.pending is not None or self.spent + expected < limit:
             return None
-        return make()
+        with explain.because(self.reason):
+            return make()
+
+    @property
+    def reason(self) -> str:
+        """Why there is a program, for `smelt.explain`."""
+        return f"its ops have taken {self.spent * 1e3:.0f} ms" if self.spent else "its ops would take longer"
 
     @property
     def prefers_ops(self) -> bool:

@@ -308,7 +308,7 @@ class CompiledFunction(Generic[P, R]):
                 at_user_line(
                     f"smelt.compile: {self._name} was traced {store.traces} times; "
                     f"{'; '.join(changed) or 'the argument tree'} changed last. Pass changing numbers as "
-                    "smelt.array, and keep shapes fixed"
+                    "smelt.array, and keep shapes fixed; smelt.explain() lists what was compiled, and why"
                 ),
                 stacklevel=4,
             )

@@ -168,3 +168,14 @@ def test_graphs_and_modules_tell_the_same(tmp_path: Path) -> None:
         told.append([(c.kind, c.reason.partition("(")[0], c.ops) for c in explained.compiles])
     assert [kind for kind, _, _ in told[0]] == ["structure", "size", "size"]
     assert [(k, r) for k, r, _ in told[0]] == [(k, r) for k, r, _ in told[1]]
+
+
+def test_what_a_structure_cost_before_its_program() -> None:
+    x = smelt.ones((256, 256))
+    smelt.eval(x)
+    with override(tier="auto", small_work=0), smelt.explain() as explained:
+        for _ in range(2000):
+            smelt.eval(smelt.tanh(x * 3) @ x)
+            if explained.compiles:
+                break
+    assert "its ops " in explained.compiles[0].reason
