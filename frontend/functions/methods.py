@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..lazy.arrays import StreamOrDevice, array, check_update
+from ..lazy.core import call, memory_of
 from ..lazy.movement import Axes
 from . import (
     arithmetic,
@@ -79,6 +80,7 @@ COMPARISONS = {
     "ge": "greater_equal",
 }
 
+_NO_NAMES: dict[str, Any] = {}
 _OPERANDS = frozenset((array, bool, int, float, complex, np.ndarray))
 
 
@@ -91,18 +93,22 @@ def is_operand(other: Any) -> bool:
 
 
 def _binary(function: Callable, name: str) -> Callable:
+    memory = memory_of(function)
+
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
-            return function(self, other)
+            return call(memory, (self, other), _NO_NAMES)
         return NotImplemented
 
     return _named(operator, name, function)
 
 
 def _reflected(function: Callable, name: str) -> Callable:
+    memory = memory_of(function)
+
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
-            return function(other, self)
+            return call(memory, (other, self), _NO_NAMES)
         return NotImplemented
 
     return _named(operator, name, function)

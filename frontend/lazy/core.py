@@ -455,7 +455,13 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return call(memory, args, kwargs)
 
+    wrapped.memory = memory  # type: ignore[attr-defined]
     return wrapped  # type: ignore[return-value]
+
+
+def memory_of(function: Callable[..., Any]) -> Memory:
+    """The memory of a function that remembers: `call` on it saves a frame of Python."""
+    return function.memory  # type: ignore[attr-defined]
 
 
 #: `remembered` for functions of two operands in their common dtype; a Python number may be one of them.

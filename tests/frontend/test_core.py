@@ -163,3 +163,35 @@ def test_a_deep_chain_is_sorted_without_recursion() -> None:
     for _ in range(100_000):
         x = smelt.negative(x)
     assert len(core.topological([x._ref])) == 100_000
+
+
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+def test_memory_that_runs_out_anywhere_is_an_error_and_no_crash() -> None:
+    code = """
+import faulthandler; faulthandler.enable()
+import _testcapi
+import smelt
+from smelt.lazy import core
+from smelt.lazy.core import memory_of
+x = smelt.array([[1.0, 2.0], [3.0, 4.0]])
+add, split, total = map(memory_of, (smelt.add, smelt.split, smelt.softmax))
+def work():
+    y = core.call(add, (core.call(add, (x, 1.5), {}), x), {})
+    core.call(split, (y, 2), {"axis": 0}); core.call(total, (y,), {"axis": (0, 1)})
+    core.topological([y._ref]); core.leaf(x._buffer)
+work()
+failed = 0
+for start in range(200):
+    try:
+        _testcapi.set_nomemory(start, start + 1)
+        work()
+    except MemoryError:
+        failed += 1
+    finally:
+        _testcapi.remove_mem_hooks()
+work()
+print(failed)
+"""
+    pytest.importorskip("_testcapi")
+    done = run(code, PYTHONMALLOC="debug")
+    assert done.returncode == 0 and int(done.stdout) > 20, done.stderr[-2000:]

@@ -12,17 +12,13 @@ import smelt
 from smelt.ir.errors import line_of
 from smelt.ir.settings import override
 from smelt.lazy import core
-from smelt.lazy.core import Memory, remembered
+from smelt.lazy.core import memory_of, remembered
 
 
 def made(x: smelt.array) -> list[tuple]:
     """The ops below an array, in order, with what tells them apart."""
     order = core.topological([x._ref], stop=lambda n: False)
     return [(n.op.name, repr(n.attrs), str(n.avals), [order.index(m) for m, _ in n.inputs]) for n in order]
-
-
-def memory_of(function: Any) -> Memory:
-    return next(c.cell_contents for c in function.__closure__ if isinstance(c.cell_contents, Memory))
 
 
 X = smelt.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
