@@ -7,7 +7,7 @@ the rules that the passes use; a branch or loop runs its functions the same way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from smelt.ir.interpreter import run_op
 from smelt.ir.op_program import OpProgram, out_of_memory, plain_rule
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache
+
+if TYPE_CHECKING:
+    from smelt.passes.transform.tape import Recorded
 
 from .build import MOST_ELEMENTS, check_sizes
 from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, transforms_key
@@ -157,16 +160,21 @@ def program_of(f: GraphFunction, transforms: Transforms) -> OpProgram | None:
 
 
 def _expand(f: GraphFunction, transforms: Transforms) -> OpProgram | _Refused:
+    body = recorded(f, transforms)
+    return _REFUSED if body is None else OpProgram(body.arguments, body.ops, body.returns, _run_function)
+
+
+def recorded(f: GraphFunction, transforms: Transforms) -> Recorded | None:
+    """A function, transformed, as ops; None where that takes a module."""
     from smelt.passes.transform import tape as tapes  # the transformations are loaded when one is met
 
     try:
-        body = _record(tapes, f, transforms)
+        return _record(tapes, f, transforms)
     except _FAULTS:  # also what a rule gets wrong: the passes find it again, and say where
-        return _REFUSED
-    return OpProgram(body.arguments, body.ops, body.returns, _run_function)
+        return None
 
 
-def _record(tapes: Any, f: GraphFunction, transforms: Transforms, around: bool = False) -> Any:
+def _record(tapes: Any, f: GraphFunction, transforms: Transforms, around: bool = False) -> Recorded:
     """A function, transformed, as ops on a tape; `around`: whether something around it is transformed, too.
 
     Raises:

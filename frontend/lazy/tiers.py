@@ -169,7 +169,7 @@ def op_by_op_seconds(order: Iterable[Node | RecordedNode]) -> float:
         avals = [n.avals[i] for n, i in node.inputs]
         if isinstance(op, Contraction):
             total += OP + op.work(*avals, **node.attrs) * (PRODUCT if avals[0].dtype.is_inexact else ELEMENT)
-        elif op.kind != "movement":
+        else:
             size = max([a.size for a in (*avals, *node.avals)], default=0)
             total += OP + ELEMENT * size * max(op.rule_flops, 1.0)
     return total

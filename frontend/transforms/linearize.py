@@ -1,6 +1,6 @@
 """Linear maps: linearize, linear_transpose, and the pullback that vjp gives.
 
-`linearize` runs the passes on what was recorded and divides it in two: a program of the primals,
+`linearize` expands the derivative of what was recorded and divides it in two: a program of the primals,
 which also computes residuals, and a program that is linear in the tangents. Both come back as lazy
 nodes, so the first runs once however often the second is applied, and either can be transformed.
 """
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import functions, read_function
+from smelt.ir.builder import OpView, Value, functions, read_function
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, line_of
 from smelt.ir.op import Op
@@ -24,6 +24,7 @@ from smelt.runtime.device import reference
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_module
+from ..lazy.direct import recorded
 from ..lazy.graph import APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, record_function, snapshot
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import Aux, R
@@ -93,10 +94,48 @@ def _halves(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves 
     None where results cannot be had without tangents: a loop with a rule of its own carries both.
     """
     key = (f.key, transform, tuple(attrs.items()))
-    return _divided.get_or_make(key, lambda: _divided_anew(f, transform, attrs))
+
+    def make() -> _Halves | None:
+        return _divided_on_tape(f, transform, attrs) or _divided_by_passes(f, transform, attrs)
+
+    return _divided.get_or_make(key, make)
 
 
-def _divided_anew(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:
+def _divided_on_tape(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:
+    """The halves without a module, where that can be: in microseconds an op."""
+    from smelt.passes.dependence import split
+    from smelt.passes.extract import inputs_of
+
+    body = recorded(f, ((transform, attrs),))
+    n, results = len(f.parameters), len(f.outputs)
+    if body is None:
+        return None
+    primals, given = body.arguments[:n], body.arguments[n:]
+    linear, before, after = split(body.ops, given)
+    outs, found = body.returns[:results], body.returns[results:]
+    if any(v in linear for v in outs):
+        return None
+    residuals = [v for v in inputs_of(after, found) if v not in linear]
+    first = _numbered(primals, before, [*outs, *residuals])
+    return _Halves(first, _numbered([*residuals, *given], after, found))
+
+
+def _numbered(
+    inputs: Sequence[Value], ops: Sequence[OpView], outputs: Sequence[Value],
+    attrs_of: Callable[[OpView], dict[str, Any]] = lambda op: op.attrs,
+) -> _Program:  # fmt: skip
+    number = {v: i for i, v in enumerate(inputs)}
+    steps, count = [], len(inputs)
+    for op in ops:
+        avals = tuple(r.aval for r in op.results)
+        steps.append((op.op, attrs_of(op), tuple(number[v] for v in op.operands), avals))
+        for r in op.results:
+            number[r] = count
+            count += 1
+    return _Program([v.aval for v in inputs], steps, [number[v] for v in outputs])
+
+
+def _divided_by_passes(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:
     load_compiler(reference)
     from smelt.passes import Pipeline
     from smelt.passes.call_graph import EXPAND
@@ -129,18 +168,13 @@ def _program(module: Any, operation: Any) -> _Program:
             return tuple(function(n) for n in name)
         return _program(module, functions(module)[name]).function(name)
 
+    def attrs_of(op: OpView) -> dict[str, Any]:
+        if not isinstance(op.op, ControlOp):
+            return op.attrs
+        return {**op.attrs, **{name: function(op.attrs[name]) for name in op.op.callees}}
+
     read = read_function(operation)
-    number = {v: i for i, v in enumerate(read.arguments)}
-    steps, count = [], len(read.arguments)
-    for op in read.ops:
-        attrs = dict(op.attrs)
-        if isinstance(op.op, ControlOp):
-            attrs.update({name: function(attrs[name]) for name in op.op.callees})
-        steps.append((op.op, attrs, tuple(number[v] for v in op.operands), tuple(r.aval for r in op.results)))
-        for r in op.results:
-            number[r] = count
-            count += 1
-    return _Program([v.aval for v in read.arguments], steps, [number[v] for v in read.returns])
+    return _numbered(read.arguments, read.ops, read.returns, attrs_of)
 
 
 @overload

@@ -91,16 +91,20 @@ class ConvGeneral(Contraction, name="conv_general"):
             range(0, n - (k - 1) * d, s)
             for n, k, d, s in zip(padded.shape[1:-1], w.shape[1:-1], kernel_dilation, window_strides)
         ]
-        groups = padded.reshape(*padded.shape[:-1], g, w.shape[-1])
         kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
-        total = np.zeros((x.shape[0], *map(len, starts), g, w.shape[0] // g), x.dtype)
-        for k in itertools.product(*map(range, w.shape[1:-1])):
-            seen = groups
-            for axis, (places, j, d) in enumerate(zip(starts, k, kernel_dilation), 1):
-                seen = seen.take(np.asarray(places, np.intp) + j * d, axis)
+        places = (x.shape[0], *map(len, starts))
+        total = np.zeros((math.prod(places), g, w.shape[0] // g), x.dtype)
+        for k in itertools.product(*map(range, w.shape[1:-1])):  # a matrix product a tap and group
+            seen = padded
+            for axis, (first, j, d) in enumerate(zip(starts, k, kernel_dilation), 1):
+                seen = seen.take(np.asarray(first, np.intp) + j * d, axis)
             tap: Any = slice(None), slice(None), *k  # group, output, channel
-            total += np.matmul(seen[..., None, :], kernels[tap].swapaxes(1, 2))[..., 0, :]
-        return total.reshape(*total.shape[:-2], w.shape[0]).astype(dtype)
+            rows = seen.reshape(total.shape[0], g, w.shape[-1])
+            if w.shape[-1] == 1:  # a product an element
+                total += rows * kernels[tap][..., 0]
+            else:
+                total += np.moveaxis(np.matmul(np.moveaxis(rows, 1, 0), kernels[tap].swapaxes(1, 2)), 0, 1)
+        return total.reshape(*places, w.shape[0]).astype(dtype)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,

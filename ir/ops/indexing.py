@@ -67,6 +67,11 @@ class Gather(Fusible, name="gather"):
     def reference(self, x: np.ndarray, *indices: np.ndarray, axes: Ints, slice_sizes: Ints) -> np.ndarray:
         shape = indices[0].shape if indices else ()
         rest = [a for a in range(x.ndim) if a not in axes]
+        single = all(s == (1 if a in axes else d) for a, (s, d) in enumerate(zip(slice_sizes, x.shape)))
+        if single and axes and x.size and x.flags.c_contiguous:
+            found = _taken(x, [_clip(i, x.shape[a] - 1) for i, a in zip(indices, axes)], axes)
+            if found is not None:
+                return found.reshape(*shape, *slice_sizes)
         # Indexed axes in front: NumPy then looks up only those and copies the rest in runs.
         x = x[tuple(slice(None) if a in axes else slice(s) for a, s in enumerate(slice_sizes))]
         where = []
@@ -74,9 +79,9 @@ class Gather(Fusible, name="gather"):
             start = _clip(indices[j], x.shape[a] - slice_sizes[a])
             window = [-1 if i == j else 1 for i in range(len(axes))]
             where.append(start.reshape(*shape, *[1] * len(axes)) + np.arange(slice_sizes[a]).reshape(window))
-        found = x.transpose(*axes, *rest)[tuple(where)]
+        windows = x.transpose(*axes, *rest)[tuple(where)]
         order = np.argsort([*axes, *rest])
-        return found.transpose(*range(len(shape)), *(len(shape) + order))
+        return windows.transpose(*range(len(shape)), *(len(shape) + order))
 
     def check(self, x: np.ndarray, *indices: np.ndarray, axes: Ints, slice_sizes: Ints) -> None:
         _require_inside(self, indices, axes, [x.shape[a] - slice_sizes[a] for a in axes])
@@ -336,6 +341,20 @@ def _check_indices(x: Aval, indices: Sequence[Aval], axes: Ints) -> tuple[int, .
         require(index.shape == indices[0].shape, "index tensors must have the same shape")
         require(index.dtype is indices[0].dtype, "index tensors must have the same dtype", DTypeError)
     return indices[0].shape if indices else ()
+
+
+def _taken(x: np.ndarray, starts: Sequence[np.ndarray], axes: Ints) -> np.ndarray | None:
+    """Single elements along `axes` of a contiguous array, all of it along the others, by NumPy's `take`: it is quicker
+    than indexing. None where it does not serve."""
+    lead = len(axes)
+    if sorted(axes) == list(range(lead)):  # rows, each found by one number
+        flat = sum(start * math.prod(x.shape[a + 1 : lead]) for start, a in zip(starts, axes))
+        return x.reshape(math.prod(x.shape[:lead]), -1).take(flat, 0, mode="clip")
+    if lead > 1:
+        return None
+    (start,), (axis,) = starts, axes
+    found = x.take(start, axis, mode="clip")
+    return found.transpose(*range(axis, axis + start.ndim), *range(axis), *range(axis + start.ndim, found.ndim))
 
 
 def _clip(start: np.ndarray, high: int) -> np.ndarray:
