@@ -198,6 +198,8 @@ def share(k: ScalarEmitter, me: Scalar, count: Scalar, extent: int, grain: int) 
     """This thread's part of a range: lo and hi, multiples of `grain` but for the end."""
     units = -(-extent // grain)
     end = k.const(extent, INDEX)
+    if count is k.const(1, INDEX):
+        return k.const(0, INDEX), end
 
     def bound(i: Scalar) -> Scalar:
         at = k.op("arith.divui", [i * units, count], INDEX)

@@ -31,8 +31,10 @@ __all__ = ["PIPELINE", "KernelCost", "Program", "compile_module"]
 #: as a kernel, or longer, and a kernel also computes what follows. Measured on one thread of an x86-64 processor with
 #: AVX-512: medians of products of 1 … 128 rows with matrices [784, 300] and [1024, 1024], and of squares 16 … 1024.
 LIBRARY = "f32:1000000:40+f64:1000000:40+complex64:10000"
+#: Elements of values so tiny that a kernel for each op is as fast as one for several.
+APART = 1024
 #: What makes a module ready for `compile_module`.
-PIPELINE = f"{SIMPLIFY},fuse{{contractions=true library={LIBRARY}}},plan-buffers"
+PIPELINE = f"{SIMPLIFY},fuse{{contractions=true library={LIBRARY} apart={APART}}},plan-buffers"
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.
@@ -156,7 +158,7 @@ class _Assembly:
         """How many members run, and which of them this one is."""
         zero = k.const(0, INDEX)
         if not self._parallel:
-            return count, zero
+            return k.const(1, INDEX), zero
         if not self.team.together:
             i64 = k.type(dtypes.int64)
             kind = mlir.ir.IntegerAttr.get(i64, 1)  # addi

@@ -49,10 +49,15 @@ from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
-from .grouping import Grouping
+from .grouping import Grouping, elements
 from .groups import Group
 from .operands import behind_movement, computed_operands
 from .options import dtype_called, words
+
+#: With fewer ops on tiny values, it is not asked whether they had better be kernels of their own.
+MANY = 128
+#: What a kernel costs to compile, and a call of one, in additions of a kernel: see `benchmarks.compile_stages`.
+KERNEL_COST, CALL_COST = 25.0, 1.5
 
 
 @register_pass("fuse")
@@ -66,12 +71,15 @@ class FusePass(Pass):
         library: dtypes whose matrix products are left to a library nevertheless, with ``+`` in between, and each
             with the additions, and perhaps the rows and columns, from which on that pays: ``f64:0+f32:1000000:40``.
         max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
+        apart: ops on values of at most so many elements may be kernels of their own where a program has many of them:
+            most of these are equal, and are compiled once. 0: never, for devices on which each launch costs.
     """
 
     max_ops: int = 128
     contractions: bool = False
     library: str = ""
     max_buffers: int = 0
+    apart: int = 0
 
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
@@ -83,12 +91,21 @@ class FusePass(Pass):
             function = read_function(operation)
             function = lay_out_contractions(module, function, self._left(function, library))
             kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
-            grouping = Grouping(function, self.max_ops, kernels, self.max_buffers)
-            grouping.run()
+            grouping = self._grouped(function, kernels)
             if grouping.groups:
                 outline(module, function, grouping)
                 statistics["kernels"] += len(grouping.groups)
                 statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
+
+    def _grouped(self, function: Function, kernels: set[OpView]) -> Grouping:
+        """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""
+        fused = Grouping(function, self.max_ops, kernels, self.max_buffers)
+        fused.run()
+        if sum(op.op.flops > 0 and elements(op) <= self.apart for op in function.ops) < MANY:
+            return fused
+        apart = Grouping(function, self.max_ops, kernels, self.max_buffers, self.apart)
+        apart.run()
+        return min(fused, apart, key=compile_cost)
 
     def _library(self) -> dict[DType, tuple[int, int]]:
         """From how many additions, and rows and columns, on matrix products are a library's work."""
@@ -118,6 +135,13 @@ class FusePass(Pass):
             return form is not None and min(form.m, form.n) >= extent and rules.work(*avals, **op.attrs) >= work
 
         return {op for op in found if is_left(op)}
+
+
+def compile_cost(grouping: Grouping) -> float:
+    """About how long kernels take to compile, in additions: those that are equal once, and each call of one."""
+    different = {structure(g, g.inputs(grouping.position)): g for g in grouping.groups}
+    inside = sum(1 + op.op.flops for group in different.values() for op in group.ops)
+    return KERNEL_COST * len(different) + inside + CALL_COST * len(grouping.groups)
 
 
 def outline(module: Any, function: Function, grouping: Grouping) -> None:

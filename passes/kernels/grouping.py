@@ -26,13 +26,15 @@ class Grouping:
         max_ops: of one group.
         contractions: those that are kernels, rather than a library's work.
         max_buffers: arrays that one group reads and writes; 0 for any number.
+        apart: ops on values of at most so many elements are groups of their own, with the movement in front of them.
     """
 
     def __init__(
-        self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0
+        self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
+        apart: int = 0,
     ):  # fmt: skip
         self.function, self.max_ops = function, max_ops
-        self.contractions, self.max_buffers = contractions, max_buffers
+        self.contractions, self.max_buffers, self.apart = contractions, max_buffers, apart
         self.weightless = weightless_values(function) if max_buffers else set()
         #: values that contractions compute while they read them
         self.expressions = computed_operands(function, contractions.__contains__) if contractions else set()
@@ -66,10 +68,12 @@ class Grouping:
         value = op.results[0]
         readers = list(self.readers.get(value, ()))
         external = value in self.returned or bool(self.others.get(value))
-        if not is_pointwise(op):
-            self._visit_heavy(op, readers, external)
-        elif op.op.flops == 0:
+        if op.op.flops == 0 and is_pointwise(op):
             self._visit_free(op, readers, external)
+        elif self.apart and elements(op) <= self.apart:
+            self._start(op)
+        elif not is_pointwise(op):
+            self._visit_heavy(op, readers, external)
         else:
             self._visit_pointwise(op, readers, external)
 
@@ -235,10 +239,9 @@ class Grouping:
         """Kernels with the same loops that read the same array become one kernel."""
         by_input: dict[Any, list[Group]] = {}
         for group in self.groups:
-            key = sibling_key(group)
-            if key is None:
+            key, size = sibling_key(group), group_size(group)
+            if key is None or size <= self.apart:
                 continue
-            size = group_size(group)
             for v in group.reads:
                 if v.aval.size * 2 >= size and v.aval.size > 1:
                     by_input.setdefault((key, v), []).append(group)
@@ -298,6 +301,11 @@ class Grouping:
         first.outputs, first.output_places = [v for v, _ in kept], [p for _, p in kept]
         for v in second.outputs:
             self.group_of[v] = first
+
+
+def elements(op: OpView) -> int:
+    """Elements of the largest array that an op reads or writes."""
+    return max(v.aval.size for v in (*op.operands, *op.results))
 
 
 def weightless_values(function: Function) -> set[Value]:

@@ -19,12 +19,12 @@ from ..backends.modules import cross_entropy, f32, gelu, layer_norm, module_of, 
 MATRIX = Aval((32, 48), f32)
 
 
-def fused(avals: list[Aval], function: Callable[..., Any]) -> list[str]:
+def fused(avals: list[Aval], function: Callable[..., Any], fuse: str = "fuse") -> list[str]:
     """The kernels of a function; that it still computes the same is checked."""
     module = module_of(avals, function)
     arrays = [random_array(a, i) for i, a in enumerate(avals)]
     want = Interpreter(module)("main", arrays)
-    Pipeline.parse("cse,dce,fuse").run(module)
+    Pipeline.parse(f"cse,dce,{fuse}").run(module)
     text.verify(module)
     for have, expected in zip(Interpreter(module)("main", arrays), want):
         np.testing.assert_allclose(have, expected, rtol=1e-5, atol=1e-5)
@@ -179,3 +179,25 @@ def test_what_argmax_reads_is_computed_once_where_that_is_expensive() -> None:
     ]  # fmt: skip
     # Neighbouring rows that run together need one loop only.
     assert len(fused([wide], lambda b, x: b.argmax(b.sin(b.exp(x)), axis=0))) == 1
+
+
+def _many(b: Any, x: Any, y: Any) -> list[Any]:
+    """Three hundred ops of six sorts, each of which reads what one of the last few made."""
+    values = [x, y]
+    for i in range(60):
+        z, w = values[-1 - i % 2], values[-1 - i % 5 % len(values)]
+        spread = b.broadcast_to(b.reduce_max(z, axes=(0,)), z.shape)
+        values.append(b.minimum(b.tanh(z + w) * spread, b.abs(w) - z))
+    return values[-3:]
+
+
+def test_many_ops_on_tiny_values_are_few_different_kernels() -> None:
+    tiny = [Aval((4, 4), f32)] * 2
+    kernels = fused(tiny, _many, "fuse{apart=16}")
+    assert len(kernels) > 100 and len(set(kernels)) < 12
+    assert len(fused(tiny, _many, "fuse{apart=15}")) < 100
+    assert len(fused(tiny, _many)) < 100
+
+
+def test_few_ops_on_tiny_values_are_fused() -> None:
+    assert len(fused([Aval((4, 4), f32)], lambda b, x: softmax(b, x, 1), "fuse{apart=1024}")) == 1
