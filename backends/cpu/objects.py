@@ -9,7 +9,6 @@ memory — is an `ObjectError`; the caller then has the program compiled by MLIR
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import mmap
 import platform

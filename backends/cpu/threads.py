@@ -16,7 +16,6 @@ that alone, for a while (`Pace`).
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import importlib
 import os
@@ -183,9 +182,15 @@ def _load_openmp(name: str) -> Any:
         del os.environ[_WAITING[0]]
 
 
+def _find_libgomp() -> str | None:
+    import ctypes.util  # loads a dozen modules, which almost nobody needs
+
+    return ctypes.util.find_library("gomp")
+
+
 def _openmp() -> Team | None:
     # The second is asked for only if it is needed: it runs other programs.
-    for find in (lambda: "libgomp.so.1", lambda: ctypes.util.find_library("gomp")):
+    for find in (lambda: "libgomp.so.1", _find_libgomp):
         name = find()
         if name is not None:
             try:
