@@ -1,0 +1,100 @@
+"""The error function and its inverse in NumPy, which has neither.
+
+Both compute in float64 and are right to a few units in the last place there. Polynomials interpolate in Chebyshev
+points at 50 digits: erf(x) / x in x² where |x| < 1, and else erfc(x)·exp(x²) / t in t = 2 / (2 + x).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+#: In 2x² - 1, which is in [-1, 1].
+_SMALL = (
+    0.9654687386698673, -0.1405360890227171, 0.019852496688983708, -0.0022854855611441132, 0.00021751715604159932,
+    -1.7537169441124866e-05, 1.223382738359897e-06, -7.511569286591727e-08, 4.115800583208149e-09,
+    -2.035228405815769e-10, 9.167619596865806e-12, -3.8078824063194953e-13, 1.4543887079465116e-14,
+)  # fmt: skip
+#: In s, of t from FIRST (x = 7) to LAST (x = 1).
+_LARGE = (
+    0.47431431913757305, 0.139226283554549, 0.026254509726259243, 0.001980704399255599, -0.0003391857652285666,
+    -7.173222318812855e-05, 8.551221973783126e-06, 2.374313242507056e-06, -4.131144242983189e-07,
+    -7.097224557600694e-08, 2.439719707669606e-08, 6.65936803045905e-10, -1.2916707331666743e-09,
+    1.5441241614025957e-10, 4.599878781452271e-11, -1.6523573848005614e-11, -2.289915890450926e-13,
+    8.221145855309965e-13,
+)  # fmt: skip
+_FIRST, _LAST = 2 / 9, 2 / 3
+_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+#: Newton's method doubles the digits of an approximation that has three.
+_STEPS = 3
+
+
+def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
+    result = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        result *= x
+        result += coefficient
+    return result
+
+
+def _erf_of_small(x: np.ndarray) -> np.ndarray:
+    """Where |x| < 1."""
+    return x * _polynomial(_SMALL, 2 * x * x - 1)
+
+
+def _erfc_of_large(x: np.ndarray) -> np.ndarray:
+    """1 - erf(x), where x >= 1."""
+    t = 2 / (2 + np.minimum(x, 7))
+    return t * _polynomial(_LARGE, (2 * t - (_FIRST + _LAST)) / (_LAST - _FIRST)) * np.exp(-x * x)
+
+
+def _erf_and_erfc(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of x >= 0; each where it is not a difference of nearly equal numbers."""
+    is_small = x < 1
+    if is_small.all():
+        erf = _erf_of_small(x)
+        return erf, 1 - erf
+    erfc = _erfc_of_large(np.maximum(x, 1))
+    if not is_small.any():
+        return 1 - erfc, erfc
+    erf = _erf_of_small(np.minimum(x, 1))
+    return np.where(is_small, erf, 1 - erfc), np.where(is_small, 1 - erf, erfc)
+
+
+def erf_array(x: np.ndarray) -> np.ndarray:
+    """erf(x), of the dtype of x (a floating one).
+
+    >>> erf_array(np.array([0.0, 0.5, -2.0, np.inf]))
+    array([ 0.        ,  0.52049988, -0.99532227,  1.        ])
+    """
+    wide = x.astype(np.float64, copy=False)
+    return np.copysign(_erf_and_erfc(np.abs(wide))[0], wide).astype(x.dtype, copy=False)
+
+
+def erfinv_array(x: np.ndarray) -> np.ndarray:
+    """The y with erf(y) = x, of the dtype of x; NaN where |x| > 1.
+
+    Newton's method, on log erfc where x is large, which is nearly quadratic; from Winitzki's approximation.
+
+    >>> erfinv_array(np.array([0.0, 0.5, -1.0, 2.0]))
+    array([0.        , 0.47693628,       -inf,        nan])
+    """
+    with np.errstate(all="ignore"):
+        return _erfinv(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
+
+
+def _erfinv(x: np.ndarray) -> np.ndarray:
+    size = np.abs(x)
+    log, a = np.log1p(-size * size), 0.147
+    half = 2 / (math.pi * a) + log / 2
+    rest, is_small = 1 - size, size < 0.5
+    y = np.sqrt(np.sqrt(half * half - log / a) - half)
+    for _ in range(_STEPS):
+        erf, erfc = _erf_and_erfc(y)
+        step = np.where(is_small, size - erf, erfc * np.log(erfc / rest))
+        y = y + step * np.exp(y * y) / _TWO_OVER_SQRT_PI
+    y = np.where(size < 1e-9, size / _TWO_OVER_SQRT_PI, y)
+    y = np.where(size < 1, y, np.where(size == 1, np.inf, np.nan))
+    return np.copysign(y, x)
