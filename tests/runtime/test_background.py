@@ -23,7 +23,7 @@ from smelt.runtime.disk import disk
 
 pytestmark = pytest.mark.skipif(not objects.supported(), reason="no objects are loaded on this machine")
 
-SECONDS = 120
+SECONDS = 60
 X = np.arange(4, dtype=np.float32)
 
 
@@ -152,20 +152,34 @@ def assert_gone(pid: int) -> None:
 
 @pytest.mark.parametrize("how", ["exit", "kill", "exit of a child", "kill while a child lives"])
 def test_it_ends_with_its_parent(how: str) -> None:
-    child = "if os.fork() == 0:\n    {}\n"
     code = {
         "exit": "print(pid)",
         "kill": "print(pid, flush=True); time.sleep(600)",
-        "exit of a child": child.format("os._exit(0)") + "os.wait(); print(pid, background._worker.process.poll())",
-        "kill while a child lives": child.format("os.close(1); time.sleep(3); os._exit(0)")
-        + "print(pid, flush=True); time.sleep(600)",
+        "exit of a child": """
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+print(pid, background._worker.process.poll())
+""",
+        # By C's fork: Python knows nothing of the child, which keeps the parent's end of the worker's pipes open.
+        "kill while a child lives": """
+import ctypes
+child = ctypes.PyDLL(None).fork()
+if child:
+    print(pid, child, flush=True)
+time.sleep(600)
+""",
     }[how]
     parent = run(code)
     assert parent.stdout is not None
     words = parent.stdout.readline().split()
     if how.startswith("kill"):
         parent.kill()
-    assert_gone(int(words[0]))
+    try:
+        assert_gone(int(words[0]))
+    finally:
+        if how == "kill while a child lives":
+            os.kill(int(words[1]), signal.SIGKILL)
     parent.wait(SECONDS)
     parent.stdout.close()
     if how == "exit of a child":
