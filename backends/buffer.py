@@ -6,8 +6,9 @@ right. What asks for elements that are on a device alone gets the host's view of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -66,6 +67,8 @@ pools: list[Any] = [pool]
 
 
 first_byte: Any = c_char.from_buffer
+#: A type of which buffers are made, its shape, and NumPy's dtype if such buffers are small.
+Blank: TypeAlias = "tuple[Aval, tuple[int, ...], np.dtype | None]"
 
 
 class Block(Protocol):
@@ -156,6 +159,30 @@ class Buffer:
         if aval.nbytes <= SMALL:
             return Buffer(aval, np.empty(aval.shape, dtype.numpy))
         return Buffer(aval, pool.empty(aval))
+
+    @staticmethod
+    def blanks(avals: Iterable[Aval]) -> list[Blank]:
+        """What `empties` makes buffers of again and again."""
+        return [
+            (a, a.shape, a.dtype.numpy if 0 < a.nbytes <= SMALL and a.dtype is not dtypes.bfloat16 else None)
+            for a in avals
+        ]
+
+    @staticmethod
+    def empties(blanks: Iterable[Blank]) -> list[Buffer]:
+        """`empty` for several, which are known before."""
+        made = []
+        for aval, shape, dtype in blanks:
+            if dtype is None:
+                made.append(Buffer.empty(aval))
+                continue
+            found = Buffer.__new__(Buffer)
+            found.aval = aval
+            found.array = array = np.empty(shape, dtype)
+            found.address = addressof(first_byte(array))
+            found.home = None
+            made.append(found)
+        return made
 
     @staticmethod
     def of(array: np.ndarray, aval: Aval) -> Buffer:

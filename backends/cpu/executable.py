@@ -19,6 +19,7 @@ class CpuExecutable(Executable):
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._aliases = dict(self.program.aliases)
         self._memory = device.memory
+        self._blanks = Buffer.blanks(self.results)
         if program.has_texts:
             self.texts["kernel"] = lambda: self.program.as_text("kernel")
             self.texts["llvm"] = lambda: self.program.as_text("llvm")
@@ -28,7 +29,7 @@ class CpuExecutable(Executable):
         if self._aliases:
             outputs = results_of(self._memory, self.results, inputs, self._aliases)
         else:
-            outputs = [Buffer.empty(aval) for aval in self.results]
+            outputs = Buffer.empties(self._blanks)
         if program.is_checked:  # an element that nobody writes shows
             for i, buffer in enumerate(outputs):
                 if i not in self._aliases:

@@ -1,7 +1,7 @@
 /* The core of recording in C: what `core.py` says in Python, and nothing else. Both run all tests (SMELT_CORE).
 
-   Here are `Node`, `leaf`, `user_place`, `topological`, `Memory` and `call`; see there for what they mean. What is rare
-   (a recipe to be made, a Python number that was not met yet, a file name that was not met yet) is asked of `core.py`.
+   Here are `Node`, `leaf`, `evaluated`, `topological`, `Memory` and `call`; see there for what they mean. What is rare
+   (a recipe to be made, a Python number or a file name that was not met yet) is asked of `core.py`.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -15,14 +15,14 @@
 #endif
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 2
+#define INTERFACE 3
 
 /* As in core.py. */
 #define MOST_ENTRIES 64
 #define MOST_PARTS 512
 
 static PyObject *LEAF, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
-static PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place;
+static PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 static PyObject *str_dtype, *zero, *zero_texts[2], *empty;
 static PyTypeObject *array_type;
 static Py_ssize_t ref_at, made_at, shape_at, dtype_at; /* offsets of slots */
@@ -226,7 +226,7 @@ static PyObject *make_leaf(PyObject *buffer, PyObject *avals, PyObject *traced)
 
 static PyObject *leaf(PyObject *module, PyObject *buffer)
 {
-    PyObject *aval = PyObject_GetAttrString(buffer, "aval");
+    PyObject *aval = PyObject_GetAttr(buffer, str_aval);
     if (aval == NULL)
         return NULL;
     PyObject *avals = PyTuple_Pack(1, aval), *traced = PyObject_GetAttr(state, str_traced), *node = NULL;
@@ -656,6 +656,33 @@ done:
     return result;
 }
 
+static PyObject *evaluated(PyObject *module, PyObject *buffers)
+{
+    PyObject *found = NULL, *traced = PyObject_GetAttr(state, str_traced);
+    PyObject *given = traced == NULL ? NULL : PySequence_List(buffers);
+    if (given != NULL)
+        found = PyList_New(PyList_GET_SIZE(given));
+    for (Py_ssize_t i = 0; found != NULL && i < PyList_GET_SIZE(given); i++) {
+        PyObject *buffer = PyList_GET_ITEM(given, i), *aval = PyObject_GetAttr(buffer, str_aval), *x = NULL;
+        PyObject *avals = aval == NULL ? NULL : PyTuple_Pack(1, aval);
+        PyObject *node = avals == NULL ? NULL : make_leaf(buffer, avals, traced);
+        PyObject *ref = node == NULL ? NULL : PyTuple_Pack(2, node, zero);
+        if (ref != NULL)
+            x = handle(ref, traced, 0);
+        Py_XDECREF(aval);
+        Py_XDECREF(avals);
+        Py_XDECREF(node);
+        Py_XDECREF(ref);
+        if (x == NULL)
+            Py_CLEAR(found);
+        else
+            PyList_SET_ITEM(found, i, x);
+    }
+    Py_XDECREF(given);
+    Py_XDECREF(traced);
+    return found;
+}
+
 static PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
 {
     if (n_given != 3 || !Py_IS_TYPE(given[0], &MemoryType) || !PyTuple_CheckExact(given[1]) ||
@@ -779,6 +806,7 @@ static PyObject *place(PyObject *module, PyObject *depth)
 
 static PyMethodDef functions[] = {
     {"leaf", leaf, METH_O, "A node that is a value."},
+    {"evaluated", evaluated, METH_O, "Arrays that are these values."},
     {"topological", (PyCFunction)(void (*)(void))topological, METH_VARARGS | METH_KEYWORDS,
      "See `smelt.lazy.core.topological`."},
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "See `smelt.lazy.core.call`."},
@@ -801,6 +829,7 @@ PyMODINIT_FUNC PyInit__core(void)
     str_traced = PyUnicode_InternFromString("traced");
     str_compiling = PyUnicode_InternFromString("compiling");
     str_check = PyUnicode_InternFromString("check");
+    str_aval = PyUnicode_InternFromString("aval");
     str_place = PyUnicode_InternFromString("place");
     str_dtype = PyUnicode_InternFromString("dtype");
     zero_texts[0] = PyUnicode_InternFromString("0.0");

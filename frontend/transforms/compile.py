@@ -21,8 +21,9 @@ from smelt.runtime.compile import lower_module
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_module
+from ..lazy.core import evaluated
 from ..lazy.evaluate import evaluate
-from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, leaf, record_function, state
+from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_function, state
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
@@ -244,9 +245,10 @@ class CompiledFunction(Generic[P, R]):
         if version.captured:
             buffers += version.captured
         results = version.executable.run(buffers)
-        outs: list[Any] = [wrap((leaf(b), 0)) for b in results[: version.n_outputs]]
+        outs: list[Any] = evaluated(results)
         if self._outputs is not None:
-            updated = [wrap((leaf(b), 0)) for b in results[version.n_outputs :]]
+            updated = outs[version.n_outputs :]
+            del outs[version.n_outputs :]
             state_out = [updated[place] if place is not None else x for place, x in version.state_leaves]
             put(self._outputs, tree.unflatten(version.state_tree, state_out))
         for position, value in version.static_outputs:
