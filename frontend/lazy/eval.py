@@ -8,7 +8,9 @@ from smelt.runtime import default_device, device_named
 
 from . import tree
 from .arrays import array
+from .asynchrony import begin, wait
 from .evaluate import evaluate
+from .graph import Ref
 from .streams import check_stream
 
 
@@ -26,26 +28,48 @@ def eval(*args: Any) -> None:
     >>> x = smelt.array([1.0]) + 1
     >>> smelt.eval(x)
     """
+    evaluate(_refs(args))
+
+
+def _refs(args: tuple[Any, ...]) -> list[Ref]:
     refs = []
     for arg in args:
         if type(arg) is array:
             refs.append(arg._ref)
         else:
             refs += [x._ref for x in tree.flatten(arg)[0] if isinstance(x, array)]
-    evaluate(refs)
+    return refs
 
 
 def async_eval(*args: Any) -> None:
-    """`eval`; the devices there are now run synchronously."""
-    eval(*args)
+    """Begin to evaluate arrays, or trees of arrays, and return at once; what asks for a value waits for it.
+
+    Another thread evaluates, on this thread's device. Arrays that take less than about a millisecond are evaluated
+    before the call returns. What goes wrong is raised where a value is asked for, and by `synchronize`.
+
+    Args:
+        args: as for `eval`.
+
+    Raises:
+        TreeError: a leaf that is no array holds arrays. TraceError: an array belongs to a trace of `compile` or `vmap`.
+
+    >>> import smelt
+    >>> x = smelt.ones((1000, 1000)) @ smelt.ones((1000, 1000))
+    >>> smelt.async_eval(x)
+    >>> x[0, 0].item()
+    1000.0
+    """
+    begin(_refs(args))
 
 
 def synchronize(stream: Any = None) -> None:
-    """Wait for running work: that of the stream's device, or of the default one.
+    """Wait for running work: what `async_eval` began, and that of the stream's device, or of the default one.
 
     Raises:
         ArgumentTypeError: `stream` is neither a stream nor a device. DeviceError: there is no such device.
+        And the first error of what `async_eval` began.
     """
     check_stream(stream)
+    wait()
     device = default_device() if stream is None else device_named(getattr(stream, "device", stream))
     device.memory.synchronize()

@@ -58,9 +58,7 @@ def _evaluate(refs: Sequence[Ref]) -> None:
     order = topological(refs)
     if not order or (len(order) == 1 and _run_one(order[0])):
         return
-    for node in order:
-        if node.op is PARAMETER:
-            raise TraceError(at_user_line(_no_value(node)))
+    check_values(order)
     held = _held_outside(order)
     roots = {n for n, _ in refs}
     if len(order) <= MAX_NODES:
@@ -81,6 +79,13 @@ def _evaluate(refs: Sequence[Ref]) -> None:
         piece = order[start:end]
         _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in keep])
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
+
+
+def check_values(order: Sequence[Node]) -> None:
+    """Raise TraceError for an array that has no value."""
+    for node in order:
+        if node.op is PARAMETER:
+            raise TraceError(at_user_line(_no_value(node)))
 
 
 def _run_one(node: Node) -> bool:

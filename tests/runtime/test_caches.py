@@ -24,6 +24,7 @@ KEPT = {
     "backends/device.py devices": "the devices there are",
     "backends/device.py registered": "the devices there are",
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
+    "frontend/functions/methods.py _NO_NAMES": "empty",
     "frontend/lazy/arrays.py _infer_cache": "10,000 types",
     "frontend/lazy/arrays.py _scalar_buffers": "1,000 numbers",
     "frontend/lazy/buffer_protocol.py _kept": "filled once",
