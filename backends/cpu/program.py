@@ -33,6 +33,8 @@ __all__ = ["PIPELINE", "KernelCost", "Program", "compile_module"]
 LIBRARY = "f32:1000000:40+f64:1000000:40+complex64:10000"
 #: Elements of values so tiny that a kernel for each op is as fast as one for several.
 APART = 1024
+#: What one function of machine code runs at most: LLVM takes more than twice the time for one of twice the length.
+CALLS = 512
 #: What makes a module ready for `compile_module`.
 PIPELINE = f"{SIMPLIFY},fuse{{contractions=true library={LIBRARY} apart={APART}}},plan-buffers"
 #: Programs with less work than this, in bytes moved, run on the calling thread.
@@ -89,9 +91,9 @@ class _Assembly:
         together: list[PlannedOp] = []
 
         def close() -> None:
-            if together:
-                steps.append(EntryStep(self._emit_entry(body, together)))
-                together.clear()
+            for first in range(0, len(together), CALLS):
+                steps.append(EntryStep(self._emit_entry(body, together[first : first + CALLS])))
+            together.clear()
 
         for planned in body.planned_ops:
             op = planned.op

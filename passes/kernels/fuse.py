@@ -54,8 +54,8 @@ from .groups import Group
 from .operands import behind_movement, computed_operands
 from .options import dtype_called, words
 
-#: With fewer ops on tiny values, it is not asked whether they had better be kernels of their own.
-MANY = 128
+#: Whether fewer ops on tiny values had better be kernels of their own is not asked; that more had, is known.
+MANY, MOST = 128, 1024
 #: What a kernel costs to compile, and a call of one, in additions of a kernel: see `benchmarks.compile_stages`.
 KERNEL_COST, CALL_COST = 25.0, 1.5
 
@@ -99,13 +99,13 @@ class FusePass(Pass):
 
     def _grouped(self, function: Function, kernels: set[OpView]) -> Grouping:
         """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""
-        fused = Grouping(function, self.max_ops, kernels, self.max_buffers)
-        fused.run()
-        if sum(op.op.flops > 0 and elements(op) <= self.apart for op in function.ops) < MANY:
-            return fused
-        apart = Grouping(function, self.max_ops, kernels, self.max_buffers, self.apart)
-        apart.run()
-        return min(fused, apart, key=compile_cost)
+        tiny = sum(op.op.flops > 0 and elements(op) <= self.apart for op in function.ops)
+        found = []
+        for apart in (0, self.apart) if tiny <= MOST else (self.apart,):
+            if not apart or tiny >= MANY:
+                found.append(Grouping(function, self.max_ops, kernels, self.max_buffers, apart))
+                found[-1].run()
+        return min(found, key=compile_cost) if len(found) > 1 else found[0]
 
     def _library(self) -> dict[DType, tuple[int, int]]:
         """From how many additions, and rows and columns, on matrix products are a library's work."""
