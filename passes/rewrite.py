@@ -181,9 +181,9 @@ def transforms_left(module: Any) -> bool:
 
 def mentions(module: Any, *names: str) -> bool:
     """Whether any function contains an op of one of these full names. Cheap: nothing is decoded."""
-    for function in functions(module).values():
-        for block in function.regions[0].blocks:
-            for item in block.operations:
-                if item.operation.name in names:
-                    return True
-    return False
+    return any(contains(function, *names) for function in functions(module).values())
+
+
+def contains(function: Any, *names: str) -> bool:
+    """Whether a function contains an op of one of these full names."""
+    return any(item.operation.name in names for block in function.regions[0].blocks for item in block.operations)

@@ -16,11 +16,11 @@ Kernels made by `fuse` are functions too, and are never inlined. Functions with 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.ir.builder import Builder, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
 from smelt.ir.control import callees
 
 from ..call_graph import callees_first
@@ -34,39 +34,44 @@ class InlinePass(Pass):
     """Replace calls by the bodies of their callees, and drop private functions nobody uses."""
 
     def run(self, module: Any, statistics: Counter) -> None:
+        decoded = None
         if mentions(module, "func.call", "func.call_indirect"):
-            self._inline(module, statistics)
-        drop_unused(module, statistics)
+            decoded = self._inline(module, statistics)
+        drop_unused(module, statistics, decoded)
 
-    def _inline(self, module: Any, statistics: Counter) -> None:
+    def _inline(self, module: Any, statistics: Counter) -> list[Function]:
+        """Inline; the functions as they are now."""
         keep_rules = transforms_left(module)
         opened = {
             name
             for name, f in functions(module).items()
             if len(f.regions[0].blocks) and not is_fusion(f) and not (keep_rules and has_rules(f))
         }
+        decoded: dict[str, Function] = {}
         for function in callees_first(module):
             if not is_fusion(function.mlir) and any(_callee(op, op.operands) in opened for op in function.ops):
-                _inline_into(module, function.name, opened, statistics)
+                function = _inline_into(module, function, opened, decoded, statistics)
+            decoded[function.name] = function
+        return list(decoded.values())
 
 
-def _inline_into(module: Any, name: str, opened: Collection[str], statistics: Counter) -> None:
-    """Replace the calls of functions in `opened`."""
-    available = functions(module)
-    function = read_function(available[name])
+def _inline_into(
+    module: Any, function: Function, opened: Collection[str], decoded: Mapping[str, Function], statistics: Counter
+) -> Function:
+    """Replace the calls of functions in `opened`, which are `decoded`; the function that comes out."""
 
     def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
         callee_name = _callee(op, operands)
         if callee_name is None or callee_name not in opened:
             return b.clone(op, operands)
-        callee = read_function(available[callee_name])
+        callee = decoded[callee_name]
         arguments = operands if op.op.kind == "call" else operands[1:]
         env = dict(zip(callee.arguments, arguments))
         replay(b, callee.ops, env)
         statistics["calls inlined"] += 1
         return [env[v] for v in callee.returns]
 
-    drop_unused_values(rebuild(module, function, visit))
+    return drop_unused_values(rebuild(module, function, visit))
 
 
 def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
@@ -78,21 +83,24 @@ def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
     return None
 
 
-def drop_unused_values(operation: Any) -> None:
-    """Function constants and transformations that were only called need not stay."""
-    for op in reversed(read_function(operation).ops):
+def drop_unused_values(operation: Any) -> Function:
+    """Function constants and transformations that were only called need not stay; the function without them."""
+    function = read_function(operation)
+    for op in reversed(list(function.ops)):
         if op.op.kind in ("function", "transform") and not list(op.results[0].mlir.uses):
             op.mlir.erase()
+            function.ops.remove(op)
+    return function
 
 
-def drop_unused(module: Any, statistics: Counter) -> None:
-    """Erase private functions that nothing refers to."""
+def drop_unused(module: Any, statistics: Counter, decoded: Sequence[Function] | None = None) -> None:
+    """Erase private functions that nothing refers to. `decoded`: all functions that have a body, if known."""
     found = functions(module)
     if not any(is_private(f) for f in found.values()):
         return
     uses = {
         f.name: {name for op in f.ops for name in callees(op)}
-        for f in callees_first(module)
+        for f in (callees_first(module) if decoded is None else decoded)
     }
     for name, operation in found.items():
         uses.setdefault(name, set()).update(rules_of(operation).values())

@@ -10,7 +10,7 @@ from smelt.ir.builder import Builder, Function, functions, new_function, read_fu
 from smelt.ir.dialect import context
 
 from ..call_graph import ground_functions
-from ..rewrite import argument_locations, has_rules, mentions
+from ..rewrite import argument_locations, contains, has_rules, mentions
 
 
 def _calling(module: Any, function: Function) -> Function:
@@ -41,7 +41,7 @@ def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, d
     made: dict[Any, str] = {}
     ground = ground_functions(module)
     for operation in list(functions(module).values()):
-        if not len(operation.regions[0].blocks):
+        if not contains(operation, f"smelt.{name}"):
             continue
         for op in read_function(operation).ops:
             if op.name != name or op.op.kind != "transform":
