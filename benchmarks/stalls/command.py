@@ -87,10 +87,10 @@ class Machine:
 
 
 def waits_table(chosen: Sequence[Program], results: dict[str, dict[str, Any]], columns: Sequence[str]) -> str:
-    """The longest step of each first run, the memory that it took, and smelt's compiles."""
+    """The longest step of each first run, the memory that it took, and smelt's compiles in all runs."""
     header = ["longest step, ms, and memory, MB", *columns]
     if "smelt" in columns:
-        header.append("smelt's compiles, cold / warm")
+        header.append("smelt's compiles")
     rows = []
     for program in chosen:
         row = [program.title]
