@@ -20,6 +20,7 @@ from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
 from smelt.ir.settings import override
 from smelt.lazy.arrays import emit
+from smelt.lazy.evaluate import executables
 from smelt.passes.kernels import groups as fusion_groups
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
@@ -56,7 +57,8 @@ class Way:
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(override(device=self.device, num_threads=self.members, check=self.checked))
+            ways = {"device": self.device, "num_threads": self.members, "check": self.checked, "tier": "program"}
+            stack.enter_context(override(**ways))
             if self.members:
                 stack.enter_context(mock.patch.object(program, "PARALLEL_WORK", 0))
                 stack.enter_context(mock.patch.object(planner, "SOLO_KERNEL", 0))
@@ -94,7 +96,7 @@ WAYS = (
     Way(), Way(members=3, checked=True), Way(streamed=True, checked=True), Way(chunked=True, members=2),
     Way(members=4, streamed=True, alone=True), Way(checked=True), Way(chunked=True, streamed=True, checked=True),
     Way(by="lazy", checked=True), Way(by="vmap", members=2, checked=True), Way(device="metal:sim"),
-    Way(kept=True), Way(by="vmap", kept=True, checked=True),
+    Way(kept=True), Way(by="vmap", kept=True, checked=True), Way(by="lazy", kept=True),
 )  # fmt: skip
 
 
@@ -118,7 +120,9 @@ def results_of(graphs: Sequence[Graph], way: Way, kernels: list | None = None) -
     if way.kept:
         with tempfile.TemporaryDirectory() as folder, override(cache=True, cache_dir=folder):
             fresh = replace(way, kept=False)
+            executables.clear()
             results_of(graphs, fresh)
+            executables.clear()
             before = disk.hits, disk.writes
             found = results_of(graphs, fresh, kernels)
             if objects.supported():
