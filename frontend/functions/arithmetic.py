@@ -20,7 +20,7 @@ from ..lazy.arrays import (
     promote_operands,
     wrap,
 )
-from ..lazy.core import remembered, remembered_floats, remembered_numbers
+from ..lazy.core import remembered, remembered_floats, remembered_op
 from ..lazy.operands import apply_binary, apply_floating, apply_unary, as_floating, constant, is_scalar, promote_all
 from ..lazy.streams import check_stream
 
@@ -35,7 +35,7 @@ _MAXIMUM, _MINIMUM, _CLAMP = ops["maximum"], ops["minimum"], ops["clamp"]
 _NEG, _ABS, _SIGN = ops["neg"], ops["abs"], ops["sign"]
 
 
-@remembered_numbers
+@remembered_op
 def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Sum, a + b. For bools, logical or.
 
@@ -48,7 +48,7 @@ def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_ADD, x, y)
 
 
-@remembered_numbers
+@remembered_op
 def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Difference, a - b. Unsigned integers wrap; bools raise DTypeError.
 
@@ -61,7 +61,7 @@ def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     return emit_elementwise(_SUB, x, y)
 
 
-@remembered_numbers
+@remembered_op
 def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Product, a · b. For bools, logical and.
 
@@ -74,7 +74,7 @@ def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     return emit_elementwise(_MUL, x, y)
 
 
-@remembered_numbers
+@remembered_op
 def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Quotient, a / b. Integers are divided as float32.
 
@@ -86,7 +86,7 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return apply_binary("divide", _DIV, a, b, floating=True)
 
 
-@remembered_numbers
+@remembered_op
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0.
 
@@ -98,7 +98,7 @@ def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> a
     return apply_binary("floor_divide", _FLOOR_DIVIDE, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Remainder with the sign of the divisor, a - b·⌊a / b⌋. An integer modulo zero gives 0.
 
@@ -123,7 +123,7 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[a
     return emit_elementwise(_FLOOR_DIVIDE, x, y), emit_elementwise(_REMAINDER, x, y)
 
 
-@remembered_numbers
+@remembered_op
 def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The larger of a and b; NaN if either is NaN. Equal operands share the derivative.
 
@@ -135,7 +135,7 @@ def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     return apply_binary("maximum", _MAXIMUM, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The smaller of a and b; NaN if either is NaN. Equal operands share the derivative.
 
@@ -183,7 +183,7 @@ def clip(
     return emit_elementwise(_CLAMP, low, x, high)
 
 
-@remembered
+@remembered_op
 def negative(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """-a. Unsigned integers wrap; bools raise DTypeError (use `logical_not`).
 
@@ -207,7 +207,7 @@ def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return wrap(as_array(a)._ref)
 
 
-@remembered
+@remembered_op
 def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Absolute value, |a|; of complex numbers the modulus, as float32.
 
@@ -240,7 +240,7 @@ def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit_elementwise(_DIV, x, convert(safe, x.dtype))
 
 
-@remembered
+@remembered_op
 def square(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """a².
 
@@ -256,7 +256,7 @@ def square(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 _SQRT, _RSQRT = ops["sqrt"], ops["rsqrt"]
 
 
-@remembered
+@remembered_op
 def sqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Square root; NaN below zero.
 
@@ -268,7 +268,7 @@ def sqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SQRT, a)
 
 
-@remembered
+@remembered_op
 def rsqrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """1 / √a; inf at zero, NaN below.
 

@@ -21,7 +21,7 @@ from ..lazy.arrays import (
     promote_operands,
     scalar_array,
 )
-from ..lazy.core import remembered, remembered_floats, remembered_numbers
+from ..lazy.core import remembered, remembered_floats, remembered_op
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from . import reductions
@@ -47,7 +47,7 @@ def _binary(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
 # Comparisons
 
 
-@remembered_numbers
+@remembered_op
 def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether equal, as bool. NaN equals nothing.
 
@@ -59,7 +59,7 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _binary("equal", _EQUAL, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether different, as bool. NaN differs from everything.
 
@@ -71,7 +71,7 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     return _binary("not_equal", _NOT_EQUAL, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a < b, as bool. False where either is NaN.
 
@@ -83,7 +83,7 @@ def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _binary("less", _LESS, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a ≤ b, as bool. False where either is NaN.
 
@@ -95,7 +95,7 @@ def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     return _binary("less_equal", _LESS_EQUAL, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a > b, as bool. False where either is NaN.
 
@@ -107,7 +107,7 @@ def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     return _binary("greater", _GREATER, a, b)
 
 
-@remembered_numbers
+@remembered_op
 def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether a ≥ b, as bool. False where either is NaN.
 
@@ -164,7 +164,7 @@ def logical_xor(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
     return _logical("logical_xor", _NOT_EQUAL, a, b)
 
 
-@remembered
+@remembered_op
 def logical_not(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether not true, as bool.
 
@@ -215,7 +215,7 @@ def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
     return _binary("bitwise_xor", ops["bitwise_xor"], a, b)
 
 
-@remembered
+@remembered_op
 def bitwise_invert(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """All bits flipped. For bools, logical not.
 
@@ -264,7 +264,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 # Special values
 
 
-@remembered
+@remembered_op
 def isnan(a: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether NaN (of complex numbers: in either part), as bool.
 

@@ -97,7 +97,7 @@ def _binary(function: Callable, name: str) -> Callable:
 
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
-            return call(memory, (self, other), _NO_NAMES)
+            return function(self, other) if memory is None else call(memory, (self, other), _NO_NAMES)
         return NotImplemented
 
     return _named(operator, name, function)
@@ -108,7 +108,7 @@ def _reflected(function: Callable, name: str) -> Callable:
 
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
-            return call(memory, (other, self), _NO_NAMES)
+            return function(other, self) if memory is None else call(memory, (other, self), _NO_NAMES)
         return NotImplemented
 
     return _named(operator, name, function)

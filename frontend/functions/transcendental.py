@@ -7,7 +7,7 @@ import math
 from smelt.ir.op import registry as ops
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit_elementwise
-from ..lazy.core import remembered, remembered_numbers
+from ..lazy.core import remembered, remembered_op
 from ..lazy.operands import apply_binary, apply_floating, as_floating, constant
 from ..lazy.streams import check_stream
 
@@ -27,7 +27,7 @@ _ERF, _ERFINV, _SIGMOID = ops["erf"], ops["erfinv"], ops["sigmoid"]
 _MUL = ops["mul"]
 
 
-@remembered
+@remembered_op
 def exp(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Exponential, eᵃ.
 
@@ -39,7 +39,7 @@ def exp(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_EXP, a)
 
 
-@remembered
+@remembered_op
 def expm1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """eᵃ - 1, accurate around 0.
 
@@ -51,7 +51,7 @@ def expm1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_EXPM1, a)
 
 
-@remembered
+@remembered_op
 def log(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Natural logarithm; -inf at 0, NaN below.
 
@@ -63,7 +63,7 @@ def log(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG, a)
 
 
-@remembered
+@remembered_op
 def log2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Logarithm to base 2.
 
@@ -75,7 +75,7 @@ def log2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG2, a)
 
 
-@remembered
+@remembered_op
 def log10(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Logarithm to base 10.
 
@@ -87,7 +87,7 @@ def log10(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG10, a)
 
 
-@remembered
+@remembered_op
 def log1p(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """log(1 + a), accurate around 0.
 
@@ -99,7 +99,7 @@ def log1p(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_LOG1P, a)
 
 
-@remembered
+@remembered_op
 def sigmoid(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Logistic function, 1 / (1 + e⁻ᵃ).
 
@@ -111,7 +111,7 @@ def sigmoid(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SIGMOID, a)
 
 
-@remembered
+@remembered_op
 def sin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Sine of an angle in radians.
 
@@ -123,7 +123,7 @@ def sin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SIN, a)
 
 
-@remembered
+@remembered_op
 def cos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Cosine of an angle in radians.
 
@@ -135,7 +135,7 @@ def cos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_COS, a)
 
 
-@remembered
+@remembered_op
 def tan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Tangent of an angle in radians.
 
@@ -147,7 +147,7 @@ def tan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_TAN, a)
 
 
-@remembered
+@remembered_op
 def arcsin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse sine, in [-π/2, π/2]; NaN where |a| > 1.
 
@@ -159,7 +159,7 @@ def arcsin(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCSIN, a)
 
 
-@remembered
+@remembered_op
 def arccos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse cosine, in [0, π]; NaN where |a| > 1.
 
@@ -171,7 +171,7 @@ def arccos(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCCOS, a)
 
 
-@remembered
+@remembered_op
 def arctan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse tangent, in [-π/2, π/2].
 
@@ -183,7 +183,7 @@ def arctan(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCTAN, a)
 
 
-@remembered_numbers
+@remembered_op
 def arctan2(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The angle of the point with ordinate a and abscissa b, in [-π, π].
 
@@ -195,7 +195,7 @@ def arctan2(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     return apply_binary("arctan2", _ARCTAN2, a, b, floating=True)
 
 
-@remembered
+@remembered_op
 def sinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Hyperbolic sine.
 
@@ -207,7 +207,7 @@ def sinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_SINH, a)
 
 
-@remembered
+@remembered_op
 def cosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Hyperbolic cosine.
 
@@ -219,7 +219,7 @@ def cosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_COSH, a)
 
 
-@remembered
+@remembered_op
 def tanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Hyperbolic tangent.
 
@@ -231,7 +231,7 @@ def tanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_TANH, a)
 
 
-@remembered
+@remembered_op
 def arcsinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse hyperbolic sine.
 
@@ -243,7 +243,7 @@ def arcsinh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCSINH, a)
 
 
-@remembered
+@remembered_op
 def arccosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse hyperbolic cosine; NaN below 1.
 
@@ -255,7 +255,7 @@ def arccosh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCCOSH, a)
 
 
-@remembered
+@remembered_op
 def arctanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse hyperbolic tangent; ±inf at ±1, NaN where |a| > 1.
 
@@ -267,7 +267,7 @@ def arctanh(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ARCTANH, a)
 
 
-@remembered
+@remembered_op
 def erf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Error function, 2/√π · ∫₀ᵃ exp(-t²) dt.
 
@@ -279,7 +279,7 @@ def erf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return apply_floating(_ERF, a)
 
 
-@remembered
+@remembered_op
 def erfinv(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Inverse of the error function; ±inf at ±1, NaN where |a| > 1.
 

@@ -469,15 +469,21 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
     return wrapped  # type: ignore[return-value]
 
 
-def memory_of(function: Callable[..., Any]) -> Memory:
+def memory_of(function: Callable[..., Any]) -> Memory | None:
     """The memory of a function that remembers: `call` on it saves a frame of Python."""
-    return function.memory  # type: ignore[attr-defined]
+    return getattr(function, "memory", None)
 
 
 #: `remembered` for functions of two operands in their common dtype; a Python number may be one of them.
 remembered_numbers = functools.partial(remembered, numbers=(int, float))
 #: The same where two numbers may meet: the value of an integer then decides on its dtype.
 remembered_floats = functools.partial(remembered, numbers=(float,))
+
+
+def remembered_op(function: F) -> F:
+    """`remembered_numbers` for functions that make one op, whose inference is kept anyway (`emit_elementwise`): without
+    the core in C they are quicker as they are."""
+    return function if native is None else remembered_numbers(function)
 
 
 def _native() -> Any:
