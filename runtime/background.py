@@ -221,6 +221,12 @@ class _Worker:
         except (OSError, ValueError):  # closed, by another thread
             return True
 
+    def end(self) -> None:
+        """Let go of the process at the end of this one. What it is compiling is of use only where that is kept."""
+        if self.process is not None and not settings.cache:
+            self.process.kill()
+        self.leave()
+
     def leave(self) -> None:
         """Let go of the process: it ends by itself."""
         with self._lock:
@@ -241,7 +247,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 _worker = _Worker()
-atexit.register(_worker.leave)
+atexit.register(_worker.end)
 if hasattr(os, "register_at_fork"):  # a child process has a worker of its own, and lets its parent's see its end
     os.register_at_fork(after_in_child=_worker.leave)
 

@@ -150,10 +150,15 @@ def assert_gone(pid: int) -> None:
     raise AssertionError("the worker lives on")
 
 
-@pytest.mark.parametrize("how", ["exit", "kill", "exit of a child", "kill while a child lives"])
+@pytest.mark.parametrize("how", ["exit", "exit in the midst", "kill", "exit of a child", "kill while a child lives"])
 def test_it_ends_with_its_parent(how: str) -> None:
     code = {
         "exit": "print(pid)",
+        "exit in the midst": """
+long = smelt.make_ir(lambda x: sum(smelt.sin(x + i) for i in range(1000)))(smelt.zeros(4))
+background.compile_in_background(long, smelt.cpu)
+print(pid)
+""",
         "kill": "print(pid, flush=True); time.sleep(600)",
         "exit of a child": """
 if os.fork() == 0:
