@@ -17,6 +17,7 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index
 from smelt.ir.scalar import INDEX, Scalar
+from smelt.passes.rewrite import is_fusion
 
 from . import checks
 from .checks import Site
@@ -57,7 +58,7 @@ class CpuKernel(VectorKernel):
 
     def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
-        self._hasty = body is not None and is_small(body)
+        self._hasty = body is not None and is_fusion(body.mlir) and is_small(body)
         self.checks: list[Site] | None = module.checks
         self.checks_indices = module.checks is not None
         self._evaluated: OpView | None = None  #: the op whose element is being computed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from smelt.backends import bodies
@@ -21,6 +21,7 @@ from .build import build
 from .contract.build import build_contract
 from .description import KernelCost
 from .kernel import KernelModule
+from .schedules import ScheduledKernel
 
 #: Loops and branches run on one thread where a kernel in them does less work than this on average, in bytes
 #: moved: to divide it costs more than it saves.
@@ -94,6 +95,7 @@ class FunctionPlanner:
         self.has_complex = self.has_long = False
         self._bodies: dict[str, Body] = {}
         self._built: dict[str, Any] = {}
+        self._products: dict[Any, ScheduledKernel] = {}
         self._single: Any = None  #: a module of functions that consist of one op
 
     def body(self, name: str) -> Body:
@@ -112,7 +114,7 @@ class FunctionPlanner:
         if op.op.kind == "call":
             return self._fusion(op, least)
         if products.can_build(op):
-            step = products.build(self.module, f"{op.name}_{len(self.kernels)}", op, function)
+            step = self._product(op, function)
             self.kernels.append(KernelCost(op.name, "contract", least, least))
             sizes = [float(v.aval.size) for v in (*op.operands, *op.results)]
             # A product of matrices does about m·n·k steps.
@@ -124,6 +126,15 @@ class FunctionPlanner:
             return PlannedOp(op, "kernel", [step], work=least + _work(op) / 4)
         self.kernels.append(KernelCost(op.name, "host", least, least))
         return PlannedOp(op, "host", hosted=True)
+
+    def _product(self, op: OpView, function: Function) -> ScheduledKernel:
+        """A matrix product by the BLAS; equal ones are built once, but where a report is to name the line of each."""
+        values = [*op.operands, *op.results]
+        key = op.name, *(v.aval for v in values), *op.attrs.items()
+        if self.module.checks is not None or key not in self._products:
+            name = f"{op.name}_{len(self.kernels)}"
+            self._products[key] = products.build(self.module, name, op, function)
+        return replace(self._products[key], operands=values)
 
     def _alone(self, op: OpView) -> Function:
         """An op as a function of its own."""
