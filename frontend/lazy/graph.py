@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+from weakref import ReferenceType, WeakKeyDictionary
 
 from smelt.ir.aval import Aval
 from smelt.ir.op import Op
@@ -37,6 +38,33 @@ def snapshot(nodes: Iterable[Node]) -> list[RecordedNode]:
     return [RecordedNode(n, n.op, n.attrs, n.inputs, n.avals, n.where) for n in nodes]
 
 
+class FunctionKey:
+    """What a function computes, as a key: equal ones are one object while it lives, with its hash."""
+
+    __slots__ = ("__weakref__", "_hash", "parts")
+
+    def __new__(cls, parts: Any) -> FunctionKey:
+        made = super().__new__(cls)
+        made.parts, made._hash = parts, hash(parts)
+        known = _keys.get(made)
+        found = known() if known is not None else None
+        if found is None:
+            _keys[made] = ReferenceType(made)
+        return made if found is None else found
+
+    parts: Any
+    _hash: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is FunctionKey and self._hash == other._hash and self.parts == other.parts)
+
+
+_keys: WeakKeyDictionary[FunctionKey, ReferenceType[FunctionKey]] = WeakKeyDictionary()
+
+
 class GraphFunction:
     """A function recorded as nodes: parameters, body in order, outputs.
 
@@ -57,14 +85,14 @@ class GraphFunction:
         self.captured = list(captured)
         self.body = body
         self.outputs = list(outputs)
-        self.key = structure_key(self.parameters, body, self.outputs)
+        self.key = FunctionKey(structure_key(self.parameters, body, self.outputs))
         self.names: Sequence[str | None] = ()
         self.rules: dict[str, Any] = {}
 
     def set_rules(self, rules: dict[str, Any]) -> None:
         """Give it rules of its own (`smelt.passes.transform.custom_rules`): functions, numbers, or True for a mark."""
         self.rules = rules
-        self.key = (self.key, tuple([(name, _function_keys(value)) for name, value in rules.items()]))
+        self.key = FunctionKey((self.key, tuple([(name, _function_keys(value)) for name, value in rules.items()])))
 
     @property
     def arguments(self) -> list[Aval]:

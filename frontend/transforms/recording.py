@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -92,11 +93,16 @@ def check_function(fun: Any, what: str) -> None:
         raise TreeError(at_user_line(f"{what}: needs a function, got {article(fun)}"))
 
 
+#: Nodes below which no array of a trace was found: so that a chain of derivatives is looked at once.
+_untraced: WeakSet[Node] = WeakSet()
+
+
 def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
     """Raise TraceError where an array of a trace that is over is used."""
     if state.compiling:
         return  # it may belong to a trace around this one, which checks at its end
-    for node in topological(refs, stop=lambda n: n.values is not None or n.op is LEAF):
+    refs = list(refs)
+    for node in topological(refs, stop=lambda n: n.values is not None or n.op is LEAF or n in _untraced):
         if node.op is PARAMETER:
             raise TraceError(
                 at_user_line(
@@ -104,6 +110,7 @@ def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
                     "a function that has returned since. Return such arrays from that function instead of storing them"
                 )
             )
+    _untraced.update(node for node, _ in refs if node.values is None)
 
 
 def article(x: Any) -> str:
@@ -276,8 +283,7 @@ class Recorded:
             given = [leaves[i] for i in self.places]
         paths = self.paths
         return [
-            check_like(self.what, "cotangent", ct, x.aval, paths[i])
-            for ct, x, i in zip(given, self.outs, self.places)
+            check_like(self.what, "cotangent", ct, x.aval, paths[i]) for ct, x, i in zip(given, self.outs, self.places)
         ]
 
     def vjp(self, cotangents: Sequence[array]) -> list[array]:
