@@ -54,15 +54,16 @@ class Recipe:
     ):  # fmt: skip
         self.text, self.device, self.pipeline, self.reader = text, device, pipeline, reader
         self._located = located
+        self._identity = self._identity_now()
+        #: The key, and what gives the one of a program that names lines; None where it cannot be kept.
+        self.keys = self._make_keys()
 
-    @functools.cached_property
+    @property
     def located(self) -> str:
+        """The text with the user's lines."""
         return self.text if self._located is None else self._located()
 
-    @functools.cached_property
-    def keys(self) -> tuple[str, Callable[[], str]] | None:
-        """The key, and what gives the one of a program that names lines; None where it cannot be kept."""
-        self._identity = self._identity_now()
+    def _make_keys(self) -> tuple[str, Callable[[], str]] | None:
         environment = _environment()
         if self._identity is None or not environment or not _is_smelts_own(self.text):
             return None

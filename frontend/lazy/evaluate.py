@@ -91,7 +91,9 @@ def check_values(order: Sequence[Node]) -> None:
 def _run_one(node: Node) -> bool:
     """Evaluate one small node by its NumPy rule, if that is all there is to do: the shortest way."""
     rule, avals = plain_rule(node.op), node.avals
-    if rule is None or avals[0].size > SMALL or settings.check or default_device().interprets:
+    if rule is None or avals[0].size > SMALL or settings.small_work < SMALL or settings.check:
+        return False
+    if default_device().interprets:
         return False
     operands = []
     for child, i in node.inputs:

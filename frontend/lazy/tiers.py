@@ -37,6 +37,9 @@ GRADIENT = 3
 ASSUMED_STEPS = 10_000
 #: Another process compiles from this part of what a compile takes on.
 BESIDE = 0.25
+#: Programs are looked for on disk when what was spent comes to so many seconds: the first look of a process takes as
+#: long.
+LOOK = 0.03
 #: Programs are compared with the other way from so many runs on.
 RUNS = 3
 
@@ -48,16 +51,18 @@ class Structure:
         spent: seconds that they have taken op by op.
         pending: their program, while another process compiles it.
         can_wait: whether there is such a way.
+        looked: whether it was looked for on disk.
         runs: how often their program has been measured.
         ops_seconds, program_seconds: the least that one run took, each way.
     """
 
-    __slots__ = ("can_wait", "ops_seconds", "pending", "program_seconds", "runs", "spent")
+    __slots__ = ("can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "spent")
 
     def __init__(self) -> None:
         self.spent = 0.0
         self.pending: Pending | None = None
         self.can_wait = True
+        self.looked = False
         self.ops_seconds = self.program_seconds = float("inf")
         self.runs = 0
 
@@ -71,7 +76,7 @@ class Structure:
         """The program, if it is on disk, or the next run is one too many without.
 
         Args:
-            find: looks for it on disk; asked before the first run.
+            find: looks for it on disk; asked once, when that is worth it.
             begin: has it compiled beside the running program, if it can be.
             make: compiles it in place.
         """
@@ -81,9 +86,11 @@ class Structure:
             with explain.because(self.reason):
                 found, self.pending = self.pending.program(), None
                 return make() if found is None else found
-        if not self.spent and (kept := find()) is not None:
-            return kept
         limit, expected = cost.seconds(count(order)), self.ops_seconds if self.spent else op_by_op_seconds(order)
+        if not self.looked and self.spent + expected >= LOOK:
+            self.looked = True
+            if (kept := find()) is not None:
+                return kept
         if self.can_wait and expected < limit and self.spent + expected >= limit * BESIDE:
             self.pending = begin()
             self.can_wait = self.pending is not None

@@ -83,6 +83,9 @@ class Tape(Builder):
         """A value from outside."""
         return Value(None, aval, self, None)
 
+    def emit(self, op: Op, operands: Sequence[Value], attrs: dict[str, Any]) -> tuple[Value, ...]:
+        return self.emit_typed(op, operands, attrs, op.infer_checked([v.aval for v in operands], attrs))
+
     def emit_typed(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], avals: Sequence[Aval]
     ) -> tuple[Value, ...]:

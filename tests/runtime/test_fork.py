@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 PROGRAM = """
 import faulthandler, os, random, signal, sys, threading, time, warnings
 import numpy as np
+import numpy.random, numpy.testing  # when they are named: a child of a thread that imports waits for ever
 import smelt
 from smelt.ir.settings import settings
 

@@ -116,6 +116,15 @@ def test_errors_are_the_same(make: Callable[[], smelt.array]) -> None:
     assert said[0] == said[1] == said[2]
 
 
+@pytest.mark.parametrize("small_work", [0, 1 << 20])
+def test_one_op_goes_the_same_way_as_many(small_work: int) -> None:
+    with override(tier="program", small_work=small_work):
+        for x in (smelt.exp(X), smelt.exp(X) + 1):
+            executables.clear()
+            smelt.eval(x)
+            assert len(executables) == (small_work == 0)
+
+
 # What pays
 
 
@@ -260,10 +269,11 @@ def test_a_compiled_function_meets_other_sizes() -> None:
 
 @pytest.mark.parametrize("tier", ["ops", "program"])
 def test_a_compiled_function_goes_the_way_that_is_fixed(tier: str) -> None:
+    given = [smelt.array(np.ones(n, np.float32)) for n in (5, 6)]
     with override(tier=tier), smelt.explain() as explained:
         f = smelt.compile(lambda x: smelt.softmax(x) * 3)
-        for n in (5, 6):
-            np.testing.assert_allclose(f(smelt.ones(n)), np.full(n, 3 / n), 1e-6)
+        for x in given:
+            np.testing.assert_allclose(f(x), np.full(x.size, 3 / x.size), 1e-6)
     assert explained.count == (2 if tier == "program" else 0)
 
 
