@@ -82,7 +82,7 @@ class CustomCall(Op, name="custom_call"):
 
 
 def _read_only(x: np.ndarray) -> np.ndarray:
-    view = np.asarray(x).view()  # a loop's elements are scalars
+    view = np.asarray(x, order="C").view()  # a loop's elements are scalars, an op's result may have any strides
     view.flags.writeable = False
     return view
 

@@ -459,3 +459,17 @@ def test_parameters() -> None:
                 smelt.compile(lambda x: smelt.custom_call("acme.double", x, types=types, **values))(smelt.array(X))
             )
     assert [call.parameters for call in CALLS] == [found] * 3
+
+
+@pytest.mark.parametrize("tier", ["ops", "program"])
+def test_operands_are_contiguous(tier: str) -> None:
+    def reads_memory(call: Any, x: np.ndarray) -> np.ndarray:
+        assert x.flags.c_contiguous and not x.flags.writeable
+        return np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape)
+
+    register_target(Target("acme.memory", reads_memory))
+    x = smelt.array(X.reshape(2, 3))
+    with override(tier=tier, small_work=0):
+        for operand in (x.T, x[:, ::-1], x[:, 1], smelt.broadcast_to(x[0], (4, 3)), x.sum()):
+            found = call_double(operand, "acme.memory")
+            np.testing.assert_array_equal(found, np.asarray(operand))
