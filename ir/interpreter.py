@@ -36,11 +36,12 @@ def run_op(
             return apply_reference(op, operands, attrs)
         return op.compute(operands, attrs, reference)
     except SmeltError as error:
-        error.args = (f"{error}{_line(where)}",)
+        error.args = (f"{error}{shown_line(where)}",)
         raise
 
 
-def _line(where: Any) -> str:
+def shown_line(where: Any) -> str:
+    """The user's line of an op, for the end of a message; `where` as in `run_op`."""
     if isinstance(where, OpView):
         return place(where.location)
     if isinstance(where, tuple):

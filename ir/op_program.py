@@ -13,7 +13,7 @@ import numpy as np
 
 from .control import ControlOp, interpret
 from .errors import OutOfMemoryError
-from .interpreter import run_op
+from .interpreter import run_op, shown_line
 from .op import Op
 from .settings import settings
 from .values import OpView, Value
@@ -108,6 +108,13 @@ class OpProgram:
     def __len__(self) -> int:
         return len(self._steps)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that it keeps, roughly: steps, constants, and arrays among attributes."""
+        constants = sum(x.nbytes for x in self._frame if x is not None and any(x.strides))
+        literals = sum(getattr(v, "nbytes", 0) for view, *_ in self._steps for v in view.attrs.values())
+        return 1_000 * len(self) + constants + literals
+
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results, which may share memory with `arrays` and with each other.
 
@@ -127,7 +134,7 @@ class OpProgram:
                         found = self._results(view, operands)
                         frame[first : first + len(found)] = found
                 except MemoryError as error:
-                    raise out_of_memory(op, error) from None
+                    raise out_of_memory(op, error, view) from None
                 operands.clear()
                 for i in dead:
                     frame[i] = None
@@ -139,6 +146,8 @@ class OpProgram:
         return run_op(view.op, operands, view.attrs, view)
 
 
-def out_of_memory(op: Op, error: MemoryError) -> OutOfMemoryError:
-    """The error of an op that had no memory."""
-    return error if isinstance(error, OutOfMemoryError) else OutOfMemoryError(f"smelt.{op.name}: {error}")
+def out_of_memory(op: Op, error: MemoryError, where: Any) -> OutOfMemoryError:
+    """The error of an op that had no memory; `where` as in `run_op`. NumPy's message names the shape and the dtype."""
+    if isinstance(error, OutOfMemoryError):
+        return error
+    return OutOfMemoryError(f"smelt.{op.name}: {error}{shown_line(where)}")

@@ -71,7 +71,7 @@ def compile_module(
     process, is taken from disk (see `kept`).
     """
     recipe = None
-    if settings.cache and not (keep_texts or interpret or settings.dump_ir or settings.debug >= 3):
+    if looks_on_disk() and not (keep_texts or interpret):
         start = time.perf_counter()
         recipe = _recipe(module, device, pipeline)
         found = recipe.find() if recipe is not None else None
@@ -84,6 +84,11 @@ def compile_module(
     if recipe is not None:
         recipe.keep(program)
     return program
+
+
+def looks_on_disk() -> bool:
+    """Whether programs may come from disk: who wants to see what passes do has them run."""
+    return settings.cache and not settings.dump_ir and settings.debug < 3
 
 
 def _recipe(module: Any, device: Device, pipeline: str | None) -> Recipe | None:

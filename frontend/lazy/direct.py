@@ -23,16 +23,14 @@ if TYPE_CHECKING:
     from smelt.passes.transform.tape import Recorded
 
 from .build import MOST_ELEMENTS, check_sizes
-from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, transforms_key
+from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, callees, transforms_key
 
 Transforms = Sequence[tuple[str, dict[str, Any]]]
 
 #: A part of an array is copied where the array is larger than twice the part and so many bytes.
 _SLACK = 1 << 16
-#: Programs of recorded functions, transformed or not, by what they compute; None: they need a compile.
-_programs = LruCache(weigh=lambda program: 1_000 * len(program))
-
-
+#: Programs of recorded functions, transformed or not, by what they compute; `_REFUSED` for what needs a compile.
+_programs = LruCache(weigh=lambda program: program.nbytes)
 #: What may come out of rules.
 _FAULTS = (SmeltError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -40,8 +38,7 @@ _FAULTS = (SmeltError, ArithmeticError, AssertionError, AttributeError, LookupEr
 class _Refused:
     """In place of the program of a function whose transformation needs a module."""
 
-    def __len__(self) -> int:
-        return 1
+    nbytes = 1_000
 
 
 _REFUSED = _Refused()
@@ -53,7 +50,7 @@ def can_run(order: Iterable[Node]) -> bool:
         if node.op is APPLY:
             if _program_of(node) is None:
                 return False
-        elif node.op.kind == "control" and not all(map(_is_plain, _functions(node.attrs))):
+        elif node.op.kind == "control" and not all(map(_is_plain, callees(node))):
             return False
     return True
 
@@ -90,7 +87,7 @@ def run(order: list[Node], keep: Sequence[Node], reference: bool = False) -> dic
             try:
                 results = _results(node, operands, reference) if rule is None else (rule(op, *operands, **node.attrs),)
             except MemoryError as error:
-                raise out_of_memory(op, error) from None
+                raise out_of_memory(op, error, node.where) from None
             operands.clear()
             for child, _ in node.inputs:
                 if child in uses:
@@ -136,13 +133,6 @@ def as_buffer(x: np.ndarray, aval: Aval) -> Buffer:
 
 
 # Functions
-
-
-def _functions(attrs: dict[str, Any]) -> list[GraphFunction]:
-    found: list[GraphFunction] = []
-    for value in attrs.values():
-        found += [f for f in (value if isinstance(value, tuple) else (value,)) if isinstance(f, GraphFunction)]
-    return found
 
 
 def _is_plain(f: GraphFunction) -> bool:

@@ -179,8 +179,6 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device) -> None
         )
         if program is not None:
             executables.put(graph.key, program)
-            if not program.loaded:
-                tiers.cost.learn(tiers.count(order), program.seconds)
     if program is None or structure.prefers_ops:
         _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
         return

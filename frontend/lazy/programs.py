@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from smelt.ir.errors import line_of
-from smelt.ir.settings import settings
 from smelt.runtime import Device, Executable, compile_module, explain
-from smelt.runtime.compile import compile_anew
+from smelt.runtime.compile import compile_anew, looks_on_disk
 
 from .build import build_module
 from .graph import RecordedNode, Ref, callees
@@ -41,7 +40,7 @@ def program_of(
 
     Raises what `compile_module` raises.
     """
-    if not _looks_on_disk():
+    if not looks_on_disk():
         return compile_module(build_module(inputs, body, outputs, names), device, pipeline, name=name)
     start = time.perf_counter()
     recipe = _recipe(inputs, body, outputs, device, names, pipeline)
@@ -62,17 +61,12 @@ def kept_program(
 ) -> Executable | None:
     """The program of a graph if it is on disk, else None: what a look costs is less than a millisecond."""
     start = time.perf_counter()
-    recipe = _recipe(inputs, body, outputs, device, (), None) if _looks_on_disk() else None
+    recipe = _recipe(inputs, body, outputs, device, (), None) if looks_on_disk() else None
     found = None if recipe is None else recipe.find()
     if found is not None:
         found.seconds = time.perf_counter() - start
         explain.note(_subject(inputs, body), found, device)
     return found
-
-
-def _looks_on_disk() -> bool:
-    """Whether programs may come from disk: who wants to see what passes do has them run."""
-    return settings.cache and not settings.dump_ir and settings.debug < 3
 
 
 def program_in_background(

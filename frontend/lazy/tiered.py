@@ -50,7 +50,7 @@ class TieredExecutable(Executable):
                     program = self._program = self._make()
                 elif program is None:
                     body = self._function.body
-                    program = self._program = structure.program(body, self._find, self._begin, self._compiled)
+                    program = self._program = structure.program(body, self._find, self._begin, self._make)
         if program is None or (structure.prefers_ops and tier == "auto"):
             return structure.run_ops(lambda: self._run_ops(inputs))
         return structure.run_program(lambda: program.run(inputs))
@@ -66,12 +66,6 @@ class TieredExecutable(Executable):
     def _begin(self) -> Pending | None:
         f = self._function
         return program_in_background(f.parameters, f.body, f.outputs, self._device)
-
-    def _compiled(self) -> Executable:
-        program = self._make()
-        if not program.loaded:
-            tiers.cost.learn(tiers.count(self._function.body), program.seconds)
-        return program
 
 
 def executable_of(f: GraphFunction, device: Device, make: Callable[[], Executable], first: bool) -> Executable:

@@ -85,7 +85,7 @@ class Structure:
                 return None
             with explain.because(self.reason):
                 found, self.pending = self.pending.program(), None
-                return make() if found is None else found
+                return _made(order, make) if found is None else found
         limit, expected = cost.seconds(count(order)), self.ops_seconds if self.spent else op_by_op_seconds(order)
         if not self.looked and self.spent + expected >= LOOK:
             self.looked = True
@@ -97,7 +97,7 @@ class Structure:
         if self.pending is not None or self.spent + expected < limit:
             return None
         with explain.because(self.reason):
-            return make()
+            return _made(order, make)
 
     @property
     def reason(self) -> str:
@@ -141,6 +141,14 @@ class CompileCost:
         """A compile of so many ops took `seconds`."""
         ratio = seconds / (COMPILE + COMPILE_OP * ops)
         self.factor = 0.7 * self.factor + 0.3 * min(max(ratio, 0.1), 10.0)
+
+
+def _made(order: Sequence[Node | RecordedNode], make: Callable[[], Executable]) -> Executable:
+    """Compile in place, and learn what that takes."""
+    program = make()
+    if not program.loaded:
+        cost.learn(count(order), program.seconds)
+    return program
 
 
 #: What is known, by structure.

@@ -99,7 +99,7 @@ FAULTS = (
     _fault("library-ranks", "batch axes of operands with fewer of them are not aligned", "ir/kinds.py",
            "x = b.reshape_to(x, (x.shape[0], *[1] * (max(ranks) - rank), *x.shape[1:]))", "pass", "tests/ops"),
     _fault("library-line", "errors of a library do not name the user's line", "ir/interpreter.py",
-           'error.args = (f"{error}{_line(where)}",)', "error.args = (str(error),)",
+           'error.args = (f"{error}{shown_line(where)}",)', "error.args = (str(error),)",
            "tests/ops", "tests/frontend"),
     # Passes
     _fault("reduce-of-transpose", "a reduction of a transpose loses the permutation",
