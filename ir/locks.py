@@ -5,21 +5,25 @@ inside whatever their thread is doing. In a child process after fork, whose othe
 them had are free.
 
 `whole` runs what Ctrl-C must not cut in two, such as the import of modules that register themselves in a library,
-and what no child process may see half done.
+and what no child process may see half done. A fork waits as well for functions that are `unforked`, and for imports.
 """
 
 from __future__ import annotations
 
 import _thread
+import functools
 import logging  # noqa: F401  (see `_before_fork`)
 import os
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -34,6 +38,28 @@ def lock() -> Any:
 
 #: Held while something is done whole. What is done under it takes no other lock.
 _whole = lock()
+
+
+#: Seconds that a fork waits at most.
+_LONGEST_WAIT = 10
+
+#: Held by what is `unforked`.
+_unforked = lock()
+
+
+def unforked(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, for one thread at a time, and not while the process is forked.
+
+    For calls of a library whose threads do not survive a fork in the middle of their work: after one in the middle of
+    a product of OpenBLAS, which is NumPy's, the child's next product never ends. The function calls nothing else.
+    """
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with _unforked:
+            return function(*args, **kwargs)
+
+    return run
 
 
 class _Job:
@@ -94,11 +120,14 @@ def whole(action: Callable[[], T]) -> T:
 
 def _is_importing() -> bool:
     """Whether this thread is inside of an import, and may hold locks that another thread's imports wait for."""
-    frame = sys._getframe()
+    return _imports(sys._getframe())
+
+
+def _imports(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 
@@ -133,18 +162,34 @@ def _here(action: Callable[[], T]) -> T:
 
 
 def _before_fork() -> None:
-    """Wait until what is under way is whole.
+    """Wait until what is under way is whole, and until no other thread imports.
 
     Hooks of others take locks, too, those that were registered last first. An action that imports a module may
     need that of `logging`, whose hook is therefore registered before this one and runs after it. Should an action
     need another library's, a fork takes this long, and the child may be unable to load what was being loaded.
+    A child that imports what another thread was importing would wait for that thread, which it does not have.
     """
-    _whole.acquire(timeout=10)
+    end = time.monotonic() + _LONGEST_WAIT
+    while True:
+        for held in (_unforked, _whole):
+            held.acquire(timeout=max(0, end - time.monotonic()))
+        if time.monotonic() > end or not _others_import():
+            return
+        _after_fork()  # a module that is being imported may need them
+        time.sleep(1e-3)
+
+
+def _others_import() -> bool:
+    own = threading.get_ident()
+    if _is_importing():  # they may wait for this thread's
+        return False
+    return any(_imports(frame) for thread, frame in sys._current_frames().items() if thread != own)
 
 
 def _after_fork() -> None:
-    if _whole._is_owned():
-        _whole.release()
+    for held in (_unforked, _whole):
+        if held._is_owned():
+            held.release()
 
 
 def _after_fork_in_child() -> None:

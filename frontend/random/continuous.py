@@ -10,6 +10,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
+from smelt.ir.locks import unforked
 from smelt.ir.op import registry as ops
 
 from ..functions.linear import matmul
@@ -184,15 +185,21 @@ def multivariate_normal(
     n = center.shape[-1]
     lead = broadcast_shapes("random.multivariate_normal", shape, center.shape[:-1], covariance.shape[:-2])
     try:
-        values, vectors = np.linalg.eigh(np.asarray(covariance._host(), np.float64))
+        root = _root(np.asarray(covariance._host(), np.float64))
     except TraceError:
         raise TraceError(
             at_user_line("smelt.random.multivariate_normal: cov must have a value; pass it from outside the trace")
         ) from None
-    root = (vectors * np.sqrt(np.maximum(values, 0))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     samples = reshape_to(normal((*lead, n), target, key=key), (*lead, 1, n))
     samples = reshape_to(matmul(samples, array(root.astype(np.float32))), (*lead, n))
     return emit_elementwise(ops["add"], samples, broadcast_to_shape(center, samples.shape))
+
+
+@unforked
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """R with RRᵀ = covariance, for matrices on the last two axes."""
+    values, vectors = np.linalg.eigh(covariance)
+    return (vectors * np.sqrt(np.maximum(values, 0))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 def truncated_normal(

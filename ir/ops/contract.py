@@ -13,6 +13,7 @@ from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..index import Access, Coordinates
 from ..kinds import Contraction, MatmulForm, matrix_layout, silent
+from ..locks import unforked
 from ..op import Batched, Cotangents, Dims, Flags, Ints, Operand, Values, only, require, require_axes, require_dtype
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class DotGeneral(Contraction, name="dot_general"):
         return lhs.with_shape(batch + left + right)
 
     @silent
+    @unforked
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, **axes: Any) -> np.ndarray:
         dtype = dtypes.of(lhs.dtype)
         left, left_shape, right, right_shape, shape = _as_matrices(self, lhs.shape, rhs.shape, dtype, **axes)

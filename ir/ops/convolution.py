@@ -13,6 +13,7 @@ from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..index import Access, Coordinates, Guard
 from ..kinds import Contraction, MatmulForm, batch_size, matrix_layout, silent
+from ..locks import unforked
 from ..op import Batched, Cotangents, Dims, Flags, Int, Ints, Operand, Values, only, require, require_dtype
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class ConvGeneral(Contraction, name="conv_general"):
         return x.with_shape((x.shape[0], *spatial, w.shape[0]))
 
     @silent
+    @unforked
     def reference(
         self, x: np.ndarray, w: np.ndarray,
         *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,

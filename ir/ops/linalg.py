@@ -17,6 +17,7 @@ from .. import dtypes
 from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
 from ..kinds import Library, silent
+from ..locks import unforked
 from ..op import Bool, Cotangents, Flags, Operand, Tangents, Values, only
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class SolveTriangular(Library, name="solve_triangular"):
     linearity = "each"
     linear_operands = (1,)
 
+    @unforked
     def host(self, a: np.ndarray, b: np.ndarray, *, upper: Bool) -> np.ndarray:
         _require_no_zeros(a)
         n = a.shape[-1]
@@ -96,6 +98,7 @@ class Cholesky(Library, name="cholesky"):
     a: Operand
     core = "(n,n)->(n,n)"
 
+    @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
         try:
             return np.linalg.cholesky(a)
@@ -143,6 +146,7 @@ class Qr(Library, name="qr"):
     def extents(self, dims: dict[str, int]) -> dict[str, int]:
         return {"k": min(dims["m"], dims["n"])}
 
+    @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.qr(a))
 
