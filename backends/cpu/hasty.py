@@ -29,6 +29,11 @@ def leave_rolled(loop: Any) -> None:
     loop.attributes["loop_annotation"] = _annotation(_ends_soon(loop))
 
 
+def leave_scalar(loop: Any) -> None:
+    """Tell LLVM to make no vectors of an ``scf.for``."""
+    loop.attributes["loop_annotation"] = _annotation(True)
+
+
 def _ends_soon(loop: Any) -> bool:
     bounds = []
     for value in list(loop.operands)[:3]:

@@ -21,7 +21,8 @@ from smelt.passes.rewrite import is_fusion
 
 from . import checks
 from .checks import Site
-from .hasty import is_small, leave_rolled
+from .hasty import is_small, leave_rolled, leave_scalar
+from .tangled import is_tangled
 from .vectors import VectorKernel
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
@@ -51,7 +52,9 @@ class CpuKernel(VectorKernel):
         return Memory(memref, aval)
 
     def looped(self, operation: Any) -> None:
-        if self._hasty:
+        if is_tangled(operation):
+            leave_scalar(operation)
+        elif self._hasty:
             leave_rolled(operation)
 
     # Checks (SMELT_CHECK=1); see `checks`

@@ -1,0 +1,38 @@
+"""Loops that LLVM's vectorizer would not finish: it is told to leave them alone.
+
+The vectorizer follows a converted value to its users, and to theirs, once for each path: `onlyFirstLaneUsed` of its
+VPlan remembers nothing. After 32 steps of `x = x + x * 0.1` in a kernel there are 2³² paths. Conversions are where it
+begins, and arithmetic is what it follows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Paths that are followed in a fraction of a millisecond.
+MOST_PATHS = 1 << 16
+#: Bodies of fewer operations than steps that would double the paths so often are not looked at.
+FEWEST = 16
+
+_CONVERSIONS = frozenset(
+    f"arith.{name}"
+    for name in ("bitcast", "extf", "extsi", "extui", "fptosi", "fptoui", "sitofp", "truncf", "trunci", "uitofp")
+)
+
+
+def is_tangled(loop: Any) -> bool:
+    """Whether the body of an ``scf.for`` has that many paths from conversions to later operations."""
+    operations = [operation.operation for operation in loop.regions[0].blocks[0].operations]
+    if len(operations) < FEWEST:
+        return False
+    paths: dict[Any, int] = {}  #: to a value, for those that have any
+    for operation in operations:
+        name = operation.name
+        if not name.startswith("arith."):
+            continue
+        found = sum([paths.get(operand, 0) for operand in operation.operands]) + (name in _CONVERSIONS)
+        if found:
+            if found > MOST_PATHS:
+                return True
+            paths[operation.result] = found
+    return False
