@@ -68,7 +68,7 @@ def compiled(rng, x):
 def together(rng, x):
     close(shared(smelt.array(x)), softmax(x * 2), atol=1e-5)
     before = np.array(shared(smelt.array(x[:1])))
-    assert np.array_equal(before, np.array(shared(smelt.array(x[:1]))))
+    close(shared(smelt.array(x[:1])), before, atol=1e-6)  # another tier may have taken over
 
 
 def derivatives(rng, x):
