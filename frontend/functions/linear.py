@@ -147,10 +147,10 @@ def addmm(
     array([[4]], dtype=float32)
     """
     check_stream(stream)
+    c, a, b = product_operands("addmm", c, a, b)
     found = matmul(a, b)
     if not (is_scalar(alpha) and alpha == 1):
         found = emit_elementwise(ops["mul"], *promote_operands("addmm", found, alpha))
-    c = as_array(c)
     if not (is_scalar(beta) and beta == 1):
         c = emit_elementwise(ops["mul"], *promote_operands("addmm", c, beta))
     return emit_elementwise(ops["add"], *promote_operands("addmm", found, c))
@@ -165,9 +165,10 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array(11, dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("inner", a, b)
+    x, y = as_array(a), as_array(b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
+    x, y = product_operands("inner", x, y)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(
             at_user_line(
@@ -187,9 +188,9 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
            [6, 8]], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("outer", a, b)
-    x, y = broadcast_together("outer", [to_shape(x, (x.size, 1)), to_shape(y, (y.size,))])
-    return emit_elementwise(ops["mul"], x, y)
+    x, y = as_array(a), as_array(b)
+    x, y = to_shape(x, (x.size, 1)), to_shape(y, (y.size,))
+    return emit_elementwise(ops["mul"], *promote_operands("outer", x, y))
 
 
 @remembered
@@ -262,12 +263,12 @@ def kron(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     array([ 1, 10,  2, 20], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("kron", a, b)
+    x, y = as_array(a), as_array(b)
     n = max(x.ndim, y.ndim)
     p, q = (1,) * (n - x.ndim) + x.shape, (1,) * (n - y.ndim) + y.shape
     x = to_shape(x, tuple(e for d in p for e in (d, 1)))
     y = to_shape(y, tuple(e for d in q for e in (1, d)))
-    found = emit_elementwise(ops["mul"], *broadcast_together("kron", [x, y]))
+    found = emit_elementwise(ops["mul"], *promote_operands("kron", x, y))
     return to_shape(found, tuple(c * d for c, d in zip(p, q)))
 
 
@@ -297,8 +298,10 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     array(5, dtype=int32)
     """
     check_stream(stream)
-    xs = product_operands("einsum", *operands) if operands else []
+    xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum", subscripts, xs)
+    if len(xs) > 1 or set(inputs[0]) != set(output):  # something is added up
+        xs = product_operands("einsum", *xs)
     terms = []
     for x, labels in zip(xs, inputs):
         term = _diagonals(_Term(x, labels))

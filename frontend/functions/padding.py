@@ -104,9 +104,9 @@ def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
             found = [(operator.index(given),) * 2] * x.ndim
         elif all(not isinstance(w, (tuple, list)) for w in given):
             pair = [operator.index(w) for w in given]
-            if len(pair) not in (1, 2):
+            if len(pair) not in (1, 2) and (pair or x.ndim):
                 raise _PaddingError
-            found = [(pair[0], pair[-1])] * x.ndim
+            found = [(pair[0], pair[-1])] * x.ndim if pair else []
         else:
             pairs = [[operator.index(w) for w in (p if isinstance(p, (tuple, list)) else (p,))] for p in given]
             if any(len(p) not in (1, 2) for p in pairs) or len(pairs) not in (1, x.ndim):

@@ -332,7 +332,7 @@ def broadcast_arrays(*arrays: ArrayLike, stream: StreamOrDevice = None) -> tuple
 def meshgrid(
     *arrays: ArrayLike, sparse: bool | None = False, indexing: str | None = "xy", stream: StreamOrDevice = None
 ) -> tuple[array, ...]:
-    """Coordinates of a grid from vectors of coordinates, one for each axis.
+    """Coordinates of a grid from vectors of coordinates, one for each axis. Other arrays are flattened.
 
     Args:
         sparse: leave the axes on which a result does not depend at one element.
@@ -344,11 +344,7 @@ def meshgrid(
     """
     check_stream(stream)
     word("meshgrid", "indexing", indexing, "xy", "ij")
-    given = [as_array(x) for x in arrays]
-    for x in given:
-        if x.ndim > 1:
-            raise ShapeError(at_user_line(f"smelt.meshgrid: needs vectors, got {x.aval}"))
-    xs = [to_shape(x, (x.size,)) for x in given]
+    xs = [to_shape(x, (x.size,)) for x in map(as_array, arrays)]
     order = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         order[:2] = [1, 0]

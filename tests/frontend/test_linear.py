@@ -169,3 +169,27 @@ def test_errors_name_the_users_line(call, text):
     with pytest.raises(ShapeError, match=text) as info:
         call(exact(np.ones((2, 3), np.float32)))
     assert "test_linear.py" in str(info.value)
+
+
+@pytest.mark.parametrize("name", ["outer", "kron", "inner"])
+def test_products_that_add_nothing_up_keep_booleans(name):
+    a, b = np.array([True, False]), np.array(True)
+    found = getattr(smelt, name)(smelt.array(a), smelt.array(b))
+    assert found.dtype is smelt.bool_
+    np.testing.assert_array_equal(np.array(found), getattr(np, name)(a, b))
+
+
+def test_rearranged_booleans_stay_booleans():
+    a = np.array([[True, False, True], [False, False, True]])
+    found = smelt.einsum("ij->ji", smelt.array(a))
+    assert found.dtype is smelt.bool_
+    np.testing.assert_array_equal(np.array(found), a.T)
+    assert smelt.einsum("ij->j", smelt.array(a)).dtype is smelt.int32
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16])
+def test_products_are_as_exact_as_what_they_are_added_to(dtype):
+    """Operands are converted before they meet: 2049 is no float16."""
+    a = smelt.array([[1.0, 1.0]]).astype(dtype)
+    found = smelt.addmm(smelt.zeros((1, 1), smelt.float32), a * 2048, smelt.array([[1.0], [2**-11]]).astype(dtype))
+    assert found.dtype is smelt.float32 and found.item() == 2049.0

@@ -136,6 +136,15 @@ def test_meshgrid(sparse, indexing, count):
         same(f, e)
 
 
+def test_a_grid_of_other_arrays_is_that_of_their_elements():
+    for f, e in zip(smelt.meshgrid(exact(X), smelt.array(3.0)), np.meshgrid(X, np.float32(3)), strict=True):
+        same(f, e)
+
+
+def test_nothing_to_pad():
+    same(smelt.pad(exact(X[0, 0, 0]), []), X[0, 0, 0])
+
+
 def test_broadcasts():
     a, b = smelt.broadcast_arrays(exact(X[:, :1]), exact(V[:, None]))
     assert a.shape == b.shape == (2, 3, 4)
@@ -209,7 +218,6 @@ def test_astype():
         (lambda x: smelt.pad(x, 1, "wrap"), "mode must be"),
         (lambda x: smelt.diag(x), "needs a vector or a matrix"),
         (lambda x: smelt.tril(x[0, 0]), "at least two axes"),
-        (lambda x: smelt.meshgrid(x), "needs vectors"),
         (lambda x: smelt.roll(x, (1, 2), (0, 1, 2)), "2 shifts for 3 axes"),
         (lambda x: smelt.moveaxis(x, (0, 1), 0), "2 source axes, 1 destination"),
         (lambda x: smelt.flatten(x, 2, 1), "lies behind"),
