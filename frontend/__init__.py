@@ -35,7 +35,7 @@ from smelt.ir.errors import SmeltError
 from smelt.runtime.device import Device, cpu, default_device, gpu, reference, set_default_device
 from smelt.runtime.explain import explain
 
-from . import linalg, random, utils
+from . import fft, linalg, random, utils
 from .functions import methods as _methods  # attaches the operators to array
 from .functions.arithmetic import *
 from .functions.complex_numbers import *
@@ -93,8 +93,8 @@ __all__ = [
     "custom_function", "custom_jvp", "custom_vjp",
     "default_device", "default_stream", "degrees", "device_count", "device_info", "diag", "diagonal", "diff",
     "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
-    "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1", "eye", "fast", "finfo",
-    "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
+    "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1", "eye", "fast", "fft",
+    "finfo", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
     "from_dlpack", "full", "full_like", "gather_mm", "generic", "get_active_memory", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",

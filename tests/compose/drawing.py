@@ -24,6 +24,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import SmeltError
 from smelt.ir.kinds import Library
 from smelt.ir.op import Op, registry
+from smelt.ir.ops.fft import SCALES
 from smelt.ir.ops.indexing import _MODES
 
 from .exactness import Grade, Known, known_result
@@ -244,6 +245,8 @@ class Draw:
         dtype = self.r.choice(op.accepts)
         avals = [Aval((*lead, *(extents[name] for name in core)), dtype) for core in op.core_operands]
         attrs = {name: self.attribute(name, spec.type, avals[0]) for name, spec in op.attrs.items()}
+        if op.name == "irfft":
+            attrs["n"] = max(1, 2 * extents["k"] - self.r.randint(1, 2))
         operands = [self.argument(a.shape, a.dtype, "real") for a in avals]
         self.graph.inputs[-len(avals) :] = op.sample(self.arrays, *avals, **attrs)
         for i in operands:
@@ -258,6 +261,8 @@ class Draw:
             return r.random() < 0.5
         if kind == "Element":
             return r.choice(dtypes.ALL)
+        if name == "scale":
+            return r.choice(list(SCALES))
         if kind == "Int":
             return r.randint(-2, 4) if name == "exponent" else r.randrange(max(1, ndim))
         raise NotImplementedError(f"no values for attributes {name}: {kind}; say how in graphs.py")

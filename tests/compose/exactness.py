@@ -246,7 +246,7 @@ def _of_complex(op: Op, operands: Sequence[Known], avals: Sequence[Aval], attrs:
         return replace(_arithmetic(operands, bound, out), signed=False)
     if op.name in ("equal", "not_equal"):
         return _bits(out.dtype) if all(k.exact for k in operands) else None
-    if op.kind != "elementwise" or not all(k.exact and k.signed and k.bound <= 4 for k in operands):
+    if op.kind not in ("elementwise", "library") or not all(k.exact and k.signed and k.bound <= 4 for k in operands):
         return None
     return Known(Grade.ROUNDED, math.inf, False, signed=False, eps=1e-3)
 

@@ -127,7 +127,9 @@ NAMED: dict[str, Any] = {
     "subscripts": "ij->ji", "fun": lambda x: (x * x).sum(),
 }  # fmt: skip
 #: Prefixes and modules whose functions are called.
-MODULES = (("", smelt), ("linalg.", smelt.linalg), ("random.", smelt.random), ("utils.", smelt.utils))
+MODULES = (
+    ("", smelt), ("fft.", smelt.fft), ("linalg.", smelt.linalg), ("random.", smelt.random), ("utils.", smelt.utils),
+)  # fmt: skip
 INTEGERS_ONLY = ("bitwise_", "left_shift", "right_shift")
 
 

@@ -79,6 +79,21 @@ SPECIAL: dict[str, list[Special]] = {
     "cholesky": [_at((2, 3, 3)), _at((2, 1, 1))],
     "qr": [_at((3, 3)), _at((2, 4, 2)), _at((2, 4)), _at((1, 3))],
     "solve_triangular": [_at((2, 3, 3), (2, 3, 1)), _at((3, 3), (2, 3, 2)), _at((2, 1, 3, 3), (2, 3, 1), upper=True)],
+    "fft": [
+        *(_at((2, n), inverse=inverse, scale=scale) for n, inverse, scale in ((5, True, "mean"), (4, False, "ortho"))),
+        *(_at((n,), inverse=n % 2 == 0, scale="none") for n in (1, 2, 9)),
+        _at((2, 3, 12), scale="mean"),
+    ],
+    "rfft": [
+        *(_at((2, n), scale=scale) for n, scale in ((5, "mean"), (4, "ortho"))),
+        *(_at((n,), scale="none") for n in (1, 2, 3, 12)),
+        _at((2, 2, 7), scale="none"),
+    ],
+    "irfft": [
+        *(_at((2, n // 2 + 1), n=n, scale=scale) for n, scale in ((5, "none"), (4, "ortho"))),
+        *(_at((n // 2 + 1,), n=n, scale="mean") for n in (1, 2, 3, 12)),
+        _at((2, 2, 4), n=7, scale="none"),
+    ],
     "random_bits": [_at((2,), shape=(2, 3), width=w) for w in (8, 16, 64)],
 }  # fmt: skip
 

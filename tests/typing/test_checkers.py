@@ -107,7 +107,7 @@ def test_revealed_types(checker: Any) -> None:
 
 # Every public name
 
-MODULES = ("smelt", "smelt.fast", "smelt.linalg", "smelt.metal", "smelt.random", "smelt.utils")
+MODULES = ("smelt", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "smelt.random", "smelt.utils")
 
 #: Functions whose result no type tells: who reads a file, or maps a tree, knows more.
 ANYTHING = {

@@ -19,7 +19,7 @@ from smelt.lazy import arrays
 
 from ..architecture.test_imports import LAYERS
 
-MODULES = ("smelt", "smelt.fast", "smelt.linalg", "smelt.metal", "smelt.random", "smelt.utils")
+MODULES = ("smelt", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "smelt.random", "smelt.utils")
 
 
 @pytest.mark.parametrize("name", MODULES)
