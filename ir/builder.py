@@ -386,6 +386,8 @@ class Body(Protocol):
 class Function:
     """A ``func.func`` of smelt ops, decoded: arguments, ops in order, returned values."""
 
+    has_body = True  #: False for a declaration, which only a module that is no MLIR gives as a function
+
     __slots__ = ("_mlir", "arguments", "name", "ops", "returns", "scope")
 
     def __init__(self, name: str, operation: Any):
@@ -404,6 +406,8 @@ class Function:
 
 def read_function(operation: Any) -> Function:
     """Decode a ``func.func``."""
+    if isinstance(operation, Function):  # of a module that is no MLIR
+        return operation
     operation = operation.operation
     function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
     if not operation.regions[0].blocks:
@@ -462,6 +466,8 @@ def read_function(operation: Any) -> Function:
 
 def functions(module: Any) -> dict[str, Any]:
     """The ``func.func`` operations of a module by name, in order."""
+    if hasattr(module, "functions"):  # `smelt.passes.transform.listed`; the bindings need not be loaded for it
+        return dict(module.functions)
     found = {}
     for item in module.body.operations:
         operation = item.operation
@@ -481,6 +487,9 @@ def new_function(
     argument_locations: Sequence[Any] | None = None,
 ) -> tuple[Any, list[Value], Builder]:
     """An empty function: the ``func.func``, its arguments as Values, a builder at its end."""
+    if hasattr(module, "functions"):
+        found: tuple[Any, list[Value], Builder] = module.new_function(name, arguments, results, location)
+        return found
     ir = mlir.ir
     location = location if location is not None else ir.Location.unknown(context())
     types = [tensor_type(a) for a in arguments]

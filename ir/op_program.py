@@ -6,7 +6,7 @@ of the oracle of all tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .errors import OutOfMemoryError
 from .interpreter import run_op, shown_line
 from .op import Op
 from .settings import settings
-from .values import OpView, Value
+from .values import CALL, OpView, Value
 
 #: Results of constants alone that are kept: up to this many elements, or of any size where all are one in memory.
 _KEPT = 4096
@@ -52,7 +52,8 @@ class OpProgram:
 
     Args:
         arguments, ops, returns: a function's.
-        run_function: runs a function that a branch or loop names.
+        run_function: runs a function that a call, branch or loop names.
+        functions: those that it runs, for what they keep.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class OpProgram:
         ops: Sequence[OpView],
         returns: Sequence[Value],
         run_function: Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]],
+        functions: Collection[OpProgram] = (),
     ):
-        self._run_function = run_function
+        self._run_function, self._functions = run_function, functions
         self.arguments = [v.aval for v in arguments]
         self.results = [v.aval for v in returns]
         slots: dict[Value, int] = {v: i for i, v in enumerate(arguments)}
@@ -95,7 +97,7 @@ class OpProgram:
     @staticmethod
     def _fold(op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
         """Compute what depends on no argument, if that is worth keeping."""
-        if not op.op.pure or isinstance(op.op, ControlOp):
+        if not op.op.pure or isinstance(op.op, ControlOp) or op.op is CALL:
             return False
         if any(r.aval.size > _KEPT for r in op.results) and not (
             op.op.kind == "movement" and all(not any(x.strides) for x in operands)
@@ -113,7 +115,7 @@ class OpProgram:
         """Memory that it keeps, roughly: steps, constants, and arrays among attributes."""
         constants = sum(x.nbytes for x in self._frame if x is not None and any(x.strides))
         literals = sum(getattr(v, "nbytes", 0) for view, *_ in self._steps for v in view.attrs.values())
-        return 1_000 * len(self) + constants + literals
+        return 1_000 * len(self) + constants + literals + sum(f.nbytes for f in self._functions)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results, which may share memory with `arrays` and with each other.
@@ -143,6 +145,8 @@ class OpProgram:
     def _results(self, view: OpView, operands: list[np.ndarray]) -> Sequence[np.ndarray]:
         if isinstance(view.op, ControlOp):
             return interpret(view.op, view.attrs, operands, [r.aval for r in view.results], self._run_function)
+        if view.op is CALL:
+            return self._run_function(view.attrs["callee"], operands)
         return run_op(view.op, operands, view.attrs, view)
 
 

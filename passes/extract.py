@@ -14,6 +14,7 @@ from smelt.ir.builder import (
     OpView,
     Value,
     fresh_name,
+    function_type,
     functions,
     new_function,
     read_function,
@@ -30,6 +31,8 @@ def lookup(module: Any, name: str) -> Function:
 
 def name_of(operation: Any) -> str:
     """The name of a ``func.func``."""
+    if isinstance(operation, Function):
+        return operation.name
     return mlir.ir.StringAttr(operation.attributes["sym_name"]).value
 
 
@@ -38,6 +41,19 @@ def erase(module: Any, names: Iterable[str]) -> None:
     found = functions(module)
     for name in names:
         found[name].erase()
+
+
+def has_body(operation: Any) -> bool:
+    """Whether a ``func.func`` is more than a declaration."""
+    found: bool = operation.has_body if isinstance(operation, Function) else len(operation.regions[0].blocks) > 0
+    return found
+
+
+def set_type(operation: Any, arguments: Iterable[Value], returns: Iterable[Value]) -> None:
+    """Give a ``func.func`` the type of what it takes and returns, which was not known when it was made."""
+    if not isinstance(operation, Function):
+        kind = function_type([a.aval for a in arguments], [r.aval for r in returns])
+        operation.attributes["function_type"] = mlir.ir.TypeAttr.get(kind, context())
 
 
 def inputs_of(ops: Iterable[OpView], more: Iterable[Value] = ()) -> list[Value]:

@@ -156,6 +156,8 @@ RULES = ("smelt.custom_vjp", "smelt.custom_forward", "smelt.custom_jvp", "smelt.
 def rules_of(operation: Any) -> dict[str, str]:
     """The rules that a function names: attribute → function. Raises IRError for one that is no name."""
     attrs = operation.attributes
+    if isinstance(operation, Function):
+        return {name: attrs[name] for name in RULES if name in attrs}
     found = {}
     for name in RULES:
         if name in attrs:

@@ -105,5 +105,8 @@ def register_rules(name: str) -> Any:
 
 def function_rules(name: str) -> FunctionRules:
     """The rules of the call, branch or loop called `name`."""
-    registry()  # which loads all rules
-    return _rules[name]
+    found = _rules.get(name)
+    if found is None:
+        registry()  # which loads all rules
+        found = _rules[name]
+    return found

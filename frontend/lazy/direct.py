@@ -7,32 +7,25 @@ the rules that the passes use; a branch or loop runs its functions the same way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from smelt.ir.aval import Aval
 from smelt.ir.control import ControlOp, interpret
-from smelt.ir.errors import SmeltError
 from smelt.ir.interpreter import run_op
 from smelt.ir.op_program import OpProgram, out_of_memory, plain_rule
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache
 
-if TYPE_CHECKING:
-    from smelt.passes.transform.tape import Recorded
-
 from .build import MOST_ELEMENTS, check_sizes
-from .graph import ALIAS, APPLY, GraphFunction, Node, Ref, callees, transforms_key
-
-Transforms = Sequence[tuple[str, dict[str, Any]]]
+from .graph import ALIAS, APPLY, GraphFunction, Node, callees, transforms_key
+from .recorded import Transforms, recorded
 
 #: A part of an array is copied where the array is larger than twice the part and so many bytes.
 _SLACK = 1 << 16
 #: Programs of recorded functions, transformed or not, by what they compute; `_REFUSED` for what needs a compile.
 _programs = LruCache(weigh=lambda program: program.nbytes)
-#: What may come out of rules.
-_FAULTS = (SmeltError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class _Refused:
@@ -150,46 +143,5 @@ def program_of(f: GraphFunction, transforms: Transforms) -> OpProgram | None:
 
 
 def _expand(f: GraphFunction, transforms: Transforms) -> OpProgram | _Refused:
-    body = recorded(f, transforms)
-    return _REFUSED if body is None else OpProgram(body.arguments, body.ops, body.returns, _run_function)
-
-
-def recorded(f: GraphFunction, transforms: Transforms) -> Recorded | None:
-    """A function, transformed, as ops; None where that takes a module."""
-    from smelt.passes.transform import tape as tapes  # the transformations are loaded when one is met
-
-    try:
-        return _record(tapes, f, transforms)
-    except _FAULTS:  # also what a rule gets wrong: the passes find it again, and say where
-        return None
-
-
-def _record(tapes: Any, f: GraphFunction, transforms: Transforms, around: bool = False) -> Recorded:
-    """A function, transformed, as ops on a tape; `around`: whether something around it is transformed, too.
-
-    Raises:
-        NeedsModule: a transformation makes other functions on the way.
-    """
-    around = around or bool(transforms)
-    tape = tapes.Tape()
-    if f.rules and around:
-        tape.refuse("a function with rules of its own")
-    arguments = [tape.argument(aval) for aval in f.arguments]
-    env: dict[Ref, Any] = {}
-    for ref, value in zip(f.parameters, arguments):
-        env.setdefault(ref, value)
-    for step in f.body:
-        check_sizes(step)
-        tape.location = None if step.where is None else tapes.UserPlace(*step.where)
-        operands: Sequence[Any] = [env[r] for r in step.inputs]
-        if step.op is APPLY:
-            inner = _record(tapes, step.attrs["callee"], step.attrs["transforms"], around)
-            results = tape.inline(inner, operands)
-        else:
-            results = operands if step.op is ALIAS else tape.emit_typed(step.op, operands, step.attrs, step.avals)
-        for i, value in enumerate(results):
-            env[(step.node, i)] = value
-    body = tapes.Recorded(arguments, tape.ops, [env[r] for r in f.outputs])
-    for name, attrs in transforms:
-        body = tapes.transform(body.pruned(), name, attrs)
-    return body.pruned()
+    found = recorded(f, transforms)
+    return _REFUSED if found is None else found.program(_run_function)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import OpView, Value, functions, read_function
+from smelt.ir.builder import CALL, OpView, Value, functions, read_function
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, line_of
 from smelt.ir.op import Op
@@ -24,8 +24,8 @@ from smelt.runtime.device import reference
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_module
-from ..lazy.direct import recorded
 from ..lazy.graph import APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, record_function, snapshot
+from ..lazy.recorded import recorded
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import Aux, R
 from .recording import (
@@ -106,29 +106,31 @@ def _divided_on_tape(f: GraphFunction, transform: str, attrs: dict[str, Any]) ->
     from smelt.passes.dependence import split
     from smelt.passes.extract import inputs_of
 
-    body = recorded(f, ((transform, attrs),))
+    transformed = recorded(f, ((transform, attrs),))
     n, results = len(f.parameters), len(f.outputs)
-    if body is None:
+    if transformed is None:
         return None
+    body = transformed.body
     primals, given = body.arguments[:n], body.arguments[n:]
     linear, before, after = split(body.ops, given)
     outs, found = body.returns[:results], body.returns[results:]
     if any(v in linear for v in outs):
         return None
     residuals = [v for v in inputs_of(after, found) if v not in linear]
-    first = _numbered(primals, before, [*outs, *residuals])
-    return _Halves(first, _numbered([*residuals, *given], after, found))
+    step_of = _Steps(transformed.module)
+    first = _numbered(primals, before, [*outs, *residuals], step_of)
+    return _Halves(first, _numbered([*residuals, *given], after, found, step_of))
 
 
 def _numbered(
     inputs: Sequence[Value], ops: Sequence[OpView], outputs: Sequence[Value],
-    attrs_of: Callable[[OpView], dict[str, Any]] = lambda op: op.attrs,
+    step_of: Callable[[OpView], tuple[Op, dict[str, Any]]],
 ) -> _Program:  # fmt: skip
     number = {v: i for i, v in enumerate(inputs)}
     steps, count = [], len(inputs)
     for op in ops:
         avals = tuple(r.aval for r in op.results)
-        steps.append((op.op, attrs_of(op), tuple(number[v] for v in op.operands), avals))
+        steps.append((*step_of(op), tuple(number[v] for v in op.operands), avals))
         for r in op.results:
             number[r] = count
             count += 1
@@ -162,19 +164,28 @@ def _divided_by_passes(f: GraphFunction, transform: str, attrs: dict[str, Any]) 
         return _Halves(_program(module, known["main"]), _program(module, known[LINEAR])) if LINEAR in known else None
 
 
-def _program(module: Any, operation: Any) -> _Program:
-    def function(name: Any) -> Any:
-        if isinstance(name, tuple):
-            return tuple(function(n) for n in name)
-        return _program(module, functions(module)[name]).function(name)
+class _Steps:
+    """Ops of a module as ops of the graph: with functions of the graph in place of names."""
 
-    def attrs_of(op: OpView) -> dict[str, Any]:
+    def __init__(self, module: Any):
+        self._module = module
+
+    def __call__(self, op: OpView) -> tuple[Op, dict[str, Any]]:
+        if op.op is CALL:
+            return APPLY, {"callee": self._function(op.attrs["callee"]), "transforms": ()}
         if not isinstance(op.op, ControlOp):
-            return op.attrs
-        return {**op.attrs, **{name: function(op.attrs[name]) for name in op.op.callees}}
+            return op.op, op.attrs
+        return op.op, {**op.attrs, **{name: self._function(op.attrs[name]) for name in op.op.callees}}
 
+    def _function(self, name: Any) -> Any:
+        if isinstance(name, tuple):
+            return tuple(self._function(n) for n in name)
+        return _program(self._module, functions(self._module)[name]).function(name)
+
+
+def _program(module: Any, operation: Any) -> _Program:
     read = read_function(operation)
-    return _numbered(read.arguments, read.ops, read.returns, attrs_of)
+    return _numbered(read.arguments, read.ops, read.returns, _Steps(module))
 
 
 @overload

@@ -29,6 +29,7 @@ from smelt.ir.op import registry as ops
 from smelt.ir.ops.call import Transform
 
 from ..dependence import split
+from ..extract import has_body
 from ..registry import Pass, register_pass
 from ..rewrite import argument_locations
 from ..rules import function_rules
@@ -70,7 +71,7 @@ class Batching:
     def loops(self, name: str) -> bool:
         """Whether a function runs a while loop, itself or in what it calls."""
         if name not in self._loops:
-            known = len(functions(self.module)[name].regions[0].blocks)  # else a declaration
+            known = has_body(functions(self.module)[name])  # else a declaration
             self._loops[name] = any(self._runs_loop(op) for op in self.read(name).ops) if known else False
         return self._loops[name]
 

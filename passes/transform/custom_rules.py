@@ -48,7 +48,7 @@ from smelt.ir.builder import (
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError
 
-from ..extract import cut
+from ..extract import cut, has_body, set_type
 from ..rewrite import CHECKPOINT, has_rules, replay, rules_of
 from ..rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values, register_rules
 from ..simplify.reads import ModuleReads, Needs
@@ -118,8 +118,8 @@ class CallRules(FunctionRules):
     def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
         """A checkpoint is looked into; other calls are linear as a whole, by their rules."""
         callee = functions(module)[attrs["callee"]]
-        if CHECKPOINT not in callee.attributes or not len(callee.regions[0].blocks):
-            return [any(flags)] * len(mlir.ir.FunctionType(_type_of(callee)).results)
+        if CHECKPOINT not in callee.attributes or not has_body(callee):
+            return [any(flags)] * _count_results(callee)
         function = read_function(callee)
         linear = linear_values(module, function, flags)
         return [v in linear for v in function.returns]
@@ -224,8 +224,7 @@ def make_tangent(module: Any, function: Function, active: Sequence[int]) -> tupl
     known = [i for i, t in enumerate(outgoing) if t is not None]
     returned = [t for t in outgoing if t is not None]
     b.return_(returned)
-    kind = function_type([v.aval for v in arguments], [t.aval for t in returned])
-    operation.attributes["function_type"] = mlir.ir.TypeAttr.get(kind, context())
+    set_type(operation, arguments, returned)
     _mark(module, name, CHECKPOINT)
     return name, known
 
@@ -245,19 +244,19 @@ def _batched_with_rules(batching: Batching, function: Function, flags: list[bool
         _mark(module, name, CHECKPOINT)
     inexact = [flag for a, flag in zip(function.arguments, flags) if a.aval.dtype.is_inexact]
     if JVP in rules:
-        made.attributes[JVP] = _symbol(rules[JVP])  # rules may refer to each other: this one counts as made
+        _set_rule(made, JVP, rules[JVP])  # rules may refer to each other: this one counts as made
         rule = batching.read(rules[JVP])
         jvp_name = batching.function(rule.name, [*flags, *inexact], [True] * len(rule.returns), False)
-        made.attributes[JVP] = _symbol(jvp_name)
+        _set_rule(made, JVP, jvp_name)
     if VJP in rules:
-        made.attributes[VJP] = _symbol(rules[VJP])
+        _set_rule(made, VJP, rules[VJP])
         kept = [*flags, *[True] * count]
         if FORWARD in rules:
             forward = batching.read(rules[FORWARD])
             forward_name = batching.function(forward.name, flags, [True] * len(forward.returns), False)
-            made.attributes[FORWARD] = _symbol(forward_name)
+            _set_rule(made, FORWARD, forward_name)
             kept = [True] * (len(forward.returns) - count)
-        made.attributes[VJP] = _symbol(_batched_pullback(batching, batching.read(rules[VJP]), kept, inexact))
+        _set_rule(made, VJP, _batched_pullback(batching, batching.read(rules[VJP]), kept, inexact))
     return name
 
 
@@ -286,12 +285,14 @@ def _function(module: Any, name: str) -> Function:
     return read_function(found[name])
 
 
-def _type_of(operation: Any) -> Any:
-    return mlir.ir.TypeAttr(operation.attributes["function_type"]).value
+def _count_results(operation: Any) -> int:
+    if isinstance(operation, Function):
+        return len(operation.returns)
+    return len(mlir.ir.FunctionType(mlir.ir.TypeAttr(operation.attributes["function_type"]).value).results)
 
 
 def _decoded(callee: Any, op: OpView) -> Function:
-    if not len(callee.regions[0].blocks):
+    if not has_body(callee):
         raise IRError(f"@{op.attrs['callee']} has no body and no rule for this transformation; at {op.location}")
     return read_function(callee)
 
@@ -340,9 +341,13 @@ def _spread(results: Values, tangents: Values) -> list[Value | None]:
 
 def _declare(module: Any, stem: str, arguments: Sequence[Aval], results: Sequence[Aval], transpose_rule: str) -> str:
     """A linear function without a body, known by its transpose."""
-    ir = mlir.ir
     before = functions(module)[stem]
     name = fresh_name(module, f"{stem}_linear")
+    if isinstance(before, Function):
+        made, _, _ = new_function(module, name, arguments, results, before.mlir.location)
+        made.has_body, made.attributes[TRANSPOSE] = False, transpose_rule
+        return name
+    ir = mlir.ir
     attrs = {
         "sym_name": ir.StringAttr.get(name, context()),
         "sym_visibility": ir.StringAttr.get("private", context()),
@@ -355,7 +360,13 @@ def _declare(module: Any, stem: str, arguments: Sequence[Aval], results: Sequenc
 
 
 def _mark(module: Any, name: str, attribute: str) -> None:
-    functions(module)[name].attributes[attribute] = mlir.ir.UnitAttr.get(context())
+    operation = functions(module)[name]
+    operation.attributes[attribute] = True if isinstance(operation, Function) else mlir.ir.UnitAttr.get(context())
+
+
+def _set_rule(operation: Any, attribute: str, name: str) -> None:
+    """Give a function a rule: the function called `name`."""
+    operation.attributes[attribute] = name if isinstance(operation, Function) else _symbol(name)
 
 
 def _symbol(name: str) -> Any:
@@ -365,12 +376,16 @@ def _symbol(name: str) -> Any:
 def _integers(operation: Any, name: str) -> tuple[int, ...]:
     if name not in operation.attributes:
         return ()
+    if isinstance(operation, Function):
+        return tuple(operation.mlir.attributes[name])
     return tuple(_attribute(operation, name, mlir.ir.DenseI64ArrayAttr, "array<i64: 0, -1>"))
 
 
 def _integer(operation: Any, name: str) -> int:
     if name not in operation.attributes:
         return -1
+    if isinstance(operation, Function):
+        return int(operation.mlir.attributes[name])
     return int(_attribute(operation, name, mlir.ir.IntegerAttr, "8 : i64").value)
 
 

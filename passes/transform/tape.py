@@ -4,18 +4,17 @@ The rules of ops emit with a `Builder`, and where its ops go is the builder's af
 (a Wengert list), so that the rules which the passes `jvp`, `linearize`, `transpose` and `batch` apply to functions of
 a module make the same of functions that are only recorded: in microseconds an op, for sizes that change all the time.
 
-Control flow, functions with rules of their own, and ops that are batched by a loop need functions of a module: then
-`NeedsModule` is raised, and whoever asked takes the way through the passes.
+Branches, loops, and calls of functions with rules of their own, name functions of a `ListedModule`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Body, Builder, OpView, Value
+from smelt.ir.builder import CALL, Body, Builder, OpView, Value
 from smelt.ir.errors import SmeltError, line_of
 from smelt.ir.op import Op, of_kind
 from smelt.ir.op import registry as ops
@@ -25,11 +24,15 @@ from smelt.ir.scopes import Scope
 from ..dependence import cone, split
 from .batch import Batching, settled_results
 from .jvp import push_tangents
+from .partition import separate
 from .transpose import pull_cotangents
+
+if TYPE_CHECKING:
+    from .listed import ListedModule
 
 
 class NeedsModule(SmeltError):
-    """A function whose transformation makes other functions."""
+    """What only the passes can transform, or say what is wrong with."""
 
 
 class UserPlace(NamedTuple):
@@ -61,10 +64,11 @@ class Recorded(NamedTuple):
     ops: Sequence[OpView]
     returns: Sequence[Value]
 
-    def pruned(self) -> Recorded:
+    def pruned(self, module: ListedModule) -> Recorded:
         """The function without the ops that nothing it returns is computed from."""
         needed = cone(self.returns)
-        return self._replace(ops=[op for op in self.ops if not op.op.pure or any(r in needed for r in op.results)])
+        kept = [op for op in self.ops if any(r in needed for r in op.results) or module.has_effects(op)]
+        return self._replace(ops=kept)
 
 
 class Tape(Builder):
@@ -105,23 +109,17 @@ class Tape(Builder):
             env.update(zip(op.results, self.clone(op, [env[v] for v in op.operands])))
         return [env[v] for v in body.returns]
 
-    # What needs a module
-
-    def refuse(self, what: str) -> None:
-        """Raise NeedsModule for `what`."""
-        raise NeedsModule(what)
-
-    @property
-    def scope(self) -> Scope:
-        raise NeedsModule("a tape has no functions")
-
     def call(self, callee: str, operands: Sequence[Value], results: Sequence[Aval]) -> tuple[Value, ...]:
-        raise NeedsModule("a call needs a function")
+        return self.emit_typed(CALL, operands, {"callee": callee}, results)
 
     def control(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], results: Sequence[Aval]
     ) -> tuple[Value, ...]:
-        raise NeedsModule("a branch or loop needs functions")
+        return self.emit_typed(op, operands, attrs, results)
+
+    @property
+    def scope(self) -> Scope:
+        raise NeedsModule("a tape is no function of a module")
 
 
 _TRANSFORMS: dict[str, Any] = {}
@@ -137,63 +135,71 @@ def _expands(name: str) -> Any:
     return keep
 
 
-def transform(body: Recorded, name: str, attrs: dict[str, Any]) -> Recorded:
+def transform(module: ListedModule, body: Recorded, name: str, attrs: dict[str, Any]) -> Recorded:
     """What the transformation called `name` makes of a function.
 
+    Args:
+        module: has the functions that it runs, and gets those that are made.
+
     Raises:
-        NeedsModule: it makes other functions on the way. NotDifferentiableError: an op has no derivative.
+        NeedsModule: there is no such transformation here. NotDifferentiableError: an op has no derivative.
     """
     found = _TRANSFORMS.get(name)
-    if found is None or any(op.op.kind in ("control", "call") for op in body.ops):
+    if found is None:
         raise NeedsModule(name)
     signature = of_kind(ops[name], Transform).signature
     taken, returned = signature([v.aval for v in body.arguments], [v.aval for v in body.returns], **attrs)
     tape = Tape()
     arguments = [tape.argument(aval) for aval in taken]
-    return Recorded(arguments, tape.ops, found(tape, body, arguments, returned, **attrs))
+    return Recorded(arguments, tape.ops, found(module, tape, body, arguments, returned, **attrs))
 
 
 @_expands("jvp")
-def _jvp(tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...]) -> list[Value]:
+def _jvp(
+    module: ListedModule, tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...]
+) -> list[Value]:
     n = len(body.arguments)
     tangents: list[Value | None] = [None] * n
     for i, t in zip(wrt, operands[n:]):
         tangents[i] = t if t.aval.dtype.is_inexact else None
-    outs, pushed = push_tangents(None, tape, body, operands[:n], tangents)
+    outs, pushed = push_tangents(module, tape, body, operands[:n], tangents)
     return [*outs, *(tape.zeros_like(y) if t is None else t for y, t in zip(outs, pushed))]
 
 
 @_expands("vjp")
 def _vjp(
-    tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...], seeds: tuple[int, ...]
-) -> list[Value]:
+    module: ListedModule, tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...],
+    seeds: tuple[int, ...],
+) -> list[Value]:  # fmt: skip
     n, first = len(body.arguments), len(tape.ops)
     tangents: list[Value | None] = [None] * n
     for i in wrt:
         if operands[i].aval.dtype.is_inexact:
             tangents[i] = tape.argument(operands[i].aval)
-    outs, pushed = push_tangents(None, tape, body, operands[:n], tangents, linearize=True)
+    outs, pushed = push_tangents(module, tape, body, operands[:n], tangents, linearize=True)
     seeded = [(t, ct) for i, ct in zip(seeds, operands[n:]) if (t := pushed[i]) is not None]
-    found = _pulled(tape, first, [t for t in tangents if t is not None], seeded)
+    found = _pulled(module, tape, first, [t for t in tangents if t is not None], seeded)
     return [*outs, *(_or_zeros(tape, found.get(t) if t is not None else None, operands[i].aval)
                      for i, t in ((i, tangents[i]) for i in wrt))]  # fmt: skip
 
 
 @_expands("linear_transpose")
 def _linear_transpose(
-    tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...]
+    module: ListedModule, tape: Tape, body: Recorded, operands: Sequence[Value], _: Any, wrt: tuple[int, ...]
 ) -> list[Value]:
+    flags = [i in wrt for i in range(len(body.arguments))]
+    separated = separate(module, module.keep("main", body), flags)
     n, first = len(body.arguments) - len(wrt), len(tape.ops)
     residuals = iter(operands[:n])
     unknown = [tape.argument(body.arguments[i].aval) for i in wrt]
     places = dict(zip(wrt, unknown))
     given = [places[i] if i in places else next(residuals) for i in range(len(body.arguments))]
-    found = _pulled(tape, first, unknown, list(zip(tape.inline(body, given), operands[n:])))
+    found = _pulled(module, tape, first, unknown, list(zip(tape.inline(separated, given), operands[n:])))
     return [_or_zeros(tape, found.get(v), v.aval) for v in unknown]
 
 
 def _pulled(
-    tape: Tape, first: int, unknown: Sequence[Value], seeds: Sequence[tuple[Value, Value]]
+    module: ListedModule, tape: Tape, first: int, unknown: Sequence[Value], seeds: Sequence[tuple[Value, Value]]
 ) -> dict[Value, Value]:
     """Cotangents of `unknown`, given those of values on the tape which depend on them linearly. The ops from number
     `first` on that depend on them leave the tape."""
@@ -203,7 +209,7 @@ def _pulled(
     for value, ct in seeds:
         if value in linear:
             cotangents[value] = tape.add_any(cotangents.get(value), ct)
-    pull_cotangents(None, tape, after, linear, {}, cotangents)
+    pull_cotangents(module, tape, after, linear, {}, cotangents)
     return cotangents
 
 
@@ -211,18 +217,11 @@ def _or_zeros(tape: Tape, value: Value | None, aval: Aval) -> Value:
     return tape.zeros(aval) if value is None else value
 
 
-class _Batching(Batching):
-    """Batching where no loop can be made."""
-
-    def _one_by_one(self, b: Builder, op: OpView, operands: Any, dims: Any, caller: str) -> Any:
-        raise NeedsModule(f"{op.name} is batched by a loop")
-
-
 @_expands("batch")
 def _batch(
-    tape: Tape, body: Recorded, operands: Sequence[Value], returned: Sequence[Aval], size: int,
+    module: ListedModule, tape: Tape, body: Recorded, operands: Sequence[Value], returned: Sequence[Aval], size: int,
     in_axes: tuple[int, ...], out_axes: tuple[int, ...],
 ) -> list[Value]:  # fmt: skip
     dims = [None if a < 0 else a for a in in_axes]
-    results, places = _Batching(None, size).emit(tape, body, operands, dims)
+    results, places = Batching(module, size).emit(tape, module.keep("main", body), operands, dims)
     return settled_results(tape, results, places, out_axes, returned)

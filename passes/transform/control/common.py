@@ -22,14 +22,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, function_type, functions, new_function
+from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, functions, new_function
 from smelt.ir.control import ControlOp, layout
-from smelt.ir.dialect import context
 
 from ...dependence import closed, cone, dependence
-from ...extract import erase, lookup
+from ...extract import erase, lookup, name_of, set_type
 from ...rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values
 from ...simplify.reads import ModuleReads, Needs, argument_index, union
 from ..jvp import push_tangents
@@ -213,9 +211,8 @@ class Pushed:
         indices = range(len(self.results))
         returns: list[Any] = [both[key] for key in interleave(indices, indices, wanted, groups)]
         b.return_(returns)
-        kind = function_type([a.aval for a in self.arguments], [r.aval for r in returns])
-        self.operation.attributes["function_type"] = mlir.ir.TypeAttr.get(kind, context())
-        return mlir.ir.StringAttr(self.operation.attributes["sym_name"]).value
+        set_type(self.operation, self.arguments, returns)
+        return name_of(self.operation)
 
     def discard(self) -> None:
         """Erase the function and those that were made for it."""
