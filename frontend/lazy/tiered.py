@@ -27,12 +27,16 @@ class TieredExecutable(Executable):
         f: the function.
         ops: the same op by op.
         make: compiles it.
+        passing: whether it is likely to run once only: then no other process compiles it for later runs.
     """
 
-    def __init__(self, f: GraphFunction, ops: OpProgram, device: Device, make: Callable[[], Executable]):
+    def __init__(
+        self, f: GraphFunction, ops: OpProgram, device: Device, make: Callable[[], Executable], passing: bool = False
+    ):
         super().__init__(ops.arguments, ops.results)
         self._function, self._ops, self._device, self._make = f, ops, device, make
         self._structure, self._lock = tiers.Structure(), locks.lock()
+        self._structure.can_wait, self._passing = not passing, passing
         self._program: Executable | None = None
 
     @property
@@ -52,7 +56,10 @@ class TieredExecutable(Executable):
                     body = self._function.body
                     program = self._program = structure.program(body, self._find, self._begin, self._make)
         if program is None or (structure.prefers_ops and tier == "auto"):
-            return structure.run_ops(lambda: self._run_ops(inputs))
+            found = structure.run_ops(lambda: self._run_ops(inputs))
+            if self._passing:  # it is met again
+                structure.can_wait, self._passing = True, False
+            return found
         return structure.run_program(lambda: program.run(inputs))
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
@@ -68,13 +75,16 @@ class TieredExecutable(Executable):
         return program_in_background(f.parameters, f.body, f.outputs, self._device)
 
 
-def executable_of(f: GraphFunction, device: Device, make: Callable[[], Executable], first: bool) -> Executable:
+def executable_of(
+    f: GraphFunction, device: Device, make: Callable[[], Executable], first: bool, passing: bool = False
+) -> Executable:
     """What runs a recorded function: op by op until its program pays, where that can be; else its program.
 
     Args:
         make: compiles it.
         first: whether a program was asked for, and not one for other sizes.
+        passing: whether it is likely to run once only.
     """
     tier = settings.tier if device.tiers else "program"
-    ops = None if tier == "program" or (first and tier == "auto") else direct.program_of(f, ())
-    return make() if ops is None else TieredExecutable(f, ops, device, make)
+    ops = None if tier == "program" or (first and not passing and tier == "auto") else direct.program_of(f, ())
+    return make() if ops is None else TieredExecutable(f, ops, device, make, passing)

@@ -278,7 +278,8 @@ class CompiledFunction(Generic[P, R]):
             if f.captured:
                 evaluate(f.captured)
             version = Version()
-            version.executable = self._executable(f, traced.names)
+            version.passing = self._changes_types(outputs)
+            version.executable = self._executable(f, traced.names, version.passing)
             version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
@@ -289,13 +290,24 @@ class CompiledFunction(Generic[P, R]):
             store.put(key, version)
             return version
 
-    def _executable(self, f: GraphFunction, names: Sequence[str | None]) -> Executable:
-        """The first program is what was asked for; for other sizes one is made when it pays."""
+    def _changes_types(self, outputs: Any) -> bool:
+        """Whether the state is made, or gets other types, by a call that leaves `outputs`: so does the first step of
+        an optimizer, which begins without momenta."""
+        if self._inputs is None or self._outputs is None:
+            return False
+        (before, old), (after, new) = tree.flatten(self._outputs), tree.flatten(outputs)
+        return old != new or any(
+            isinstance(x, array) and isinstance(y, array) and x.aval != y.aval for x, y in zip(before, after)
+        )
+
+    def _executable(self, f: GraphFunction, names: Sequence[str | None], passing: bool) -> Executable:
+        """The first program is what was asked for; for other sizes one is made when it pays, and for state that the
+        call makes as well: the next call has it."""
         make = functools.partial(_compiled, f, names, self._pipeline, self._name)
         if self._pipeline is not None:
             return make()
-        first = not any(version is not UNCLEAR for version in self._store.entries.values())
-        return executable_of(f, default_device(), make, first)
+        first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
+        return executable_of(f, default_device(), make, first, passing)
 
     def _count_trace(self, key: Any) -> None:
         store = self._store

@@ -35,7 +35,9 @@ _MOST_OBJECTS = 2000
 class Version:
     """One executable of a compiled function, for one set of argument types."""
 
-    __slots__ = ("captured", "executable", "n_outputs", "out_tree", "state_leaves", "state_tree", "static_outputs")
+    __slots__ = (
+        "captured", "executable", "n_outputs", "out_tree", "passing", "state_leaves", "state_tree", "static_outputs"
+    )  # fmt: skip
 
     captured: list[Any]
     executable: Executable
@@ -44,6 +46,8 @@ class Version:
     #: What stands in `outputs` after a call: which of the arrays that it returns for them, or None and a static leaf.
     state_leaves: list[tuple[int | None, Any]]
     state_tree: Any
+    #: Whether the call makes state that was not there, or of other types: then the next one is of another version.
+    passing: bool
     static_outputs: list[tuple[int, Any]]
 
 

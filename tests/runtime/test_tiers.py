@@ -360,3 +360,53 @@ def test_threads_share_a_compiled_function_that_comes_to_pay(monkeypatch: pytest
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(lambda _: f(smelt.ones(9)).item(), range(60)))
     np.testing.assert_allclose(found, np.full(60, 9 * np.e), 1e-6)
+
+
+def momentum_step(passing: bool) -> Callable[[smelt.array], smelt.array]:
+    """A training step whose optimizer has no state before the first call, or has it from the start."""
+    parameters = {"w": X[:, :3], "b": smelt.zeros(3)}
+    momenta: dict[str, smelt.array] = {} if passing else {k: smelt.zeros_like(p) for k, p in parameters.items()}
+    state = [parameters, momenta]
+    smelt.eval(state)
+
+    def step(x: smelt.array) -> smelt.array:
+        loss, slopes = smelt.value_and_grad(lambda p: (smelt.tanh(x @ p["w"] + p["b"]) ** 2).sum())(parameters)
+        for k, slope in slopes.items():
+            momenta[k] = momenta.get(k, smelt.zeros_like(slope)) * 0.9 + slope
+            parameters[k] = parameters[k] - 0.1 * momenta[k]
+        return loss
+
+    return smelt.compile(step, inputs=state, outputs=state)
+
+
+def test_a_step_that_makes_its_state_is_compiled_once() -> None:
+    counts, losses = [], []
+    for passing in (True, False):
+        step = momentum_step(passing)
+        with override(tier="auto"), smelt.explain() as explained:
+            losses.append([step(W.T[:, :5]).item() for _ in range(4)])
+        counts.append(explained.count)
+    assert counts == [1, 1]
+    np.testing.assert_allclose(losses[0], losses[1], 1e-5)
+
+
+def test_a_step_that_makes_more_state_each_time_comes_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 2.0)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    held: dict[str, smelt.array] = {}
+    f = smelt.compile(lambda x: held.update(y=smelt.exp(x)), inputs=held, outputs=held)
+    with override(tier="auto"), smelt.explain() as explained:
+        for _ in range(8):
+            held.clear()
+            f(X)
+            np.testing.assert_allclose(held["y"], np.exp(X), 1e-6)
+    assert explained.count == 1
+
+
+def test_where_a_program_is_asked_for_the_first_step_is_one_too() -> None:
+    step, x = momentum_step(True), smelt.ones((3, 5))
+    smelt.eval(x)
+    with override(tier="program"), smelt.explain() as explained:
+        for _ in range(3):
+            step(x)
+    assert explained.count == 2
