@@ -32,6 +32,7 @@ class Aval:
     shape: tuple[int, ...]
     dtype: DType
     size: int
+    _hash: int
 
     def __init__(self, shape: tuple[int, ...], dtype: DType) -> None:
         self.shape = shape
@@ -39,7 +40,6 @@ class Aval:
         self.size = math.prod(shape)
         if len(shape) > MAX_NDIM or not self.size:
             check_extents(shape, dtype)
-        self._hash = hash((shape, dtype.name))
 
     @property
     def ndim(self) -> int:
@@ -61,7 +61,11 @@ class Aval:
         )
 
     def __hash__(self) -> int:
-        return self._hash
+        try:
+            return self._hash
+        except AttributeError:  # seldom asked for
+            self._hash = hash((self.shape, self.dtype.name))
+            return self._hash
 
     def __repr__(self) -> str:
         return f"{self.dtype.mlir}[{','.join(map(str, self.shape))}]"

@@ -106,6 +106,8 @@ class Op:
     operand_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[bool] = False  #: the last operand field takes any number of tensors
     attrs: ClassVar[dict[str, Attr]] = {}
+    #: Attributes that are extents, or places along axes: they change where shapes do. Programs are shared by them.
+    sizes: ClassVar[tuple[str, ...]] = ()
     #: Operands and results are of any types each. In MLIR the op is then a function value without operands, and an
     #: upstream ``func.call_indirect`` applies it; everywhere else it is one op.
     mixed: ClassVar[bool] = False

@@ -91,17 +91,14 @@ class OpProgram:
             written = range(first, first + len(op.results))
             dead = tuple({i for i in (*read, *written) if i not in lasting})
             lasting.update(dead)
-            self._steps.append((op, op.op, plain_rule(op.op), read, first, dead))
+            self._steps.append((op, op.op, plain_rule(op.op), op.attrs, read, first, dead))
         self._steps.reverse()
 
-    @staticmethod
-    def _fold(op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
+    def _fold(self, op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
         """Compute what depends on no argument, if that is worth keeping."""
         if not op.op.pure or isinstance(op.op, ControlOp) or op.op is CALL:
             return False
-        if any(r.aval.size > _KEPT for r in op.results) and not (
-            op.op.kind == "movement" and all(not any(x.strides) for x in operands)
-        ):
+        if not worth_keeping(op.op, max([r.aval.size for r in op.results], default=0), operands):
             return False
         found = run_plain(op.op, operands, op.attrs, op)
         constants.update(zip(op.results, map(np.asarray, found)))
@@ -114,7 +111,7 @@ class OpProgram:
     def nbytes(self) -> int:
         """Memory that it keeps, roughly: steps, constants, and arrays among attributes."""
         constants = sum(x.nbytes for x in self._frame if x is not None and any(x.strides))
-        literals = sum(getattr(v, "nbytes", 0) for view, *_ in self._steps for v in view.attrs.values())
+        literals = sum(getattr(v, "nbytes", 0) for step in self._steps for v in step[3].values())
         return 1_000 * len(self) + constants + literals + sum(f.nbytes for f in self._functions)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -127,13 +124,13 @@ class OpProgram:
         frame[: len(arrays)] = arrays
         checked = settings.check
         with np.errstate(all="ignore"):
-            for view, op, rule, read, first, dead in self._steps:
+            for view, op, rule, attrs, read, first, dead in self._steps:
                 operands = [frame[i] for i in read]
                 try:
                     if rule is not None and not checked:
-                        frame[first] = rule(op, *operands, **view.attrs)
+                        frame[first] = rule(op, *operands, **attrs)
                     else:
-                        found = self._results(view, operands)
+                        found = self._results(view, attrs, operands)
                         frame[first : first + len(found)] = found
                 except MemoryError as error:
                     raise out_of_memory(op, error, view) from None
@@ -142,12 +139,17 @@ class OpProgram:
                     frame[i] = None
         return [frame[i] for i in self._returns]
 
-    def _results(self, view: OpView, operands: list[np.ndarray]) -> Sequence[np.ndarray]:
+    def _results(self, view: OpView, attrs: dict[str, Any], operands: list[np.ndarray]) -> Sequence[np.ndarray]:
         if isinstance(view.op, ControlOp):
-            return interpret(view.op, view.attrs, operands, [r.aval for r in view.results], self._run_function)
+            return interpret(view.op, attrs, operands, [r.aval for r in view.results], self._run_function)
         if view.op is CALL:
-            return self._run_function(view.attrs["callee"], operands)
-        return run_op(view.op, operands, view.attrs, view)
+            return self._run_function(attrs["callee"], operands)
+        return run_op(view.op, operands, attrs, view)
+
+
+def worth_keeping(op: Op, size: int, operands: Sequence[np.ndarray]) -> bool:
+    """Whether a result of constants, of so many elements, is kept, and not computed in each run."""
+    return size <= _KEPT or (op.kind == "movement" and all(not any(x.strides) for x in operands))
 
 
 def out_of_memory(op: Op, error: MemoryError, where: Any) -> OutOfMemoryError:

@@ -19,6 +19,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache
 
 from .build import MOST_ELEMENTS, check_sizes
+from .families import bound_program
 from .graph import ALIAS, APPLY, GraphFunction, Node, callees, transforms_key
 from .recorded import Transforms, recorded
 
@@ -143,5 +144,8 @@ def program_of(f: GraphFunction, transforms: Transforms) -> OpProgram | None:
 
 
 def _expand(f: GraphFunction, transforms: Transforms) -> OpProgram | _Refused:
+    bound = bound_program(f, transforms, _run_function)
+    if bound is not None:
+        return bound
     found = recorded(f, transforms)
     return _REFUSED if found is None else found.program(_run_function)

@@ -126,6 +126,7 @@ class Batch(Transform, name="batch"):
     size: Int
     in_axes: Ints
     out_axes: Ints
+    sizes = ("size",)
 
     def signature(
         self, arguments: Avals, results: Avals, *, size: Int, in_axes: Ints, out_axes: Ints

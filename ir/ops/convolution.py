@@ -41,6 +41,7 @@ class ConvGeneral(Contraction, name="conv_general"):
     kernel_dilation: Ints
     input_dilation: Ints
     feature_groups: Int = 1
+    sizes = ("padding_low", "padding_high")
 
     def infer(
         self, x: Aval, w: Aval,

@@ -52,6 +52,7 @@ class Gather(Fusible, name="gather"):
     indices: Operands
     axes: Ints
     slice_sizes: Ints
+    sizes = ("slice_sizes",)
     linearity = "jointly"
     linear_operands = (0,)
     flops = 2.0

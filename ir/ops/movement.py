@@ -43,6 +43,7 @@ class Reshape(Movement, name="reshape"):
 
     x: Operand
     shape: Ints
+    sizes = ("shape",)
     is_view = True
     linearity = "jointly"
 
@@ -145,6 +146,7 @@ class Broadcast(Movement, name="broadcast"):
 
     x: Operand
     shape: Ints
+    sizes = ("shape",)
     stays_symbolic = True
     linearity = "jointly"
 
@@ -183,6 +185,7 @@ class Slice(Movement, name="slice"):
     start: Ints
     stop: Ints
     stride: Ints
+    sizes = ("start", "stop")
     linearity = "jointly"
 
     def infer(self, x: Aval, *, start: Ints, stop: Ints, stride: Ints) -> Aval:
@@ -265,6 +268,7 @@ class Pad(Fusible, name="pad"):
     low: Ints
     high: Ints
     interior: Ints
+    sizes = ("low", "high")
     linearity = "jointly"
 
     def infer(self, x: Aval, value: Aval, *, low: Ints, high: Ints, interior: Ints) -> Aval:
@@ -390,6 +394,7 @@ class Iota(Fusible, name="iota"):
     shape: Ints
     axis: Int
     dtype: Element
+    sizes = ("shape",)
     gives_positions = True
     stays_symbolic = True
     linearity = "jointly"

@@ -66,6 +66,7 @@ class RandomBits(Fusible, name="random_bits"):
     key: Operand
     shape: Ints
     width: Int
+    sizes = ("shape",)
     not_differentiable = NotDifferentiable("random bits are integers")
     flops = 110.0
 
@@ -116,6 +117,7 @@ class RandomSplit(Fusible, name="random_split"):
     kind = "random"
     key: Operand
     num: Int
+    sizes = ("num",)
     not_differentiable = NotDifferentiable("random bits are integers")
     flops = 110.0
 

@@ -29,6 +29,8 @@ KEPT = {
     "frontend/lazy/arrays.py _scalar_buffers": "1,000 numbers",
     "frontend/lazy/buffer_protocol.py _kept": "filled once",
     "frontend/lazy/direct.py _programs": "settings.cache_size, settings.cache_bytes",
+    "frontend/lazy/families.py families": "settings.cache_size, settings.cache_bytes",
+    "frontend/lazy/families.py _CHANGING": "the ops there are",
     "frontend/lazy/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",

@@ -1,0 +1,285 @@
+"""Symbolic numbers: rules of ops run once for a family of sizes.
+
+A `Symbol` stands in an aval or attribute where a size stands, and has the value of that size. Arithmetic on it is
+written down as Python code; what a rule finds out by comparing it, or by taking it for a plain number (an index, the
+end of a `range`), is written down as a guard. The code takes other values, and where all guards hold, the rule would
+have done the same with these: so what it computes is what the rule would have computed. (PyTorch's SymInt and its
+guards are this.)
+
+A symbol is no `int`, since much of Python's C code reads an int's value without asking it: every way from a symbol to
+a plain number goes through a method here. It cannot be hashed, for a look-up that fails leaves no guard.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentTypeError
+
+#: Python code of a binary operation: its text, and what computes it.
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_LOWEST = float("-inf")
+
+
+class Program:
+    """Straight-line code on numbers that symbols stand for.
+
+    Args:
+        distinct: values of the first inputs, larger than 1 and different from each other, as those of all runs are.
+        others: values of further inputs, of which nothing is known.
+    """
+
+    def __init__(self, distinct: Sequence[int], others: Sequence[Any] = ()) -> None:
+        self._lines: list[tuple[str, str, tuple[str, ...]]] = []  # name or "" for a guard, code, names in it
+        self._known: dict[Any, Any] = {}
+        self._constants: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
+        self._distinct = {f"s{i}" for i in range(len(distinct))}
+        self.sizes = [Symbol(self, f"s{i}", value, 2) for i, value in enumerate(distinct)]
+        self.others = [Symbol(self, f"v{i}", value, _LOWEST) for i, value in enumerate(others)]
+
+    def binary(self, text: str, compute: Callable[[Any, Any], Any], a: Any, b: Any, least: float = _LOWEST) -> Any:
+        """The symbol of ``a text b``."""
+        key = (text, _term(a), _term(b))
+        found = self._known.get(key)
+        if found is None:
+            found = Symbol(self, f"t{len(self._lines)}", compute(_value(a), _value(b)), least)
+            self._lines.append((found.name, f"{key[1]} {text} {key[2]}", _names(a, b)))
+            self._known[key] = found
+        return found
+
+    def compare(self, text: str, a: Symbol, b: Any) -> bool:
+        """Whether ``a text b``, from now on a guard unless it is known of all values."""
+        if isinstance(b, Symbol):
+            if a.name == b.name and text in ("==", "!=") and a.name in self._distinct:
+                return text == "=="
+            if a.name in self._distinct and b.name in self._distinct and text in ("==", "!="):
+                return text == "!="
+        elif b < a.least:
+            return text in ("!=", ">", ">=")
+        elif b == a.least and text in ("<", ">="):
+            return text == ">="
+        key = (text, _term(a), _term(b))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = bool(_COMPARISONS[text](a.value, _value(b)))
+            code = f"{key[1]} {text} {key[2]}"
+            self._lines.append(("", code if found else f"not ({code})", _names(a, b)))
+        return found
+
+    def compiled(self, outputs: Any) -> Callable[..., Any]:
+        """A function of the inputs that returns `outputs` with the symbols' values for these, or None where a guard
+        does not hold; it may raise what arithmetic raises.
+
+        Args:
+            outputs: lists and dictionaries of each other and of attributes, in which symbols are.
+        """
+        needed: set[str] = set()
+        returned = self._code_of(outputs, needed)
+        kept: list[str] = []
+        for name, code, names in reversed(self._lines):
+            if not name:
+                kept.append(f" if not ({code}): return None")
+            elif name in needed:
+                kept.append(f" {name} = {code}")
+            else:
+                continue
+            needed.update(names)
+        inputs = ", ".join(s.name for s in (*self.sizes, *self.others))
+        text = "\n".join([f"def run({inputs}):", *reversed(kept), f" return {returned}"])
+        namespace = dict(self._constants)
+        exec(compile(text, "<sizes>", "exec"), namespace)
+        return namespace["run"]
+
+    def _code_of(self, x: Any, needed: set[str]) -> str:
+        kind = type(x)
+        if kind is Symbol:
+            needed.add(x.name)
+            return x.name
+        if kind is tuple and has_symbol(x):
+            return "(" + "".join([self._code_of(item, needed) + ", " for item in x]) + ")"
+        if kind is list:
+            return "[" + ", ".join([self._code_of(item, needed) for item in x]) + "]"
+        if kind is dict:
+            return "{" + ", ".join([f"{k!r}: {self._code_of(v, needed)}" for k, v in x.items()]) + "}"
+        name = f"c{len(self._constants)}"
+        self._constants[name] = x
+        return name
+
+
+def has_symbol(x: Any) -> bool:
+    """Whether a symbol is in an attribute: itself or in tuples."""
+    return type(x) is Symbol or (type(x) is tuple and any(map(has_symbol, x)))
+
+
+def value_of(x: Any) -> Any:
+    """What an attribute with symbols stands for, where they were made; no guard comes of it."""
+    if type(x) is Symbol:
+        return x.value
+    return tuple([value_of(item) for item in x]) if type(x) is tuple else x
+
+
+def _value(x: Any) -> Any:
+    return x.value if isinstance(x, Symbol) else x
+
+
+def _term(x: Any) -> str:
+    return x.name if isinstance(x, Symbol) else f"({x!r})"
+
+
+def _names(*xs: Any) -> tuple[str, ...]:
+    return tuple([x.name for x in xs if isinstance(x, Symbol)])
+
+
+def _number(x: Any) -> Any:
+    """A plain number or symbol that symbols can be combined with, else None."""
+    kind = type(x)
+    if kind is Symbol or kind is int or kind is float:
+        return x
+    if isinstance(x, (bool, np.integer)):
+        return int(x)
+    return None
+
+
+def _least(x: Any) -> float:
+    return x.least if isinstance(x, Symbol) else x
+
+
+class Symbol:
+    """A number of a `Program`.
+
+    Attributes:
+        value: what it stands for where it was made.
+        least: no run has a smaller value.
+    """
+
+    __slots__ = ("least", "name", "program", "value")
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None
+
+    def __init__(self, program: Program, name: str, value: Any, least: float):
+        self.program, self.name, self.value, self.least = program, name, value, least
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.value}>"
+
+    # Arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        other = _number(other)
+        if other is None:
+            return NotImplemented
+        if type(other) is int and not other:
+            return self
+        return self.program.binary("+", operator.add, self, other, self.least + _least(other))
+
+    __radd__ = __add__  # numbers commute
+
+    def __mul__(self, other: Any) -> Any:
+        other = _number(other)
+        if other is None:
+            return NotImplemented
+        if type(other) is int and type(self.value) is int and other in (0, 1):
+            return self if other else 0
+        least = self.least * _least(other) if self.least >= 0 and _least(other) >= 0 else _LOWEST
+        return self.program.binary("*", operator.mul, self, other, least)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: Any) -> Any:
+        other = _number(other)
+        if other is None:
+            return NotImplemented
+        if type(other) is int and not other:
+            return self
+        least = _LOWEST if isinstance(other, Symbol) else self.least - other
+        return self.program.binary("-", operator.sub, self, other, least)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._swapped("-", operator.sub, other)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._binary("//", operator.floordiv, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._swapped("//", operator.floordiv, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._binary("%", operator.mod, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._swapped("%", operator.mod, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._binary("/", operator.truediv, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._swapped("/", operator.truediv, other)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __neg__(self) -> Any:
+        return self.program.binary("*", operator.mul, self, -1)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def _binary(self, text: str, compute: Callable[[Any, Any], Any], other: Any) -> Any:
+        other = _number(other)
+        return NotImplemented if other is None else self.program.binary(text, compute, self, other)
+
+    def _swapped(self, text: str, compute: Callable[[Any, Any], Any], other: Any) -> Any:
+        other = _number(other)
+        return NotImplemented if other is None else self.program.binary(text, compute, other, self)
+
+    # What a rule finds out: guards
+
+    def _compare(self, text: str, other: Any) -> Any:
+        other = _number(other)
+        return NotImplemented if other is None else self.program.compare(text, self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compare("==", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compare("!=", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(">=", other)
+
+    def __bool__(self) -> bool:
+        return self.program.compare("!=", self, 0)
+
+    def _pinned(self) -> int:
+        """The value, which is the same in all runs from now on."""
+        if type(self.value) is not int:  # a guard would take 0.0 for -0.0
+            raise ArgumentTypeError(f"{self} is no size")
+        self.program.compare("==", self, self.value)
+        return self.value
+
+    def __index__(self) -> int:
+        return self._pinned()
+
+    def __int__(self) -> int:
+        return self._pinned()
+
+    def __float__(self) -> float:
+        return float(self._pinned())
