@@ -103,8 +103,9 @@ __all__ = [
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min", "minimum",
-    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "not_equal",
-    "number", "ones", "ones_like", "outer", "pad", "partition", "permute_dims", "pi", "positive", "pow", "power",
+    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "nn",
+    "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
+    "positive", "pow", "power",
     "printoptions", "prod", "put_along_axis", "radians", "random", "real", "reciprocal", "reference", "remainder",
     "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
     "save_safetensors", "savez", "savez_compressed", "scan", "searchsorted", "set_cache_limit",
@@ -118,9 +119,9 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import fast, metal
+    from . import fast, metal, nn, optimizers
 else:
-    _LAZY = ("fast", "metal")  # modules that the first use loads
+    _LAZY = ("fast", "metal", "nn", "optimizers")  # modules that the first use loads
 
     def __getattr__(name):
         if name in _LAZY:

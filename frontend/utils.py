@@ -5,10 +5,76 @@ dataclasses that hold arrays, partial functions that hold arrays, and registered
 that is no array must not hold arrays: nobody would see them change.
 """
 
-from .lazy.tree import register_class, tree_flatten, tree_map, tree_map_with_path, tree_reduce, tree_unflatten
+from __future__ import annotations
 
-__all__ = ["register_class", "tree_flatten", "tree_map", "tree_map_with_path", "tree_reduce", "tree_unflatten"]
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import Any
+
+from smelt.ir.errors import TreeError, at_user_line
+
+from .lazy.tree import (
+    kind_of,
+    register_class,
+    tree_flatten,
+    tree_map,
+    tree_map_with_path,
+    tree_reduce,
+    tree_unflatten,
+)
+
+__all__ = [
+    "register_class",
+    "tree_flatten",
+    "tree_map",
+    "tree_map_with_path",
+    "tree_merge",
+    "tree_reduce",
+    "tree_unflatten",
+]
 
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | None = None) -> Any:
+    """The entries of two trees of dicts, lists and tuples in one. None and empty containers stand for nothing.
+
+    Args:
+        merge_fn: makes one of two leaves in the same place.
+
+    Raises:
+        TreeError: two leaves in the same place and no `merge_fn`.
+
+    >>> tree_merge({"a": [1, None]}, {"a": [None, 2], "b": 3})
+    {'a': [1, 2], 'b': 3}
+    >>> tree_merge({"a": 1}, {"a": 2}, lambda x, y: x + y)
+    {'a': 3}
+    """
+    return _merged(tree_a, tree_b, merge_fn, "")
+
+
+def _merged(a: Any, b: Any, merge: Callable[[Any, Any], Any] | None, path: str) -> Any:
+    if _is_nothing(b) and not (_is_nothing(a) and b is not None):
+        return a
+    if _is_nothing(a):
+        return b
+    if isinstance(a, dict) and isinstance(b, dict):
+        keys = dict.fromkeys([*a, *b])
+        return {k: _merged(a.get(k), b.get(k), merge, f"{path}.{k}") for k in keys}
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        entries = [_merged(x, y, merge, f"{path}.{i}") for i, (x, y) in enumerate(zip_longest(a, b))]
+        return tuple(entries) if isinstance(a, tuple) else entries
+    if merge is None:
+        raise TreeError(
+            at_user_line(
+                f"smelt.utils.tree_merge: both trees have something at {path[1:] or 'the top'} ({kind_of(a)}, "
+                f"{kind_of(b)}); give merge_fn"
+            )
+        )
+    return merge(a, b)
+
+
+def _is_nothing(x: Any) -> bool:
+    return x is None or (isinstance(x, (dict, list, tuple)) and not x)

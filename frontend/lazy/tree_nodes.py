@@ -105,8 +105,8 @@ def _is_plain(kind: Any) -> bool:
     """Whether no instance of a class holds arrays that count."""
     if issubclass(kind, (np.generic, np.ndarray, enum.Enum, type, types.ModuleType)):
         return True
-    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:  # arrays, dtypes, compiled functions
-        return True
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0] and not issubclass(kind, _TREES):
+        return True  # arrays, dtypes, compiled functions, optimizers; modules are trees
     held = dataclasses.is_dataclass(kind) or issubclass(kind, (*_TREES, Mapping, Set, deque, functools.partial))
     return not held and not kind.__dictoffset__ and not _slots(kind)
 

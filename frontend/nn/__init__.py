@@ -1,0 +1,35 @@
+"""Neural networks, under the names of `mlx.nn`: modules, layers, activations, losses, initial values.
+
+>>> import smelt
+>>> model = smelt.nn.Sequential(smelt.nn.Linear(2, 8), smelt.nn.ReLU(), smelt.nn.Linear(8, 1))
+>>> model(smelt.ones((4, 2))).shape
+(4, 1)
+"""
+
+from __future__ import annotations
+
+from . import init, layers, losses, utils
+from .layers.activation_layers import *
+from .layers.activations import *
+from .layers.base import Module
+from .layers.containers import Sequential
+from .layers.dropout import Dropout, Dropout2d, Dropout3d
+from .layers.embedding import Embedding
+from .layers.linear import Bilinear, Identity, Linear
+from .layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from .utils import average_gradients, value_and_grad
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "SELU", "BatchNorm", "Bilinear", "Dropout", "Dropout2d", "Dropout3d", "Embedding",
+    "GroupNorm", "HardShrink", "HardTanh", "Hardswish", "Identity", "InstanceNorm", "LayerNorm", "LeakyReLU",
+    "Linear", "LogSigmoid", "LogSoftmax", "Mish", "Module", "PReLU", "RMSNorm", "ReLU", "ReLU2", "ReLU6",
+    "Sequential", "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Step", "Tanh",
+    "average_gradients", "celu", "elu", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink",
+    "hard_tanh", "hardswish", "init", "layers", "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish",
+    "prelu", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "step", "tanh", "utils", "value_and_grad",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

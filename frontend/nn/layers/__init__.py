@@ -1,0 +1,1 @@
+"""The layers of `smelt.nn`, a file a family."""

@@ -1,0 +1,47 @@
+"""Vectors for integers."""
+
+from __future__ import annotations
+
+import math
+
+import smelt
+from smelt import array
+
+from .base import Module
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """A vector for each of a number of integers.
+
+    Args:
+        num_embeddings: how many there are. dims: the size of a vector.
+
+    Attributes:
+        weight: [num_embeddings, dims]; normally distributed at first, with deviation 1/√dims.
+
+    >>> import smelt
+    >>> smelt.nn.Embedding(10, 4)(smelt.array([[1, 2, 3]])).shape
+    (1, 3, 4)
+    """
+
+    def __init__(self, num_embeddings: int, dims: int):
+        super().__init__()
+        self.weight = smelt.random.normal((num_embeddings, dims), scale=1 / math.sqrt(dims))
+
+    def _extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}"
+
+    def __call__(self, x: array) -> array:
+        """The vectors of integers of any shape, [*x.shape, dims]."""
+        return self["weight"][x]
+
+    def as_linear(self, x: array) -> array:
+        """x · weightᵀ: scores of all integers, by weights that are shared with the embedding.
+
+        >>> import smelt
+        >>> smelt.nn.Embedding(10, 4).as_linear(smelt.ones((2, 4))).shape
+        (2, 10)
+        """
+        return x @ self["weight"].T

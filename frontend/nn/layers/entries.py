@@ -1,0 +1,66 @@
+"""Entries of modules, replaced by those of nested dicts and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import smelt
+from smelt.ir.errors import ShapeError, TreeError, at_user_line, shown
+
+from ...lazy.tree import kind_of
+
+__all__: list[str] = []
+
+
+def put_entries(
+    target: Any, source: Any, strict: bool, path: str, root: str, fits: Callable[[Any, Any], bool | None], what: str
+) -> None:
+    """Put the entries of nested dicts and lists in the place of those of a module."""
+    pairs: list[tuple[Any, Any]]
+    if isinstance(source, dict) and isinstance(target, dict):
+        pairs = list(source.items())
+    elif isinstance(source, (list, tuple)) and isinstance(target, list):
+        pairs = list(enumerate(source))
+    elif isinstance(source, (dict, list, tuple)) and not source:
+        return  # nothing to put
+    elif isinstance(source, (list, tuple)) and isinstance(target, tuple) and len(source) <= len(target):
+        for i, value in enumerate(source):
+            put_entries(target[i], value, strict, f"{path}.{i}", root, fits, what)
+        return
+    elif strict:
+        raise TreeError(
+            at_user_line(f"{root}: {path or 'what is given'} is {kind_of(target)}, got {kind_of(source)} for it")
+        )
+    else:
+        return
+    for key, new in pairs:
+        place = f"{path}.{key}" if path else str(key)
+        if key not in target if isinstance(target, dict) else key >= len(target):
+            if strict:
+                raise TreeError(at_user_line(f"{root} has no {what} {place}, got {shown(new)} for it"))
+            continue
+        old = target[key]
+        fit = fits(old, new)
+        if fit is None:
+            put_entries(old, new, strict, place, root, fits, what)
+        elif fit or not strict:
+            target[key] = new
+        else:
+            raise TreeError(at_user_line(f"{root}: {place} is {kind_of(old)}, got {kind_of(new)} for it"))
+
+
+def check_weights(name: str, own: dict[str, smelt.array], given: dict[str, smelt.array]) -> None:
+    for paths, problem in ((given.keys() - own.keys(), "has no"), (own.keys() - given.keys(), "gets no")):
+        if paths:
+            raise TreeError(
+                at_user_line(f"{name} {problem} parameters {_listed(paths)}; strict=False leaves such as they are")
+            )
+    for path, x in own.items():
+        if given[path].shape != x.shape:
+            raise ShapeError(at_user_line(f"{name}: {path} is {x.aval}, got {given[path].aval} for it"))
+
+
+def _listed(paths: Any) -> str:
+    found = sorted(paths)
+    return ", ".join(found[:10]) + f" and {len(found) - 10} more" * (len(found) > 10)

@@ -1,0 +1,99 @@
+"""Affine maps of the last axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import smelt
+from smelt import array
+
+from .base import Module
+
+__all__ = ["Bilinear", "Identity", "Linear"]
+
+
+class Identity(Module):
+    """Its argument, whatever it is made with.
+
+    >>> import smelt
+    >>> smelt.nn.Identity("anything")(smelt.array([1.0]))
+    array([1], dtype=float32)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__()
+
+    def __call__(self, x: array) -> array:
+        return x
+
+
+class Linear(Module):
+    """x · weightᵀ + bias.
+
+    Args:
+        input_dims: the extent of the last axis of the argument. output_dims: that of the result.
+        bias: whether there is one.
+
+    Attributes:
+        weight: [output_dims, input_dims]. bias: [output_dims]. Both are uniform between ±1/√input_dims at first.
+
+    Raises:
+        ShapeError: when called with another extent.
+
+    >>> import smelt
+    >>> smelt.nn.Linear(2, 3)(smelt.ones((5, 2))).shape
+    (5, 3)
+    """
+
+    def __init__(self, input_dims: int, output_dims: int, bias: bool = True):
+        super().__init__()
+        bound = 1 / math.sqrt(input_dims) if input_dims else 0.0
+        self.weight = smelt.random.uniform(-bound, bound, (output_dims, input_dims))
+        if bias:
+            self.bias = smelt.random.uniform(-bound, bound, (output_dims,))
+
+    def _extra_repr(self) -> str:
+        outputs, inputs = self.weight.shape
+        return f"input_dims={inputs}, output_dims={outputs}, bias={'bias' in self}"
+
+    def __call__(self, x: array) -> array:
+        if "bias" in self:
+            return smelt.addmm(self["bias"], x, self["weight"].T)
+        return x @ self["weight"].T
+
+
+class Bilinear(Module):
+    """Result k is x1 · weight[k] · x2 + bias[k].
+
+    Args:
+        input1_dims, input2_dims: the extents of the last axes of the arguments. output_dims: that of the result.
+        bias: whether there is one.
+
+    Attributes:
+        weight: [output_dims, input2_dims, input1_dims]. bias: [output_dims]. Both are uniform between
+            ±1/√input1_dims at first.
+
+    >>> import smelt
+    >>> smelt.nn.Bilinear(2, 3, 4)(smelt.ones((5, 2)), smelt.ones((5, 3))).shape
+    (5, 4)
+    """
+
+    def __init__(self, input1_dims: int, input2_dims: int, output_dims: int, bias: bool = True):
+        super().__init__()
+        bound = 1 / math.sqrt(input1_dims)
+        self.weight = smelt.random.uniform(-bound, bound, (output_dims, input2_dims, input1_dims))
+        if bias:
+            self.bias = smelt.random.uniform(-bound, bound, (output_dims,))
+
+    def _extra_repr(self) -> str:
+        outputs, second, first = self.weight.shape
+        return f"input1_dims={first}, input2_dims={second}, output_dims={outputs}, bias={'bias' in self}"
+
+    def __call__(self, x1: array, x2: array) -> array:
+        outputs, second, first = self.weight.shape
+        batch = x1.shape[:-1]
+        rows = x1.reshape(-1, first) @ self.weight.reshape(outputs * second, first).T
+        found = rows.reshape(-1, outputs, second) @ x2.reshape(-1, second, 1)
+        found = found.reshape(*batch, outputs)
+        return found + self.bias if "bias" in self else found

@@ -1,0 +1,156 @@
+"""Functions of modules: gradients and checkpoints."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import smelt
+from smelt.ir.errors import TreeError, at_user_line
+
+from ..lazy.tree import kind_of
+from ..utils import tree_flatten
+from .layers.base import Module
+
+__all__ = ["average_gradients", "checkpoint", "value_and_grad"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+def _check_module(name: str, model: Any) -> None:
+    if not isinstance(model, Module):
+        raise TreeError(at_user_line(f"smelt.nn.{name}: needs a module, got {kind_of(model)}"))
+
+
+def _places(model: Module) -> list[tuple[Any, Any]]:
+    """The dicts and lists inside a module that hold arrays, and under which key."""
+    found: list[tuple[Any, Any]] = []
+    pending: list[Any] = [model]
+    seen: set[int] = set()
+    while pending:
+        holder = pending.pop()
+        if id(holder) in seen:
+            continue
+        seen.add(id(holder))
+        for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            if isinstance(value, smelt.array) and not isinstance(holder, tuple):
+                found.append((holder, key))
+            elif isinstance(value, (dict, list, tuple)):
+                pending.append(value)
+    return found
+
+
+def value_and_grad(model: Module, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that returns the value of `fun` and its gradient with respect to the trainable parameters of a model.
+
+    What `fn` changes in the model besides, such as running means, is as `fn` leaves it.
+
+    Args:
+        model: a module, which `fn` uses. fn: returns a scalar, or a tuple or list whose first entry is one.
+
+    Returns:
+        A function with the arguments of `fn`. It returns ``(value, gradients)``, where `gradients` is a tree like
+        ``model.trainable_parameters()``.
+
+    Raises:
+        TreeError: no module; when called, no parameter of it is trainable.
+        And what `smelt.value_and_grad` raises.
+
+    >>> import smelt
+    >>> model = smelt.nn.Linear(2, 1)
+    >>> model.weight = smelt.array([[1.0, 2.0]])
+    >>> loss = lambda x: model(x).sum()
+    >>> _, gradients = smelt.nn.value_and_grad(model, loss)(smelt.array([[3.0, 4.0]]))
+    >>> gradients["weight"]
+    array([[3, 4]], dtype=float32)
+    """
+    _check_module("value_and_grad", model)
+
+    def traced(parameters: Any, args: Any, kwargs: Any) -> Any:
+        model.update(parameters)
+        given = [(holder, key, holder[key]) for holder, key in _places(model)]
+        result = fn(*args, **kwargs)
+        known = {(id(holder), key): x for holder, key, x in given}
+        changed = [
+            (holder, key) for holder, key in _places(model) if holder[key] is not known.get((id(holder), key))
+        ]
+        places.append(changed)
+        first = result[0] if isinstance(result, (tuple, list)) and result else result
+        return first, result, [holder[key] for holder, key in changed]
+
+    places: list[list[tuple[Any, Any]]] = []
+    differentiated = smelt.value_and_grad(traced)
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        parameters = model.trainable_parameters()
+        if not tree_flatten(parameters):
+            raise TreeError(
+                at_user_line(f"smelt.nn.value_and_grad: no parameter of {type(model).__name__} is trainable")
+            )
+        before = len(places)
+        try:
+            (_, value, values), gradients = differentiated(parameters, args, kwargs)
+        finally:
+            changed = places[before:]
+            del places[before:]
+            model.update(parameters)
+        for holder, key, x in zip(*zip(*changed[-1]), values) if changed and changed[-1] else ():
+            holder[key] = x
+        return value, gradients
+
+    return wrapped
+
+
+def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A function that computes what a module does, and computes it again for its gradient: see `smelt.checkpoint`.
+
+    Args:
+        module: its trainable parameters get gradients, too. fn: what to do, ``module`` itself by default.
+
+    Raises:
+        TreeError: no module.
+
+    >>> import smelt
+    >>> layer = smelt.nn.Linear(2, 3)
+    >>> smelt.nn.utils.checkpoint(layer)(smelt.ones((1, 2))).shape
+    (1, 3)
+    """
+    _check_module("utils.checkpoint", module)
+    call = module if fn is None else fn
+
+    def inner(parameters: Any, args: Any, kwargs: Any) -> Any:
+        module.update(parameters)
+        return call(*args, **kwargs)  # type: ignore[operator]
+
+    checkpointed = smelt.checkpoint(inner)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        parameters = module.trainable_parameters()
+        try:
+            return checkpointed(parameters, args, kwargs)
+        finally:
+            module.update(parameters)
+
+    return wrapped
+
+
+def average_gradients(
+    gradients: Any,
+    group: Any = None,
+    all_reduce_size: int = 32 * 1024**2,
+    communication_stream: Any = None,
+) -> Any:
+    """The mean of gradients over the processes of a group. There is one process: they are that already.
+
+    Args:
+        gradients: a tree of arrays. group, all_reduce_size, communication_stream: what MLX takes; without effect.
+
+    >>> import smelt
+    >>> smelt.nn.average_gradients({"w": smelt.array([1.0])})
+    {'w': array([1], dtype=float32)}
+    """
+    return gradients

@@ -1,0 +1,30 @@
+"""Optimizers, learning rate schedules and clipping, under the names of `mlx.optimizers`.
+
+>>> import smelt
+>>> model = smelt.nn.Linear(1, 1, bias=False)
+>>> model.weight = smelt.array([[3.0]])
+>>> optimizer = smelt.optimizers.SGD(0.5)
+>>> loss_and_gradients = smelt.nn.value_and_grad(model, lambda x: (model(x) ** 2).sum() / 2)
+>>> for _ in range(3):
+...     loss, gradients = loss_and_gradients(smelt.ones((1, 1)))
+...     optimizer.update(model, gradients)
+>>> model.weight
+array([[0.375]], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from . import schedulers
+from .algorithms import SGD, AdaDelta, Adafactor, Adagrad, Adam, Adamax, AdamW, Lion, Muon, RMSprop
+from .base import MultiOptimizer, Optimizer, clip_grad_norm
+from .schedulers import cosine_decay, exponential_decay, join_schedules, linear_schedule, step_decay
+
+__all__ = [
+    "SGD", "AdaDelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MultiOptimizer", "Muon",
+    "Optimizer", "RMSprop", "clip_grad_norm", "cosine_decay", "exponential_decay", "join_schedules",
+    "linear_schedule", "schedulers", "step_decay",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,0 +1,477 @@
+"""The optimizers: g is a gradient, p its parameter, lr the learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import smelt
+from smelt import array
+from smelt.ir.errors import AttributeValueError, at_user_line
+
+from .base import Optimizer
+
+__all__ = [
+    "SGD", "AdaDelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "RMSprop",
+]  # fmt: skip
+
+#: A number, or a function of the number of steps: see `schedulers`.
+Rate = float | array | Callable[[array], array]
+
+
+def _check_range(name: str, what: str, value: float, low: float, high: float = float("inf")) -> float:
+    if not low <= value < high and not (value == high == 1.0):
+        rule = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}]"
+        raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {what} must be {rule}, is {value}"))
+    return value
+
+
+class SGD(Optimizer):
+    """v = momentum · v + (1 - dampening) · g, then p - lr · v.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. momentum, dampening: as above.
+        weight_decay: what is added to g, times p. nesterov: move by g + momentum · v.
+
+    Raises:
+        AttributeValueError: `nesterov` without momentum or with dampening.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.SGD(0.5, momentum=0.9).apply_gradients(w, w)
+    {'w': array([0.5], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        dampening: float = 0.0,
+        nesterov: bool = False,
+    ):
+        super().__init__()
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise AttributeValueError(
+                at_user_line(
+                    "smelt.optimizers.SGD: nesterov needs a positive momentum and no dampening; momentum is "
+                    f"{momentum}, dampening {dampening}"
+                )
+            )
+        self._set_rate("learning_rate", learning_rate)
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.dampening = dampening
+        self.nesterov = nesterov
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``v``: zeros."""
+        state["v"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        if self.weight_decay:
+            gradient = gradient + self.weight_decay * parameter
+        if self.momentum <= 0:
+            return parameter - rate * gradient
+        added = (1 - self.dampening) * gradient if self.dampening > 0 else gradient
+        state["v"] = v = self.momentum * state["v"] + added
+        return parameter - rate * (gradient + self.momentum * v if self.nesterov else v)
+
+
+class RMSprop(Optimizer):
+    """v = alpha · v + (1 - alpha) · g², then p - lr · g / (√v + eps).
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. alpha, eps: as above.
+
+    Raises:
+        AttributeValueError: `alpha` or `eps` is negative.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.RMSprop(0.05).apply_gradients(w, w)
+    {'w': array([0.5], dtype=float32)}
+    """
+
+    def __init__(self, learning_rate: Rate, alpha: float = 0.99, eps: float = 1e-8):
+        super().__init__()
+        self._set_rate("learning_rate", learning_rate)
+        self.alpha = _check_range("RMSprop", "alpha", alpha, 0.0)
+        self.eps = _check_range("RMSprop", "eps", eps, 0.0)
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``v``: zeros."""
+        state["v"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        state["v"] = v = self.alpha * state["v"] + (1 - self.alpha) * smelt.square(gradient)
+        return parameter - rate * gradient / (smelt.sqrt(v) + self.eps)
+
+
+class Adagrad(Optimizer):
+    """v = v + g², then p - lr · g / (√v + eps) (Duchi, Hazan and Singer, 2011).
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. eps: as above.
+
+    Raises:
+        AttributeValueError: `eps` is negative.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([2.0])}
+    >>> smelt.optimizers.Adagrad(0.5).apply_gradients(w, w)
+    {'w': array([1.5], dtype=float32)}
+    """
+
+    def __init__(self, learning_rate: Rate, eps: float = 1e-8):
+        super().__init__()
+        self._set_rate("learning_rate", learning_rate)
+        self.eps = _check_range("Adagrad", "eps", eps, 0.0)
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``v``: zeros."""
+        state["v"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        state["v"] = v = state["v"] + smelt.square(gradient)
+        return parameter - rate * gradient / (smelt.sqrt(v) + self.eps)
+
+
+class AdaDelta(Optimizer):
+    """v = rho · v + (1 - rho) · g², d = g · √(u + eps) / √(v + eps), u = rho · u + (1 - rho) · d², then p - lr · d.
+
+    Zeiler, "ADADELTA: an adaptive learning rate method", 2012.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. rho, eps: as above.
+
+    Raises:
+        AttributeValueError: `rho` or `eps` is negative.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.AdaDelta(0.5, rho=0.0, eps=1.0).apply_gradients(w, w)
+    {'w': array([0.646447], dtype=float32)}
+    """
+
+    def __init__(self, learning_rate: Rate, rho: float = 0.9, eps: float = 1e-6):
+        super().__init__()
+        self._set_rate("learning_rate", learning_rate)
+        self.rho = _check_range("AdaDelta", "rho", rho, 0.0)
+        self.eps = _check_range("AdaDelta", "eps", eps, 0.0)
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``v`` and ``u``: zeros."""
+        state["v"] = smelt.zeros_like(parameter)
+        state["u"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate, rho = self.learning_rate.astype(gradient.dtype), self.rho
+        state["v"] = v = rho * state["v"] + (1 - rho) * smelt.square(gradient)
+        move = smelt.sqrt(state["u"] + self.eps) / smelt.sqrt(v + self.eps) * gradient
+        state["u"] = rho * state["u"] + (1 - rho) * smelt.square(move)
+        return parameter - rate * move
+
+
+class Adam(Optimizer):
+    """m = β₁ · m + (1 - β₁) · g, v = β₂ · v + (1 - β₂) · g², then p - lr · m / (√v + eps).
+
+    Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. betas: β₁ and β₂. eps: as above.
+        bias_correction: divide m by 1 - β₁ᵗ and v by 1 - β₂ᵗ, after t steps.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.Adam(0.5, betas=(0.0, 0.0)).apply_gradients(w, w)
+    {'w': array([0.5], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        bias_correction: bool = False,
+    ):
+        super().__init__()
+        self._set_rate("learning_rate", learning_rate)
+        self.betas = betas
+        self.eps = eps
+        self.bias_correction = bias_correction
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``m`` and ``v``: zeros."""
+        state["m"] = smelt.zeros_like(parameter)
+        state["v"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        b1, b2 = self.betas
+        state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
+        state["v"] = v = b2 * state["v"] + (1 - b2) * smelt.square(gradient)
+        if not self.bias_correction:
+            return parameter - rate * m / (smelt.sqrt(v) + self.eps)
+        first, second = (1 - smelt.power(b, self.step) for b in (b1, b2))
+        grown = (rate / first).astype(gradient.dtype)
+        return parameter - grown * m / (smelt.sqrt(v) * smelt.rsqrt(second).astype(gradient.dtype) + self.eps)
+
+
+class AdamW(Adam):
+    """`Adam` on p · (1 - lr · weight_decay) (Loshchilov and Hutter, 2019).
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. betas, eps, bias_correction: see `Adam`.
+        weight_decay: as above.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.AdamW(0.5, betas=(0.0, 0.0), weight_decay=0.5).apply_gradients(w, w)
+    {'w': array([0.25], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        bias_correction: bool = False,
+    ):
+        super().__init__(learning_rate, betas, eps, bias_correction)
+        self.weight_decay = weight_decay
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        return super().apply_single(gradient, parameter * (1 - rate * self.weight_decay), state)
+
+
+class Adamax(Adam):
+    """`Adam` with v = max(β₂ · v, |g|), then p - lr · m / (v + eps).
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. betas, eps: see `Adam`.
+
+    Raises:
+        AttributeValueError: `eps` is negative.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.Adamax(0.5).apply_gradients(w, w)
+    {'w': array([0.95], dtype=float32)}
+    """
+
+    def __init__(self, learning_rate: Rate, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8):
+        super().__init__(learning_rate, betas, _check_range("Adamax", "eps", eps, 0.0))
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        b1, b2 = self.betas
+        state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
+        state["v"] = v = smelt.maximum(b2 * state["v"], smelt.abs(gradient))
+        return parameter - rate * m / (v + self.eps)
+
+
+class Lion(Optimizer):
+    """c = β₁ · m + (1 - β₁) · g, m = β₂ · m + (1 - β₂) · g, then p - lr · (sign(c) + weight_decay · p).
+
+    Chen et al., "Symbolic discovery of optimization algorithms", 2023.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. betas: β₁ and β₂. weight_decay: as above.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.Lion(0.25).apply_gradients(w, w)
+    {'w': array([0.75], dtype=float32)}
+    """
+
+    def __init__(self, learning_rate: Rate, betas: Sequence[float] = (0.9, 0.99), weight_decay: float = 0.0):
+        super().__init__()
+        self._set_rate("learning_rate", learning_rate)
+        self.betas = betas
+        self.weight_decay = weight_decay
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``m``: zeros."""
+        state["m"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate = self.learning_rate.astype(gradient.dtype)
+        b1, b2 = self.betas
+        m = state["m"]
+        direction = smelt.sign(b1 * m + (1 - b1) * gradient)
+        state["m"] = b2 * m + (1 - b2) * gradient
+        if self.weight_decay > 0:
+            parameter = (1 - rate * self.weight_decay) * parameter
+        return parameter - rate * direction
+
+
+class Adafactor(Optimizer):
+    """`RMSprop` whose second moments of matrices are kept as those of their rows and columns.
+
+    Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018.
+
+    Args:
+        learning_rate: a number, a function of the number of steps, or None with `relative_step`.
+        eps: what is added to squares of gradients, and the least size of a parameter that scales a step.
+        clip_threshold: steps are scaled down where the root of the mean of their squares is larger.
+        decay_rate: the second moments at step t keep the part 1 - t^decay_rate.
+        beta_1: what part of the last step a step keeps; None: nothing.
+        weight_decay: p · lr · weight_decay is taken off. scale_parameter: multiply steps by the size of the parameter.
+        relative_step: lr is 1/√t, but at most 0.01, or t · 1e-6 with `warmup_init`.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.Adafactor().apply_gradients(w, w)
+    {'w': array([0.99], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate | None = None,
+        eps: tuple[float, float] = (1e-30, 1e-3),
+        clip_threshold: float = 1.0,
+        decay_rate: float = -0.8,
+        beta_1: float | None = None,
+        weight_decay: float = 0.0,
+        scale_parameter: bool = True,
+        relative_step: bool = True,
+        warmup_init: bool = False,
+    ):
+        super().__init__()
+        if learning_rate is not None:
+            self._set_rate("learning_rate", learning_rate)
+        elif not relative_step:
+            raise AttributeValueError(
+                at_user_line("smelt.optimizers.Adafactor: needs a learning_rate where relative_step is false")
+            )
+        self.eps = eps
+        self.clip_threshold = clip_threshold
+        self.decay_rate = decay_rate
+        self.beta_1 = beta_1
+        self.weight_decay = weight_decay
+        self.scale_parameter = scale_parameter
+        self.relative_step = relative_step
+        self.warmup_init = warmup_init
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``exp_avg_sq_row`` and ``exp_avg_sq_col`` of arrays of two axes and more, else ``exp_avg_sq``: zeros.
+        ``exp_avg`` where there is `beta_1`."""
+        dtype, shape = parameter.dtype, parameter.shape
+        if parameter.ndim >= 2:
+            state["exp_avg_sq_row"] = smelt.zeros(shape[:-1], dtype)
+            state["exp_avg_sq_col"] = smelt.zeros((*shape[:-2], shape[-1]), dtype)
+        else:
+            state["exp_avg_sq"] = smelt.zeros_like(parameter)
+        if self.beta_1 is not None:
+            state["exp_avg"] = smelt.zeros_like(parameter)
+
+    def _rate(self, size: array) -> array:
+        if self.relative_step:
+            step = self.step.astype(smelt.float32)
+            most = 1e-6 * step if self.warmup_init else 1e-2
+            rate = smelt.minimum(most, smelt.rsqrt(step))
+        else:
+            rate = self.learning_rate
+        rate = rate.astype(size.dtype)
+        return rate * smelt.maximum(self.eps[1], size) if self.scale_parameter else rate
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        kept = (1.0 - smelt.power(self.step.astype(smelt.float32), self.decay_rate)).astype(gradient.dtype)
+        squares = smelt.square(gradient) + self.eps[0]
+        if gradient.ndim >= 2:
+            row = state["exp_avg_sq_row"] = kept * state["exp_avg_sq_row"] + (1 - kept) * smelt.mean(squares, axis=-1)
+            col = state["exp_avg_sq_col"] = kept * state["exp_avg_sq_col"] + (1 - kept) * smelt.mean(squares, axis=-2)
+            scale = smelt.expand_dims(smelt.rsqrt(row / smelt.mean(row, axis=-1, keepdims=True)), -1)
+            move = scale * smelt.expand_dims(smelt.rsqrt(col), -2) * gradient
+        else:
+            state["exp_avg_sq"] = v = kept * state["exp_avg_sq"] + (1 - kept) * squares
+            move = smelt.rsqrt(v) * gradient
+        rate = self._rate(_size(parameter))
+        move = rate * (move / smelt.maximum(1.0, _size(move) / self.clip_threshold))
+        if self.beta_1 is not None:
+            state["exp_avg"] = move = self.beta_1 * state["exp_avg"] + (1 - self.beta_1) * move
+        if self.weight_decay:
+            parameter = parameter - self.weight_decay * rate * parameter
+        return parameter - move
+
+
+def _size(x: array) -> array:
+    """The root of the mean of the squares."""
+    return smelt.sqrt(smelt.mean(smelt.square(x)))
+
+
+class Muon(Optimizer):
+    """`SGD` with momentum, where steps of matrices are made nearly orthogonal.
+
+    Arrays of more axes are matrices of their first axis and the rest. Vectors are moved by `SGD`'s rule; embeddings
+    and last layers should get another optimizer: see `MultiOptimizer` (Jordan et al., "Muon", 2024).
+
+    Args:
+        learning_rate: a number, or a function of the number of steps. momentum: m = momentum · m + (1 - momentum) · g.
+        weight_decay: what is added to g, times p. nesterov: move by momentum · m + (1 - momentum) · g.
+        ns_steps: how many steps are made towards orthogonality.
+
+    >>> import smelt
+    >>> w = {"w": smelt.array([1.0])}
+    >>> smelt.optimizers.Muon(0.5, momentum=0.5, weight_decay=0.0, nesterov=False).apply_gradients(w, w)
+    {'w': array([0.75], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate,
+        momentum: float = 0.95,
+        weight_decay: float = 0.01,
+        nesterov: bool = True,
+        ns_steps: int = 5,
+    ):
+        super().__init__()
+        self._set_rate("learning_rate", learning_rate)
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.nesterov = nesterov
+        self.ns_steps = ns_steps
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """``v``: zeros."""
+        state["v"] = smelt.zeros_like(parameter)
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """One step of one parameter; updates `state`."""
+        rate, mu = self.learning_rate.astype(gradient.dtype), self.momentum
+        if self.weight_decay:
+            gradient = gradient + self.weight_decay * parameter
+        state["v"] = v = mu * state["v"] + (1 - mu) * gradient
+        move = (1 - mu) * gradient + mu * v if self.nesterov else v
+        if move.ndim >= 2:
+            shape = move.shape
+            move = _orthogonalized(move.reshape(shape[0], -1), self.ns_steps).reshape(shape)
+            rate = rate * max(1, shape[-2] / shape[-1]) ** 0.5
+        return parameter - rate * move
+
+
+def _orthogonalized(x: array, steps: int) -> array:
+    """A matrix with its singular values moved near 1, by an iteration of Newton and Schulz's kind."""
+    a, b, c = 3.4445, -4.7750, 2.0315  # a polynomial that is steep at 0, and between 0.7 and 1.2 near 1
+    tall = x.shape[0] > x.shape[1]
+    x = x.T if tall else x
+    x = x / (smelt.sqrt(smelt.sum(smelt.square(x))) + 1e-7)
+    for _ in range(steps):
+        square = x @ x.T
+        x = a * x + (b * square + c * (square @ square)) @ x
+    return x.T if tall else x

@@ -1,0 +1,272 @@
+"""`Optimizer`: what all optimizers are, several of them as one, and clipping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import smelt
+from smelt import array
+from smelt.ir.errors import AttributeValueError, ShapeError, TreeError, at_user_line
+
+from ..lazy.tree import kind_of
+from ..utils import tree_flatten, tree_map, tree_map_with_path, tree_merge
+
+__all__ = ["MultiOptimizer", "Optimizer", "clip_grad_norm"]
+
+
+class Optimizer:
+    """How gradients change parameters. Subclasses define `init_single` and `apply_single`.
+
+    Args:
+        schedulers: by name, functions of the number of steps that give an entry of the state, such as the learning
+            rate.
+
+    >>> import smelt
+    >>> class Descent(smelt.optimizers.Optimizer):
+    ...     def apply_single(self, gradient, parameter, state):
+    ...         return parameter - 0.5 * gradient
+    >>> Descent().apply_gradients({"w": smelt.array([1.0])}, {"w": smelt.array([2.0])})
+    {'w': array([1.5], dtype=float32)}
+    """
+
+    def __init__(self, schedulers: dict[str, Callable[[array], array]] | None = None):
+        self._initialized = False
+        self._state: dict[str, Any] = {"step": smelt.array(0, smelt.uint64)}
+        self._schedulers = dict(schedulers or {})
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A dict: ``"step"``, ``"learning_rate"`` and, in a tree like that of the parameters, a dict for each.
+
+        It keeps its identity, so it may be given to `inputs` and `outputs` of `smelt.compile`.
+        """
+        return self._state
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self._initialized = False
+        self._state = state
+
+    @property
+    def step(self) -> array:
+        """How many times gradients have been applied, uint64."""
+        return self._state["step"]
+
+    @property
+    def learning_rate(self) -> array:
+        """The learning rate, which may be set."""
+        return self._state["learning_rate"]
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: float | array) -> None:
+        self._state["learning_rate"] = smelt.array(learning_rate)
+
+    def _set_rate(self, name: str, value: float | array | Callable[[array], array]) -> None:
+        """Make a number, or what a function gives, an entry of the state."""
+        if callable(value):
+            self._schedulers[name] = value
+            value = value(self.step)
+        self._state[name] = smelt.array(value)
+
+    def init(self, parameters: Any) -> None:
+        """Make the state for parameters. Without it the first gradients do, and a compiled step is traced twice.
+
+        Args:
+            parameters: nested dicts and lists of arrays, such as ``model.trainable_parameters()``, or a module.
+
+        >>> import smelt
+        >>> optimizer = smelt.optimizers.Adam(0.1)
+        >>> optimizer.init({"w": smelt.array([1.0])})
+        >>> sorted(optimizer.state["w"])
+        ['m', 'v']
+        """
+        self._walk("init", parameters, parameters, self._state, "", lambda g, p, s: p)
+        self._initialized = True
+
+    def init_single(self, parameter: array, state: dict[str, Any]) -> None:
+        """Make the state of one parameter, which is an empty dict before."""
+
+    def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
+        """The new value of a parameter; `state` is its own, to be updated."""
+        raise NotImplementedError
+
+    def update(self, model: Any, gradients: Any) -> None:
+        """Apply gradients to the parameters of a module, which has the new ones afterwards.
+
+        Args:
+            gradients: nested dicts and lists, as from `smelt.nn.value_and_grad`; of some parameters or of all.
+
+        Raises:
+            TreeError: a gradient without a parameter. ShapeError: one of another shape. The messages name the path.
+
+        >>> import smelt
+        >>> model = smelt.nn.Linear(1, 1)
+        >>> model.bias = smelt.array([1.0])
+        >>> smelt.optimizers.SGD(0.5).update(model, {"bias": smelt.array([1.0])})
+        >>> model.bias
+        array([0.5], dtype=float32)
+        """
+        model.update(self.apply_gradients(gradients, model))
+
+    def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
+        """The new values of parameters, in a tree like that of the gradients.
+
+        Args:
+            gradients: nested dicts and lists of arrays. parameters: the same, or more.
+
+        Raises:
+            TreeError: a gradient without a parameter. ShapeError: one of another shape. The messages name the path.
+
+        >>> import smelt
+        >>> smelt.optimizers.SGD(0.5).apply_gradients({"w": smelt.array([1.0])}, {"w": smelt.array([2.0])})
+        {'w': array([1.5], dtype=float32)}
+        """
+        if not self._initialized:
+            self.init(gradients)
+        for name, schedule in self._schedulers.items():
+            self._state[name] = schedule(self.step)
+        self._state["step"] = self.step + 1
+        return self._walk("apply_gradients", gradients, parameters, self._state, "", self.apply_single)
+
+    def _walk(self, what: str, gradients: Any, parameters: Any, state: Any, path: str, apply: Callable) -> Any:
+        """A function of each gradient, its parameter and its state; states are made where there are none."""
+        pairs: list[tuple[Any, Any]]
+        if isinstance(gradients, dict):
+            pairs = list(gradients.items())
+        elif isinstance(gradients, (list, tuple)):
+            pairs = list(enumerate(gradients))
+        elif not isinstance(gradients, array):
+            return parameters  # no gradient: a setting that stands among the parameters
+        else:
+            if not isinstance(parameters, array):
+                raise self._misfit(what, path, f"is {kind_of(parameters)}, which has no gradient")
+            if gradients.shape != parameters.shape:
+                raise ShapeError(
+                    at_user_line(
+                        f"smelt.optimizers.{type(self).__name__}.{what}: {path} is {parameters.aval}, its gradient "
+                        f"{gradients.aval}"
+                    )
+                )
+            if not state:
+                self.init_single(parameters, state)
+            return apply(gradients, parameters, state)
+        found = []
+        for key, below in pairs:
+            place = f"{path}.{key}" if path else str(key)
+            try:
+                parameter = parameters[key]
+            except (KeyError, IndexError, TypeError):
+                raise self._misfit(what, place, "is no parameter, but has a gradient") from None
+            empty: Any = [] if isinstance(below, (list, tuple)) else {}
+            if isinstance(state, list):
+                state += [{}] * (key + 1 - len(state))
+                if not state[key]:
+                    state[key] = empty
+            elif key not in state:
+                state[key] = empty
+            found.append((key, self._walk(what, below, parameter, state[key], place, apply)))
+        if isinstance(gradients, dict):
+            return dict(found)
+        values = [value for _, value in found]
+        return tuple(values) if isinstance(gradients, tuple) else values
+
+    def _misfit(self, what: str, path: str, problem: str) -> TreeError:
+        return TreeError(at_user_line(f"smelt.optimizers.{type(self).__name__}.{what}: {path} {problem}"))
+
+
+class MultiOptimizer(Optimizer):
+    """Several optimizers, each for some of the parameters.
+
+    Args:
+        optimizers: a list of them. filters: for each but the last a function of the path of a parameter and of its
+            gradient. The first optimizer whose filter is true gets the parameter, the last one the rest.
+
+    Raises:
+        AttributeValueError: not one filter less than optimizers.
+
+    >>> import smelt
+    >>> slow, quick = smelt.optimizers.SGD(0.25), smelt.optimizers.SGD(1.0)
+    >>> both = smelt.optimizers.MultiOptimizer([slow, quick], [lambda path, gradient: path == "bias"])
+    >>> ones = {"bias": smelt.ones(1), "weight": smelt.ones(1)}
+    >>> both.apply_gradients(ones, ones)
+    {'bias': array([0.75], dtype=float32), 'weight': array([0], dtype=float32)}
+    """
+
+    def __init__(self, optimizers: Sequence[Optimizer], filters: Sequence[Callable[[str, Any], bool]] = ()):
+        super().__init__()
+        self._state = {}
+        if len(filters) != len(optimizers) - 1:
+            raise AttributeValueError(
+                at_user_line(
+                    "smelt.optimizers.MultiOptimizer: needs one filter less than optimizers; got "
+                    f"{len(optimizers)} optimizers, {len(filters)} filters"
+                )
+            )
+        self.optimizers = list(optimizers)
+        self.filters = [*filters, lambda path, gradient: True]
+
+    def _parts(self, gradients: Any) -> list[Any]:
+        """For each optimizer the tree, with empty dicts in place of what is not its own."""
+        owner: dict[str, int] = {}
+        for path, x in tree_flatten(gradients):
+            owner[path] = next(i for i, chosen in enumerate(self.filters) if chosen(path, x))
+        return [
+            tree_map_with_path(lambda path, x, i=i: x if owner[path] == i else {}, gradients)
+            for i in range(len(self.optimizers))
+        ]
+
+    def init(self, parameters: Any) -> None:
+        """Make the states for parameters; see `Optimizer.init`."""
+        for optimizer, part in zip(self.optimizers, self._parts(parameters)):
+            optimizer.init(part)
+
+    def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
+        """The new values of parameters; see `Optimizer.apply_gradients`."""
+        found: Any = {}
+        for optimizer, part in zip(self.optimizers, self._parts(gradients)):
+            found = tree_merge(found, optimizer.apply_gradients(part, parameters))
+        return found
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The states of the optimizers, as a list under ``"states"``."""
+        return {"states": [optimizer.state for optimizer in self.optimizers]}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        states = state.get("states") if isinstance(state, dict) else None
+        if states is None or len(states) != len(self.optimizers):
+            raise TreeError(
+                at_user_line(
+                    f"smelt.optimizers.MultiOptimizer: state needs {len(self.optimizers)} entries under 'states'"
+                )
+            )
+        for optimizer, own in zip(self.optimizers, states):
+            optimizer.state = own
+
+    @property
+    def learning_rate(self) -> array:
+        """The learning rate of the first optimizer; setting it sets all."""
+        return self.optimizers[0].learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: float | array) -> None:
+        for optimizer in self.optimizers:
+            optimizer.learning_rate = learning_rate  # type: ignore[assignment]
+
+
+def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
+    """Gradients, scaled down where the norm of all of them together is more than `max_norm`.
+
+    Returns:
+        The tree of gradients, and their norm before: the root of the sum of all squares.
+
+    >>> import smelt
+    >>> smelt.optimizers.clip_grad_norm({"w": smelt.array([3.0, 4.0])}, 2.5)
+    ({'w': array([1.5, 2], dtype=float32)}, array(5, dtype=float32))
+    """
+    squares = [smelt.sum(smelt.square(x)) for _, x in tree_flatten(grads) if isinstance(x, array)]
+    norm = smelt.sqrt(sum(squares[1:], squares[0]) if squares else smelt.array(0.0))
+    factor = smelt.minimum(max_norm / (norm + 1e-6), 1.0)
+    return tree_map(lambda x: x * factor if isinstance(x, array) else x, grads), norm
