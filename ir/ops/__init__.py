@@ -12,6 +12,7 @@ from . import custom_call as custom_call
 from . import fft as fft
 from . import indexing as indexing
 from . import linalg as linalg
+from . import linear_systems as linear_systems
 from . import movement as movement
 from . import power as power
 from . import random as random

@@ -8,20 +8,20 @@ forward mode; reverse mode is their transpose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
 from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
 from ..kinds import Library, silent
 from ..locks import unforked
 from ..op import Bool, Cotangents, Flags, Operand, Tangents, Values, only
+from .matrices import FIELDS, columns, field, lower, matmul, one_by_one, transposed, upper_part, which
 
 if TYPE_CHECKING:
-    from ..builder import Builder, Value
+    from ..builder import Builder
 
 #: Rows of a triangular matrix that are solved for together: by elimination, of n³ steps, while the rest is n².
 BLOCK = 64
@@ -37,6 +37,7 @@ class SolveTriangular(Library, name="solve_triangular"):
     b: Operand
     upper: Bool = False
     core = "(n,n),(n,k)->(n,k)"
+    accepts = FIELDS
     linearity = "each"
     linear_operands = (1,)
 
@@ -67,15 +68,15 @@ class SolveTriangular(Library, name="solve_triangular"):
 
     def sample(self, rng: np.random.Generator, a: Aval, b: Aval, **_: Any) -> Sequence[np.ndarray]:
         n = a.shape[-1]
-        matrix = rng.uniform(-0.5, 0.5, a.shape) + np.eye(n) * rng.choice([-2.0, 2.0], (*a.shape[:-1], 1))
-        return matrix.astype(a.dtype.numpy), rng.uniform(-1, 1, b.shape).astype(b.dtype.numpy)
+        matrix = field(rng, a) / 2 + np.eye(n) * rng.choice([-2.0, 2.0], (*a.shape[:-1], 1))
+        return matrix.astype(a.dtype.numpy), field(rng, b)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, upper: Bool) -> Tangents:
         """ẋ = A⁻¹ (ḃ - Ȧ·x), with the triangle of Ȧ."""
         (a, _), (ta, tb), (x,) = primals, tangents, results
         right = None if tb is None else b.broadcast_to(tb, x.shape)
         if ta is not None:
-            moved = _matmul(b, _upper(b, ta) if upper else _lower(b, ta), x)
+            moved = matmul(b, upper_part(b, ta) if upper else lower(b, ta), x)
             right = -moved if right is None else right - moved
         return [None if right is None else b.solve_triangular(a, right, upper=upper)]
 
@@ -83,7 +84,7 @@ class SolveTriangular(Library, name="solve_triangular"):
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, upper: Bool
     ) -> Cotangents:
         a, right = operands
-        found = b.solve_triangular(_transposed(b, a), only(cotangents), upper=not upper)
+        found = b.solve_triangular(transposed(b, a), only(cotangents), upper=not upper)
         return [None, b.sum_to(found, right.shape)]
 
 
@@ -103,7 +104,7 @@ class Cholesky(Library, name="cholesky"):
         try:
             return np.linalg.cholesky(a)
         except np.linalg.LinAlgError:  # of some matrix; and one LAPACK raises for NaN, another does not
-            return _one_by_one(np.linalg.cholesky, "is not positive definite", np.tril(a))
+            return one_by_one(np.linalg.cholesky, "is not positive definite", np.tril(a))
 
     @silent
     def reference(self, a: np.ndarray) -> np.ndarray:
@@ -114,7 +115,7 @@ class Cholesky(Library, name="cholesky"):
             pivot = a[..., j, j] - (row * row).sum(-1)
             bad = finite & (pivot <= 0)
             if np.any(bad):
-                raise LibraryError(f"{_which(bad)} is not positive definite")
+                raise LibraryError(f"{which(bad)} is not positive definite")
             below = a[..., j:, j] - np.einsum("...ik,...k->...i", found[..., j:, :j], row)
             found[..., j:, j] = below / np.sqrt(pivot)[..., None]
         return found
@@ -126,10 +127,10 @@ class Cholesky(Library, name="cholesky"):
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         """L̇ = L·Φ(L⁻¹ Ȧ L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal (Murray, eq. 8)."""
         (factor,), t = results, only(tangents)
-        change = _lower(b, t) + _transposed(b, _lower(b, t, below=1))
+        change = lower(b, t) + transposed(b, lower(b, t, below=1))
         half = b.solve_triangular(factor, change)
-        whole = b.solve_triangular(factor, _transposed(b, half))
-        return [_matmul(b, factor, (_lower(b, whole) + _lower(b, whole, below=1)) * 0.5)]
+        whole = b.solve_triangular(factor, transposed(b, half))
+        return [matmul(b, factor, (lower(b, whole) + lower(b, whole, below=1)) * 0.5)]
 
 
 class Qr(Library, name="qr"):
@@ -170,57 +171,26 @@ class Qr(Library, name="qr"):
         """
         (a,), t, (q, r) = primals, only(tangents), results
         m, n = a.shape[-2:]
-        first = _columns(b, r, 0, m) if m < n else r
-        moved = _columns(b, t, 0, m) if m < n else t
-        solved = _transposed(b, b.solve_triangular(_transposed(b, first), _transposed(b, moved)))  # Ȧ R⁻¹
-        across = _transposed(b, q)
-        turned = _matmul(b, across, solved)
-        below = _lower(b, turned, below=1)
-        upper = turned - below + _transposed(b, below)
-        dq = solved - _matmul(b, q, upper)
-        dr = _matmul(b, upper, first)
+        first = columns(b, r, 0, m) if m < n else r
+        moved = columns(b, t, 0, m) if m < n else t
+        solved = transposed(b, b.solve_triangular(transposed(b, first), transposed(b, moved)))  # Ȧ R⁻¹
+        across = transposed(b, q)
+        turned = matmul(b, across, solved)
+        below = lower(b, turned, below=1)
+        upper = turned - below + transposed(b, below)
+        dq = solved - matmul(b, q, upper)
+        dr = matmul(b, upper, first)
         if m < n:
-            rest = _matmul(b, _transposed(b, dq), _columns(b, a, m, n))
-            dr = b.concatenate(dr, rest + _matmul(b, across, _columns(b, t, m, n)), axis=a.ndim - 1)
+            rest = matmul(b, transposed(b, dq), columns(b, a, m, n))
+            dr = b.concatenate(dr, rest + matmul(b, across, columns(b, t, m, n)), axis=a.ndim - 1)
         return [dq, dr]
-
-
-# What the hosts share.
-
-
-def _which(bad: np.ndarray) -> str:
-    """The first matrix of a batch for which `bad` holds."""
-    if not bad.ndim:
-        return "the matrix"
-    at = [int(i) for i in np.argwhere(bad)[0]]
-    return f"matrix {', '.join(map(str, at))} of the batch"
 
 
 def _require_no_zeros(a: np.ndarray) -> None:
     """A triangular matrix is singular where its diagonal has a zero."""
     zeros = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)
     if np.any(zeros):
-        raise LibraryError(f"{_which(zeros)} is singular: its diagonal has a zero")
-
-
-def _one_by_one(function: Callable[..., np.ndarray], rule: str, a: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """After an error of the library: which matrix it was; a matrix that is not finite gives NaN instead.
-
-    Raises:
-        LibraryError: `rule` does not hold of a finite matrix.
-    """
-    batch = broadcast_shapes(*(x.shape[:-2] for x in (a, *others)))
-    matrices, *more = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, *others)]
-    found = np.full((more or [matrices])[0].shape, np.nan, a.dtype)
-    for at in np.ndindex(batch):
-        if np.isfinite(matrices[at]).all():
-            try:
-                found[at] = function(matrices[at], *[x[at] for x in more])
-            except np.linalg.LinAlgError:
-                bad = np.zeros(batch, bool)
-                bad[at] = True
-                raise LibraryError(f"{_which(bad)} {rule}") from None
-    return found
+        raise LibraryError(f"{which(zeros)} is singular: its diagonal has a zero")
 
 
 def _substituted(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray:
@@ -234,40 +204,5 @@ def _substituted(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray:
     try:
         found = np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        found = _one_by_one(np.linalg.solve, "is singular", a, b)
+        found = one_by_one(np.linalg.solve, "is singular", a, b)
     return found[..., back, :]
-
-
-# What the derivatives share: matrices on the last two axes, all others being a batch.
-
-
-def _transposed(b: Builder, x: Value) -> Value:
-    return b.transpose(x, permutation=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
-
-
-def _matmul(b: Builder, x: Value, y: Value) -> Value:
-    """Products of matrices, whose batch axes are broadcast."""
-    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    x, y = (b.broadcast_to(v, (*batch, *v.shape[-2:])) for v in (x, y))
-    lead = len(batch)
-    axes: dict[str, Any] = {"lhs_batch": tuple(range(lead)), "rhs_batch": tuple(range(lead))}
-    return b.dot_general(x, y, lhs_contracting=(lead + 1,), rhs_contracting=(lead,), **axes)
-
-
-def _lower(b: Builder, x: Value, below: int = 0) -> Value:
-    """The lower triangle, from so many diagonals below the main one on; zeros elsewhere."""
-    return _where(b, x, lambda row, column: b.greater_equal(row, column + below))
-
-
-def _upper(b: Builder, x: Value) -> Value:
-    return _where(b, x, lambda row, column: b.less_equal(row, column))
-
-
-def _where(b: Builder, x: Value, chosen: Callable[[Value, Value], Value]) -> Value:
-    row, column = (b.iota(shape=x.shape[-2:], axis=axis, dtype=dtypes.int32) for axis in (0, 1))
-    return b.select(b.broadcast_to(chosen(row, column), x.shape), x, b.zeros_like(x))
-
-
-def _columns(b: Builder, x: Value, start: int, stop: int) -> Value:
-    lead = x.ndim - 1
-    return b.slice(x, start=(*[0] * lead, start), stop=(*x.shape[:-1], stop), stride=(1,) * x.ndim)

@@ -79,6 +79,10 @@ SPECIAL: dict[str, list[Special]] = {
     "cholesky": [_at((2, 3, 3)), _at((2, 1, 1))],
     "qr": [_at((3, 3)), _at((2, 4, 2)), _at((2, 4)), _at((1, 3))],
     "solve_triangular": [_at((2, 3, 3), (2, 3, 1)), _at((3, 3), (2, 3, 2)), _at((2, 1, 3, 3), (2, 3, 1), upper=True)],
+    "solve": [_at((2, 3, 3), (2, 3, 1)), _at((3, 3), (2, 3, 2)), _at((2, 1, 4, 4), (2, 4, 1)), _at((1, 1), (1, 1))],
+    **{name: [_at((2, 3, 3)), _at((1, 1)), _at((4, 4))] for name in ("inv", "det", "adjugate", "slogdet")},
+    "lu": [_at((3, 4)), _at((2, 4, 2)), _at((2, 3, 3)), _at((1, 3)), _at((2, 1))],
+    "permutation_of_pivots": [_at((4,)), _at((2, 2, 5))],
     "fft": [
         *(_at((2, n), inverse=inverse, scale=scale) for n, inverse, scale in ((5, True, "mean"), (4, False, "ortho"))),
         *(_at((n,), inverse=n % 2 == 0, scale="none") for n in (1, 2, 9)),

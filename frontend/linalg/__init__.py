@@ -1,0 +1,31 @@
+"""Linear algebra under the names of `mlx.core.linalg`, computed by LAPACK on the CPU, whatever the device.
+
+Matrices stand on the last two axes; all axes before them are a batch, which is one call of the library.
+"""
+
+from __future__ import annotations
+
+from .factors import cholesky, lu, lu_factor, qr
+from .products import cross, diagonal, matmul, matrix_transpose, multi_dot, outer, tensordot, trace, vecdot
+from .systems import (
+    cho_solve,
+    cholesky_inv,
+    det,
+    inv,
+    lu_solve,
+    matrix_power,
+    slogdet,
+    solve,
+    solve_triangular,
+    tri_inv,
+)
+
+__all__ = [
+    "cho_solve", "cholesky", "cholesky_inv", "cross", "det", "diagonal", "inv", "lu", "lu_factor", "lu_solve", "matmul",
+    "matrix_power", "matrix_transpose", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot",
+    "trace", "tri_inv", "vecdot",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
