@@ -51,6 +51,8 @@ from .functions.linear import *
 from .functions.logic import *
 from .functions.mixtures import *
 from .functions.padding import *
+from .functions.quantization import *
+from .functions.quantized_products import *
 from .functions.reductions import *
 from .functions.rounding import *
 from .functions.sets import *
@@ -91,11 +93,13 @@ __all__ = [
     "cond", "conj", "conjugate", "contiguous", "conv1d", "conv_general", "cos", "cosh", "count_nonzero", "cpu",
     "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
     "custom_function", "custom_jvp", "custom_vjp",
-    "default_device", "default_stream", "degrees", "device_count", "device_info", "diag", "diagonal", "diff",
+    "default_device", "default_stream", "degrees", "dequantize", "device_count", "device_info", "diag", "diagonal",
+    "diff",
     "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
     "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1", "eye", "fast", "fft",
     "finfo", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
-    "from_dlpack", "full", "full_like", "gather_mm", "generic", "get_active_memory", "get_cache_memory",
+    "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
+    "get_active_memory", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
     "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isinf", "isnan", "isneginf",
@@ -106,13 +110,14 @@ __all__ = [
     "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "nn",
     "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
     "positive", "pow", "power",
-    "printoptions", "prod", "put_along_axis", "radians", "random", "real", "reciprocal", "reference", "remainder",
+    "printoptions", "prod", "put_along_axis", "qqmm", "quantize", "quantized_matmul", "radians", "random", "real",
+    "reciprocal", "reference", "remainder",
     "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
     "save_safetensors", "savez", "savez_compressed", "scan", "searchsorted", "set_cache_limit",
     "set_default_device", "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit",
     "sigmoid", "sign", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
     "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
-    "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace",
+    "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "topk", "trace",
     "transpose", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
     "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "where",
     "while_loop", "zeros", "zeros_like",

@@ -89,6 +89,10 @@ LEFT_OUT = {
     ("array", "val"): "also texts of bytes: tests/frontend/test_creation.py",
 }
 
+#: A quantized matrix, and one that can be.
+PACKED = {"w": np.ones((2, 8), np.uint32), "scales": np.ones((2, 1), np.float32), "biases": np.ones((2, 1), np.float32)}
+ROWS = np.ones((2, 64), np.float32)
+
 #: Arguments of a valid call, where the name of a parameter does not tell: by function and parameter.
 VALID: dict[tuple[str, str], Any] = {
     ("addmm", "c"): np.ones((2, 2), np.float32), ("addmm", "b"): X.T, ("matmul", "b"): X.T, ("gather_mm", "b"): X.T,
@@ -121,6 +125,9 @@ VALID: dict[tuple[str, str], Any] = {
     ("linalg.cho_solve", "c_and_lower"): (np.eye(2, dtype=np.float32), True),
     ("linalg.lu_solve", "lu_and_piv"): (np.eye(2, dtype=np.float32), [0, 1]), ("linalg.matmul", "b"): X.T,
     ("linalg.multi_dot", "arrays"): [X, X.T],
+    **{(f, n): a for f in ("dequantize", "quantized_matmul", "gather_qmm") for n, a in PACKED.items()},
+    **{(f, n): ROWS for f in ("qqmm", "gather_qqmm", "quantize") for n in ("x", "w")},
+    ("quantized_matmul", "x"): ROWS, ("gather_qmm", "x"): ROWS, ("from_fp8", "x"): np.ones(3, np.uint8),
     ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
 }  # fmt: skip
 #: By the name of the parameter.
