@@ -16,7 +16,7 @@ import numpy as np
 from smelt.backends.buffer import Buffer
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable, InterpretedExecutable
-from smelt.ir import locks, mlir, text
+from smelt.ir import collector, locks, mlir, text
 from smelt.ir.builder import functions
 from smelt.ir.errors import DeviceError, IRError, at_user_line
 from smelt.ir.settings import settings
@@ -122,7 +122,7 @@ def compile_anew(
     start = time.perf_counter()
     if pipeline is None:
         pipeline = SIMPLIFY if interpret else device.pipeline
-    with mlir.lock:
+    with mlir.lock, collector.paused():
         signature = _signature(module)
         subject = subject or explain.subject(module, name)
         stages = Stages(module) if keep_texts else None

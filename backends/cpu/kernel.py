@@ -221,6 +221,8 @@ class KernelModule:
         self.globals: dict[Any, str] = {}
         self.declared: set[str] = set()
         self.external: set[str] = set()  #: functions that it calls
+        self._private: dict[str, Any] = {}  #: those that only this module calls
+        self._known: dict[str, str] = {}  #: from what functions are to their names
 
     def function(
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
@@ -241,7 +243,24 @@ class KernelModule:
             attrs["llvm.linkage"] = _internal()
         place = ir.InsertionPoint(self.body)
         operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
+        if internal:
+            self._private[name] = operation
         return ir.Block.create_at_start(operation.regions[0], list(types), [location] * len(types))
+
+    def shared(self, name: str) -> str:
+        """The name of the first function that is like this complete one, which goes where it is not itself the first.
+
+        Functions of different ops are alike where these differ in the shapes of what is one run of memory, say.
+        """
+        if self.checks is not None:  # reports name the op of each
+            return name
+        operation = self._private[name]
+        text = operation.get_asm(assume_verified=True, use_local_scope=True).replace(f" @{name}(", " @(", 1)
+        found = self._known.setdefault(text, name)
+        if found != name:
+            del self._private[name]
+            operation.erase()
+        return found
 
     def declare(self, name: str, types: Sequence[Any], results: Sequence[Any] = ()) -> None:
         """An external function."""

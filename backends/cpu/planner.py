@@ -122,6 +122,7 @@ class FunctionPlanner:
         if is_contraction(op):
             body = self._alone(op)
             step = build_contract(self.module, body.name, body)
+            step = replace(step, function=self.module.shared(step.function))
             self.kernels.append(KernelCost(op.name, "contract", least, least))
             return PlannedOp(op, "kernel", [step], work=least + _work(op) / 4)
         self.kernels.append(KernelCost(op.name, "host", least, least))
@@ -154,6 +155,7 @@ class FunctionPlanner:
         if callee not in self._built:
             body = read_function(self.found[callee])
             schedule, steps = build(self.module, body)
+            steps = [replace(step, function=self.module.shared(step.function)) for step in steps]
             moved = traffic.moved_bytes(body, schedule, kept_axes(body), split_chunks(body))
             self._built[callee] = body, schedule, steps, moved
         body, schedule, steps, moved = self._built[callee]

@@ -245,6 +245,17 @@ def test_texts() -> None:
         program.as_text("metal")
 
 
+def test_kernels_that_are_alike_are_one() -> None:
+    def f(b: Any, x: Any, y: Any, n: Any) -> list[Any]:
+        twice = [b.mul(b.add(v, v), v) for v in (x, y)]
+        return [*twice, b.mul(b.sub(n, n), n)]
+
+    avals = [Aval((20, 30), f32), Aval((1, 20, 1, 30), f32), Aval((20, 30), dtypes.int32)]
+    check(avals, f)
+    text = compile_(module_of(avals, f)).as_text("kernel")
+    assert text.count("func.func private") == 2 and text.count("call @fused") == 3
+
+
 def test_two_python_threads_run_one_program() -> None:
     aval = Aval((300, 500), f32)
     program = compile_(module_of([aval], softmax))
