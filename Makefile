@@ -111,7 +111,7 @@ $(BENCH_VENV)/.ready: benchmarks/requirements.txt
 
 # The rooms as the installed package has them: a folder of links.
 
-$(PACKAGE): $(VENV)/.test $(wildcard frontend/*) frontend/lazy/core.c
+$(PACKAGE): $(VENV)/.test $(wildcard frontend/* frontend/lazy/*.[ch])
 	$(BIN)/python build_backend.py
 
 build/types/smelt: $(PACKAGE)

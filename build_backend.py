@@ -59,18 +59,21 @@ def link() -> str:
 
 
 def build_core() -> None:
-    """Compile `frontend/lazy/core.c` into the folder of links, if it is newer than what is there. Without a compiler
-    or Python's headers smelt does without: `frontend/lazy/core.py` is the same."""
-    source = os.path.join("frontend", "lazy", "core.c")
+    """Compile `frontend/lazy/*.c` into the folder of links, if one is newer than what is there. Without a compiler
+    or Python's headers smelt does without: `frontend/lazy/core.py` and `steps.py` are the same."""
+    folder = os.path.join("frontend", "lazy")
+    files = sorted(os.path.join(folder, f) for f in os.listdir(os.path.join(ROOT, folder)) if f.endswith((".c", ".h")))
     made = os.path.join(PACKAGE, f"_core{sysconfig.get_config_var('EXT_SUFFIX')}")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return
-    if os.path.exists(made) and os.path.getmtime(made) > os.path.getmtime(os.path.join(ROOT, source)):
+    newest = max(os.path.getmtime(os.path.join(ROOT, file)) for file in files)
+    if os.path.exists(made) and os.path.getmtime(made) > newest:
         return
     before = os.getcwd()
     os.chdir(ROOT)  # setuptools wants relative paths
     try:
-        extension = Extension("_core", [source], optional=True)
+        sources, headers = ([f for f in files if f.endswith(end)] for end in (".c", ".h"))
+        extension = Extension("_core", sources, depends=headers, optional=True)
         command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")
         command.ensure_finalized()

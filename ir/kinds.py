@@ -24,6 +24,7 @@ from .op import (
     Avals,
     Batched,
     Dims,
+    HostCall,
     Int,
     Ints,
     NotDifferentiable,
@@ -72,6 +73,9 @@ class Elementwise(Fusible):
 
     kind = "elementwise"
     accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
+    #: The function of NumPy that `reference` is; with `widens`, for half precision it is not that alone.
+    ufunc: ClassVar[np.ufunc | None] = None
+    widens: ClassVar[bool] = False
 
     def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return operand
@@ -99,6 +103,13 @@ class Elementwise(Fusible):
         **attrs: Any,
     ) -> Scalar:
         return self.lower(k, *(fetch(i, index) for i in range(len(operands))), **attrs)
+
+    def host_call(self, operands: Avals, result: Aval, *_: Any, **attrs: Any) -> HostCall | None:
+        # That of a base class is not meant: a subclass may have a `reference` of its own.
+        ufunc = type(self).__dict__.get("ufunc")
+        if ufunc is None or (self.widens and operands[0].dtype.size == 2):
+            return None
+        return HostCall(ufunc, spreads=len(operands) > 1)
 
     def lower(self, k: ScalarBuilder, *xs: Any, **attrs: Any) -> Scalar:
         """One element of the result from the operands' elements."""

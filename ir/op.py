@@ -11,6 +11,7 @@ The rules and who calls them:
                 verifier call it. Raises ShapeError / DTypeError with the bare rule as message.
 ``verify``      what ``infer`` cannot say; called by the verifier only.
 ``reference``   NumPy arrays → NumPy array(s): the meaning of the op.
+``host_call``   operand avals, result → a function of NumPy that is the same, without the rule around it.
 ``jvp``         primals, tangents → result tangents. Inherited when the op is linear.
 ``transpose``   cotangents → cotangents of the linear operands.
 ``batch``       operands with a batch axis → results with a batch axis. Usually from the kind.
@@ -27,10 +28,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_origin
 
 import numpy as np
 
@@ -96,6 +97,22 @@ class NotDifferentiable:
     """Stands in place of a derivative rule, with the reason."""
 
     why: str
+
+
+class HostCall(NamedTuple):
+    """The same as a `reference` rule, ready to be called where microseconds count.
+
+    Attributes:
+        function: takes the operands as NumPy arrays, and `extra` after them; it is called under
+            ``np.errstate(all="ignore")`` and gives the bits of the rule.
+        spreads: whether operands may be shorter by what NumPy's broadcasting repeats, as long as one is whole.
+        repeats: whether it does nothing but such a repetition.
+    """
+
+    function: Callable[..., Any] | None
+    extra: tuple[Any, ...] = ()
+    spreads: bool = False
+    repeats: bool = False
 
 
 class Op:
@@ -211,6 +228,10 @@ class Op:
 
     def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         raise NotImplementedError(f"{self.name}.reference")
+
+    def host_call(self, operands: Avals, result: Aval, *_: Any, **attrs: Any) -> HostCall | None:
+        """`reference` for operands of these types, where there is a shorter way to it; None: there is not."""
+        return None
 
     def check(self, *operands: Any, **attrs: Any) -> None:
         """Raise when an index lies out of range that the op would bring into it: asked for by SMELT_CHECK=1."""

@@ -8,7 +8,7 @@ A function of arrays makes the same nodes whenever it is called with the same ty
 arguments. So it is run once for them, on stand-ins (`remembered`), and what it made is a recipe, which
 is followed from then on: shapes are checked and inferred once.
 
-What is on the way of every operation stands in `core.c` too: there it takes a fifth of the time. Where it was not
+What is on the way of every operation stands in C too (`core.h`): there it takes a fifth of the time. Where it was not
 built, and where SMELT_CORE is ``python``, all of this runs.
 """
 
@@ -87,9 +87,13 @@ class Node:
         values: one Buffer a result once evaluated, else None.
         where: the user's code object and the place in it (see `smelt.ir.errors.line_of`), or None.
         traced: the number of the trace (of `compile`, `vmap`, `scan`, ...) that it was made in, or 0.
+        prepared: what computes it (see `steps`), as far as that is known: a list of one is its recipe's.
+        owner: a list of the evaluation that has it in work, which is empty when that is over, or None.
     """
 
-    __slots__ = ("__weakref__", "attrs", "avals", "inputs", "op", "traced", "values", "where")
+    __slots__ = (
+        "__weakref__", "attrs", "avals", "inputs", "op", "owner", "prepared", "traced", "values", "where",
+    )  # fmt: skip
 
     def __init__(self, op: Op, attrs: dict[str, Any], inputs: tuple[Ref, ...], avals: tuple[Aval, ...]):
         self.op = op
@@ -99,12 +103,15 @@ class Node:
         self.values: list[Buffer] | None = None
         self.traced = state.traced
         self.where = user_place(2)
+        self.prepared: Any = None
+        self.owner: Any = None
 
     def detach(self) -> None:
         """Forget the inputs: the values are there."""
         self.inputs = ()
         self.attrs = NO_ATTRS
         self.op = LEAF
+        self.prepared = None
 
     def __del__(self) -> None:
         # A chain of a million nodes must not be released by a million nested calls.
@@ -157,7 +164,7 @@ def leaf(buffer: Buffer) -> Node:
     node.avals = (buffer.aval,)
     node.values = [buffer]
     node.traced = state.traced
-    node.where = None
+    node.where = node.prepared = node.owner = None
     return node
 
 
@@ -206,6 +213,7 @@ class Step(NamedTuple):
     Attributes:
         inputs: numbers of values: first the arrays among the arguments, then the results of each step.
         value: the buffer of a leaf, else None.
+        memo: one element: what computes such nodes, once it is known.
     """
 
     op: Op
@@ -213,6 +221,7 @@ class Step(NamedTuple):
     inputs: tuple[int, ...]
     avals: tuple[Aval, ...]
     value: Buffer | None
+    memo: list[Any]
 
 
 class Recipe(NamedTuple):
@@ -336,7 +345,7 @@ def follow(recipe: Recipe, inputs: list[Any]) -> Any:
     traced = state.traced
     given = len(inputs)
     values = inputs.copy()
-    for op, attrs, operands, avals, value in recipe.steps:
+    for op, attrs, operands, avals, value, memo in recipe.steps:
         if op is NUMBER:
             values.append(hooks.number(inputs[attrs["place"]], attrs["dtype"]))
             continue
@@ -348,6 +357,8 @@ def follow(recipe: Recipe, inputs: list[Any]) -> Any:
         node.values = None if value is None else [value]
         node.traced = traced
         node.where = where
+        node.prepared = memo if memo[0] is None else memo[0]
+        node.owner = None
         values.append((node, 0))
         for i in range(1, len(avals)):
             values.append((node, i))
@@ -438,7 +449,7 @@ def recipe_of(result: Any, inputs: Sequence[Ref | None]) -> Recipe | None:
             value = node.values[0]
         elif node.values is not None or op.kind == "control" or (isinstance(op, GraphOp) and op is not NUMBER):
             return None
-        steps.append(Step(op, node.attrs, tuple([number[r] for r in node.inputs]), node.avals, value))
+        steps.append(Step(op, node.attrs, tuple([number[r] for r in node.inputs]), node.avals, value, [None]))
         for i in range(len(node.avals)):
             number[(node, i)] = count
             count += 1
@@ -487,7 +498,7 @@ def remembered_op(function: F) -> F:
 
 
 def _native() -> Any:
-    """The same in C (`core.c`), if it was built and is asked for.
+    """The same in C (see `core.h`), if it was built and is asked for.
 
     Raises:
         SettingError: SMELT_CORE asks for it, but there is none.
@@ -506,8 +517,8 @@ def _native() -> Any:
     return None
 
 
-#: That of `core.c` must be the same: an older build is passed over.
-INTERFACE = 3
+#: That of `core.h` must be the same: an older build is passed over.
+INTERFACE = 4
 native: Any = _native()
 if native is not None:
     native.connect(

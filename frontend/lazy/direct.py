@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir.aval import Aval
 from smelt.ir.control import ControlOp, interpret
 from smelt.ir.interpreter import run_op
 from smelt.ir.op_program import OpProgram, out_of_memory, plain_rule
@@ -22,9 +21,8 @@ from .build import MOST_ELEMENTS, check_sizes
 from .families import bound_program
 from .graph import ALIAS, APPLY, GraphFunction, Node, callees, transforms_key
 from .recorded import Transforms, recorded
+from .steps import as_buffer
 
-#: A part of an array is copied where the array is larger than twice the part and so many bytes.
-_SLACK = 1 << 16
 #: Programs of recorded functions, transformed or not, by what they compute; `_REFUSED` for what needs a compile.
 _programs = LruCache(weigh=lambda program: program.nbytes)
 
@@ -116,14 +114,6 @@ def _run_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
 def results_as_buffers(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
     """The values of a node."""
     return [as_buffer(np.asarray(x), aval) for x, aval in zip(arrays, node.avals)]
-
-
-def as_buffer(x: np.ndarray, aval: Aval) -> Buffer:
-    """The result of an op as a value. It may share memory with other arrays, for no array changes; a small part of a
-    large array is copied, so that it does not keep the whole."""
-    base = x.base
-    whole = isinstance(base, np.ndarray) and base.nbytes > 2 * x.nbytes + _SLACK
-    return Buffer.of(x.copy() if whole else x, aval)
 
 
 # Functions

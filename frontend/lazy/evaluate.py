@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import threading
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from smelt.ir import locks
-from smelt.ir.control import COND
 from smelt.ir.errors import TraceError, at_user_line
-from smelt.ir.kinds import Contraction
-from smelt.ir.op_program import plain_rule
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
 
@@ -24,13 +23,13 @@ from .graph import (
     Node,
     RecordedNode,
     Ref,
-    callees,
     snapshot,
     state,
     structure_key,
-    topological,
 )
 from .programs import kept_program, program_in_background, program_of
+from .steps import Plan, plan, walking
+from .work import work
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -39,30 +38,119 @@ if TYPE_CHECKING:
 #: bounded time and its repeated pieces share an executable.
 MAX_NODES = 1000
 
-#: One node of at most so many elements, and operands as small, runs the shortest way.
-SMALL = 4096
-
 executables = LruCache(weigh=lambda program: program.nbytes)
 
-#: One graph is evaluated at a time: threads may share nodes.
+#: What takes more than a plan of calls is evaluated by one thread at a time.
 _lock = locks.lock()
 
 
 def evaluate(refs: Sequence[Ref]) -> None:
     """Give every node in `refs` its value. Does nothing for those that have one."""
-    with _lock:
-        _evaluate(refs)
-
-
-def _evaluate(refs: Sequence[Ref]) -> None:
-    order = topological(refs)
-    if not order or (len(order) == 1 and _run_one(order[0])):
+    refs = refs if type(refs) is list else list(refs)
+    found = plan(refs)
+    if found is None:
         return
+    known = None
+    if found.plain and not found.owner:
+        device = default_device()
+        tier = settings.tier if device.tiers else "program"
+        if device.interprets or settings.check:
+            pass
+        elif found.work < settings.small_work or tier == "ops":
+            _run_silently(found)
+            return
+        elif tier == "auto" and len(found) <= MAX_NODES:
+            known = _known.get_or_make((found.key(), device.name), _Known)
+            if known.rests(found):
+                known.structure.run_ops(functools.partial(_run_silently, found))
+                return
+    del found  # it holds the nodes and what they are made from
+    with _lock:
+        _evaluate(refs, known)
+
+
+class _Known:
+    """What is known of plans of one structure.
+
+    Attributes:
+        structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
+        is_shared: whether it is.
+    """
+
+    __slots__ = ("is_shared", "structure")
+
+    def __init__(self) -> None:
+        self.structure = tiers.Structure()
+        self.is_shared = False
+
+    def rests(self, found: Plan) -> bool:
+        """Whether nothing is to be done about a program this time."""
+        return self.structure.rests(len(found), found.seconds)
+
+    def share(self, structure: tiers.Structure) -> None:
+        """Take what is known of graphs, and add what is known here."""
+        if not self.is_shared:
+            structure.spent += self.structure.spent
+            structure.ops_seconds = min(structure.ops_seconds, self.structure.ops_seconds)
+            self.structure, self.is_shared = structure, True
+
+
+_known = LruCache(weigh=lambda known: 2_000)
+
+
+class _Silence(threading.local):
+    """Where NumPy is silent about what IEEE arithmetic does, in this thread."""
+
+    context: contextvars.Context | None = None
+
+
+_silence = _Silence()
+#: Before NumPy 2 its error state was no context variable.
+_HAS_CONTEXT = int(np.__version__.split(".")[0]) >= 2
+
+
+def _run_silently(found: Plan) -> None:
+    """Run a plan under ``np.errstate(all="ignore")``, at a tenth of what that costs."""
+    context = _silence.context
+    if context is None and _HAS_CONTEXT:
+        context = contextvars.copy_context()
+        context.run(np.seterr, all="ignore")
+    if context is None:
+        with np.errstate(all="ignore"):
+            found.run()
+        return
+    _silence.context = None  # what runs inside of it, a destructor perhaps, takes another
+    try:
+        context.run(found.run)
+    finally:
+        _silence.context = context
+
+
+def _evaluate(refs: list[Ref], known: _Known | None) -> None:
+    owner = [True]
+    with walking:
+        found = plan(refs)
+        if found is None:
+            return
+        order, held = found.order(), set(found.kept())
+        for node in order:
+            if not node.owner:
+                node.owner = owner
+    del found
+    try:
+        _evaluate_nodes(refs, order, held, known)
+    finally:
+        owner.clear()
+
+
+def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None) -> None:
     check_values(order)
-    held = _held_outside(order)
     roots = {n for n, _ in refs}
     if len(order) <= MAX_NODES:
-        _run(order, [n for n in order if n in roots or n in held])
+        keep = [n for n in order if n in roots or n in held]
+        held.clear()
+        roots.clear()
+        _run(order, keep, known)
         return
     # The consumers still to come decide which results of a piece must be kept. Nodes are counted by
     # identity, so that nothing here keeps them (and their values) alive once their piece has run.
@@ -72,12 +160,12 @@ def _evaluate(refs: Sequence[Ref]) -> None:
             last_use[id(child)] = i
     for child in roots:
         last_use[id(child)] = len(order)
-    keep = set(map(id, held))
+    kept = set(map(id, held))
     held.clear()
     for start in range(0, len(order), MAX_NODES):
         end = min(start + MAX_NODES, len(order))
         piece = order[start:end]
-        _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in keep])
+        _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept])
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
 
 
@@ -86,51 +174,6 @@ def check_values(order: Sequence[Node]) -> None:
     for node in order:
         if node.op is PARAMETER:
             raise TraceError(at_user_line(_no_value(node)))
-
-
-def _run_one(node: Node) -> bool:
-    """Evaluate one small node by its NumPy rule, if that is all there is to do: the shortest way."""
-    rule, avals = plain_rule(node.op), node.avals
-    if rule is None or avals[0].size > SMALL or settings.small_work < SMALL or settings.check:
-        return False
-    if default_device().interprets:
-        return False
-    operands = []
-    for child, i in node.inputs:
-        if child.avals[i].size > SMALL:
-            return False
-        operands.append(child.values[i].array)  # type: ignore[index]
-    with np.errstate(all="ignore"):
-        node.values = [Buffer.of(np.asarray(rule(node.op, *operands, **node.attrs)), avals[0])]
-    _settle(node)
-    return True
-
-
-def _held_outside(order: Sequence[Node]) -> set[Node]:
-    """Nodes that somebody besides the graph refers to: their values are worth keeping.
-
-    An array and the nodes made from it share one reference tuple, so more references than edges
-    mean that the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
-    """
-    # The first tells how often the loops below refer to each: versions of Python differ in that.
-    edges: dict[int, list[Any]] = {0: [0, object()]}
-    for node in order:
-        for ref in node.inputs:
-            if ref[0].values is None:
-                entry = edges.get(id(ref))
-                if entry is None:
-                    edges[id(ref)] = [1, ref]
-                else:
-                    entry[0] += 1
-    held: set[Node] = set()
-    own = -1
-    for count, ref in edges.values():
-        more = getrefcount(ref) - count
-        if own < 0:
-            own = more
-        elif more > own:
-            held.add(ref[0])
-    return held
 
 
 def _no_value(node: Node) -> str:
@@ -149,7 +192,7 @@ def _no_value(node: Node) -> str:
     )
 
 
-def _run(order: list[Node], keep: Sequence[Node]) -> None:
+def _run(order: list[Node], keep: Sequence[Node], known: _Known | None = None) -> None:
     """Evaluate a piece of the graph, which is emptied; the nodes in `keep` get their values."""
     device = default_device()
     if device.interprets:
@@ -159,19 +202,21 @@ def _run(order: list[Node], keep: Sequence[Node]) -> None:
             _give(keep, direct.run(order, keep, reference=True))
         return
     tier = settings.tier if device.tiers else "program"
-    small = _work(order) < settings.small_work
+    small = work(order) < settings.small_work
     if not ((small or tier != "program") and direct.can_run(order)):
         _run_program(order, keep, device, small)
     elif small or tier == "ops":
         _give(keep, direct.run(order, keep))
     else:
-        _run_tiered(order, keep, device)
+        _run_tiered(order, keep, device, known)
 
 
-def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device) -> None:
+def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None) -> None:
     """Run a piece op by op, until its program pays."""
     graph = _graph(order, keep, device, False)
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
+    if known is not None:
+        known.share(structure)
     program = executables.get(graph.key)
     if program is None:
         program = structure.program(
@@ -229,23 +274,22 @@ def _graph(order: Sequence[Node], keep: Sequence[Node], device: Device, small: b
 def _give(keep: Sequence[Node], found: dict[Node, Sequence[np.ndarray]]) -> None:
     for node in keep:
         node.values = direct.results_as_buffers(node, found[node])
-    for node in keep:
-        _settle(node)
+    _settle(keep)
 
 
 def _give_buffers(keep: Sequence[Node], found: Sequence[Buffer]) -> None:
     buffers = iter(found)
     for node in keep:
         node.values = [next(buffers) for _ in node.avals]
-    for node in keep:
-        _settle(node)
+    _settle(keep)
 
 
-def _settle(node: Node) -> None:
-    """An evaluated node forgets its inputs, unless a derivative still wants to look at them."""
+def _settle(nodes: Sequence[Node]) -> None:
+    """Evaluated nodes forget their inputs, unless a derivative still wants to look at them."""
     if state.recording:
-        state.deferred.append(node)
-    else:
+        state.deferred.extend(nodes)
+        return
+    for node in nodes:
         node.detach()
 
 
@@ -257,43 +301,3 @@ def _inputs(order: Sequence[Node]) -> list[Ref]:
             if ref[0] not in inside:
                 found.setdefault(ref)
     return list(found)
-
-
-def _work(order: Sequence[Node | RecordedNode]) -> float:
-    """Element operations of a graph: from its ops and shapes alone."""
-    total = 0.0
-    for node in order:
-        op = node.op
-        if op is APPLY:
-            work = 3 * _work(node.attrs["callee"].body)
-            for name, attrs in node.attrs["transforms"]:
-                work *= attrs["size"] if name == "batch" else 1
-            total += work
-            continue
-        if op.kind == "control":
-            total += _control_work(node)
-            continue
-        size = 0
-        for aval in node.avals:
-            if aval.size > size:
-                size = aval.size
-        for child, i in node.inputs:
-            other = child.avals[i].size
-            if other > size:
-                size = other
-        work = size * op.flops if op.flops > 1 else size
-        if isinstance(op, Contraction):
-            work = max(work, op.work(*(n.avals[i] for n, i in node.inputs), **node.attrs))
-        total += work
-    return total
-
-
-#: What starting an op of the reference rules costs, in element operations.
-_START = 1000
-
-
-def _control_work(node: Node | RecordedNode) -> float:
-    """Element operations of a branch or loop. In loops each op counts as worth starting: few elements many
-    times are worth a compile."""
-    steps = node.attrs.get("length", tiers.ASSUMED_STEPS) if node.op is not COND else 1
-    return steps * sum(_work(f.body) + (0 if node.op is COND else _START * len(f.body)) for f in callees(node))

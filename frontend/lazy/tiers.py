@@ -99,6 +99,20 @@ class Structure:
         with explain.because(self.reason):
             return _made(order, make)
 
+    def rests(self, ops: int, seconds: float) -> bool:
+        """Whether it runs op by op, and `program` has nothing to do about it yet.
+
+        Args:
+            ops, seconds: ops of the graph, and what they are expected to take.
+        """
+        if self.runs:
+            return self.prefers_ops
+        expected = self.ops_seconds if self.spent else seconds
+        limit = cost.seconds(ops)
+        begins = self.can_wait and self.spent + expected >= limit * BESIDE
+        looks = not self.looked and self.spent + expected >= LOOK
+        return not (begins or looks or self.pending is not None or self.spent + expected >= limit)
+
     @property
     def reason(self) -> str:
         """Why there is a program, for `smelt.explain`."""

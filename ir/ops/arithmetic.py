@@ -11,7 +11,7 @@ from ..aval import Aval
 from ..dtypes import DType
 from ..errors import AttributeValueError
 from ..kinds import Elementwise, silent
-from ..op import Cotangents, Flags, Int, NotDifferentiable, Operand, Tangents, Values, only
+from ..op import Avals, Cotangents, Flags, HostCall, Int, NotDifferentiable, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Add(Elementwise, name="add"):
     accepts = dtypes.ALL
     commutative = True
     linearity = "jointly"
+    ufunc = np.add
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -51,6 +52,7 @@ class Sub(Elementwise, name="sub"):
     x: Operand
     y: Operand
     linearity = "jointly"
+    ufunc = np.subtract
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -76,6 +78,7 @@ class Mul(Elementwise, name="mul"):
     commutative = True
     odd_operands = (0, 1)
     linearity = "each"
+    ufunc = np.multiply
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -102,6 +105,7 @@ class Div(Elementwise, name="div"):
     linearity = "each"
     linear_operands = (0,)
     flops = 4.0
+    ufunc = np.divide
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -196,6 +200,7 @@ class Neg(Elementwise, name="neg"):
 
     x: Operand
     linearity = "jointly"
+    ufunc = np.negative
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -220,6 +225,7 @@ class Abs(Elementwise, name="abs"):
 
     def result_dtype(self, operand: DType) -> DType:
         return dtypes.float32 if operand.is_complex else operand
+    ufunc = np.abs
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -250,6 +256,7 @@ class Sign(Elementwise, name="sign"):
     x: Operand
     accepts = dtypes.REAL
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+    ufunc = np.sign
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -272,6 +279,7 @@ class Maximum(Elementwise, name="maximum"):
     y: Operand
     accepts = (dtypes.bool_, *dtypes.REAL)
     commutative = True
+    ufunc = np.maximum
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -294,6 +302,7 @@ class Minimum(Elementwise, name="minimum"):
     y: Operand
     accepts = (dtypes.bool_, *dtypes.REAL)
     commutative = True
+    ufunc = np.minimum
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -358,6 +367,7 @@ class Sqrt(Elementwise, name="sqrt"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 4.0
+    ufunc = np.sqrt
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -384,12 +394,19 @@ class Rsqrt(Elementwise, name="rsqrt"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.divide(np.ones_like(x), np.sqrt(x))
 
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return HostCall(_rsqrt, (np.ones((), result.dtype.numpy),))
+
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         return [only(tangents) * (results[0] / primals[0]) * -0.5]
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         root = elementary.complex_sqrt(k, x) if x.dtype.kind == "c" else k.math("sqrt", x)
         return 1 / root
+
+
+def _rsqrt(x: np.ndarray, one: np.ndarray) -> np.ndarray:
+    return np.divide(one, np.sqrt(x))
 
 
 class IntegerPower(Elementwise, name="integer_power"):

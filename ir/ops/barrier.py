@@ -9,7 +9,7 @@ import numpy as np
 from ..aval import Aval
 from ..index import Coordinates
 from ..kinds import Movement
-from ..op import Batched, Cotangents, Dims, Flags, Operand, Values
+from ..op import Avals, Batched, Cotangents, Dims, Flags, HostCall, Operand, Values
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -33,6 +33,9 @@ class Barrier(Movement, name="barrier"):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return x
+
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return HostCall(None)
 
     def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
         return list(cotangents)

@@ -10,7 +10,7 @@ from .. import dtypes
 from ..aval import Aval
 from ..errors import DTypeError
 from ..kinds import Comparison, Elementwise, silent
-from ..op import Cotangents, Flags, NotDifferentiable, Operand, Values, only, require, require_dtype
+from ..op import Avals, Cotangents, Flags, HostCall, NotDifferentiable, Operand, Values, only, require, require_dtype
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Equal(Comparison, name="equal"):
     complement = "not_equal"
     commutative = True
     not_differentiable = _TRUTH
+    ufunc = np.equal
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.equal(x, y)
@@ -52,6 +53,7 @@ class NotEqual(Comparison, name="not_equal"):
     complement = "equal"
     commutative = True
     not_differentiable = _TRUTH
+    ufunc = np.not_equal
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.not_equal(x, y)
@@ -70,6 +72,7 @@ class Less(Comparison, name="less"):
     y: Operand
     accepts = _ORDERED
     not_differentiable = _TRUTH
+    ufunc = np.less
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -89,6 +92,7 @@ class LessEqual(Comparison, name="less_equal"):
     y: Operand
     accepts = _ORDERED
     not_differentiable = _TRUTH
+    ufunc = np.less_equal
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -108,6 +112,7 @@ class Greater(Comparison, name="greater"):
     y: Operand
     accepts = _ORDERED
     not_differentiable = _TRUTH
+    ufunc = np.greater
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -127,6 +132,7 @@ class GreaterEqual(Comparison, name="greater_equal"):
     y: Operand
     accepts = _ORDERED
     not_differentiable = _TRUTH
+    ufunc = np.greater_equal
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -157,6 +163,9 @@ class Select(Elementwise, name="select"):
     def reference(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(condition, x, y)
 
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return HostCall(np.where, spreads=True)
+
     def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
         ct, condition = only(cotangents), operands[0]
         zero = b.zeros_like(ct)
@@ -181,6 +190,7 @@ class LogicalAnd(Elementwise, name="logical_and"):
     accepts = (dtypes.bool_,)
     commutative = True
     not_differentiable = _TRUTH
+    ufunc = np.logical_and
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.logical_and(x, y)
@@ -200,6 +210,7 @@ class LogicalOr(Elementwise, name="logical_or"):
     accepts = (dtypes.bool_,)
     commutative = True
     not_differentiable = _TRUTH
+    ufunc = np.logical_or
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.logical_or(x, y)
@@ -217,6 +228,7 @@ class LogicalNot(Elementwise, name="logical_not"):
     x: Operand
     accepts = (dtypes.bool_,)
     not_differentiable = _TRUTH
+    ufunc = np.logical_not
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.logical_not(x)
@@ -236,6 +248,7 @@ class BitwiseAnd(Elementwise, name="bitwise_and"):
     accepts = _BITS_OF
     commutative = True
     not_differentiable = _BITS
+    ufunc = np.bitwise_and
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_and(x, y)
@@ -255,6 +268,7 @@ class BitwiseOr(Elementwise, name="bitwise_or"):
     accepts = _BITS_OF
     commutative = True
     not_differentiable = _BITS
+    ufunc = np.bitwise_or
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_or(x, y)
@@ -274,6 +288,7 @@ class BitwiseXor(Elementwise, name="bitwise_xor"):
     accepts = _BITS_OF
     commutative = True
     not_differentiable = _BITS
+    ufunc = np.bitwise_xor
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.bitwise_xor(x, y)
@@ -291,6 +306,7 @@ class BitwiseInvert(Elementwise, name="bitwise_invert"):
     x: Operand
     accepts = _BITS_OF
     not_differentiable = _BITS
+    ufunc = np.invert
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.invert(x)

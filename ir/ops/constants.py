@@ -12,7 +12,7 @@ from ..dtypes import DType
 from ..errors import DTypeError
 from ..index import Coordinates
 from ..kinds import Fetch, Fusible
-from ..op import Array, Avals, Batched, Cotangents, Dims, Element, Flags, Number, Tangents, Values
+from ..op import Array, Avals, Batched, Cotangents, Dims, Element, Flags, HostCall, Number, Tangents, Values
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class Constant(Fusible, name="constant"):
 
     def reference(self, *, value: Number, dtype: Element) -> np.ndarray:
         return constant_array(value, dtype)
+
+    def host_call(self, operands: Avals, result: Aval, *, value: Number, dtype: Element) -> HostCall | None:
+        return HostCall(constant_array(value, dtype).copy)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
         return [None]

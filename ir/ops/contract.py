@@ -14,7 +14,21 @@ from ..errors import AttributeValueError, DTypeError
 from ..index import Access, Coordinates
 from ..kinds import Contraction, MatmulForm, matrix_layout, silent
 from ..locks import unforked
-from ..op import Batched, Cotangents, Dims, Flags, Ints, Operand, Values, only, require, require_axes, require_dtype
+from ..op import (
+    Avals,
+    Batched,
+    Cotangents,
+    Dims,
+    Flags,
+    HostCall,
+    Ints,
+    Operand,
+    Values,
+    only,
+    require,
+    require_axes,
+    require_dtype,
+)
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -65,6 +79,22 @@ class DotGeneral(Contraction, name="dot_general"):
         a = lhs.astype(wide, copy=False).transpose(left).reshape(left_shape)
         b = rhs.astype(wide, copy=False).transpose(right).reshape(right_shape)
         return np.matmul(a, b).reshape(shape).astype(lhs.dtype, copy=False)
+
+    def host_call(
+        self, operands: Avals, result: Aval,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> HostCall | None:  # fmt: skip
+        if result.dtype.is_float and result.dtype.size == 2:
+            return None
+        lhs, rhs = operands
+        left, left_shape, right, right_shape, shape = _as_matrices(
+            self, lhs.shape, rhs.shape, result.dtype, lhs_contracting=lhs_contracting, rhs_contracting=rhs_contracting,
+            lhs_batch=lhs_batch, rhs_batch=rhs_batch,
+        )  # fmt: skip
+        by_left, by_right = _way(lhs.shape, left, left_shape), _way(rhs.shape, right, right_shape)
+        if by_left is None and by_right is None and shape == (*left_shape[:-1], right_shape[-1]):
+            return HostCall(_matmul)
+        return HostCall(_product, (by_left, by_right, shape))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
@@ -181,6 +211,30 @@ class DotGeneral(Contraction, name="dot_general"):
         self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
     ) -> float:
         return self.flops * lhs.size * math.prod(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
+
+
+#: A permutation and a shape, where they change an array.
+_Way = tuple["Ints | None", "Ints | None"]
+_matmul = unforked(np.matmul)
+
+
+def _way(given: Ints, permutation: Ints, shape: Ints) -> _Way | None:
+    moved = tuple(given[p] for p in permutation)
+    by = None if permutation == tuple(range(len(given))) else permutation
+    to = None if shape == moved else shape
+    return None if by is None and to is None else (by, to)
+
+
+def _along(x: np.ndarray, way: _Way | None) -> np.ndarray:
+    if way is None:
+        return x
+    by, to = way
+    x = x if by is None else x.transpose(by)
+    return x if to is None else x.reshape(to)
+
+
+def _product(x: np.ndarray, y: np.ndarray, left: _Way | None, right: _Way | None, shape: Ints) -> np.ndarray:
+    return _matmul(_along(x, left), _along(y, right)).reshape(shape)
 
 
 @functools.lru_cache(4096)

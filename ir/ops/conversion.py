@@ -12,11 +12,13 @@ from ..dtypes import DType
 from ..errors import DTypeError
 from ..kinds import Elementwise, silent
 from ..op import (
+    Avals,
     Batched,
     Cotangents,
     Dims,
     Element,
     Flags,
+    HostCall,
     NotDifferentiable,
     Op,
     Operand,
@@ -49,6 +51,13 @@ class Convert(Elementwise, name="convert"):
     @silent
     def reference(self, x: np.ndarray, *, dtype: Element) -> np.ndarray:
         return convert_array(x, dtype)
+
+    def host_call(self, operands: Avals, result: Aval, *, dtype: Element) -> HostCall | None:
+        given = operands[0].dtype
+        drops = given.is_complex and not dtype.is_complex
+        if drops or given is dtypes.bool_ or (given.is_inexact and not dtype.is_inexact):
+            return None  # `convert_array` does more
+        return HostCall(np.ndarray.astype, (dtype.numpy,))
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, dtype: Element) -> Tangents:
         return [b.convert_to(only(tangents), dtype) if dtype.is_inexact else None]
@@ -219,6 +228,9 @@ class StopGradient(Elementwise, name="stop_gradient"):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return x
+
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return HostCall(None)
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return x

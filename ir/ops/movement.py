@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..op import (
     Dims,
     Element,
     Flags,
+    HostCall,
     Int,
     Ints,
     Operand,
@@ -55,6 +57,9 @@ class Reshape(Movement, name="reshape"):
 
     def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:
         return np.reshape(x, shape)
+
+    def host_call(self, operands: Avals, result: Aval, *, shape: Ints) -> HostCall | None:
+        return HostCall(np.ndarray.reshape, (shape,))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, shape: Ints
@@ -120,6 +125,9 @@ class Transpose(Movement, name="transpose"):
     def reference(self, x: np.ndarray, *, permutation: Ints) -> np.ndarray:
         return np.transpose(x, permutation)
 
+    def host_call(self, operands: Avals, result: Aval, *, permutation: Ints) -> HostCall | None:
+        return HostCall(np.ndarray.transpose, (permutation,))
+
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, permutation: Ints
     ) -> Cotangents:
@@ -158,6 +166,9 @@ class Broadcast(Movement, name="broadcast"):
 
     def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:
         return np.broadcast_to(x, shape)
+
+    def host_call(self, operands: Avals, result: Aval, *, shape: Ints) -> HostCall | None:
+        return HostCall(np.broadcast_to, (shape,), repeats=True)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, shape: Ints
@@ -200,6 +211,12 @@ class Slice(Movement, name="slice"):
 
     def reference(self, x: np.ndarray, *, start: Ints, stop: Ints, stride: Ints) -> np.ndarray:
         return x[tuple(slice(*t) for t in zip(start, stop, stride))]
+
+    def host_call(
+        self, operands: Avals, result: Aval, *, start: Ints, stop: Ints, stride: Ints
+    ) -> HostCall | None:
+        # With an ellipsis it is an array, also where no axis is left.
+        return HostCall(operator.getitem, ((*(slice(*t) for t in zip(start, stop, stride)), ...),))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
@@ -357,6 +374,9 @@ class Concatenate(Fusible, name="concatenate"):
     def reference(self, x: np.ndarray, y: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.concatenate([x, y], axis)
 
+    def host_call(self, operands: Avals, result: Aval, *, axis: Int) -> HostCall | None:
+        return HostCall(_concatenated, (axis,))
+
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axis: Int
     ) -> Cotangents:
@@ -382,6 +402,10 @@ class Concatenate(Fusible, name="concatenate"):
         if i.lo >= end:
             return fetch(1, after)
         return k.guarded(k.index(i) < end, lambda: fetch(0, index), lambda: fetch(1, after), result.dtype)
+
+
+def _concatenated(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+    return np.concatenate((x, y), axis)
 
 
 class Iota(Fusible, name="iota"):

@@ -13,8 +13,10 @@ from ..dtypes import DType
 from ..errors import ShapeError
 from ..kinds import ArgReduction, Reduction, restore_axes, silent
 from ..op import (
+    Avals,
     Cotangents,
     Flags,
+    HostCall,
     Int,
     Ints,
     NotDifferentiable,
@@ -44,6 +46,11 @@ class ReduceSum(Reduction, name="reduce_sum"):
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.sum(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)
+
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
+        if result.dtype.is_float and result.dtype.size == 2:
+            return None
+        return HostCall(np.add.reduce, (axes, result.dtype.numpy))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axes: Ints
@@ -129,6 +136,9 @@ class ReduceMax(_Extremum, name="reduce_max"):
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.max(x, axis=axes)
 
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
+        return HostCall(np.maximum.reduce, (axes,))
+
     def identity(self, dtype: DType) -> float:
         return lowest(dtype)
 
@@ -147,6 +157,9 @@ class ReduceMin(_Extremum, name="reduce_min"):
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.min(x, axis=axes)
+
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
+        return HostCall(np.minimum.reduce, (axes,))
 
     def identity(self, dtype: DType) -> float:
         return highest(dtype)

@@ -19,6 +19,7 @@ class Round(Elementwise, name="round"):
     x: Operand
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+    ufunc = np.rint
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.rint(x)
@@ -36,6 +37,7 @@ class Floor(Elementwise, name="floor"):
     x: Operand
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+    ufunc = np.floor
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.floor(x)
@@ -53,6 +55,7 @@ class Ceil(Elementwise, name="ceil"):
     x: Operand
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+    ufunc = np.ceil
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.ceil(x)
@@ -70,6 +73,7 @@ class Trunc(Elementwise, name="trunc"):
     x: Operand
     accepts = dtypes.FLOATS
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
+    ufunc = np.trunc
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.trunc(x)

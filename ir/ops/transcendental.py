@@ -38,6 +38,8 @@ class Exp(Elementwise, name="exp"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 12.0
+    ufunc = np.exp
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.exp, x)
@@ -61,6 +63,8 @@ class Expm1(Elementwise, name="expm1"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 14.0
+    ufunc = np.expm1
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.expm1, x)
@@ -82,6 +86,8 @@ class Log(Elementwise, name="log"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    ufunc = np.log
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log, x)
@@ -103,6 +109,8 @@ class Log2(Elementwise, name="log2"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    ufunc = np.log2
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log2, x)
@@ -124,6 +132,8 @@ class Log10(Elementwise, name="log10"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    ufunc = np.log10
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log10, x)
@@ -145,6 +155,8 @@ class Log1p(Elementwise, name="log1p"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 18.0
+    ufunc = np.log1p
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log1p, x)
@@ -166,6 +178,8 @@ class Sin(Elementwise, name="sin"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 40.0
+    ufunc = np.sin
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.sin, x)
@@ -187,6 +201,8 @@ class Cos(Elementwise, name="cos"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 40.0
+    ufunc = np.cos
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cos, x)
@@ -208,6 +224,8 @@ class Tan(Elementwise, name="tan"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 44.0
+    ufunc = np.tan
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tan, x)
@@ -229,6 +247,8 @@ class Arcsin(Elementwise, name="arcsin"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    ufunc = np.arcsin
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsin, x)
@@ -250,6 +270,8 @@ class Arccos(Elementwise, name="arccos"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    ufunc = np.arccos
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccos, x)
@@ -271,6 +293,8 @@ class Arctan(Elementwise, name="arctan"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    ufunc = np.arctan
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctan, x)
@@ -292,6 +316,8 @@ class Sinh(Elementwise, name="sinh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 22.0
+    ufunc = np.sinh
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.sinh, x)
@@ -313,6 +339,8 @@ class Cosh(Elementwise, name="cosh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 18.0
+    ufunc = np.cosh
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cosh, x)
@@ -334,6 +362,8 @@ class Tanh(Elementwise, name="tanh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 20.0
+    ufunc = np.tanh
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tanh, x)
@@ -355,6 +385,8 @@ class Arcsinh(Elementwise, name="arcsinh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 28.0
+    ufunc = np.arcsinh
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsinh, x)
@@ -376,6 +408,8 @@ class Arccosh(Elementwise, name="arccosh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 28.0
+    ufunc = np.arccosh
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccosh, x)
@@ -397,6 +431,8 @@ class Arctanh(Elementwise, name="arctanh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 24.0
+    ufunc = np.arctanh
+    widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctanh, x)

@@ -28,14 +28,16 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess:
 
 
 def test_both_have_the_same_interface() -> None:
-    source = (ROOT / "frontend/lazy/core.c").read_text(encoding="utf-8")
+    source = "".join(
+        (ROOT / "frontend/lazy" / name).read_text(encoding="utf-8") for name in ("core.h", "memory.c", "steps.c")
+    )
     assert re.search(r"#define INTERFACE (\d+)", source).group(1) == str(core.INTERFACE)  # type: ignore[union-attr]
     assert re.search(r"#define MOST_ENTRIES (\d+)", source).group(1) == str(core.MOST_ENTRIES)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_uses_the_core_works_with_each(way: str) -> None:
-    files = [f"tests/frontend/test_{name}.py" for name in ("remembered", "handles", "repeated_calls")]
+    files = [f"tests/frontend/test_{name}.py" for name in ("remembered", "handles", "repeated_calls", "steps")]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "SMELT_CORE": way, "PYTEST_ADDOPTS": ""}

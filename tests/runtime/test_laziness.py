@@ -10,8 +10,7 @@ import pytest
 
 import smelt
 from smelt.ir.op import registry
-from smelt.ir.op_program import plain_rule
-from smelt.lazy import direct, evaluate
+from smelt.lazy import evaluate
 from smelt.lazy.graph import LEAF
 
 
@@ -20,12 +19,13 @@ def executed(monkeypatch):
     """The names of the ops that run op by op."""
     names: list[str] = []
 
-    def spy(op):
-        names.append(op.name)
-        return plain_rule(op)
+    run = evaluate._run_silently
 
-    monkeypatch.setattr(direct, "plain_rule", spy)
-    monkeypatch.setattr(evaluate, "plain_rule", lambda op: None)  # one node runs like many
+    def spy(found):
+        names.extend([node.op.name for node in found.order()])
+        run(found)
+
+    monkeypatch.setattr(evaluate, "_run_silently", spy)
     return names
 
 

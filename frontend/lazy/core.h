@@ -1,0 +1,64 @@
+/* The core of recording and evaluation in C: what `core.py` and `steps.py` say in Python, and nothing else. Both run all
+   tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
+   computes a node) is asked of Python.
+
+   nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; steps.c: `Plan`; core.c: the module.
+
+   All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
+   of CPython is for, through which the tuples between nodes go too. */
+
+#ifndef SMELT_CORE_H
+#define SMELT_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+/* Raised when anything that `core.py` counts on changes. */
+#define INTERFACE 4
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *op, *attrs, *inputs, *avals, *values, *traced, *where, *prepared, *owner, *weak;
+    /* Of the last walk that came here; see steps.c. */
+    PyObject *edge;
+    unsigned long long walk;
+    int mark, edges;
+} Node;
+
+/* Names that the files share; they are the library's own. */
+#define SHARED __attribute__((visibility("hidden"))) extern
+
+SHARED PyObject *LEAF, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
+SHARED PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
+SHARED PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
+SHARED PyTypeObject *array_type, *buffer_type, *ndarray_type, *prepared_type;
+SHARED PyObject *prepare, *as_buffer, *as_array, *step_failed;
+SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at; /* offsets of slots */
+
+/* nodes.c */
+SHARED PyTypeObject NodeType;
+SHARED PyObject *make_node(PyObject *op, PyObject *attrs, PyObject *inputs, PyObject *avals, PyObject *values,
+                           PyObject *traced, PyObject *where, PyObject *prepared);
+SHARED PyObject *make_leaf(PyObject *buffer, PyObject *avals, PyObject *traced);
+SHARED PyObject *user_place(long depth);
+SHARED PyObject *leaf(PyObject *module, PyObject *buffer);
+SHARED PyObject *topological(PyObject *module, PyObject *args, PyObject *kwargs);
+SHARED void node_forget(Node *self);
+
+/* memory.c */
+SHARED PyTypeObject MemoryType;
+SHARED PyObject *evaluated(PyObject *module, PyObject *buffers);
+SHARED PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
+
+/* steps.c */
+SHARED PyTypeObject PlanType;
+SHARED PyObject *plan(PyObject *module, PyObject *refs);
+SHARED PyObject *connect_steps(PyObject *module, PyObject *args);
+
+/* core.c */
+SHARED Py_ssize_t slot_of(PyObject *type, const char *name);
+
+#endif

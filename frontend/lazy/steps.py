@@ -1,0 +1,303 @@
+"""Op by op at once: plans of graphs whose nodes are calls of NumPy each.
+
+A node is prepared: what its op, attributes and types say about computing it is found once, and kept with the recipe
+that makes such nodes. A plan is a walk over a graph that notes what is computed from what, and which values are wanted;
+running it is one call a node. It refers to nothing that another thread may change.
+
+What is on the way of every evaluation stands in `steps.c` too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from sys import getrefcount
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from smelt.ir import locks
+from smelt.ir.aval import Aval
+from smelt.ir.op import Op
+from smelt.ir.op_program import out_of_memory, plain_rule
+from smelt.runtime import Buffer
+
+from . import core, tiers
+from .build import MOST_ELEMENTS
+from .core import ALIAS, APPLY, PARAMETER, Node, Ref, state, topological
+from .graph import RecordedNode, attrs_key
+from .work import work
+
+#: What is peculiar to a prepared call. Its operands may be shorter than its result by what NumPy's broadcasting
+#: repeats, as long as one is not:
+SPREADS = 1
+#: It is such a repetition, which need not be made for those:
+REPEATS = 2
+#: It gives a list of results, not one:
+SEVERAL = 4
+
+#: Arguments that a call has at most.
+MOST_ARGUMENTS = 20
+#: A part of an array is copied where the array is larger than twice the part and so many bytes.
+_SLACK = 1 << 16
+
+
+class Prepared(NamedTuple):
+    """What computes nodes of one op, with the same attributes and types.
+
+    Attributes:
+        function: called with `first` if that is not None, the operands, and `extra`; None: the result is the operand.
+        names: the keywords by which it takes `extra`; None: by position.
+        manner: some of the numbers above.
+        work, seconds: what it takes, in element operations and by NumPy.
+        number: different for each.
+    """
+
+    function: Callable[..., Any] | None
+    first: Op | None
+    extra: tuple[Any, ...]
+    names: tuple[str, ...] | None
+    manner: int
+    work: float
+    seconds: float
+    number: int
+    op: Op
+
+
+_numbers = itertools.count()
+_prepared: dict[Any, Prepared | Literal[False]] = {}
+#: As many are kept beside those of recipes.
+_MOST_PREPARED = 10_000
+
+
+def prepare(node: Node) -> None:
+    """Find what computes a node, or False where that takes more than a call, and note it in the node."""
+    memo, op, attrs, inputs = node.prepared, node.op, node.attrs, node.inputs
+    if node.values is not None:  # another thread has evaluated it, and perhaps it forgot one of these
+        return
+    operands = tuple([n.avals[i] for n, i in inputs])
+    if op is PARAMETER or op is APPLY or op.kind == "control":
+        found: Prepared | Literal[False] = False
+    else:
+        key = (op, attrs_key(attrs), operands, node.avals)
+        known = _prepared.get(key)
+        if known is None:
+            if len(_prepared) >= _MOST_PREPARED:
+                _prepared.clear()
+            known = _prepared[key] = _prepare(node, op, attrs, inputs, operands)
+        found = known
+    if isinstance(memo, list):
+        memo[0] = found
+    node.prepared = found
+
+
+def _prepare(
+    node: Node, op: Op, attrs: dict[str, Any], inputs: tuple[Ref, ...], operands: tuple[Aval, ...]
+) -> Prepared | Literal[False]:
+    if any(aval.size >= MOST_ELEMENTS for aval in node.avals) or len(operands) + len(attrs) > MOST_ARGUMENTS:
+        return False
+    if op is ALIAS:
+        return Prepared(None, None, (), None, 0, 0.0, 0.0, next(_numbers), op)
+    rule = plain_rule(op)
+    if rule is None:
+        return False
+    step = RecordedNode(node, op, attrs, inputs, node.avals, None)
+    costs = (work((step,)), tiers.op_by_op_seconds((step,)), next(_numbers), op)
+    call = op.host_call(operands, node.avals[0], **attrs)
+    if call is None:
+        return Prepared(rule, op, tuple(attrs.values()), tuple(attrs) or None, 0, *costs)
+    manner = SPREADS * call.spreads + REPEATS * call.repeats
+    return Prepared(call.function, None, call.extra, None, manner, *costs)
+
+
+def as_buffer(x: np.ndarray, aval: Aval) -> Buffer:
+    """The result of an op as a value. It may share memory with other arrays, for no array changes; a small part of a
+    large array is copied, so that it does not keep the whole."""
+    base = x.base
+    whole = isinstance(base, np.ndarray) and base.nbytes > 2 * x.nbytes + _SLACK
+    return Buffer.of(x.copy() if whole else x, aval)
+
+
+class Plan:
+    """A part of a graph, to be run op by op.
+
+    Attributes:
+        plain: whether it can be run: all of its nodes are prepared.
+        work, seconds: what that takes.
+        owner: the evaluation that has some of its nodes in work, if there is one.
+    """
+
+    def __init__(self, order: list[Node], refs: Sequence[Ref]):
+        self._order = order
+        self._prepared = [_known(node) for node in order]
+        self.plain = all(self._prepared)
+        self.work = sum(p.work for p in self._prepared if p)
+        self.seconds = sum(p.seconds for p in self._prepared if p)
+        self.owner = next((node.owner for node in order if node.owner), None)
+        number = {node: i for i, node in enumerate(order)}
+        leaves: dict[Node, int] = {}
+        self._operands: list[list[tuple[int, int] | Buffer]] = []
+        self._inputs: list[int] = []
+        self._uses = [0] * len(order)
+        for node in order:
+            found: list[tuple[int, int] | Buffer] = []
+            for child, i in node.inputs:
+                at = number.get(child)
+                if at is None:
+                    assert child.values is not None
+                    found.append(child.values[i])
+                    self._inputs.append(~leaves.setdefault(child, len(leaves)) | i << 32)
+                else:
+                    found.append((at, i))
+                    self._inputs.append(at | i << 32)
+                    self._uses[at] += 1
+            self._operands.append(found)
+        roots = {n for n, _ in refs}
+        held = held_outside(order)
+        self._kept = [node in roots or node in held for node in order]
+        self._short = self._shorten() if self.plain else []
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def order(self) -> list[Node]:
+        """The nodes in order."""
+        return self._order.copy()
+
+    def kept(self) -> list[Node]:
+        """The nodes whose values are wanted after the run."""
+        return [node for node, kept in zip(self._order, self._kept) if kept]
+
+    def key(self) -> Any:
+        """Equal for plans of the same structure; only of those that are plain."""
+        return tuple([p.number for p in self._prepared if p]), tuple(self._inputs), tuple(self._kept)
+
+    def _shorten(self) -> list[bool]:
+        """Which broadcasts need not be made."""
+        manners = [p.manner for p in self._prepared if p]
+        short = [bool(manner & REPEATS) and not kept for manner, kept in zip(manners, self._kept)]
+        for manner, operands in zip(manners, self._operands):
+            known = [x[0] for x in operands if isinstance(x, tuple) and short[x[0]]]
+            if not manner & SPREADS:
+                for at in known:
+                    short[at] = False
+            elif known and len(known) == len(operands):
+                short[known[0]] = False
+        return short
+
+    def run(self) -> None:
+        """Compute the nodes, and give those that are kept their values.
+
+        Raises:
+            OutOfMemoryError: there is no memory for a result.
+        """
+        results: list[Any] = [None] * len(self._order)
+        for i, (node, prepared) in enumerate(zip(self._order, self._prepared)):
+            assert prepared
+            operands = [_value(x, results) for x in self._operands[i]]
+            try:
+                results[i] = operands[0] if self._short[i] else _called(prepared, operands)
+            except MemoryError as error:
+                raise out_of_memory(node.op, error, node.where) from None
+            del operands
+            for x in self._operands[i]:
+                if isinstance(x, tuple):
+                    self._uses[x[0]] -= 1
+                    if not self._uses[x[0]] and not self._kept[x[0]]:
+                        results[x[0]] = None
+        values = [self._values(i, results[i]) if kept else None for i, kept in enumerate(self._kept)]
+        with walking:
+            for node, value in zip(self._order, values):
+                if value is not None and node.values is None:  # or another thread was first
+                    node.values = value
+                    settle(node)
+
+    def _values(self, i: int, result: Any) -> list[Buffer]:
+        arrays = result if isinstance(result, list) else [result]
+        return [as_buffer(x, aval) for x, aval in zip(arrays, self._order[i].avals)]
+
+
+#: Held while the nodes of a graph are looked at, or changed, and more than one must fit together.
+walking = locks.lock()
+
+
+def settle(node: Node) -> None:
+    """An evaluated node forgets its inputs, unless a derivative still wants to look at them, or whoever has it in
+    work, who does it then."""
+    if state.recording:
+        state.deferred.append(node)
+    elif not node.owner:
+        node.detach()
+
+
+def _known(node: Node) -> Prepared | Literal[False] | None:
+    """What computes a node; False if that takes more than a call, None if it is not known."""
+    known = node.prepared
+    return known[0] if isinstance(known, list) else known
+
+
+def _value(x: tuple[int, int] | Buffer, results: list[Any]) -> np.ndarray:
+    if not isinstance(x, tuple):
+        return x.array
+    found = results[x[0]]
+    return found[x[1]] if isinstance(found, list) else found
+
+
+def _called(prepared: Prepared, operands: list[np.ndarray]) -> Any:
+    if prepared.function is None:
+        return operands[0]
+    first = () if prepared.first is None else (prepared.first,)
+    if prepared.names is None:
+        found = prepared.function(*first, *operands, *prepared.extra)
+    else:
+        found = prepared.function(*first, *operands, **dict(zip(prepared.names, prepared.extra)))
+    return found if prepared.manner & SEVERAL else np.asarray(found)
+
+
+def plan(refs: list[Ref]) -> Any:
+    """A plan of what has no values at and below `refs`; None if all have."""
+    while True:
+        with walking:
+            order = topological(refs)
+            unknown = [node for node in order if _known(node) is None]
+            if not unknown:
+                return Plan(order, refs) if order else None
+        for node in unknown:  # other threads may evaluate nodes meanwhile
+            prepare(node)
+
+
+def held_outside(order: Sequence[Node]) -> set[Node]:
+    """Nodes that somebody besides the graph refers to: their values are worth keeping.
+
+    An array and the nodes made from it share one reference tuple, so more references than edges
+    mean that the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
+    """
+    # The first tells how often the loops below refer to each: versions of Python differ in that.
+    edges: dict[int, list[Any]] = {0: [0, object()]}
+    for node in order:
+        for ref in node.inputs:
+            if ref[0].values is None:
+                entry = edges.get(id(ref))
+                if entry is None:
+                    edges[id(ref)] = [1, ref]
+                else:
+                    entry[0] += 1
+    held: set[Node] = set()
+    own = -1
+    for count, ref in edges.values():
+        more = getrefcount(ref) - count
+        if own < 0:
+            own = more
+        elif more > own:
+            held.add(ref[0])
+    return held
+
+
+def _failed(op: Op, error: MemoryError, where: Any) -> Exception:
+    return out_of_memory(op, error, where)
+
+
+if core.native is not None:
+    core.native.connect_steps(Buffer, np.ndarray, Prepared, prepare, as_buffer, np.asarray, _failed)
+    Plan = core.native.Plan  # type: ignore[misc]
+    plan = core.native.plan

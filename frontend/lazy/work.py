@@ -1,0 +1,51 @@
+"""How much there is to do: element operations, from ops and shapes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from smelt.ir.control import COND
+from smelt.ir.kinds import Contraction
+
+from . import tiers
+from .graph import APPLY, Node, RecordedNode, callees
+
+
+def work(order: Iterable[Node | RecordedNode]) -> float:
+    """Element operations of a graph: from its ops and shapes alone."""
+    total = 0.0
+    for node in order:
+        op = node.op
+        if op is APPLY:
+            own = 3 * work(node.attrs["callee"].body)
+            for name, attrs in node.attrs["transforms"]:
+                own *= attrs["size"] if name == "batch" else 1
+            total += own
+            continue
+        if op.kind == "control":
+            total += _control(node)
+            continue
+        size = 0
+        for aval in node.avals:
+            if aval.size > size:
+                size = aval.size
+        for child, i in node.inputs:
+            other = child.avals[i].size
+            if other > size:
+                size = other
+        own = size * op.flops if op.flops > 1 else size
+        if isinstance(op, Contraction):
+            own = max(own, op.work(*(n.avals[i] for n, i in node.inputs), **node.attrs))
+        total += own
+    return total
+
+
+#: What starting an op of the reference rules costs, in element operations.
+_START = 1000
+
+
+def _control(node: Node | RecordedNode) -> float:
+    """Element operations of a branch or loop. In loops each op counts as worth starting: few elements many
+    times are worth a compile."""
+    steps = node.attrs.get("length", tiers.ASSUMED_STEPS) if node.op is not COND else 1
+    return steps * sum(work(f.body) + (0 if node.op is COND else _START * len(f.body)) for f in callees(node))

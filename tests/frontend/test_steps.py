@@ -1,0 +1,177 @@
+"""Plans: graphs that run as calls of NumPy."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.settings import override
+from smelt.lazy.steps import Plan, plan
+
+
+def planned(*arrays: smelt.array) -> Plan:
+    found = plan([x._ref for x in arrays])
+    assert found is not None and found.plain
+    return found
+
+
+def names(found: Plan) -> list[str]:
+    return [node.op.name for node in found.order()]
+
+
+def test_nothing_to_do_is_no_plan() -> None:
+    x = smelt.array([1.0, 2.0])
+    assert plan([]) is None and plan([x._ref]) is None
+
+
+def test_a_plan_lists_nodes_and_what_is_kept() -> None:
+    x = smelt.array([1.0, 2.0])
+    y = smelt.exp(x)
+    z = -(y * x) + x
+    found = planned(z)
+    assert names(found) == ["exp", "mul", "neg", "add"] and len(found) == 4
+    assert [node.op.name for node in found.kept()] == ["exp", "add"]  # the product is nobody's
+    found.run()
+    assert y._ref[0].values is not None
+    np.testing.assert_array_equal(z, -(np.exp(np.float32([1, 2])) * np.float32([1, 2])) + np.float32([1, 2]))
+
+
+def test_work_that_is_no_call_has_no_plain_plan() -> None:
+    x = smelt.array([[4.0, 0.0], [0.0, 9.0]])
+    found = plan([(smelt.linalg.cholesky(x) + 1.0)._ref])
+    assert found is not None and not found.plain
+    np.testing.assert_allclose(smelt.linalg.cholesky(x) + 1.0, [[3.0, 1.0], [1.0, 4.0]], rtol=1e-6)
+
+
+def test_equal_structures_have_equal_keys_and_no_others() -> None:
+    x, y = smelt.array([1.0, 2.0]), smelt.array([3.0, 4.0])
+    same = [planned(f(a, b)).key() for a, b in ((x, y), (y, x)) for f in (lambda a, b: a * b + a,)]
+    assert same[0] == same[1]
+    wide = smelt.array([1.0, 2.0, 3.0])
+    others: list[Callable[[], smelt.array]] = [
+        lambda: x * x + x,
+        lambda: x * y + y,
+        lambda: x * y - x,
+        lambda: wide * wide + wide,
+        lambda: x.astype(smelt.float16) * 2,
+    ]
+    keys = [planned(f()).key() for f in others]
+    assert len({*keys, same[0]}) == len(others) + 1
+
+
+def test_broadcasts_are_made_where_they_are_needed() -> None:
+    column, row = smelt.array([[1.0], [2.0]]), smelt.array([[10.0, 20.0, 30.0]])
+    a, b = np.float32([[1], [2]]), np.float32([[10, 20, 30]])
+    np.testing.assert_array_equal(column + row, a + b)
+    np.testing.assert_array_equal((column + row) * 2.0, (a + b) * 2)
+    np.testing.assert_array_equal(
+        smelt.broadcast_to(column, (2, 3)) + smelt.broadcast_to(column, (2, 3)), a + a + 0 * b
+    )
+    np.testing.assert_array_equal(
+        smelt.broadcast_to(column, (2, 3)) @ smelt.ones((3, 2)), np.broadcast_to(a * 3, (2, 2))
+    )
+    kept = smelt.broadcast_to(row, (2, 3))
+    total = kept + column
+    np.testing.assert_array_equal(total, a + b)
+    np.testing.assert_array_equal(kept, b + 0 * a)
+    np.testing.assert_array_equal(smelt.where(column > 1.0, row, 0.0), np.where(a > 1, b, 0))
+
+
+def test_results_without_axes_and_without_elements() -> None:
+    x = smelt.array([1.0, 2.0])
+    assert (smelt.sum(x) + 1.0).item() == 4.0 and (smelt.sum(x) * smelt.sum(x)).item() == 9.0
+    assert smelt.array(2.0)[None][0].item() == 2.0
+    assert (smelt.zeros((0, 3)) + 1.0).tolist() == [] and smelt.sum(smelt.zeros((0, 3)) + 1.0).item() == 0.0
+
+
+def test_half_precision_and_complex() -> None:
+    x = smelt.array([0.1, 2.0], dtype=smelt.bfloat16)
+    assert (smelt.exp(x) + x).dtype is smelt.bfloat16
+    np.testing.assert_allclose((smelt.exp(x) + x).astype(smelt.float32), [1.2, 9.4], rtol=1e-2)
+    z = smelt.array([1 + 2j, 3 - 1j])
+    np.testing.assert_array_equal(smelt.abs(z * z), np.abs(np.complex64([1 + 2j, 3 - 1j]) ** 2))
+
+
+def test_evaluated_graphs_are_released() -> None:
+    x = smelt.array([1.0, 2.0])
+    y = smelt.exp(x)
+    z = y * 2.0
+    watched = weakref.ref(y._ref[0])
+    smelt.eval(z)
+    del y
+    gc.collect()
+    assert watched() is None
+
+
+def random_graph(seed: int) -> Callable[[], list[smelt.array]]:
+    leaves = [smelt.array(np.random.default_rng(seed + i).normal(size=(3, 4)).astype(np.float32)) for i in range(3)]
+
+    def make() -> list[smelt.array]:
+        chosen = random.Random(seed)
+        found = list(leaves)
+        for _ in range(30):
+            x, y = chosen.choice(found), chosen.choice(found)
+            way = chosen.randrange(8)
+            if way == 0:
+                found.append(x + y)
+            elif way == 1:
+                found.append(smelt.maximum(x, y) * 0.5)
+            elif way == 2:
+                found.append(smelt.tanh(x))
+            elif way == 3:
+                found.append(x - smelt.mean(x, axis=1, keepdims=True))
+            elif way == 4:
+                found.append(smelt.where(x > y, x, smelt.sum(y, axis=0)))
+            elif way == 5:
+                found.append((x @ y.T) @ x * 0.1)
+            elif way == 6:
+                found.append(x.reshape(4, 3).T)
+            else:
+                found.append(smelt.concatenate([x[:, 1:], y[:, :1]], axis=1))
+        return found[3:]
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_graphs_have_the_values_of_each_op_alone(seed: int) -> None:
+    make = random_graph(seed)
+    with override(small_work=1 << 40):
+        together, apart = make(), make()
+        smelt.eval(together[-1], together[len(together) // 2])
+        for x in apart:
+            smelt.eval(x)
+        for x, y in zip(together, apart):
+            np.testing.assert_array_equal(x, y)
+
+
+def read_all(shared: list[smelt.array], want: list[np.ndarray], seed: int, failed: list[BaseException]) -> None:
+    order = list(range(len(shared)))
+    random.Random(seed).shuffle(order)
+    try:
+        for i in order:
+            np.testing.assert_allclose((shared[i] + 0.0).tolist(), want[i], rtol=1e-3, atol=1e-4)
+    except BaseException as error:
+        failed.append(error)
+
+
+@pytest.mark.parametrize("tier", ["ops", "auto", "program"])
+def test_threads_that_share_nodes(tier: str) -> None:
+    with override(tier=tier, small_work=1 << 40 if tier == "ops" else 200):
+        for seed in range(2):
+            make, failed = random_graph(seed), list[BaseException]()
+            want = [np.array(x) for x in make()]
+            shared = make()
+            threads = [threading.Thread(target=read_all, args=(shared, want, i, failed)) for i in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(200)
+            assert not failed and not any(thread.is_alive() for thread in threads)
