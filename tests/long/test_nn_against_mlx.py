@@ -85,6 +85,54 @@ LAYERS: list[tuple[str, tuple, dict[str, Any], list[Any]]] = [
     ("CELU", (2.0,), {}, [(3, 4)]),
     ("ELU", (2.0,), {}, [(3, 4)]),
     ("PReLU", (4, 0.5), {}, [(3, 4)]),
+    ("Conv1d", (2, 4, 3), {}, [(2, 7, 2)]),
+    ("Conv1d", (4, 6, 3), {"stride": 2, "padding": 1, "dilation": 2, "groups": 2, "bias": False}, [(2, 9, 4)]),
+    ("Conv2d", (2, 4, 3), {}, [(2, 6, 5, 2)]),
+    ("Conv2d", (2, 4, (3, 2)), {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}, [(2, 6, 5, 2)]),
+    ("Conv2d", (4, 4, 3), {"groups": 4}, [(2, 6, 5, 4)]),
+    ("Conv3d", (2, 3, 2), {"stride": 2, "padding": 1}, [(1, 4, 5, 3, 2)]),
+    ("ConvTranspose1d", (2, 4, 3), {}, [(2, 7, 2)]),
+    ("ConvTranspose1d", (2, 4, 3), {"stride": 2, "padding": 1, "dilation": 2, "output_padding": 1}, [(2, 7, 2)]),
+    ("ConvTranspose2d", (2, 4, (3, 2)), {"stride": (2, 1), "padding": (1, 0)}, [(2, 4, 5, 2)]),
+    ("ConvTranspose3d", (2, 3, 2), {"stride": 2, "bias": False}, [(1, 2, 3, 2, 2)]),
+    ("MaxPool1d", (2,), {}, [(2, 7, 3)]),
+    ("MaxPool1d", (3,), {"stride": 2, "padding": 1}, [(2, 7, 3)]),
+    ("MaxPool2d", ((3, 2),), {"stride": 1}, [(2, 5, 6, 3)]),
+    ("MaxPool2d", (5,), {"stride": 3}, [(2, 5, 6, 3)]),
+    ("MaxPool3d", (2,), {"padding": 1}, [(2, 3, 4, 5, 2)]),
+    ("AvgPool1d", (3,), {"stride": 2, "padding": 1}, [(2, 7, 3)]),
+    ("AvgPool2d", (2,), {}, [(2, 5, 6, 3)]),
+    ("AvgPool3d", ((1, 2, 3),), {"stride": (2, 1, 1)}, [(2, 3, 4, 5, 2)]),
+    ("RoPE", (4,), {}, [(2, 3, 5, 4)]),
+    ("RoPE", (4,), {"traditional": True, "base": 100.0, "scale": 0.5}, [(2, 3, 5, 6)]),
+    ("SinusoidalPositionalEncoding", (6,), {}, [(2, 3)]),
+    ("SinusoidalPositionalEncoding", (6,), {"full_turns": True, "cos_first": True, "scale": 2.0}, [(2, 3)]),
+    ("SinusoidalPositionalEncoding", (6,), {"min_freq": 0.1, "max_freq": 10.0}, [(2, 3)]),
+    ("ALiBi", (), {}, [(2, 4, 3, 5)]),
+    ("RNN", (3, 4), {}, [(2, 5, 3)]),
+    ("RNN", (3, 4), {"bias": False}, [(5, 3), (4,)]),
+    ("GRU", (3, 4), {}, [(2, 5, 3)]),
+    ("GRU", (3, 4), {"bias": False}, [(5, 3), (4,)]),
+    ("GRU", (3, 4), {}, [(2, 5, 3), (2, 4)]),
+    ("LSTM", (3, 4), {}, [(2, 5, 3)]),
+    ("LSTM", (3, 4), {"bias": False}, [(2, 5, 3), (2, 4), (2, 4)]),
+    ("MultiHeadAttention", (8, 2), {}, [(2, 3, 8), (2, 5, 8), (2, 5, 8)]),
+    ("MultiHeadAttention", (8, 2), {"bias": True}, [(2, 5, 8), (2, 5, 8), (2, 5, 8), (5, 5)]),
+    ("MultiHeadAttention", (8, 2, 3, 4, 5, 6, 7), {}, [(2, 3, 3), (2, 5, 4), (2, 5, 5)]),
+    ("TransformerEncoderLayer", (8, 2), {}, [(2, 5, 8), (5, 5)]),
+    ("TransformerEncoderLayer", (8, 2, 12), {"norm_first": False}, [(2, 5, 8), (5, 5)]),
+    ("TransformerDecoderLayer", (8, 2), {}, [(2, 5, 8), (2, 3, 8), (5, 5), (5, 3)]),
+    ("TransformerDecoderLayer", (8, 2, 12), {"norm_first": False}, [(2, 5, 8), (2, 3, 8), (5, 5), (5, 3)]),
+    ("TransformerEncoder", (2, 8, 2), {"checkpoint": True}, [(2, 5, 8), (5, 5)]),
+    ("TransformerDecoder", (2, 8, 2), {}, [(2, 5, 8), (2, 3, 8), (5, 5), (5, 3)]),
+    ("Transformer", (8, 2, 1, 2, 12), {}, [(2, 3, 8), (2, 5, 8), (3, 3), (5, 5), (5, 3)]),
+    *(
+        ("Upsample", (scale,), {"mode": mode, "align_corners": align, "antialias": smooth}, [(2, 4, 5, 3)])
+        for scale in (2.0, 3, (1.7, 0.6), (2.5, 1.0), 0.5)
+        for mode, align, smooth in (("nearest", False, False), ("linear", False, False), ("linear", True, False),
+                                    ("cubic", False, False), ("cubic", True, False), ("linear", False, True),
+                                    ("cubic", False, True))
+    ),
 ]  # fmt: skip
 
 
@@ -112,7 +160,10 @@ def outputs(x: Any) -> list[Any]:
 def test_a_layer(
     name: str, args: tuple, options: dict[str, Any], shapes: list[Any], training: bool, dtype: str
 ) -> None:
+    if name == "Upsample" and dtype != "float32":
+        pytest.skip("half precision stays half precision; MLX returns float32")
     rng = rng_of(name, args, sorted(options), shapes)
+    mx.random.seed(0)
     theirs, ours = getattr(mlx_nn, name)(*args, **options), getattr(smelt.nn, name)(*args, **options)
     assert flat(ours.parameters()).keys() == flat(theirs.parameters()).keys()
     assert flat(ours.trainable_parameters()).keys() == flat(theirs.trainable_parameters()).keys()
@@ -130,7 +181,7 @@ def test_a_layer(
     tolerance = TOLERANCE[dtype]
     agree(ours(*own), theirs(*given), tolerance)
     agree(ours.parameters(), theirs.parameters(), tolerance)  # running means
-    if name == "Step":
+    if name == "Step" or (name.startswith("Transformer") and dtype != "float32"):  # rounding decides where relu bends
         return
     scales = [rng.standard_normal(np.shape(host(x))).astype(np.float32) for x in outputs(ours(*own))]
 

@@ -30,8 +30,9 @@ class Module(dict[str, Any]):
     """A piece of a model: a dict of arrays, of other modules, and of dicts, lists and tuples of these.
 
     What is assigned to an attribute becomes an entry of the dict if it is one of these; anything else (numbers, texts,
-    functions) is an ordinary attribute. Arrays whose names do not start with ``_`` are parameters. A module is a tree
-    (`smelt.utils`), so `grad`, `vmap` and `compile` take it as an argument, and as `inputs` and `outputs`.
+    functions, tuples of such) is an ordinary attribute. Arrays whose names do not start with ``_`` are
+    parameters. A module is a tree (`smelt.utils`), so `grad`, `vmap` and `compile` take it as an argument, and as
+    `inputs` and `outputs`.
 
     Subclasses define ``__call__``.
 
@@ -95,7 +96,7 @@ class Module(dict[str, Any]):
         raise AttributeError(at_user_line(f"{type(self).__name__} has no attribute {key!r}"))
 
     def __setattr__(self, key: str, val: Any) -> None:
-        if isinstance(val, (smelt.array, *_CONTAINERS)):
+        if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):
             self.__dict__.pop(key, None)
             self[key] = val
         else:
@@ -466,6 +467,11 @@ class _Selection:
 
     def _entry(self, module: Module, key: str, value: Any) -> Any:
         return self.below(module, key, value) if self.chosen(module, key, value) else {}
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether a value is a tuple of numbers, texts and the like, such as the stride of a window."""
+    return isinstance(value, tuple) and not any(isinstance(x, (smelt.array, *_CONTAINERS)) for x in value)
 
 
 def _is_module_entry(module: Module, key: str, value: Any) -> bool:

@@ -1,0 +1,156 @@
+"""Convolutions of sequences, pictures and volumes, whose channels are the last axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import smelt
+from smelt import array
+from smelt.ir.errors import AttributeValueError, at_user_line
+
+from .base import Module
+from .windows import each
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d"]
+
+
+class _Convolution(Module):
+    """What the kinds share."""
+
+    _spatial: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ):
+        super().__init__()
+        name, n = type(self).__name__, self._spatial
+        if in_channels % groups or out_channels % groups:
+            raise AttributeValueError(
+                at_user_line(
+                    f"smelt.nn.{name}: channels must be {groups} equal groups; {in_channels} come in, {out_channels} "
+                    "go out"
+                )
+            )
+        extents = each(name, "kernel_size", kernel_size, n)
+        self.stride = each(name, "stride", stride, n)
+        self.padding = each(name, "padding", padding, n)
+        self.dilation = each(name, "dilation", dilation, n)
+        self.groups = groups
+        bound = 1 / math.sqrt(in_channels * math.prod(extents))
+        self.weight = smelt.random.uniform(-bound, bound, (out_channels, *extents, in_channels // groups))
+        if bias:
+            self.bias = smelt.zeros((out_channels,))
+
+    def _extra_repr(self) -> str:
+        options = [("kernel_size", self.weight.shape[1:-1])]
+        options += [(what, getattr(self, what)) for what in ("stride", "padding", "dilation")]
+        listed = ", ".join(f"{what}={v[0] if self._spatial == 1 else v}" for what, v in options)
+        inputs, outputs = self.weight.shape[-1] * self.groups, self.weight.shape[0]
+        return f"{inputs}, {outputs}, {listed}, groups={self.groups}, bias={'bias' in self}"
+
+    def __call__(self, x: array) -> array:
+        found = smelt.conv_general(x, self.weight, self.stride, self.padding, self.dilation, groups=self.groups)
+        return found + self.bias if "bias" in self else found
+
+
+class Conv1d(_Convolution):
+    """The convolution along one axis: see `smelt.conv1d`.
+
+    Args:
+        in_channels, out_channels: the extents of the last axes of the argument, [batch, length, in_channels], and of
+            the result.
+        kernel_size: the length of the window. stride: how far it moves. padding: how many zeros stand before and
+            behind. dilation: how far apart the elements of the window are.
+        groups: the i-th part of the output channels sees only the i-th part of the input channels.
+        bias: whether there is one.
+
+    Attributes:
+        weight: [out_channels, kernel_size, in_channels / groups]; uniform between ±1/√(in_channels · kernel_size) at
+            first. bias: [out_channels], zeros at first.
+
+    Raises:
+        AttributeValueError: channels that are not `groups` equal groups. ArgumentTypeError: an option that is no int.
+
+    >>> import smelt
+    >>> smelt.nn.Conv1d(2, 4, kernel_size=3, padding=1)(smelt.ones((5, 8, 2))).shape
+    (5, 8, 4)
+    """
+
+    _spatial = 1
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int = 0,
+        dilation: int = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+
+
+class Conv2d(_Convolution):
+    """The convolution of pictures, [batch, height, width, in_channels]; options are those of `Conv1d`, ints or pairs.
+
+    Attributes:
+        weight: [out_channels, height and width of the window, in_channels / groups]; uniform between
+            ±1/√(in_channels · elements of the window) at first. bias: [out_channels], zeros at first.
+
+    Raises:
+        AttributeValueError: channels that are not `groups` equal groups. ArgumentTypeError: an option that is neither
+            an int nor a pair of these.
+
+    >>> import smelt
+    >>> smelt.nn.Conv2d(3, 4, kernel_size=(3, 5), stride=2)(smelt.ones((2, 9, 9, 3))).shape
+    (2, 4, 3, 4)
+    """
+
+    _spatial = 2
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+
+
+class Conv3d(_Convolution):
+    """The convolution of volumes, [batch, depth, height, width, in_channels]; see `Conv2d`.
+
+    >>> import smelt
+    >>> smelt.nn.Conv3d(1, 2, kernel_size=2)(smelt.ones((1, 3, 4, 5, 1))).shape
+    (1, 2, 3, 4, 2)
+    """
+
+    _spatial = 3
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] = 1,
+        padding: int | tuple[int, int, int] = 0,
+        dilation: int | tuple[int, int, int] = 1,
+        bias: bool = True,
+    ):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 1, bias)

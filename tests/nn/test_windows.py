@@ -1,0 +1,199 @@
+"""Convolutions, transposed ones, pooling and upsampling, against loops in NumPy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt import nn
+from smelt.ir.settings import settings
+
+from .checks import TOLERANCE, check_gradient, close, host, rng_of
+
+
+@pytest.fixture(autouse=True)
+def tier() -> None:
+    settings.tier = "ops"
+
+
+def windows(x: np.ndarray, extents: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> np.ndarray:
+    """[batch, places…, window…, channels]."""
+    n = len(extents)
+    counts = [(e - d * (k - 1) - 1) // s + 1 for e, k, s, d in zip(x.shape[1:], extents, stride, dilation)]
+    found = np.empty((x.shape[0], *counts, *extents, x.shape[-1]))
+    for place in itertools.product(*map(range, counts)):
+        cut = tuple(slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, k, d in zip(place, stride, extents, dilation))
+        found[(slice(None), *place)] = x[(slice(None), *cut)]
+    assert found.ndim == 2 * n + 2
+    return found
+
+
+def padded(x: np.ndarray, padding: Sequence[int], value: float = 0.0) -> np.ndarray:
+    return np.pad(x, [(0, 0), *((p, p) for p in padding), (0, 0)], constant_values=value)
+
+
+def convolution(layer: Any, x: np.ndarray) -> np.ndarray:
+    weight, n = host(layer.weight), x.ndim - 2
+    found = windows(padded(x, layer.padding), weight.shape[1:-1], layer.stride, layer.dilation)
+    parts = []
+    for w, f in zip(np.split(weight, layer.groups), np.split(found, layer.groups, -1)):
+        flat = f.reshape(*f.shape[: n + 1], -1)
+        parts.append(flat @ w.reshape(w.shape[0], -1).T)
+    return np.concatenate(parts, -1) + (host(layer.bias) if "bias" in layer else 0)
+
+
+def transposed(layer: Any, x: np.ndarray) -> np.ndarray:
+    """Each element of x adds the window times itself."""
+    weight = host(layer.weight)
+    spatial = (layer.stride, layer.padding, layer.dilation, weight.shape[1:], layer.output_padding)
+    options = list(zip(x.shape[1:], *spatial))
+    full = [(e - 1) * s + d * (k - 1) + 1 + p + o for e, s, p, d, k, o in options]
+    found = np.zeros((x.shape[0], *full, weight.shape[0]))
+    for place in itertools.product(*map(range, x.shape[1:-1])):
+        for tap in itertools.product(*map(range, weight.shape[1:-1])):
+            at = tuple(p * s + t * d for p, s, t, d in zip(place, layer.stride, tap, layer.dilation))
+            found[(slice(None), *at)] += x[(slice(None), *place)] @ weight[(slice(None), *tap)].T
+    cut = [
+        slice(p, p + (e - 1) * s - 2 * p + d * (k - 1) + 1 + o) for e, s, p, d, k, o in options
+    ]
+    return found[(slice(None), *cut)] + (host(layer.bias) if "bias" in layer else 0)
+
+
+def pooled(layer: Any, x: np.ndarray) -> np.ndarray:
+    mean = type(layer).__name__.startswith("Avg")
+    x = padded(x, layer._padding, 0.0 if mean else -np.inf)
+    found = windows(x, layer._kernel_size, layer._stride, (1,) * (x.ndim - 2))
+    axes = tuple(range(x.ndim - 1, 2 * x.ndim - 3))
+    return found.mean(axes) if mean else found.max(axes)
+
+
+CASES: list[tuple[Callable[[], nn.Module], tuple[int, ...], Callable[[Any, np.ndarray], np.ndarray]]] = [
+    (lambda: nn.Conv1d(2, 4, 3), (2, 7, 2), convolution),
+    (lambda: nn.Conv1d(4, 6, 3, 2, 1, 2, 2, False), (2, 9, 4), convolution),
+    (lambda: nn.Conv2d(2, 3, (3, 2), (2, 1), (1, 0), (1, 2)), (2, 6, 5, 2), convolution),
+    (lambda: nn.Conv2d(4, 4, 3, groups=4), (1, 5, 4, 4), convolution),
+    (lambda: nn.Conv3d(2, 3, 2, stride=2, padding=1), (1, 4, 5, 3, 2), convolution),
+    (lambda: nn.ConvTranspose1d(2, 4, 3), (2, 5, 2), transposed),
+    (lambda: nn.ConvTranspose1d(2, 4, 3, 2, 1, 2, 1), (2, 5, 2), transposed),
+    (lambda: nn.ConvTranspose1d(2, 4, 2, stride=3, padding=2), (2, 5, 2), transposed),
+    (lambda: nn.ConvTranspose1d(2, 4, 1, stride=2, padding=1, output_padding=1, bias=False), (2, 5, 2), transposed),
+    (lambda: nn.ConvTranspose2d(2, 3, (3, 2), (2, 1), (1, 0)), (2, 4, 3, 2), transposed),
+    (lambda: nn.ConvTranspose3d(1, 2, 2, 2), (1, 2, 3, 2, 1), transposed),
+    (lambda: nn.MaxPool1d(2), (2, 7, 3), pooled),
+    (lambda: nn.MaxPool1d(3, 2, 1), (2, 7, 3), pooled),
+    (lambda: nn.MaxPool2d((3, 2), 1), (2, 5, 4, 3), pooled),
+    (lambda: nn.MaxPool2d(4, 3), (2, 5, 6, 3), pooled),
+    (lambda: nn.MaxPool3d(2, padding=1), (1, 3, 4, 5, 2), pooled),
+    (lambda: nn.AvgPool1d(3, 2, 1), (2, 7, 3), pooled),
+    (lambda: nn.AvgPool2d(2), (2, 5, 6, 3), pooled),
+    (lambda: nn.AvgPool3d((1, 2, 3), (2, 1, 1)), (1, 3, 4, 5, 2), pooled),
+]
+NAMES = [f"{i}-{type(make()).__name__}" for i, (make, *_) in enumerate(CASES)]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("make, shape, formula", CASES, ids=NAMES)
+def test_values(make: Any, shape: tuple[int, ...], formula: Any, dtype: str) -> None:
+    rng = rng_of(shape)
+    layer = make()
+    layer.apply(lambda x: smelt.array(rng.standard_normal(x.shape)).astype(getattr(smelt, dtype)))
+    x = smelt.array(rng.standard_normal(shape)).astype(getattr(smelt, dtype))
+    found = layer(x)
+    assert found.dtype is x.dtype
+    close(found, formula(layer, host(x)), dtype)
+    if dtype == "float32":
+        settings.tier = "program"
+        close(smelt.compile(layer)(x), formula(layer, host(x)), dtype)
+
+
+@pytest.mark.parametrize("make, shape, formula", CASES, ids=NAMES)
+def test_gradients(make: Any, shape: tuple[int, ...], formula: Any) -> None:
+    layer = make().apply(lambda x: x.astype(smelt.float64))
+    x = rng_of(shape).standard_normal(shape)
+    check_gradient(layer, x)
+    if keys := [k for k in ("weight", "bias") if k in layer]:
+        given = smelt.array(x, smelt.float64)
+        check_gradient(
+            lambda *values: layer.update(dict(zip(keys, values)))(given), *(np.asarray(layer[k]) for k in keys)
+        )
+
+
+def test_what_they_show() -> None:
+    assert repr(nn.Conv1d(2, 4, 3)) == (
+        "Conv1d(2, 4, kernel_size=3, stride=1, padding=0, dilation=1, groups=1, bias=True)"
+    )
+    assert "kernel_size=(3, 3), stride=(2, 2)" in repr(nn.ConvTranspose2d(2, 4, 3, 2))
+    assert repr(nn.MaxPool2d(2)) == "MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0))"
+    layer = nn.Conv2d(2, 4, 3)
+    assert set(layer) == {"weight", "bias"} and layer.stride == (1, 1)
+    twins = smelt.utils.tree_map(lambda a, b: smelt.stack([a, b]), layer, nn.Conv2d(2, 4, 3))
+    found = smelt.vmap(lambda m, x: m(x), in_axes=(0, None))(twins, smelt.ones((1, 4, 4, 2)))
+    assert found.shape == (2, 1, 2, 2, 4)
+    whole = nn.MaxPool1d(2, padding=1)(smelt.array([[[3], [1], [2]]]))
+    assert whole.dtype is smelt.int32 and whole.reshape(-1).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), "Conv2d: channels must be 2 equal groups; 3 come in, 4 go out"),
+        (lambda: nn.Conv2d(3, 4, (3, 3, 3)), "Conv2d: kernel_size must be an int or 2 of them"),
+        (lambda: nn.Conv1d(3, 4, 3, stride=1.5), "Conv1d: stride must be an int, is 1.5"),  # type: ignore[arg-type]
+        (lambda: nn.MaxPool2d(2, stride=0), "MaxPool2d: stride must be at least 1, is 0"),
+        (lambda: nn.MaxPool2d(2)(smelt.zeros((4, 4, 1))), r"MaxPool2d: needs 4 axes.*x f32\[4,4,1\]"),
+        (lambda: nn.AvgPool1d(5)(smelt.zeros((1, 4, 1))), r"AvgPool1d: a window of 5 does not fit on axis 1"),
+        (lambda: nn.Conv1d(3, 4, 3)(smelt.zeros((1, 8, 2))), r"f32\[1,8,2\]"),
+        (lambda: nn.Upsample(2, "best"), "Upsample: mode must be nearest, linear or cubic, is 'best'"),
+        (lambda: nn.Upsample(-1.0), "Upsample: scale_factor must be positive"),
+        (lambda: nn.Upsample(2, "linear", True, True), "antialias does not go with align_corners"),
+        (lambda: nn.Upsample((2, 2))(smelt.zeros((1, 4, 1))), "Upsample: 2 factors for 1 spatial axes"),
+        (lambda: nn.Upsample(2)(smelt.zeros((4, 1))), "Upsample: needs axes"),
+    ],
+)
+def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(smelt.SmeltError, match=message) as caught:
+        call()
+    assert "test_windows.py" in str(caught.value)
+
+
+def row(*values: float, dtype: Any = smelt.float32) -> smelt.array:
+    return smelt.array(values, dtype).reshape(1, -1, 1)
+
+
+def test_upsampling_by_hand() -> None:
+    x = row(1.0, 5.0, 2.0, 8.0)
+    assert nn.Upsample(2)(x).reshape(-1).tolist() == [1, 1, 5, 5, 2, 2, 8, 8]
+    assert nn.Upsample(1.5)(x).reshape(-1).tolist() == [1, 1, 5, 2, 2, 8]
+    assert nn.Upsample(0.5)(x).reshape(-1).tolist() == [1, 2]
+    assert nn.Upsample(2, "linear")(x).reshape(-1).tolist() == [1, 2, 4, 4.25, 2.75, 3.5, 6.5, 8]
+    corners = nn.Upsample(1.75, "linear", align_corners=True)(x).reshape(-1).tolist()
+    assert corners == [1, 3, 5, 3.5, 2, 5, 8]
+    assert nn.Upsample(0.5, "linear", antialias=True)(row(0.0, 0.0, 7.0, 0.0, 0.0, 0.0)).reshape(-1).tolist() == (
+        pytest.approx([1.0, 2.625, 0.0])
+    )
+    cubic = nn.Upsample(2, "cubic")(x).reshape(-1)
+    assert cubic[0].item() == pytest.approx(1 - 4 * 0.10546875)
+    # A line stays a line where all taps lie inside, but for the cubic kernel of slope -0.75; a constant stays one.
+    line = smelt.arange(12.0).reshape(1, -1, 1)
+    for mode, smooth in itertools.product(("linear", "cubic"), (False, True)):
+        found = nn.Upsample(2, mode, antialias=smooth)(line).reshape(-1)
+        if mode == "linear" or smooth:
+            close(found[6:-6], (np.arange(24.0) / 2 - 0.25)[6:-6], "float32")
+        same = nn.Upsample((0.6, 1.7), mode, antialias=smooth)(smelt.ones((1, 5, 6, 2)))
+        close(same, np.ones((1, 3, 10, 2)), "float32")
+
+
+def test_upsampling_keeps_dtypes_and_has_gradients() -> None:
+    for dtype in TOLERANCE:
+        kind = getattr(smelt, dtype)
+        assert nn.Upsample(2.5, "linear")(row(1.0, 2.0, dtype=kind)).dtype is kind
+    assert nn.Upsample(3)(row(1, 2, dtype=smelt.int32)).dtype is smelt.int32
+    assert nn.Upsample(3, "linear")(row(1, 2, dtype=smelt.int32)).dtype is smelt.float32
+    x = rng_of("upsample").standard_normal((1, 4, 3, 2))
+    for mode in ("nearest", "linear", "cubic"):
+        check_gradient(nn.Upsample((1.5, 2.0), mode), x)
