@@ -204,6 +204,11 @@ class Buffer:
         """Whether the host has the elements already."""
         return True
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the elements are in a block of the host's pool, and nowhere else."""
+        return self.home is None and isinstance(getattr(self.array.base, "base", None), _Memory)
+
     def housed(self, block: Block) -> Buffer:
         """The same elements with `block`, which holds them, as their home: this buffer if it had none, else another."""
         with _placing:

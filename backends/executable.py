@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -41,6 +41,13 @@ class Executable:
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """Run on buffers; fresh buffers for the results."""
         raise NotImplementedError
+
+    def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
+        """`run`, where the memory of the inputs numbered `donated` may become that of results: nobody else has it.
+
+        After an error in the run they may have been written over.
+        """
+        return self.run(inputs)
 
     def forget_texts(self) -> None:
         """Let go of what only `as_text` needs."""

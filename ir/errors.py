@@ -51,6 +51,10 @@ class TraceError(SmeltError, RuntimeError, ValueError):
     """The value of a traced array was asked for, or a trace was used after its end."""
 
 
+class DonatedError(SmeltError, RuntimeError):
+    """An array was used after its memory had been given to a compiled function (``donate=``)."""
+
+
 class TreeError(SmeltError, TypeError, ValueError):
     """A tree of arrays has the wrong structure or a leaf of the wrong type."""
 

@@ -21,7 +21,7 @@ from smelt.ir.plain import attrs_of, aval_of, plain_attrs, plain_aval
 from .checks import Site
 
 #: Of the form below.
-VERSION = 1
+VERSION = 2
 
 #: Where a value lies: ("table", entry: arguments, then results) or ("arena", offset).
 Slot = tuple[str, int]
@@ -123,6 +123,7 @@ class ProgramDescription:
         keep_lock: whether it is so short that Python's lock is kept.
         has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
         is_checked: whether its kernels check their accesses; sites: where.
+        donations: results and arguments, by number, that may share memory; see `donations`.
         functions: by name; ``main`` is the program.
         has_code: whether there is machine code at all.
     """
@@ -138,6 +139,7 @@ class ProgramDescription:
     has_long: bool
     is_checked: bool
     sites: list[Site]
+    donations: list[tuple[int, int]]
     functions: dict[str, FunctionDescription]
     has_code: bool
 
@@ -162,6 +164,7 @@ class ProgramDescription:
             "has_long": self.has_long,
             "is_checked": self.is_checked,
             "sites": [list(site) for site in self.sites],
+            "donations": [list(pair) for pair in self.donations],
             "functions": {name: _function(f) for name, f in self.functions.items()},
             "has_code": self.has_code,
         }
@@ -184,6 +187,7 @@ class ProgramDescription:
                 bool(found["has_long"]),
                 bool(found["is_checked"]),
                 [Site(*site) for site in found["sites"]],
+                [(int(result), int(argument)) for result, argument in found["donations"]],
                 {name: _function_of(f) for name, f in found["functions"].items()},
                 bool(found["has_code"]),
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..buffer import Buffer, scratch
@@ -25,11 +25,25 @@ class CpuExecutable(Executable):
             self.texts["llvm"] = lambda: self.program.as_text("llvm")
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        program = self.program
         if self._aliases:
             outputs = results_of(self._memory, self.results, inputs, self._aliases)
         else:
             outputs = Buffer.empties(self._blanks)
+        return self._run(inputs, outputs)
+
+    def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
+        if self.program.is_checked:  # its results are filled with what is no value before it runs
+            return self.run(inputs)
+        placed: dict[int, int | tuple[str, int]] = {}
+        used: set[int] = set()
+        for result, argument in self.program.description.donations:
+            if argument in donated and argument not in used and result not in placed:
+                placed[result] = argument
+                used.add(argument)
+        return self._run(inputs, results_of(self._memory, self.results, inputs, {**placed, **self._aliases}))
+
+    def _run(self, inputs: Sequence[Buffer], outputs: list[Buffer]) -> list[Buffer]:
+        program = self.program
         if program.is_checked:  # an element that nobody writes shows
             for i, buffer in enumerate(outputs):
                 if i not in self._aliases:

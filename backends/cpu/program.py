@@ -20,6 +20,7 @@ from smelt.passes.kernels.plan_buffers import arena_bytes, origin, scratch_of, w
 from . import jit, objects, polling, threads
 from .checks import Site
 from .description import EntryStep, FunctionDescription, HostStep, KernelCost, LoopStep, ProgramDescription, Step
+from .donations import donations
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
 from .planner import Body, FunctionPlanner, PlannedOp
@@ -64,7 +65,7 @@ class _Assembly:
         self.description = ProgramDescription(
             [v.aval for v in main.function.arguments], [v.aval for v in main.function.returns], main.aliases(),
             parts.kernels, arena_bytes(found["main"]), self._parallel, team.together, keep_lock, self.has_long,
-            self._sites is not None, self._sites or [], self._functions, bool(self._entries),
+            self._sites is not None, self._sites or [], donations(main), self._functions, bool(self._entries),
         )  # fmt: skip
         self._has_complex = parts.has_complex
         self._texts: dict[str, str] = {}

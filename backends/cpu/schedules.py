@@ -14,6 +14,7 @@ from smelt.ir.builder import Function, Value
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
+from .donations import in_place
 from .kernel import CpuKernel, KernelModule, Memory, buffer_type
 from .loops import Nest, Split, emit_nest
 from .streaming import Read, can_stream, emit_streaming
@@ -36,6 +37,7 @@ class ScheduledKernel:
     split: Split
     operands: list[Any]  #: values of the body, or (offset in the scratch, aval)
     copies: bool = False  #: whether it copies what a scatter updates, and does nothing else
+    in_place: Sequence[tuple[int, int]] = ()  #: arguments and results of the body that may be one memory
 
 
 def build_map(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
@@ -70,7 +72,8 @@ def build_map(module: KernelModule, name: str, body: Function) -> ScheduledKerne
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
+    operands = [*body.arguments, *body.returns]
+    return ScheduledKernel(name, body, nest.split, operands, in_place=in_place(plan))
 
 
 def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> ScheduledKernel:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from smelt.ir import locks
-from smelt.ir.errors import TraceError, at_user_line
+from smelt.ir.errors import DonatedError, TraceError, at_user_line, line_of
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
 
@@ -170,10 +170,21 @@ def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: 
 
 
 def check_values(order: Sequence[Node]) -> None:
-    """Raise TraceError for an array that has no value."""
+    """Raise TraceError for an array that has no value, DonatedError for one that has none any more."""
     for node in order:
         if node.op is PARAMETER:
+            check_not_donated(node, order)
             raise TraceError(at_user_line(_no_value(node)))
+
+
+def check_not_donated(node: Node, readers: Sequence[Node] = ()) -> None:
+    """Raise DonatedError for an array whose memory was given away; `readers`: what may use it, for the message."""
+    said = node.attrs.get("donated")
+    if said is None:
+        return
+    where = [n.where for n in readers if n.where and any(child is node for child, _ in n.inputs)]
+    used = f"; used at {where[0][0].co_filename}:{line_of(*where[0])}" if where else ""
+    raise DonatedError(at_user_line(f"{said}{used}"))
 
 
 def _no_value(node: Node) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +44,9 @@ class TieredExecutable(Executable):
         return self._program.nbytes if self._program is not None else 1_000 * len(self._ops)
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        return self.run_donated(inputs, ())
+
+    def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         structure, program, tier = self._structure, self._program, settings.tier
         if tier == "ops":
             return self._run_ops(inputs)
@@ -60,7 +63,7 @@ class TieredExecutable(Executable):
             if self._passing:  # it is met again
                 structure.can_wait, self._passing = True, False
             return found
-        return structure.run_program(lambda: program.run(inputs))
+        return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         found = self._ops.run([b.array for b in inputs])

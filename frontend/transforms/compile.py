@@ -10,19 +10,15 @@ from typing import Any, Concatenate, Generic, overload
 
 import numpy as np
 
-from smelt.backends.device import offering, registered_device
-from smelt.ir import locks, text
-from smelt.ir.aval import Aval
+from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, PipelineError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
-from smelt.runtime import Device, Executable, compile_module, default_device
-from smelt.runtime.compile import lower_module
+from smelt.runtime import Executable, default_device
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
-from ..lazy.build import build_module
 from ..lazy.core import evaluated
-from ..lazy.evaluate import evaluate
+from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_function, state
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
@@ -30,8 +26,12 @@ from ..lazy.signatures import P, Q, R, T
 from ..lazy.static_keys import static_key
 from ..lazy.tiered import executable_of
 from ..lazy.tree_updates import put
+from .donation import Donate, Donations
 from .grad import name_of, tracing
 from .recording import check_function
+from .traced import Compiled as Compiled
+from .traced import Lowered as Lowered
+from .traced import Trace
 from .versions import UNCLEAR, Receiver, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
 
 #: Traces of one function after which a warning says what keeps changing.
@@ -40,120 +40,24 @@ WARN_AFTER = 16
 _ARRAYS = {array}
 
 
-class Trace:
-    """A function traced for given argument types: the graph, before any pass.
-
-    Attributes:
-        avals: the types of the array arguments (leaves of the argument tree, in order).
-        function: what was recorded.
-    """
-
-    def __init__(self, name: str, function: GraphFunction, out_tree: Any, names: list[str | None], n_state_out: int,
-                 static_outputs: dict[int, Any]):  # fmt: skip
-        self.name = name
-        self.function = function
-        self.out_tree = out_tree
-        self.names = names
-        self.n_state_out = n_state_out
-        self.static_outputs = static_outputs
-
-    @property
-    def avals(self) -> list[Aval]:
-        return self.function.arguments
-
-    def lower(self) -> Lowered:
-        """The trace as a module of the smelt dialect (the graph IR)."""
-        f = self.function
-        return Lowered(self, build_module(f.parameters, f.body, f.outputs, self.names))
-
-    def as_text(self, stage: str = "graph") -> str:
-        return self.lower().as_text(stage)
-
-
-class Lowered:
-    """The graph IR of a trace. Attributes: module (MLIR)."""
-
-    def __init__(self, trace: Trace, module: Any):
-        self.trace, self.module = trace, module
-
-    def as_text(self, stage: str = "graph") -> str:
-        """The module as text; later stages compile first."""
-        return text.to_text(self.module) if stage == "graph" else self.compile(keep_texts=True).as_text(stage)
-
-    def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
-        """Run the passes and the backend; `pipeline` replaces the default one of the device."""
-        module = self._copy()
-        name = self.trace.function.name
-        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts, name=name)
-        return Compiled(self.trace, program, self.lower_for)
-
-    def to_metal(self, gpu: str = "apple8") -> Any:
-        """The program for Metal: ``.as_text("msl")``, ``.as_text("manifest")``, ``.save(directory, name)``.
-
-        Works on any machine. `gpu`: which GPU to choose schedules for: apple7, apple8, apple9, simulator, nvidia.
-        """
-        return self.lower_for("metal", gpu)
-
-    def lower_for(self, device: Device | str, target: str | None = None) -> Any:
-        """The program for a device, to look at (``.as_text(stage)``) and where it can be saved (``.save``).
-
-        Works whether the device is here or not. `target`: the machine to choose schedules for; None: the device's own.
-
-        Raises:
-            DeviceError: no such device, or one whose programs exist only where it is. IRError: no such target.
-        """
-        name = device if isinstance(device, str) else device.name
-        return lower_module(self._copy(), registered_device(name), target)
-
-    def _copy(self) -> Any:
-        return text.parse(text.to_text(self.module, locations=True))
-
-
-class Compiled:
-    """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
-
-    def __init__(self, trace: Trace, executable: Executable, lower_for: Callable[[Device], Any]):
-        self.trace, self.executable = trace, executable
-        self._lower_for = functools.cache(lower_for)
-
-    @property
-    def kernels(self) -> list[Any]:
-        return self.executable.kernels
-
-    @property
-    def seconds(self) -> float:
-        return self.executable.seconds
-
-    @property
-    def stages(self) -> list[str]:
-        return self.executable.stages
-
-    def as_text(self, stage: str = "fuse") -> str:
-        """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.
-
-        A pass that runs more than once is a stage each time: ``linearize#1``, ``linearize#2``, …; ``linearize`` is
-        its last run that changed the program. `stages` names those that changed it.
-
-        Of every program there are the stages of other devices too: ``msl`` (Metal text), ``manifest`` (its launches,
-        JSON) and ``gpu`` (the kernel IR before it).
-        """
-        if stage not in self.executable.stages and (device := offering(stage)) is not None:
-            return self._lower_for(device).as_text(stage)
-        return self.executable.as_text(stage)
-
-
 class CompiledFunction(Generic[P, R]):
     """What `smelt.compile` returns. Call it; or take it apart with `trace`."""
 
     __qualname__: str
 
-    def __init__(self, fun: Callable[P, R], inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None):
+    def __init__(
+        self, fun: Callable[P, R], inputs: Any, outputs: Any, shapeless: bool, pipeline: str | None,
+        donate: Donate | None = None,
+    ):  # fmt: skip
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._name = name_of(fun)
         self._inputs, self._outputs = inputs, outputs
         self._pipeline = pipeline
         self._shapeless = shapeless
+        self._donate = donate
+        self._donations = None if donate is None else Donations(fun, self._name, donate)
+        self._is_plain = inputs is None and outputs is None and donate is None
         self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
         self._lock = locks.lock()
         self._repeated: RepeatedCall | None = None
@@ -177,17 +81,19 @@ class CompiledFunction(Generic[P, R]):
         if fun is self._fun:
             return self
         inputs, outputs = copy.deepcopy((self._inputs, self._outputs), memo)
-        return CompiledFunction(fun, inputs, outputs, self._shapeless, self._pipeline)
+        return CompiledFunction(fun, inputs, outputs, self._shapeless, self._pipeline, self._donate)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if settings.disable_compile or state.recording or state.compiling:
             return self._inline(args, kwargs)
-        if self._inputs is None and self._outputs is None:
+        if self._is_plain:
             repeated = self._repeated
             if repeated is not None and repeated.version is self._store.recent:
                 buffers = repeated.buffers(args, kwargs)
                 if buffers is not None:
                     return repeated.result(repeated.version.executable.run(buffers))
+            return self._run(args, kwargs)
+        if self._inputs is None and self._outputs is None:
             return self._run(args, kwargs)
         with self._lock:  # calls that share state take turns
             return self._run(args, kwargs)
@@ -209,9 +115,8 @@ class CompiledFunction(Generic[P, R]):
             refs = []
             for x in leaves:
                 if type(x) is array:
-                    ref = x._ref
-                    refs.append(ref)
-                    parts.append(ref[0].avals[ref[1]])
+                    refs.append(x._ref)
+                    parts.append(x.aval)
                 else:
                     parts.append(_static_key(x, self._name))
         state_arrays: list[array] = []
@@ -244,7 +149,10 @@ class CompiledFunction(Generic[P, R]):
             buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
         if version.captured:
             buffers += version.captured
-        results = version.executable.run(buffers)
+        if self._donations is None:
+            results = version.executable.run(buffers)
+        else:
+            results = self._donations.run(version.executable, refs, buffers, self._donations.arrays(args, kwargs))
         outs: list[Any] = evaluated(results)
         if self._outputs is not None:
             updated = outs[version.n_outputs :]
@@ -254,7 +162,7 @@ class CompiledFunction(Generic[P, R]):
         for position, value in version.static_outputs:
             outs.insert(position, value)
         result = tree.unflatten(version.out_tree, outs)
-        if self._inputs is None and self._outputs is None:
+        if self._is_plain:
             repeated = self._repeated
             if repeated is None or repeated.version is not version:
                 is_clear = store.entries.get(key) is version
@@ -464,6 +372,8 @@ def _check_no_iterator(results: list, name: str) -> None:
 
 def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:
     for node, i in f.captured:
+        if node.op is PARAMETER and node not in parameters:
+            check_not_donated(node)
         if node.op is PARAMETER and node not in parameters and not state.compiling:
             raise TraceError(
                 at_user_line(
@@ -491,11 +401,13 @@ def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
 
 @overload
 def compile(
-    fun: Callable[P, R], inputs: Any = None, outputs: Any = None, shapeless: bool = False, pipeline: str | None = None
+    fun: Callable[P, R], inputs: Any = None, outputs: Any = None, shapeless: bool = False,
+    pipeline: str | None = None, donate: Donate | None = None,
 ) -> CompiledFunction[P, R]: ...
 @overload
 def compile(
-    fun: None = None, inputs: Any = None, outputs: Any = None, shapeless: bool = False, pipeline: str | None = None
+    fun: None = None, inputs: Any = None, outputs: Any = None, shapeless: bool = False,
+    pipeline: str | None = None, donate: Donate | None = None,
 ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
 def compile(
     fun: Callable[..., Any] | None = None,
@@ -503,6 +415,7 @@ def compile(
     outputs: Any = None,
     shapeless: bool = False,
     pipeline: str | None = None,
+    donate: Donate | None = None,
 ) -> Any:
     """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
 
@@ -522,6 +435,9 @@ def compile(
             objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
         shapeless: accepted; each shape is traced for itself, which is right for every program.
         pipeline: passes to run instead of the device's default, as text.
+        donate: numbers or names of arguments whose arrays have no value after a call: their memory becomes that of
+            results where that can be, which saves as much. Using one is an error, but where the function is part
+            of another trace, or `disable_compile` was called.
 
     Returns:
         A callable with the arguments of `fun`. ``.trace(*args)`` gives the graph,
@@ -530,6 +446,7 @@ def compile(
     Raises:
         TraceError: `fun` asks for the value of an array. TreeError: an argument that is neither an
         array, nor a tree, nor hashable, or holds arrays and is no tree; state that `outputs` cannot hold.
+        AttributeValueError: `donate` names no argument of `fun`. DonatedError: an array is used that was donated.
 
     >>> import smelt
     >>> @smelt.compile
@@ -540,12 +457,12 @@ def compile(
     """
     if fun is None:
         return functools.partial(
-            compile, inputs=inputs, outputs=outputs, shapeless=shapeless, pipeline=pipeline
+            compile, inputs=inputs, outputs=outputs, shapeless=shapeless, pipeline=pipeline, donate=donate
         )
     check_function(fun, "smelt.compile")
     if pipeline is not None and not isinstance(pipeline, str):
         raise ArgumentTypeError(at_user_line(f"smelt.compile: pipeline must be a text, is {shown(pipeline)}"))
-    return CompiledFunction(fun, inputs, outputs, shapeless, pipeline)
+    return CompiledFunction(fun, inputs, outputs, shapeless, pipeline, donate)
 
 
 def disable_compile() -> None:

@@ -15,6 +15,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceEr
 from ..functions.complex_numbers import conjugate
 from ..lazy import tree
 from ..lazy.arrays import array, as_array, scalar_array, wrap
+from ..lazy.evaluate import check_not_donated
 from ..lazy.graph import (
     ALIAS,
     APPLY,
@@ -104,6 +105,7 @@ def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
     refs = list(refs)
     for node in topological(refs, stop=lambda n: n.values is not None or n.op is LEAF or n in _untraced):
         if node.op is PARAMETER:
+            check_not_donated(node)
             raise TraceError(
                 at_user_line(
                     f"{what}: uses an array ({node.avals[0]}) that was made while smelt.compile or smelt.vmap traced "

@@ -1,0 +1,115 @@
+"""Arguments that are given up: the memory of arrays that die with a call becomes that of its results.
+
+An array that was given to a function with ``donate=`` has no value afterwards, whatever became of its memory. The
+memory is used where it can be (`smelt.backends.cpu.donations`) and where nobody else refers to it: no other array,
+unevaluated graph or captured constant, and no view that NumPy, DLPack or the buffer protocol handed out. Whether
+somebody does is what Python's reference counts say; they are compared with those of an array that is known to be alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from sys import getrefcount
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
+from smelt.runtime import Buffer, Executable
+
+from ..lazy import tree
+from ..lazy.arrays import array
+from ..lazy.core import evaluated
+from ..lazy.graph import PARAMETER, Node, Ref
+
+__all__: list[str] = []
+
+#: What `smelt.compile` takes as `donate`: numbers and names of arguments.
+Donate = int | str | Sequence["int | str"]
+
+
+class Donations:
+    """Which arguments of a function are given up.
+
+    Attributes:
+        name: of the function.
+    """
+
+    def __init__(self, fun: Callable[..., Any], name: str, donate: Donate):
+        self.name = name
+        given = [donate] if isinstance(donate, (int, str)) else donate
+        if not isinstance(given, Sequence) or not all(isinstance(d, (int, str)) for d in given):
+            message = f"smelt.compile: donate must be numbers or names of arguments of {name}, is {shown(donate)}"
+            raise ArgumentTypeError(at_user_line(message))
+        known, more, names = _parameters(fun)
+        self._names = {d for d in given if isinstance(d, str)}
+        self._numbers = {d for d in given if not isinstance(d, str)}
+        wrong: list[int | str] = [d for d in self._names if d not in names and not more]
+        wrong += [d for d in self._numbers if isinstance(d, bool) or d < 0 or (d >= len(known) and not more)]
+        if wrong:
+            message = f"smelt.compile: donate names {shown(wrong[0])}, but {name} has the arguments {', '.join(names)}"
+            raise AttributeValueError(at_user_line(message))
+        self._numbers |= {i for i, n in enumerate(known) if n in self._names}
+        self._names |= {known[i] for i in self._numbers if i < len(known)}
+
+    def arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[int, array]:
+        """The arrays that a call gives up, by their numbers among all arrays of its arguments."""
+        found: dict[int, array] = {}
+        count = 0
+        flags = [(value, i in self._numbers) for i, value in enumerate(args)]
+        for value, flag in [*flags, *((kwargs[n], n in self._names) for n in sorted(kwargs))]:
+            for x in tree.flatten(value)[0]:
+                if type(x) is array:
+                    if flag:
+                        found[count] = x
+                    count += 1
+        return found
+
+    def run(
+        self, executable: Executable, refs: Sequence[Ref], buffers: Sequence[Buffer], given: Mapping[int, array]
+    ) -> list[Buffer]:
+        """Run a program on buffers, those of `refs` first, in whose place `given` has no value from now on."""
+        if not given:
+            return executable.run(buffers)
+        said = at_user_line(f"its memory was given to {self.name} (donate=)").replace("; at ", " at ", 1)
+        for x in given.values():
+            aval = x.aval
+            text = f"an array {aval} was used after {said}; copy it before the call, or do not donate it"
+            x._ref = (Node(PARAMETER, {"donated": text}, (), (aval,)), 0)
+        alone = _alone()
+        taken = {n for n in given if buffers[n].is_pooled and _counts(refs, buffers, n) == alone}
+        return executable.run_donated(buffers, taken) if taken else executable.run(buffers)
+
+
+def _counts(refs: Sequence[Ref], buffers: Sequence[Buffer], n: int) -> tuple[int, ...]:
+    """How often an argument's reference, node, buffer, and memory are referred to."""
+    return (
+        getrefcount(refs[n]),
+        getrefcount(refs[n][0]),
+        getrefcount(buffers[n]),
+        getrefcount(buffers[n].array),
+        getrefcount(buffers[n].array.base),
+    )
+
+
+@functools.cache
+def _alone() -> tuple[int, ...]:
+    """`_counts` of an array that nobody else refers to."""
+    x = evaluated([Buffer.empty(Aval((1 << 17,), dtypes.uint8))])[0]
+    refs = [x._ref]
+    buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+    x._ref = (Node(PARAMETER, {}, (), (x.aval,)), 0)
+    return _counts(refs, buffers, 0)
+
+
+def _parameters(fun: Callable[..., Any]) -> tuple[list[str], bool, list[str]]:
+    """The names of arguments by position, whether any others are taken, and all names."""
+    try:
+        found = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return [], True, []
+    by_position = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    more = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found)
+    return by_position, more, [p.name for p in found]

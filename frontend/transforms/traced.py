@@ -1,0 +1,120 @@
+"""What `smelt.compile` traces, and the stages in between: the graph IR, the executable, their texts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from smelt.backends.device import offering, registered_device
+from smelt.ir import text
+from smelt.ir.aval import Aval
+from smelt.runtime import Device, Executable, compile_module, default_device
+from smelt.runtime.compile import lower_module
+
+from ..lazy.build import build_module
+from ..lazy.graph import GraphFunction
+
+__all__: list[str] = []
+
+
+class Trace:
+    """A function traced for given argument types: the graph, before any pass.
+
+    Attributes:
+        avals: the types of the array arguments (leaves of the argument tree, in order).
+        function: what was recorded.
+    """
+
+    def __init__(self, name: str, function: GraphFunction, out_tree: Any, names: list[str | None], n_state_out: int,
+                 static_outputs: dict[int, Any]):  # fmt: skip
+        self.name = name
+        self.function = function
+        self.out_tree = out_tree
+        self.names = names
+        self.n_state_out = n_state_out
+        self.static_outputs = static_outputs
+
+    @property
+    def avals(self) -> list[Aval]:
+        return self.function.arguments
+
+    def lower(self) -> Lowered:
+        """The trace as a module of the smelt dialect (the graph IR)."""
+        f = self.function
+        return Lowered(self, build_module(f.parameters, f.body, f.outputs, self.names))
+
+    def as_text(self, stage: str = "graph") -> str:
+        return self.lower().as_text(stage)
+
+
+class Lowered:
+    """The graph IR of a trace. Attributes: module (MLIR)."""
+
+    def __init__(self, trace: Trace, module: Any):
+        self.trace, self.module = trace, module
+
+    def as_text(self, stage: str = "graph") -> str:
+        """The module as text; later stages compile first."""
+        return text.to_text(self.module) if stage == "graph" else self.compile(keep_texts=True).as_text(stage)
+
+    def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
+        """Run the passes and the backend; `pipeline` replaces the default one of the device."""
+        module = self._copy()
+        name = self.trace.function.name
+        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts, name=name)
+        return Compiled(self.trace, program, self.lower_for)
+
+    def to_metal(self, gpu: str = "apple8") -> Any:
+        """The program for Metal: ``.as_text("msl")``, ``.as_text("manifest")``, ``.save(directory, name)``.
+
+        Works on any machine. `gpu`: which GPU to choose schedules for: apple7, apple8, apple9, simulator, nvidia.
+        """
+        return self.lower_for("metal", gpu)
+
+    def lower_for(self, device: Device | str, target: str | None = None) -> Any:
+        """The program for a device, to look at (``.as_text(stage)``) and where it can be saved (``.save``).
+
+        Works whether the device is here or not. `target`: the machine to choose schedules for; None: the device's own.
+
+        Raises:
+            DeviceError: no such device, or one whose programs exist only where it is. IRError: no such target.
+        """
+        name = device if isinstance(device, str) else device.name
+        return lower_module(self._copy(), registered_device(name), target)
+
+    def _copy(self) -> Any:
+        return text.parse(text.to_text(self.module, locations=True))
+
+
+class Compiled:
+    """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
+
+    def __init__(self, trace: Trace, executable: Executable, lower_for: Callable[[Device], Any]):
+        self.trace, self.executable = trace, executable
+        self._lower_for = functools.cache(lower_for)
+
+    @property
+    def kernels(self) -> list[Any]:
+        return self.executable.kernels
+
+    @property
+    def seconds(self) -> float:
+        return self.executable.seconds
+
+    @property
+    def stages(self) -> list[str]:
+        return self.executable.stages
+
+    def as_text(self, stage: str = "fuse") -> str:
+        """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.
+
+        A pass that runs more than once is a stage each time: ``linearize#1``, ``linearize#2``, …; ``linearize`` is
+        its last run that changed the program. `stages` names those that changed it.
+
+        Of every program there are the stages of other devices too: ``msl`` (Metal text), ``manifest`` (its launches,
+        JSON) and ``gpu`` (the kernel IR before it).
+        """
+        if stage not in self.executable.stages and (device := offering(stage)) is not None:
+            return self._lower_for(device).as_text(stage)
+        return self.executable.as_text(stage)
