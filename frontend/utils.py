@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
-from smelt.ir.errors import TreeError, at_user_line
+from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .lazy.tree import (
     kind_of,
@@ -22,6 +22,7 @@ from .lazy.tree import (
     tree_reduce,
     tree_unflatten,
 )
+from .lazy.tree_nodes import too_deep
 
 __all__ = [
     "register_class",
@@ -45,14 +46,20 @@ def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | N
         merge_fn: makes one of two leaves in the same place.
 
     Raises:
-        TreeError: two leaves in the same place and no `merge_fn`.
+        TreeError: two leaves in the same place and no `merge_fn`, one that is no function, a tree that contains itself.
 
     >>> tree_merge({"a": [1, None]}, {"a": [None, 2], "b": 3})
     {'a': [1, 2], 'b': 3}
     >>> tree_merge({"a": 1}, {"a": 2}, lambda x, y: x + y)
     {'a': 3}
     """
-    return _merged(tree_a, tree_b, merge_fn, "")
+    if merge_fn is not None and not callable(merge_fn):
+        message = f"merge_fn must be a function or None, is {shown(merge_fn)}"
+        raise TreeError(at_user_line(f"smelt.utils.tree_merge: {message}"))
+    try:
+        return _merged(tree_a, tree_b, merge_fn, "")
+    except RecursionError:
+        raise too_deep() from None
 
 
 def _merged(a: Any, b: Any, merge: Callable[[Any, Any], Any] | None, path: str) -> Any:

@@ -289,3 +289,11 @@ def test_classes_met_by_many_threads_at_once() -> None:
     for t in threads:
         t.join()
     assert not failures
+
+
+def test_merging_trees_that_contain_themselves_ends() -> None:
+    a: dict = {}
+    b: dict = {}
+    a["x"], b["x"] = a, b
+    with pytest.raises(TreeError, match="contains itself"):
+        smelt.utils.tree_merge(a, b)

@@ -37,9 +37,9 @@ def looping():
 
 
 def evaluating():
-    import numpy as np
-
     smelt = importing()
+    import numpy as np  # after smelt: NumPy does not survive an interrupt of its import, but where smelt imports it
+
     while armed():
         x = smelt.array(np.arange(100_000, dtype=np.float32))
         for i in range(20):
