@@ -155,3 +155,33 @@ def test_the_ways_to_train_agree(task: str) -> None:
     assert found["ops"][-1] < 0.95 * found["ops"][0]
     np.testing.assert_allclose(found["compiled"], found["ops"], 2e-3)
     np.testing.assert_allclose(found["lazy"], found["ops"], 2e-3)
+
+
+@pytest.mark.parametrize("how", ["lazy", "compiled"])
+@pytest.mark.parametrize("kind", [lambda: nn.BatchNorm(4), lambda: nn.Dropout(0.5)], ids=["BatchNorm", "Dropout"])
+def test_a_checkpoint_of_what_has_state(kind: Any, how: str) -> None:
+    """Running means and random numbers are those of the same steps without it."""
+    settings.tier = "ops"
+
+    def trained(checkpointed: bool) -> tuple[list[float], Any]:
+        smelt.random.seed(0)
+        model, optimizer = nn.Sequential(nn.Linear(2, 4), kind(), nn.Linear(4, 1)), optimizers.SGD(0.1)
+        optimizer.init(model.trainable_parameters())
+        x = smelt.random.normal((8, 2))
+        block = nn.utils.checkpoint(model) if checkpointed else model
+        loss_and_gradients = nn.value_and_grad(model, lambda x: block(x).square().mean())
+
+        def step(x: smelt.array) -> smelt.array:
+            value, gradients = loss_and_gradients(x)
+            optimizer.update(model, gradients)
+            return value
+
+        state: list[Any] = [model.state, optimizer.state, smelt.random.state]
+        if how == "compiled":
+            step = smelt.compile(step, inputs=state, outputs=state)
+        return [step(x).item() for _ in range(3)], model.parameters()
+
+    found, wanted = trained(True), trained(False)
+    np.testing.assert_allclose(found[0], wanted[0], 1e-5)
+    for (path, a), (_, b) in zip(*(smelt.utils.tree_flatten(x[1]) for x in (found, wanted))):
+        assert smelt.allclose(a, b, atol=1e-6).item(), path

@@ -52,9 +52,15 @@ def cache(name: str) -> Path:
 CHECKERS = [mypy, pyright]
 
 
+@pytest.mark.parametrize("name", ["user.py", "networks.py"])
 @pytest.mark.parametrize("checker", CHECKERS, ids=lambda c: c.__name__)
-def test_a_users_program(checker: Any) -> None:
-    assert checker("user.py") == []
+def test_a_users_program(checker: Any, name: str) -> None:
+    assert checker(name) == []
+
+
+def test_the_program_with_a_network_runs() -> None:
+    done = subprocess.run([sys.executable, str(PROGRAMS / "networks.py")], capture_output=True, text=True)
+    assert done.returncode == 0 and "(norm): LayerNorm(4" in done.stdout, done.stderr
 
 
 def test_the_users_program_runs() -> None:

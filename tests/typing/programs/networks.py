@@ -1,0 +1,37 @@
+"""A model that is trained, as a user writes it."""
+
+from collections.abc import Callable
+
+import smelt
+from smelt import nn, optimizers
+
+
+class MLP(nn.Module):
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.layers = [nn.Linear(size, size) for _ in range(3)]
+        self.norm = nn.LayerNorm(size)
+        self.scale = smelt.ones((size,))
+
+    def __call__(self, x: smelt.array) -> smelt.array:
+        for layer in self.layers:
+            x = nn.relu(layer(x))
+        return self.norm(x) * self.scale
+
+
+model = MLP(4)
+optimizer = optimizers.Adam(learning_rate=1e-3)
+optimizer.init(model.trainable_parameters())
+
+
+def loss(x: smelt.array, y: smelt.array) -> smelt.array:
+    return nn.losses.mse_loss(model(x), y)
+
+
+step: Callable[..., tuple[smelt.array, dict[str, smelt.array]]] = nn.value_and_grad(model, loss)
+value, gradients = step(smelt.ones((2, 4)), smelt.ones((2, 4)))
+optimizer.update(model, gradients)
+optimizer.learning_rate = 0.1
+model.freeze().unfreeze(keys=["weight"]).eval().train()
+rate: smelt.array = optimizers.cosine_decay(0.1, 10)(smelt.array(3))
+print(value, model.state, optimizer.state, model)
