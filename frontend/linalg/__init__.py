@@ -6,7 +6,9 @@ Matrices stand on the last two axes; all axes before them are a batch, which is 
 from __future__ import annotations
 
 from .factors import cholesky, lu, lu_factor, qr
+from .norms import matrix_norm, norm, vector_norm
 from .products import cross, diagonal, matmul, matrix_transpose, multi_dot, outer, tensordot, trace, vecdot
+from .spectra import eig, eigh, eigvals, eigvalsh, expm, lstsq, matrix_rank, pinv, svd, svdvals
 from .systems import (
     cho_solve,
     cholesky_inv,
@@ -21,9 +23,10 @@ from .systems import (
 )
 
 __all__ = [
-    "cho_solve", "cholesky", "cholesky_inv", "cross", "det", "diagonal", "inv", "lu", "lu_factor", "lu_solve", "matmul",
-    "matrix_power", "matrix_transpose", "multi_dot", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot",
-    "trace", "tri_inv", "vecdot",
+    "cho_solve", "cholesky", "cholesky_inv", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm",
+    "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
+    "svdvals", "tensordot", "trace", "tri_inv", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _right_hand_sides(name: str, a: ArrayLike, b: ArrayLike) -> tuple[array, array, bool]:
+def right_hand_sides(name: str, a: ArrayLike, b: ArrayLike) -> tuple[array, array, bool]:
     """Both operands in their common dtype; `b` as matrices, and whether it was one vector."""
     x, y = as_array(a), as_array(b)
     if not y.ndim:
@@ -46,7 +46,7 @@ def _right_hand_sides(name: str, a: ArrayLike, b: ArrayLike) -> tuple[array, arr
     return x, to_shape(y, (*y.shape, 1)) if y.ndim == 1 else y, y.ndim == 1
 
 
-def _as_given(found: array, vector: bool) -> array:
+def as_given(found: array, vector: bool) -> array:
     return to_shape(found, found.shape[:-1]) if vector else found
 
 
@@ -70,8 +70,8 @@ def solve(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array
     array([1, 1], dtype=float32)
     """
     check_stream(stream)
-    x, y, vector = _right_hand_sides("solve", a, b)
-    return _as_given(emit(ops["solve"], (x, y)), vector)
+    x, y, vector = right_hand_sides("solve", a, b)
+    return as_given(emit(ops["solve"], (x, y)), vector)
 
 
 @remembered
@@ -95,8 +95,8 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, upper: bool = False, stream:
     array([1, 2], dtype=float32)
     """
     check_stream(stream)
-    x, y, vector = _right_hand_sides("solve_triangular", a, b)
-    return _as_given(emit(ops["solve_triangular"], (x, y), {"upper": bool(upper)}), vector)
+    x, y, vector = right_hand_sides("solve_triangular", a, b)
+    return as_given(emit(ops["solve_triangular"], (x, y), {"upper": bool(upper)}), vector)
 
 
 @remembered
@@ -285,13 +285,13 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, *, stream: Stre
     """
     check_stream(stream)
     factor, lower = _pair("linalg.cho_solve", "c_and_lower", c_and_lower)
-    x, y, vector = _right_hand_sides("solve_triangular", factor, b)
+    x, y, vector = right_hand_sides("solve_triangular", factor, b)
     op = ops["solve_triangular"]
     op.infer_checked([x.aval, y.aval], {"upper": not lower})
     other = conjugate(matrix_transpose(x))
     first, second = (x, other) if lower else (other, x)
     half = emit(op, (first, y), {"upper": False})
-    return _as_given(emit(op, (second, half), {"upper": True}), vector)
+    return as_given(emit(op, (second, half), {"upper": True}), vector)
 
 
 def lu_solve(
@@ -321,7 +321,7 @@ def lu_solve(
     factors, pivots = _pair(name, "lu_and_piv", lu_and_piv)
     if not isinstance(trans, int) or trans not in (0, 1, 2):
         raise AttributeValueError(at_user_line(f"smelt.{name}: trans must be 0, 1 or 2, is {shown(trans)}"))
-    x, y, vector = _right_hand_sides("solve_triangular", factors, b)
+    x, y, vector = right_hand_sides("solve_triangular", factors, b)
     op = ops["solve_triangular"]
     op.infer_checked([x.aval, y.aval], {"upper": True})
     steps = as_array(pivots)
@@ -335,12 +335,12 @@ def lu_solve(
     left = left + unit(left)
     if not trans:
         half = emit(op, (left, _in_order(y, order)), {"upper": False})
-        return _as_given(emit(op, (x, half), {"upper": True}), vector)
+        return as_given(emit(op, (x, half), {"upper": True}), vector)
     x, left = matrix_transpose(x), matrix_transpose(left)
     if trans == 2:
         x, left = conjugate(x), conjugate(left)
     half = emit(op, (left, emit(op, (x, y), {"upper": False})), {"upper": True})
-    return _as_given(_in_order(half, argsort(order, -1)), vector)
+    return as_given(_in_order(half, argsort(order, -1)), vector)
 
 
 def _in_order(x: array, order: array) -> array:

@@ -13,10 +13,12 @@ from . import fft as fft
 from . import indexing as indexing
 from . import linalg as linalg
 from . import linear_systems as linear_systems
+from . import matrix_functions as matrix_functions
 from . import movement as movement
 from . import power as power
 from . import random as random
 from . import reduce as reduce
 from . import rounding as rounding
 from . import scan_sort as scan_sort
+from . import spectral as spectral
 from . import transcendental as transcendental

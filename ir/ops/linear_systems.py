@@ -25,6 +25,7 @@ from .matrices import (
     like_matrix,
     lower,
     matmul,
+    of_finite,
     one_by_one,
     rows,
     trace_of_product,
@@ -159,14 +160,7 @@ class Adjugate(Library, name="adjugate"):
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
         """Of A = U·S·Vᴴ: det(U)·det(Vᴴ)·V·adj(S)·Uᴴ, where adj(S) has products of all singular values but one."""
-        n = a.shape[-1]
-        finite = np.isfinite(a).all((-1, -2))[..., None, None]
-        u, s, vh = np.linalg.svd(np.where(finite, a, np.eye(n, dtype=a.dtype)))
-        others = np.where(np.eye(n, dtype=bool), np.ones((), s.dtype), s[..., None, :]).prod(-1)
-        sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-        right = np.swapaxes(u, -1, -2).conj()
-        found = sign * (np.swapaxes(vh, -1, -2).conj() @ (others[..., :, None] * right))
-        return np.where(finite, found, np.nan).astype(a.dtype, copy=False)
+        return of_finite(_adjugate, a)
 
     @silent
     def reference(self, a: np.ndarray) -> np.ndarray:
@@ -372,7 +366,9 @@ def _eliminated(a: np.ndarray, b: np.ndarray, singular: bool = False) -> tuple[n
     """
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     n, k = b.shape[-2:]
-    x = np.concatenate([np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b)], -1).reshape(math.prod(batch), n, n + k)
+    x = np.concatenate([np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b)], -1).reshape(
+        math.prod(batch), n, n + k
+    )
     finite, each, pivots = np.isfinite(x[..., :n]).all((-1, -2)), np.arange(len(x)), np.empty((len(x), n), x.dtype)
     for j in range(n):
         p = np.argmax(np.abs(x[:, j:, j]), 1) + j
@@ -387,6 +383,15 @@ def _eliminated(a: np.ndarray, b: np.ndarray, singular: bool = False) -> tuple[n
         others[:, j] = 0
         x -= others[:, :, None] * x[:, j, None, :]
     return x[..., n:].reshape(*batch, n, k), pivots.reshape(*batch, n)
+
+
+def _adjugate(a: np.ndarray) -> np.ndarray:
+    u, s, vh = np.linalg.svd(a)
+    others = np.where(np.eye(a.shape[-1], dtype=bool), np.ones((), s.dtype), s[..., None, :]).prod(-1)
+    sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    right = np.swapaxes(u, -1, -2).conj()
+    found = sign * (np.swapaxes(vh, -1, -2).conj() @ (others[..., :, None] * right))
+    return found.astype(a.dtype, copy=False)
 
 
 def _pivots(a: np.ndarray) -> np.ndarray:

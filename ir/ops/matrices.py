@@ -112,3 +112,37 @@ def trace_of_product(b: Builder, x: Value, y: Value) -> Value:
 def like_matrix(b: Builder, x: Value, shape: tuple[int, ...]) -> Value:
     """A number for each matrix of a batch, as matrices of that number."""
     return b.broadcast_to(b.reshape_to(x, (*x.shape, 1, 1)), shape)
+
+
+def diagonal(b: Builder, x: Value) -> Value:
+    """The diagonal of square matrices."""
+    kept = where_place(b, x, lambda row, column: b.equal(row, column))
+    return b.reduce_sum(kept, axes=(x.ndim - 2,))
+
+
+def inverse_differences(b: Builder, w: Value) -> Value:
+    """The matrices 1 / (w[j] - w[i]), with zeros where two of the numbers are equal but for rounding."""
+    n = w.shape[-1]
+    shape = (*w.shape, n)
+    if not n:
+        return b.full(shape, 0, w.dtype)
+    gaps = b.broadcast_to(b.reshape_to(w, (*w.shape[:-1], 1, n)), shape)
+    gaps = gaps - b.broadcast_to(b.reshape_to(w, (*w.shape, 1)), shape)
+    size = b.abs(w)
+    bound = b.reduce_max(size, axes=(w.ndim - 1,)) * (n * float(np.finfo(w.dtype.numpy).eps))
+    equal = b.less_equal(b.abs(gaps), like_matrix(b, bound, shape))
+    one = b.full(shape, 1, w.dtype)
+    return b.select(equal, b.full(shape, 0, w.dtype), one / b.select(equal, one, gaps))
+
+
+def of_finite(function: Callable[[np.ndarray], Any], a: np.ndarray) -> Any:
+    """Results of a library that refuses NaN and infinities: of matrices that have some, they are NaN."""
+    finite = np.isfinite(a).all((-1, -2))
+    if finite.all():
+        return function(a)
+    found = function(np.where(finite[..., None, None], a, np.zeros((), a.dtype)))
+
+    def masked(x: np.ndarray) -> np.ndarray:
+        return np.where(finite.reshape(*finite.shape, *[1] * (x.ndim - finite.ndim)), x, np.array(np.nan, x.dtype))
+
+    return tuple(masked(x) for x in found) if isinstance(found, tuple) else masked(found)

@@ -35,7 +35,7 @@ OPS = [op for op in registry.values() if op.kind != "transform" and op.num_resul
 #: How often kinds are drawn; others (also kinds that are new) as often as "opaque".
 WEIGHTS = {
     "elementwise": 25, "movement": 10, "reduction": 6, "arg_reduction": 2, "scan": 2, "gather": 2, "scatter": 2,
-    "contraction": 1, "sort": 1, "random": 1, "constant": 1, "literal": 1, "opaque": 1,
+    "contraction": 1, "sort": 1, "library": 3, "random": 1, "constant": 1, "literal": 1, "opaque": 1,
 }  # fmt: skip
 DTYPES = (dtypes.float32,) * 5 + dtypes.ALL
 #: Elements of arrays: how often, and at most how many.
@@ -263,6 +263,8 @@ class Draw:
             return r.choice(dtypes.ALL)
         if name == "scale":
             return r.choice(list(SCALES))
+        if name == "rtol":
+            return 1e-5
         if kind == "Int":
             return r.randint(-2, 4) if name == "exponent" else r.randrange(max(1, ndim))
         raise NotImplementedError(f"no values for attributes {name}: {kind}; say how in graphs.py")

@@ -1,0 +1,334 @@
+"""Eigenvalues, singular values, and what is made of them."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..functions.arithmetic import multiply
+from ..functions.diagonals import tril, triu
+from ..functions.linear import matmul
+from ..functions.logic import greater
+from ..functions.reductions import max as largest
+from ..functions.reductions import sum as total
+from ..functions.shaping import matrix_transpose
+from ..lazy.arguments import number, word
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_all
+from ..lazy.core import remembered
+from ..lazy.movement import filled
+from ..lazy.streams import check_stream
+from .systems import as_given, right_hand_sides
+
+__all__ = [
+    "eig", "eigh", "eigvals", "eigvalsh", "expm", "lstsq", "matrix_rank", "pinv", "svd", "svdvals",
+]  # fmt: skip
+
+
+def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
+    """The symmetric matrices of which one triangle is given."""
+    word(f"linalg.{name}", "UPLO", triangle, "L", "U")
+    x = as_array(a)
+    ops[name].infer_checked([x.aval], {})
+    if triangle == "U":
+        return triu(x) + matrix_transpose(triu(x, 1))
+    return tril(x) + matrix_transpose(tril(x, -1))
+
+
+@remembered
+def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tuple[array, array]:
+    """Eigenvalues and eigenvectors of symmetric matrices: a·v = v·diag(w), with vᵀ·v = 1.
+
+    Where eigenvalues are equal but for rounding, their vectors are any basis of what belongs to them: derivatives are
+    right for what does not depend on its choice.
+
+    Args:
+        a: shape (…, n, n), float32 or float64, of which one triangle is read.
+        UPLO: that triangle, "L" or "U".
+
+    Returns:
+        w of shape (…, n), in ascending order, and v of the shape of `a`, with a vector in each column.
+
+    Raises:
+        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
+
+    >>> import smelt
+    >>> w, v = smelt.linalg.eigh(smelt.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> w
+    array([1, 3], dtype=float32)
+    """
+    check_stream(stream)
+    w, v = emit_all(ops["eigh"], (_symmetric("eigh", a, UPLO),))
+    return w, v
+
+
+@remembered
+def eigvalsh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> array:
+    """Eigenvalues of symmetric matrices, in ascending order.
+
+    Args:
+        a: shape (…, n, n), float32 or float64, of which one triangle is read.
+        UPLO: that triangle, "L" or "U".
+
+    Returns:
+        Shape (…, n), in the dtype of `a`.
+
+    Raises:
+        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
+
+    >>> import smelt
+    >>> smelt.linalg.eigvalsh(smelt.array([[2.0, 1.0], [1.0, 2.0]]))
+    array([1, 3], dtype=float32)
+    """
+    check_stream(stream)
+    return emit(ops["eigvalsh"], (_symmetric("eigvalsh", a, UPLO),))
+
+
+def _single(a: ArrayLike) -> array:
+    x = as_array(a)
+    return convert(x, dtypes.float32) if x.dtype is dtypes.float64 else x
+
+
+@remembered
+def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
+    """Eigenvalues and eigenvectors of square matrices of any kind: a·v = v·diag(w).
+
+    Vectors have the length 1, and their largest element is real. Derivatives need eigenvalues that are not repeated.
+
+    Args:
+        a: shape (…, n, n), float32 or complex64; float64 is converted to float32.
+
+    Returns:
+        w of shape (…, n), in the order in which LAPACK finds them, and v of the shape of `a`, with a vector in each
+        column. Both are complex64, also where all eigenvalues are real.
+
+    Raises:
+        ShapeError: no square matrices. DTypeError: another dtype. When a derivative is evaluated, LibraryError: there
+        are fewer independent vectors than n.
+
+    >>> import smelt
+    >>> w, v = smelt.linalg.eig(smelt.array([[0.0, 1.0], [-1.0, 0.0]]))
+    >>> smelt.abs(w)
+    array([1, 1], dtype=float32)
+    """
+    check_stream(stream)
+    w, v = emit_all(ops["eig"], (_single(a),))
+    return w, v
+
+
+@remembered
+def eigvals(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
+    """Eigenvalues of square matrices of any kind.
+
+    Args:
+        a: shape (…, n, n), float32 or complex64; float64 is converted to float32.
+
+    Returns:
+        Shape (…, n), complex64, in the order in which LAPACK finds them.
+
+    Raises:
+        ShapeError: no square matrices. DTypeError: another dtype. When a derivative is evaluated, LibraryError: there
+        are fewer independent eigenvectors than n.
+
+    >>> import smelt
+    >>> smelt.linalg.eigvals(smelt.array([[1.0, 5.0], [0.0, 2.0]]))
+    array([1+0j, 2+0j], dtype=complex64)
+    """
+    check_stream(stream)
+    return emit(ops["eigvals"], (_single(a),))
+
+
+@overload
+def svd(
+    a: ArrayLike, compute_uv: Literal[True] = True, *, full_matrices: bool = True, stream: StreamOrDevice = None
+) -> tuple[array, array, array]: ...
+@overload
+def svd(
+    a: ArrayLike, compute_uv: bool, *, full_matrices: bool = True, stream: StreamOrDevice = None
+) -> tuple[array, array, array] | array: ...
+@remembered
+def svd(
+    a: ArrayLike, compute_uv: bool = True, *, full_matrices: bool = True, stream: StreamOrDevice = None
+) -> tuple[array, array, array] | array:
+    """Singular values and vectors: a = u[…, :k] @ diag(s) @ vt[…, :k, :], with k = min(m, n).
+
+    Where singular values are equal but for rounding, or zero, their vectors are any basis of what belongs to them, and
+    so are those beyond k: derivatives are right for what does not depend on its choice.
+
+    Args:
+        a: shape (…, m, n), float32 or float64.
+        compute_uv: whether vectors are asked for.
+        full_matrices: whether u and vt are square, or have k columns and k rows.
+
+    Returns:
+        u of shape (…, m, m), s of shape (…, k) in descending order, vt of shape (…, n, n); or s alone.
+
+    Raises:
+        ShapeError: no matrices. DTypeError: another dtype.
+
+    >>> import smelt
+    >>> u, s, vt = smelt.linalg.svd(smelt.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> s
+    array([2, 1], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    if not compute_uv:
+        return emit(ops["singular_values"], (x,))
+    u, s, vt = emit_all(ops["svd"], (x,), {"full": bool(full_matrices)})
+    return u, s, vt
+
+
+@remembered
+def svdvals(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """Singular values of matrices, in descending order.
+
+    Args:
+        x: shape (…, m, n), float32 or float64.
+
+    Returns:
+        Shape (…, min(m, n)), in the dtype of `x`.
+
+    Raises:
+        ShapeError: no matrices. DTypeError: another dtype.
+
+    >>> import smelt
+    >>> smelt.linalg.svdvals(smelt.array([[0.0, 2.0], [1.0, 0.0]]))
+    array([2, 1], dtype=float32)
+    """
+    check_stream(stream)
+    return emit(ops["singular_values"], (as_array(x),))
+
+
+def _tolerance(name: str, what: str, x: array, given: float | None) -> float:
+    """Up to which part of the largest singular value the others count as zero."""
+    if given is not None:
+        return float(number(f"linalg.{name}", what, given))
+    dtype = x.dtype if x.dtype.is_float else dtypes.float32
+    return max(x.shape[-2:], default=0) * float(np.finfo(dtype.numpy).eps)
+
+
+def _matrices(name: str, a: ArrayLike) -> array:
+    x = as_array(a)
+    if x.ndim < 2:
+        raise ShapeError(at_user_line(f"smelt.linalg.{name}: needs matrices; a {x.aval}"))
+    return x
+
+
+@remembered
+def pinv(a: ArrayLike, *, rtol: float | None = None, stream: StreamOrDevice = None) -> array:
+    """The pseudoinverse of matrices (Moore and Penrose). Its derivative is that among matrices of the same rank.
+
+    Args:
+        a: shape (…, m, n), float32 or float64.
+        rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
+            distance of 1 to the next number of the dtype.
+
+    Returns:
+        Shape (…, n, m), in the dtype of `a`.
+
+    Raises:
+        ShapeError: no matrices. DTypeError: another dtype.
+
+    >>> import smelt
+    >>> smelt.linalg.pinv(smelt.array([[2.0, 0.0], [0.0, 0.0]]))
+    array([[0.5, 0],
+           [0, 0]], dtype=float32)
+    """
+    check_stream(stream)
+    x = _matrices("pinv", a)
+    return emit(ops["pinv"], (x,), {"rtol": _tolerance("pinv", "rtol", x, rtol)})
+
+
+@remembered
+def matrix_rank(x: ArrayLike, /, *, rtol: float | None = None, stream: StreamOrDevice = None) -> array:
+    """The number of singular values that do not count as zero.
+
+    Args:
+        x: shape (…, m, n), float32 or float64.
+        rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
+            distance of 1 to the next number of the dtype.
+
+    Returns:
+        Shape (…), int32.
+
+    Raises:
+        ShapeError: no matrices. DTypeError: another dtype.
+
+    >>> import smelt
+    >>> smelt.linalg.matrix_rank(smelt.array([[1.0, 2.0], [2.0, 4.0]]))
+    array(1, dtype=int32)
+    """
+    check_stream(stream)
+    a = _matrices("matrix_rank", x)
+    return _rank(svdvals(a), _tolerance("matrix_rank", "rtol", a, rtol))
+
+
+def _rank(s: array, tolerance: float) -> array:
+    if not s.shape[-1]:
+        return filled(s.shape[:-1], 0, dtypes.int32)
+    kept = greater(s, multiply(largest(s, -1, keepdims=True), tolerance))
+    return total(convert(kept, dtypes.int32), -1)
+
+
+@remembered
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, stream: StreamOrDevice = None
+) -> tuple[array, array, array, array]:
+    """x for which the sum of the squares of a·x - b is smallest, and of these the shortest.
+
+    Args:
+        a: shape (…, m, n), float32 or float64.
+        b: shape (…, m, k), whose batch axes are broadcast with those of `a`; or (m,), one right-hand side.
+        rcond: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
+            distance of 1 to the next number of the dtype.
+
+    Returns:
+        x of shape (…, n, k) or (…, n); the sums of squares that are left, of shape (…, k) or (…), whatever the rank
+        is; the rank of `a`, int32; its singular values, in descending order. Derivatives of x are those among matrices
+        of the same rank.
+
+    Raises:
+        ShapeError: shapes that do not fit. DTypeError: another dtype.
+
+    >>> import smelt
+    >>> x, left, rank, s = smelt.linalg.lstsq(smelt.array([[1.0], [1.0]]), smelt.array([1.0, 3.0]))
+    >>> x, left
+    (array([2], dtype=float32), array(2, dtype=float32))
+    """
+    check_stream(stream)
+    x, y, vector = right_hand_sides("linalg.lstsq", _matrices("lstsq", a), b)
+    if y.shape[-2] != x.shape[-2]:
+        message = f"smelt.linalg.lstsq: a has {x.shape[-2]} rows, b has {y.shape[-2]}; a {x.aval}, b {y.aval}"
+        raise ShapeError(at_user_line(message))
+    tolerance = _tolerance("lstsq", "rcond", x, rcond)
+    found = matmul(emit(ops["pinv"], (x,), {"rtol": tolerance}), y)
+    rest = matmul(x, found) - y
+    left, s = total(multiply(rest, rest), -2), svdvals(x)
+    return as_given(found, vector), as_given(left, vector), _rank(s, tolerance), s
+
+
+@remembered
+def expm(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
+    """The exponential of square matrices: Σₖ aᵏ / k!.
+
+    Args:
+        a: shape (…, n, n), float32, float64 or complex64.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        ShapeError: no square matrices. DTypeError: another dtype.
+
+    >>> import smelt
+    >>> smelt.linalg.expm(smelt.array([[0.0, 1.0], [0.0, 0.0]]))
+    array([[1, 1],
+           [0, 1]], dtype=float32)
+    """
+    check_stream(stream)
+    return emit(ops["expm"], (as_array(a),))
