@@ -33,6 +33,9 @@ class PlannedOp:
 
 P = TypeVar("P", bound=PlannedOp)
 
+#: Where a value lies: ("table", entry: arguments, then results) or ("arena", offset).
+Slot = tuple[str, int]
+
 
 @dataclass
 class Body(Generic[P]):
@@ -45,11 +48,11 @@ class Body(Generic[P]):
         """Results that are an argument's memory (its number), or another result's ("result", its number)."""
         return aliases_of(self.function.arguments, self.function.returns)
 
-    def slots(self) -> dict[Value, tuple[str, int]]:
-        """Where each value lies: ("table", entry: arguments, then results) or ("arena", offset)."""
+    def slots(self) -> dict[Value, Slot]:
+        """Where each value lies."""
         n, aliases = len(self.function.arguments), self.aliases()
         returned = {origin(v): i for i, v in enumerate(self.function.returns) if i not in aliases}
-        slots = {v: ("table", i) for i, v in enumerate(self.function.arguments)}
+        slots: dict[Value, Slot] = {v: ("table", i) for i, v in enumerate(self.function.arguments)}
         for op in self.function.ops:
             for v, offset in zip(op.results, offsets_of(op)):
                 if offset == -2:

@@ -22,10 +22,9 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
-from smelt.passes.kernels.plan_buffers import scratch_of
 
 from .kernel import CpuKernel, KernelModule
-from .planner import PlannedOp, trips
+from .planner import PlannedOp, operands_of, trips
 from .polling import Cell, Polling, poll
 
 #: Bytes that a thread copies at least.
@@ -99,18 +98,12 @@ class Emitter(ControlEmitter):
         self.members, self.me, self.barrier = saved
 
     def launch(self, planned: PlannedOp, places: StorageMap, arena: Storage, final: bool = False) -> None:
-        op, base = planned.op, scratch_of(planned.op)
         for i, step in enumerate(planned.steps):
             if self.is_done(planned, step, places):
                 continue
-            outer = {v: v for v in (*op.operands, *op.results)}
-            if step.body is not None:
-                outer = dict(zip(step.body.arguments, op.operands)) | dict(zip(step.body.returns, op.results))
             memrefs = [
-                self.typed(places[outer[x]], outer[x].aval)
-                if isinstance(x, Value)
-                else self.typed(arena.shifted(base + x[0]), x[1])
-                for x in step.operands
+                self.typed(places[x] if isinstance(x, Value) else arena.shifted(x), aval)
+                for x, aval in operands_of(planned, step)
             ]
             self._share(step.function, memrefs, step.split.extent, step.split.grain)
             if not (final and i + 1 == len(planned.steps)):

@@ -9,12 +9,13 @@ from typing import Any
 from smelt.backends import bodies
 from smelt.backends.bodies import carries_in_place
 from smelt.ir import mlir
-from smelt.ir.builder import Function, OpView, new_function, read_function
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView, Value, new_function, read_function
 from smelt.ir.control import COND, SCAN, WHILE, callees, layout
 from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
-from smelt.passes.kernels.plan_buffers import is_view
+from smelt.passes.kernels.plan_buffers import is_view, scratch_of
 
 from . import products, traffic
 from .build import build
@@ -74,6 +75,18 @@ def _work(op: OpView) -> float:
     if isinstance(op.op, Contraction):
         return op.op.work(*(v.aval for v in op.operands), **op.attrs)
     return op.op.flops * op.results[0].aval.size
+
+
+def operands_of(planned: PlannedOp, step: ScheduledKernel) -> list[tuple[Value | int, Aval]]:
+    """The operands of a launch: values of the function that the op is in, or offsets in its arena."""
+    op, base = planned.op, scratch_of(planned.op)
+    outer = {v: v for v in (*op.operands, *op.results)}
+    if step.body is not None:
+        outer = dict(zip(step.body.arguments, op.operands)) | dict(zip(step.body.returns, op.results))
+    return [
+        (outer[x], outer[x].aval) if isinstance(x, Value) else (base + x[0], x[1])
+        for x in step.operands
+    ]  # fmt: skip
 
 
 def trips(op: OpView) -> int:

@@ -17,7 +17,7 @@ from smelt.ir.scopes import place
 from smelt.ir.settings import settings
 from smelt.passes.kernels.plan_buffers import arena_bytes, origin, scratch_of, workspace
 
-from . import jit, objects, polling, threads
+from . import jit, launch_tables, objects, polling, threads
 from .checks import Site
 from .description import EntryStep, FunctionDescription, HostStep, KernelCost, LoopStep, ProgramDescription, Step
 from .donations import donations
@@ -58,6 +58,8 @@ class _Assembly:
         main = parts.body("main")
         self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
         self.has_long = parts.has_long
+        #: In a table there is no place for barriers and reports.
+        self._has_tables = not self._parallel and self._sites is None
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
         self._describe(main)
@@ -92,8 +94,13 @@ class _Assembly:
         together: list[PlannedOp] = []
 
         def close() -> None:
-            for first in range(0, len(together), CALLS):
-                steps.append(EntryStep(self._emit_entry(body, together[first : first + CALLS])))
+            found = (
+                launch_tables.parts(together, slots, CALLS)
+                if self._has_tables
+                else launch_tables.written_out(together, CALLS)
+            )
+            for part, launches in found:
+                steps.append(EntryStep(self._emit_entry(body, part, launches)))
             together.clear()
 
         for planned in body.planned_ops:
@@ -123,8 +130,13 @@ class _Assembly:
         """Whether a loop or branch is machine code, and not driven by Python."""
         return not planned.hosted and (not self._parallel or self.team.together or planned.solo)
 
-    def _emit_entry(self, body: Body, planned_ops: Buffers[PlannedOp]) -> str:
-        """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn."""
+    def _emit_entry(
+        self, body: Body, planned_ops: Buffers[PlannedOp], launches: list[launch_tables.Launch] | None = None
+    ) -> str:  # fmt: skip
+        """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn.
+
+        `launches`: what the ops are, if they go into a table.
+        """
         ir, ctx = mlir.ir, context()
         function, location = body.function, body.function.mlir.location
         name = f"main_{len(self._entries)}"
@@ -144,6 +156,10 @@ class _Assembly:
             members, me = k.const(1, INDEX), k.const(0, INDEX)
         else:
             members, me = self._share_of(k, Scalar(k, count, INDEX), counter)
+        if launches is not None:
+            launch_tables.emit_table(k, launches, table, arena)
+            k.emit("func.return", [], [])
+            return name
         places = [Storage(memref, 0 if has_control else None) for memref in table]
         n, aliases = len(function.arguments), body.aliases()
         returned = {origin(v): places[n + i] for i, v in enumerate(function.returns) if i not in aliases}

@@ -1,0 +1,131 @@
+"""Launches read from a table: many launches of few kernels are one loop over numbers, with a branch for each kernel.
+
+LLVM takes longer for a call that is written out than the call of a small kernel takes; a row of a table costs nothing.
+A row is the number of its branch and the offsets of its operands in the arena. Launches share a branch where they
+call one kernel with the same arguments and results of the program, if any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smelt.backends.bodies import Slot
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Value
+from smelt.ir.dialect import context
+from smelt.ir.scalar import INDEX, Scalar
+
+from .kernel import CpuKernel, buffer_type
+from .planner import PlannedOp, operands_of
+from .schedules import ScheduledKernel
+
+#: Fewer launches are written out.
+FEWEST = 64
+#: Launches for each branch, on average, from which on a table is less work.
+REPEATED = 2
+
+Slots = dict[Value, Slot]
+
+
+class Launch(NamedTuple):
+    """A call of a kernel for its whole range, with where each operand lies."""
+
+    step: ScheduledKernel
+    operands: list[tuple[Slot, Aval]]
+
+    @property
+    def branch(self) -> Any:
+        """Equal for launches that differ only in offsets."""
+        outer = tuple(slot if slot[0] == "table" else None for slot, _ in self.operands)
+        return self.step.function, self.step.split.extent, outer
+
+    @property
+    def offsets(self) -> list[int]:
+        return [offset for (where, offset), _ in self.operands if where == "arena"]
+
+
+def parts(
+    planned_ops: Sequence[PlannedOp], slots: Slots, most: int
+) -> Iterator[tuple[Sequence[PlannedOp], list[Launch] | None]]:
+    """Planned ops in parts that are functions of machine code, and the launches of those that a table serves.
+
+    `most`: the launches, or the branches, of one function.
+    """
+    if any(planned.kind != "kernel" for planned in planned_ops):
+        yield from written_out(planned_ops, most)
+        return
+    first, launches, branches = 0, list[Launch](), set[Any]()
+
+    def close(end: int) -> Iterator[tuple[Sequence[PlannedOp], list[Launch] | None]]:
+        if len(launches) >= max(FEWEST, REPEATED * len(branches)):
+            yield planned_ops[first:end], launches
+        else:
+            yield from written_out(planned_ops[first:end], most)
+
+    for i, planned in enumerate(planned_ops):
+        own = _launches(planned, slots)
+        if len(branches.union(launch.branch for launch in own)) > most:
+            yield from close(i)
+            first, launches, branches = i, [], set()
+        launches += own
+        branches.update(launch.branch for launch in own)
+    yield from close(len(planned_ops))
+
+
+def written_out(planned_ops: Sequence[PlannedOp], most: int) -> Iterator[tuple[Sequence[PlannedOp], None]]:
+    """Planned ops in parts, all of them calls."""
+    for first in range(0, len(planned_ops), most):
+        yield planned_ops[first : first + most], None
+
+
+def _launches(planned: PlannedOp, slots: Slots) -> list[Launch]:
+    found = []
+    for step in planned.steps:
+        result = planned.op.results[0]
+        if step.copies and any(slots[v] is slots[result] for v in planned.op.operands):
+            continue  # what it would copy is there already
+        values = operands_of(planned, step)
+        found.append(Launch(step, [(slots[x] if isinstance(x, Value) else ("arena", x), v) for x, v in values]))
+    return found
+
+
+def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], arena: Any) -> None:
+    """Run launches in order. `table`: the memrefs of the program's arguments and results; `arena`: of its arena."""
+    branches: dict[Any, tuple[int, Launch]] = {}
+    numbered = [(branches.setdefault(x.branch, (len(branches), x))[0], x.offsets) for x in launches]
+    width = 1 + max(len(offsets) for _, offsets in numbered)
+    rows = np.zeros((len(launches), width), np.int64)
+    for row, (number, offsets) in zip(rows, numbered):
+        row[: 1 + len(offsets)] = [number, *offsets]
+    dtype = dtypes.int32 if rows.max() <= np.iinfo(np.int32).max else dtypes.int64
+    look_up = k.global_constant(rows.astype(dtype.numpy), dtype)
+    others = mlir.ir.DenseI64ArrayAttr.get(list(range(1, len(branches))), context())
+
+    def run(i: Scalar) -> None:
+        start = i * width
+        operation = k.emit(
+            "scf.index_switch", [k.convert(look_up(start), INDEX)], [], regions=len(branches), cases=others
+        )
+        for region, (_, launch) in zip(operation.regions, branches.values()):
+            with k.inside(mlir.ir.Block.create_at_start(region, [])):
+                call(launch, start)
+                k.emit("scf.yield", [], [])
+
+    def call(launch: Launch, start: Scalar) -> None:
+        memrefs, column = [], 0
+        for (where, at), aval in launch.operands:
+            if where == "table":
+                memrefs.append(table[at])
+                continue
+            column += 1
+            offset = k.convert(look_up(start + column), INDEX)
+            memrefs.append(k.emit("memref.view", [arena, offset], [buffer_type(aval)]).result)
+        bounds = [k.const(x, INDEX) for x in (0, launch.step.split.extent)]
+        symbol = mlir.ir.FlatSymbolRefAttr.get(launch.step.function, context())
+        k.emit("func.call", [*memrefs, *bounds], [], callee=symbol)
+
+    k.loop(None, k.const(0, INDEX), k.const(len(launches), INDEX), run)
