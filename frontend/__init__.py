@@ -58,6 +58,7 @@ from .functions.rounding import *
 from .functions.sets import *
 from .functions.shaping import *
 from .functions.sorting import *
+from .functions.structured_products import *
 from .functions.transcendental import *
 from .functions.views import *
 from .io import *
@@ -88,6 +89,7 @@ __all__ = [
     "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
     "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "bfloat16", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
+    "block_masked_mm",
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
     "clear_cache", "clear_streams", "clip", "compile", "complex64", "complexfloating", "concat", "concatenate",
     "cond", "conj", "conjugate", "contiguous", "conv1d", "conv_general", "cos", "cosh", "count_nonzero", "cpu",
@@ -101,6 +103,7 @@ __all__ = [
     "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
     "get_active_memory", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
+    "hadamard_transform",
     "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
     "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isinf", "isnan", "isneginf",
     "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "left_shift", "less", "less_equal",
@@ -113,7 +116,7 @@ __all__ = [
     "printoptions", "prod", "put_along_axis", "qqmm", "quantize", "quantized_matmul", "radians", "random", "real",
     "reciprocal", "reference", "remainder",
     "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
-    "save_safetensors", "savez", "savez_compressed", "scan", "searchsorted", "set_cache_limit",
+    "save_safetensors", "savez", "savez_compressed", "scan", "searchsorted", "segmented_mm", "set_cache_limit",
     "set_default_device", "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit",
     "sigmoid", "sign", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
     "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",

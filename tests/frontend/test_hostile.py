@@ -128,6 +128,8 @@ VALID: dict[tuple[str, str], Any] = {
     ("linalg.multi_dot", "arrays"): [X, X.T],
     **{(f, n): a for f in ("dequantize", "quantized_matmul", "gather_qmm") for n, a in PACKED.items()},
     **{(f, n): ROWS for f in ("qqmm", "gather_qqmm", "quantize") for n in ("x", "w")},
+    ("block_masked_mm", "b"): X.T, ("segmented_mm", "b"): X.T, ("segmented_mm", "segments"): [0, 2],
+    ("hadamard_transform", "a"): ROWS,
     ("quantized_matmul", "x"): ROWS, ("gather_qmm", "x"): ROWS, ("from_fp8", "x"): np.ones(3, np.uint8),
     ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
 }  # fmt: skip
