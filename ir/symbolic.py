@@ -6,8 +6,9 @@ end of a `range`), is written down as a guard. The code takes other values, and 
 have done the same with these: so what it computes is what the rule would have computed. (PyTorch's SymInt and its
 guards are this.)
 
-A symbol is no `int`, since much of Python's C code reads an int's value without asking it: every way from a symbol to
-a plain number goes through a method here. It cannot be hashed, for a look-up that fails leaves no guard.
+A symbol is no `int` (it only answers `isinstance` like one), since much of Python's C code reads an int's value without
+asking it: every way from a symbol to a plain number goes through a method here. It cannot be hashed, for a look-up that
+fails leaves no guard.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Program:
 
     def compare(self, text: str, a: Symbol, b: Any) -> bool:
         """Whether ``a text b``, from now on a guard unless it is known of all values."""
-        if isinstance(b, Symbol):
-            if a.name == b.name and text in ("==", "!=") and a.name in self._distinct:
-                return text == "=="
+        if type(b) is Symbol:
+            if a is b and type(a.value) is int:
+                return text in ("==", "<=", ">=")
             if a.name in self._distinct and b.name in self._distinct and text in ("==", "!="):
                 return text == "!="
         elif b < a.least:
@@ -77,7 +78,7 @@ class Program:
         does not hold; it may raise what arithmetic raises.
 
         Args:
-            outputs: lists and dictionaries of each other and of attributes, in which symbols are.
+            outputs: tuples, lists and dictionaries with symbols.
         """
         needed: set[str] = set()
         returned = self._code_of(outputs, needed)
@@ -101,20 +102,23 @@ class Program:
         if kind is Symbol:
             needed.add(x.name)
             return x.name
-        if kind is tuple and has_symbol(x):
+        if not has_symbol(x):
+            name = f"c{len(self._constants)}"
+            self._constants[name] = x
+            return name
+        if kind is tuple:
             return "(" + "".join([self._code_of(item, needed) + ", " for item in x]) + ")"
         if kind is list:
             return "[" + ", ".join([self._code_of(item, needed) for item in x]) + "]"
-        if kind is dict:
-            return "{" + ", ".join([f"{k!r}: {self._code_of(v, needed)}" for k, v in x.items()]) + "}"
-        name = f"c{len(self._constants)}"
-        self._constants[name] = x
-        return name
+        return "{" + ", ".join([f"{k!r}: {self._code_of(v, needed)}" for k, v in x.items()]) + "}"
 
 
 def has_symbol(x: Any) -> bool:
-    """Whether a symbol is in an attribute: itself or in tuples."""
-    return type(x) is Symbol or (type(x) is tuple and any(map(has_symbol, x)))
+    """Whether a symbol is in an attribute: itself, or in tuples, lists and dictionaries."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return any(map(has_symbol, x))
+    return kind is Symbol or (kind is dict and any(map(has_symbol, x.values())))
 
 
 def value_of(x: Any) -> Any:
@@ -124,16 +128,40 @@ def value_of(x: Any) -> Any:
     return tuple([value_of(item) for item in x]) if type(x) is tuple else x
 
 
+def index(x: Any) -> Any:
+    """`operator.index`, but a symbol stays what it is."""
+    return x if type(x) is Symbol and type(x.value) is int else operator.index(x)
+
+
+def slice_indices(s: slice, extent: Any) -> tuple[Any, Any, Any]:
+    """`slice.indices`, also of symbols. The step is an int."""
+    if not any(type(x) is Symbol for x in (s.start, s.stop, extent)):
+        return s.indices(extent)
+    step = 1 if s.step is None else operator.index(s.step)
+    if not step:
+        return s.indices(0)  # which raises
+    lowest, highest = (0, extent) if step > 0 else (-1, extent - 1)
+
+    def bound(x: Any, default: Any) -> Any:
+        if x is None:
+            return default
+        x = index(x)
+        return max(x + extent, lowest) if x < 0 else min(x, highest)
+
+    ends = (lowest, highest) if step > 0 else (highest, lowest)
+    return bound(s.start, ends[0]), bound(s.stop, ends[1]), step
+
+
 def _value(x: Any) -> Any:
-    return x.value if isinstance(x, Symbol) else x
+    return x.value if type(x) is Symbol else x
 
 
 def _term(x: Any) -> str:
-    return x.name if isinstance(x, Symbol) else f"({x!r})"
+    return x.name if type(x) is Symbol else f"({x!r})"
 
 
 def _names(*xs: Any) -> tuple[str, ...]:
-    return tuple([x.name for x in xs if isinstance(x, Symbol)])
+    return tuple([x.name for x in xs if type(x) is Symbol])
 
 
 def _number(x: Any) -> Any:
@@ -147,7 +175,7 @@ def _number(x: Any) -> Any:
 
 
 def _least(x: Any) -> float:
-    return x.least if isinstance(x, Symbol) else x
+    return x.least if type(x) is Symbol else x
 
 
 class Symbol:
@@ -164,6 +192,11 @@ class Symbol:
 
     def __init__(self, program: Program, name: str, value: Any, least: float):
         self.program, self.name, self.value, self.least = program, name, value, least
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # type: ignore[override]
+        """For `isinstance`: a rule takes a size for an int."""
+        return type(self.value)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.value}>"
@@ -197,7 +230,7 @@ class Symbol:
             return NotImplemented
         if type(other) is int and not other:
             return self
-        least = _LOWEST if isinstance(other, Symbol) else self.least - other
+        least = _LOWEST if type(other) is Symbol else self.least - other
         return self.program.binary("-", operator.sub, self, other, least)
 
     def __rsub__(self, other: Any) -> Any:

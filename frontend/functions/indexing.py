@@ -28,6 +28,7 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.op import registry as ops
+from smelt.ir.symbolic import slice_indices
 from smelt.runtime import Buffer
 
 from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
@@ -163,12 +164,12 @@ def _set_slice(plan: Plan, axis: int, e: builtins.slice, extent: int) -> None:
     if e.start is None and e.stop is None and e.step is None:
         return
     try:
-        start, stop, step = e.indices(extent)
+        start, stop, step = slice_indices(e, extent)
     except ValueError as error:
         raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {e}")) from None
-    count = len(range(start, stop, step))
+    count = max(-((start - stop) // step), 0) if step > 0 else max(-((stop - start) // -step), 0)
     if step < 0:
         plan.flipped.append(axis)
         start, step = start + (count - 1) * step, -step

@@ -297,7 +297,7 @@ def _mean(x: array, axes: tuple[int, ...], keepdims: bool, less: int = 0) -> arr
     """Sum over count (`less` fewer, but not below zero)."""
     total = reduce_axes("reduce_sum", x, axes, keepdims)
     count = math.prod(x.shape[i] for i in axes) - less
-    return emit_elementwise(ops["div"], total, constant(float(count if count > 0 else 0), x.dtype, total.shape))
+    return emit_elementwise(ops["div"], total, constant((count if count > 0 else 0) * 1.0, x.dtype, total.shape))
 
 
 @remembered

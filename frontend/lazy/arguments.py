@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.symbolic import Symbol, index
 
 from .graph import Handle
 
@@ -27,7 +27,7 @@ def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
         ArgumentTypeError: it is no integer. AttributeValueError: it is too small, or does not fit int64.
     """
     try:
-        found = operator.index(value)
+        found = index(value)
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be an int, is {shown(value)}")) from None
     if least is not None and found < least:
@@ -48,6 +48,8 @@ def number(name: str, what: str, value: Any) -> int | float:
         value = value.item()  # type: ignore[union-attr]
     if isinstance(value, bool):
         return int(value)
+    if type(value) is Symbol:
+        return value  # type: ignore[return-value]
     if isinstance(value, (int, float)):
         try:
             float(value)

@@ -321,7 +321,10 @@ def emit_elementwise(op: Op, *inputs: array) -> array:
             break
     else:
         key = (op, aval.shape, aval.dtype)  # these hash faster than an aval
-    avals = _infer_cache.get(key)
+    try:
+        avals = _infer_cache.get(key)
+    except TypeError:  # sizes are symbols
+        return emit(op, inputs)
     if avals is None:
         avals = remember(key, op.infer_checked([node.avals[i] for node, i in refs], NO_ATTRS))
     found = array.__new__(array)
@@ -436,7 +439,10 @@ _convert, _broadcast = registry["convert"], registry["broadcast"]
 def _emit_typed(op: Op, x: array, aval: Aval, name: str, value: Any) -> array:
     """`emit` for an op of one operand and one attribute, with the inference remembered."""
     key = (op, aval, value)
-    found = _infer_cache.get(key)
+    try:
+        found = _infer_cache.get(key)
+    except TypeError:  # sizes are symbols
+        return emit(op, [x], {name: value})
     if found is None:
         attrs = {name: value}
         found = remember(key, (op.infer_checked([aval], attrs), attrs))
@@ -462,7 +468,10 @@ def spread_scalar(value: Any, dtype: DType, shape: tuple[int, ...]) -> array:
     if not shape:
         return found
     key = (_broadcast, dtype, shape)
-    known = _infer_cache.get(key)
+    try:
+        known = _infer_cache.get(key)
+    except TypeError:  # sizes are symbols
+        return emit(_broadcast, [found], {"shape": shape})
     if known is None:
         attrs = {"shape": shape}
         known = remember(key, (_broadcast.infer_checked([_scalar_avals[dtype]], attrs), attrs))

@@ -334,6 +334,8 @@ def call(memory: Memory, args: tuple, kwargs: dict[str, Any]) -> Any:
         recipe = recipes[key]
     except KeyError:
         recipe = record(memory, recipes, key, args, kwargs)
+    except TypeError:  # sizes are symbols
+        recipe = None
     if recipe is None:
         return memory.function(*args, **kwargs)
     return follow(recipe, inputs)

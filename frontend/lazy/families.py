@@ -141,7 +141,9 @@ class _Reader:
             return _named(x, self.sizes)
         if kind is tuple and all(type(d) is int for d in x):
             return self.names(x)
-        if _is_changing_number(x):
+        if kind is float:
+            if x.is_integer():  # an extent to divide by, perhaps
+                return (float, _named(int(x), self.sizes)) if 1 < x < _EXACT else attribute_key(x)
             self.numbers.append(x)
             return float
         return attribute_key(x)
@@ -154,10 +156,8 @@ def _named(d: int, sizes: dict[int, int]) -> Any:
     return d if d >= 0 else (d,)
 
 
-def _is_changing_number(x: Any) -> bool:
-    return type(x) is float and not x.is_integer()
-
-
+#: Integers below are floats.
+_EXACT = 2.0**53
 _CHANGING: dict[type[Op], tuple[str, ...]] = {}
 
 
@@ -237,4 +237,8 @@ class _Writer:
             return self.sizes[x] if x > 1 else x
         if type(x) is tuple and all(type(d) is int for d in x):
             return self.shape(x)
-        return next(self.numbers) if _is_changing_number(x) else x
+        if type(x) is float:
+            if x.is_integer():
+                return self.sizes[int(x)] * 1.0 if 1 < x < _EXACT else x
+            return next(self.numbers)
+        return x

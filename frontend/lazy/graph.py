@@ -45,7 +45,12 @@ class FunctionKey:
 
     def __new__(cls, parts: Any) -> FunctionKey:
         made = super().__new__(cls)
-        made.parts, made._hash = parts, hash(parts)
+        made.parts = parts
+        try:
+            made._hash = hash(parts)
+        except TypeError:  # sizes are symbols: equal to no other
+            made._hash = id(made)
+            return made
         known = _keys.get(made)
         found = known() if known is not None else None
         if found is None:

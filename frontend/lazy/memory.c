@@ -399,6 +399,10 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
     }
     recipe = PyDict_GetItemWithError(recipes, tuple);
     Py_XINCREF(recipe);
+    if (recipe == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError)) { /* sizes are symbols */
+        PyErr_Clear();
+        recipe = Py_NewRef(Py_None);
+    }
     if (recipe == NULL) {
         if (PyErr_Occurred())
             goto done;

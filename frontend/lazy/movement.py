@@ -12,6 +12,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, OutOfMemoryError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 from smelt.ir.settings import settings
+from smelt.ir.symbolic import index
 
 from . import arrays
 from .arguments import MOST
@@ -48,13 +49,13 @@ def many_axes(name: str, axes: Axes | None, ndim: int) -> tuple[int, ...]:
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
     try:
-        listed = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else shape  # type: ignore[arg-type]
+        listed = (index(shape),) if not isinstance(shape, (tuple, list)) else shape  # type: ignore[arg-type]
     except TypeError:
         listed = (shape,)
         if isinstance(shape, Iterable) and getattr(shape, "ndim", None) != 0:
             listed = tuple(shape)
     try:
-        return tuple([operator.index(d) for d in listed])
+        return tuple([index(d) for d in listed])
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None
 

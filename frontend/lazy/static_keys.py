@@ -21,6 +21,7 @@ import numpy as np
 
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import TreeError
+from smelt.ir.symbolic import Symbol
 
 __all__: list[str] = []
 
@@ -163,6 +164,6 @@ def attribute_key(x: Any) -> Any:
             _integers.add(kinds)
             return x
         return (kind, *map(attribute_key, x))
-    if kind is int or kind is DType:
+    if kind is int or kind is DType or kind is Symbol:
         return x
     return static_key(x)

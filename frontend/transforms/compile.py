@@ -29,6 +29,7 @@ from ..lazy.tree_updates import put
 from .donation import Donate, Donations
 from .grad import name_of, tracing
 from .recording import check_function
+from .shapeless import SizedTraces, Sizes
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace
@@ -58,6 +59,7 @@ class CompiledFunction(Generic[P, R]):
         self._donate = donate
         self._donations = None if donate is None else Donations(fun, self._name, donate)
         self._is_plain = inputs is None and outputs is None and donate is None
+        self._sized = SizedTraces() if shapeless and inputs is None and outputs is None else None
         self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
         self._lock = locks.lock()
         self._repeated: RepeatedCall | None = None
@@ -179,9 +181,7 @@ class CompiledFunction(Generic[P, R]):
             if version is not None:
                 store.use(key, version)
                 return version
-            self._count_trace(key)
-            with store.tracing(self._fun):
-                traced, outputs = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
+            traced, outputs = self._trace_or_know(key, args, kwargs, leaves, treedef, state_arrays)
             f = traced.function
             if f.captured:
                 evaluate(f.captured)
@@ -197,6 +197,22 @@ class CompiledFunction(Generic[P, R]):
             version.state_leaves = [(next(places), None) if isinstance(x, array) else (None, x) for x in state_leaves]
             store.put(key, version)
             return version
+
+    def _trace_or_know(
+        self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list[array]
+    ) -> tuple[Trace, Any]:
+        """The trace for these arguments, without one where that for other sizes says it (`shapeless`)."""
+        sizes = None if self._sized is None else Sizes(key)
+        known = self._sized.find(sizes) if self._sized is not None and sizes is not None else None
+        if known is not None:
+            return known, None
+        self._count_trace(key)
+        with self._store.tracing(self._fun):
+            found = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
+            if self._sized is not None and sizes is not None:
+                again = lambda leaves: self._trace(args, kwargs, leaves, treedef, bool(kwargs), [])[0]  # noqa: E731
+                self._sized.met(sizes, leaves, found[0], again)
+        return found
 
     def _changes_types(self, outputs: Any) -> bool:
         """Whether the state is made, or gets other types, by a call that leaves `outputs`: so does the first step of
@@ -232,7 +248,7 @@ class CompiledFunction(Generic[P, R]):
                     f"{'; '.join(changed) or 'the argument tree'} changed last. Pass changing numbers as "
                     "smelt.array, and keep shapes fixed; smelt.explain() lists what was compiled, and why"
                 ),
-                stacklevel=4,
+                stacklevel=5,
             )
         store.last_key = key
 
@@ -433,7 +449,9 @@ def compile(
             Leaves that are no arrays, and other attributes, are static.
         outputs: a tree of arrays that `fun` updates; they hold the new values after each call. Dicts, lists and
             objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
-        shapeless: accepted; each shape is traced for itself, which is right for every program.
+        shapeless: whether the function is traced once for all sizes of its arguments, and not for each: what it does
+            with sizes becomes part of the program, and a program is used only for sizes that it is right for. A
+            function that does something else for other sizes is traced for these, too.
         pipeline: passes to run instead of the device's default, as text.
         donate: numbers or names of arguments whose arrays have no value after a call: their memory becomes that of
             results where that can be, which saves as much. Using one is an error, but where the function is part

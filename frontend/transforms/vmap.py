@@ -161,8 +161,12 @@ def _mapped_size(
         if not args and not kwargs:
             raise ShapeError(at_user_line(f"smelt.vmap: {who} was called without arguments: nothing to map over"))
         raise ShapeError(at_user_line(f"smelt.vmap: no argument of {who} is mapped; in_axes={in_axes}"))
-    sizes = sorted({x.shape[a] for (_, x, _), a in zip(mapped, places)})
+    sizes: list[int] = []
+    for (_, x, _), a in zip(mapped, places):
+        if x.shape[a] not in sizes:  # symbols cannot be hashed
+            sizes.append(x.shape[a])
     if len(sizes) > 1:
+        sizes.sort()
         names = named()
         listed = ", ".join(f"{names[i]} {x.aval} axis {a} of size {x.shape[a]}"
                            for (i, x, _), a in zip(mapped, places))  # fmt: skip

@@ -31,6 +31,8 @@ KEPT = {
     "frontend/lazy/direct.py _programs": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/families.py families": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/families.py _CHANGING": "the ops there are",
+    "frontend/lazy/evaluate.py _known": "settings.cache_size",
+    "frontend/lazy/steps.py _prepared": "10,000 steps",
     "frontend/lazy/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,10 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.ir.settings import override
+from smelt.lazy.tree import flatten
+
+from ..compose.compositions import AXIS_LEAVES, LEAVES, operands
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -91,6 +96,78 @@ def test_right_at_every_shape(name: str) -> None:
         want = np.asarray(truth(x))
         assert found.shape == want.shape, f"{name} at {shape}"
         np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10, err_msg=f"{name} at {shape}")
+
+
+#: Programs that do something else for other sizes, or what symbols cannot do: they are traced for each.
+TRACED = {"arange", "loop over the shape"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_trace_for_all_sizes(name: str) -> None:
+    """For the first sizes, for the second, and on symbols; once more where two sizes are equal."""
+    program, truth, shapes = PROGRAMS[name]
+    traces = 0
+
+    def counted(x: Any) -> Any:
+        nonlocal traces
+        traces += 1
+        return program(x)
+
+    f = smelt.compile(counted, shapeless=True)
+    ndim = len(next(s for s in shapes if s))
+    with override(tier="ops"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(14):
+            x = _sample(tuple([4 + 2 * k + 3 * i * (k % 3) for i in range(ndim)]), k)
+            np.testing.assert_allclose(f(smelt.array(x, smelt.float64)), truth(x), rtol=1e-10, atol=1e-10)
+    assert traces <= 3 * ndim or name in TRACED, traces
+
+
+@pytest.mark.parametrize("leaf", [*LEAVES, *AXIS_LEAVES])
+def test_the_same_as_with_a_trace_for_each_shape(leaf: str) -> None:
+    body = {**LEAVES, **AXIS_LEAVES}[leaf]
+    ways: list[Callable[..., Any]] = [
+        body,
+        smelt.value_and_grad(lambda v, w: smelt.mean(smelt.sin(body(v, w)) ** 2), argnums=(0, 1)),
+        smelt.vmap(lambda v, w: smelt.jvp(body, [v, w], [w, v])[1][0]),
+    ]
+    shapes = ((3, 4, 2), (5, 4, 2), (6, 7, 2), (9, 5, 3), (4, 4, 2), (7, 7, 2), (1, 5, 2), (1, 8, 3), (12, 11, 5))
+    with override(tier="ops"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in ways:
+            once, each = smelt.compile(way, shapeless=True), smelt.compile(lambda v, w, way=way: way(v, w))
+            for shape in shapes:
+                given = operands(shape, 0)
+                for found, want in zip(flatten(once(*given))[0], flatten(each(*given))[0], strict=True):
+                    assert np.array(found).tobytes() == np.array(want).tobytes(), shape
+
+
+def test_sizes_among_results_and_settings() -> None:
+    weight = smelt.array(np.arange(12.0).reshape(3, 4))
+
+    def f(batch: dict[str, Any], scale: float, *, axis: int = 0) -> Any:
+        x = batch["x"]
+        return (x @ weight).sum(axis=axis) * scale / x.shape[0], x.shape, {"rows": x.shape[0], "what": "sum"}
+
+    compiled = smelt.compile(f, shapeless=True)
+    for n in (5, 8, 3, 11, 4, 20):
+        for scale in (1.0, 2.0):
+            batch = {"x": smelt.ones((n, 3))}
+            found, shape, info = compiled(batch, scale, axis=0)
+            np.testing.assert_allclose(found, np.asarray(weight).sum(0) * scale)
+            assert shape == (n, 3)
+            assert info == {"rows": n, "what": "sum"}
+            assert all(type(d) is int for d in (*shape, info["rows"]))
+
+
+def test_a_function_that_looks_at_types_of_sizes() -> None:
+    def f(x: Any) -> Any:
+        n = x.shape[0]
+        return x * (2 if type(n) is int else 3)
+
+    compiled = smelt.compile(f, shapeless=True)
+    for n in (4, 5, 6, 7):
+        assert compiled(smelt.ones(n)).sum().item() == 2 * n
 
 
 ERRORS = {

@@ -18,7 +18,7 @@ from smelt.ir.errors import SmeltError
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
-from smelt.ir.symbolic import Program, Symbol
+from smelt.ir.symbolic import Program, Symbol, slice_indices, value_of
 from smelt.lazy import direct, families
 from smelt.lazy.core import NO_ATTRS, PARAMETER, Node
 from smelt.lazy.graph import GraphFunction, snapshot
@@ -219,6 +219,17 @@ def test_a_shape_that_is_no_argument() -> None:
 
 
 # Symbols
+
+
+@pytest.mark.parametrize("extent", [*range(2, 9)])
+def test_slices_of_symbols(extent: int) -> None:
+    (n,) = Program([extent]).sizes
+    ends = [None, -9, -4, -1, 0, 1, 3, 8, 12]
+    for start in ends:
+        for stop in ends:
+            for step in (None, 1, 2, -1, -3):
+                s = slice(start, stop, step)
+                assert tuple(map(value_of, slice_indices(s, n))) == s.indices(extent)
 
 
 def _both_ways(rule: Callable[..., Any], first: Sequence[int], others: Sequence[Sequence[int]]) -> list[bool]:

@@ -1,0 +1,198 @@
+"""One trace for all sizes: what `smelt.compile(shapeless=True)` keeps besides its programs.
+
+The function is traced on symbols (`smelt.ir.symbolic`) when it is called with the second sizes. What it asks of sizes
+becomes a guard, so where the guards hold, a trace for other sizes would record the same nodes with other sizes, which
+are computed. Where they do not, or where the function does with sizes what symbols cannot do, it is traced again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smelt.ir.aval import Aval
+from smelt.ir.errors import IRError
+from smelt.ir.symbolic import Program
+
+from ..lazy.arrays import array, wrap
+from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, callees
+from ..lazy.static_keys import static_key
+
+if TYPE_CHECKING:
+    from .compile import Trace
+
+__all__: list[str] = []
+
+#: Families of one function, and traces of one family.
+MOST_FAMILIES, MOST_TRACES = 64, 4
+
+
+class Sizes:
+    """The sizes in the key of a call, renamed in order of appearance. 0 and 1 are none: rules treat them differently.
+
+    Attributes:
+        key: of the family of calls. values: the sizes, distinct from each other.
+    """
+
+    def __init__(self, key: Sequence[Any]):
+        names: dict[int, int] = {}
+        parts = [
+            (tuple([d if d < 2 else names.setdefault(d, -1 - len(names)) for d in part.shape]), part.dtype)
+            if type(part) is Aval
+            else part
+            for part in key
+        ]
+        self.key, self.values = tuple(parts), list(names)
+
+
+class SizedTraces:
+    """The traces of a function on symbols."""
+
+    def __init__(self) -> None:
+        self._families: dict[Any, list[_SizedTrace] | None] = {}
+
+    def find(self, sizes: Sizes) -> Trace | None:
+        """What a trace for these sizes gives, without a trace, if that is known."""
+        for trace in self._families.get(sizes.key) or ():
+            found = trace.at(sizes.values)
+            if found is not None:
+                return found
+        return None
+
+    def met(self, sizes: Sizes, leaves: Sequence[Any], trace: Trace, again: Callable[[list[Any]], Trace]) -> None:
+        """A call had to be traced.
+
+        Args:
+            leaves: its arguments.
+            again: traces the function with others.
+        """
+        if not sizes.values:
+            return
+        if sizes.key not in self._families:  # perhaps the only ones
+            if len(self._families) >= MOST_FAMILIES:
+                self._families.clear()
+            self._families[sizes.key] = []
+            return
+        known = self._families[sizes.key]
+        if known is None:
+            return
+        made = None if len(known) >= MOST_TRACES else _traced(sizes, leaves, trace, again)
+        if made is None:
+            self._families[sizes.key] = None
+        else:
+            known.append(made)
+
+
+def _traced(
+    sizes: Sizes, leaves: Sequence[Any], trace: Trace, again: Callable[[list[Any]], Trace]
+) -> _SizedTrace | None:
+    """The trace on symbols; None where it says nothing of other sizes, or something else than `trace` of these."""
+    program = Program(sizes.values)
+    symbols: dict[int, Any] = dict(zip(sizes.values, program.sizes))
+
+    def symbolic(x: Any) -> Any:
+        if type(x) is not array:
+            return x
+        aval = x.aval.with_shape([symbols.get(d, d) for d in x.aval.shape])
+        return wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
+
+    try:
+        made = _SizedTrace(program, again([symbolic(x) for x in leaves]))
+        found = made.at(sizes.values)
+    except Exception:  # also what the function itself gets wrong where it is given a symbol
+        return None
+    return made if found is not None and _same(found, trace) else None
+
+
+def _same(a: Trace, b: Trace) -> bool:
+    """Whether two traces are the same program."""
+    static = [[(i, static_key(x)) for i, x in t.static_outputs.items()] for t in (a, b)]
+    return a.function.key == b.function.key and a.out_tree == b.out_tree and static[0] == static[1]
+
+
+class _SizedTrace:
+    """A trace on symbols.
+
+    Raises:
+        IRError: it has functions with rules.
+    """
+
+    def __init__(self, program: Program, trace: Trace):
+        self._trace = trace
+        self._functions: dict[int, GraphFunction] = {}
+        self._order: list[GraphFunction] = []
+        self._add(trace.function)
+        functions = [
+            [[n.avals[i].shape for n, i in f.parameters], [[s.attrs, [a.shape for a in s.avals]] for s in f.body]]
+            for f in self._order
+        ]
+        self._run = program.compiled([functions, trace.static_outputs])
+
+    def _add(self, f: GraphFunction) -> None:
+        """A function, after those that it applies."""
+        if f.rules:
+            raise IRError(f"{f.name} has rules of its own")
+        if id(f) in self._functions:
+            return
+        self._functions[id(f)] = f
+        for step in f.body:
+            for inner in callees(step):
+                self._add(inner)
+        self._order.append(f)
+
+    def at(self, sizes: Sequence[int]) -> Trace | None:
+        """The trace for these sizes; None where it may be another one."""
+        try:
+            found = self._run(*sizes)
+        except ArithmeticError:
+            return None
+        if found is None:
+            return None
+        functions, static = found
+        made: dict[int, GraphFunction] = {}
+        for f, (shapes, steps) in zip(self._order, functions):
+            made[id(f)] = _bound(f, shapes, steps, made, f is self._trace.function)
+        trace = self._trace
+        function = made[id(trace.function)]
+        return type(trace)(trace.name, function, trace.out_tree, trace.names, trace.n_state_out, static)
+
+
+def _bound(
+    f: GraphFunction, shapes: Sequence[Any], steps: Sequence[Any], made: dict[int, GraphFunction], outer: bool
+) -> GraphFunction:
+    """A function for sizes.
+
+    Args:
+        shapes: of its parameters. steps: attributes and shapes of results of each node.
+        made: the functions that it applies. outer: whether what it captures are values.
+    """
+    env: dict[Ref, Ref] = {}
+    count = len(f.parameters) - len(f.captured) if outer else len(f.parameters)
+    parameters: list[Ref] = []
+    for (node, i), shape in zip(f.parameters[:count], shapes):
+        parameters.append((Node(PARAMETER, NO_ATTRS, (), (node.avals[i].with_shape(shape),)), 0))
+        env.setdefault((node, i), parameters[-1])
+    captured = f.parameters[count:]
+    for ref in captured:
+        env.setdefault(ref, ref)
+    body: list[RecordedNode] = []
+    for step, (given, results) in zip(f.body, steps):
+        attrs = _with_functions(given, made) if callees(step) else given
+        avals = tuple([a.with_shape(s) for a, s in zip(step.avals, results)])
+        node = Node(step.op, attrs, tuple([env[r] for r in step.inputs]), avals)
+        node.where = step.where
+        body.append(RecordedNode(node, step.op, attrs, node.inputs, avals, step.where))
+        for i in range(len(avals)):
+            env[(step.node, i)] = (node, i)
+    found = GraphFunction(f.name, parameters, captured, body, [env[r] for r in f.outputs])
+    found.names = f.names
+    return found
+
+
+def _with_functions(value: Any, made: dict[int, GraphFunction]) -> Any:
+    """An attribute with functions for sizes in place of those on symbols."""
+    if isinstance(value, GraphFunction):
+        return made[id(value)]
+    if type(value) is dict:
+        return {k: _with_functions(v, made) for k, v in value.items()}
+    return type(value)([_with_functions(v, made) for v in value]) if type(value) in (tuple, list) else value
