@@ -91,8 +91,9 @@ __all__ = [
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
     "block_masked_mm",
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
-    "clear_cache", "clear_streams", "clip", "compile", "complex64", "complexfloating", "concat", "concatenate",
-    "cond", "conj", "conjugate", "contiguous", "conv1d", "conv_general", "cos", "cosh", "count_nonzero", "cpu",
+    "clear_cache", "clear_streams", "clip", "compat", "compile", "complex64", "complexfloating", "concat",
+    "concatenate", "cond", "conj", "conjugate", "contiguous", "conv1d", "conv_general", "cos", "cosh",
+    "count_nonzero", "cpu",
     "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
     "custom_function", "custom_jvp", "custom_vjp",
     "default_device", "default_stream", "degrees", "dequantize", "device_count", "device_info", "diag", "diagonal",
@@ -127,9 +128,9 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import fast, metal, nn, optimizers
+    from . import compat, fast, metal, nn, optimizers
 else:
-    _LAZY = ("fast", "metal", "nn", "optimizers")  # modules that the first use loads
+    _LAZY = ("compat", "fast", "metal", "nn", "optimizers")  # modules that the first use loads
 
     def __getattr__(name):
         if name in _LAZY:

@@ -69,21 +69,6 @@ def value_and_grad(model: Module, fn: Callable[..., Any]) -> Callable[..., Any]:
     """
     _check_module("value_and_grad", model)
 
-    def traced(parameters: Any, args: Any, kwargs: Any) -> Any:
-        model.update(parameters)
-        given = [(holder, key, holder[key]) for holder, key in _places(model)]
-        result = fn(*args, **kwargs)
-        known = {(id(holder), key): x for holder, key, x in given}
-        changed = [
-            (holder, key) for holder, key in _places(model) if holder[key] is not known.get((id(holder), key))
-        ]
-        places.append(changed)
-        first = result[0] if isinstance(result, (tuple, list)) and result else result
-        return first, result, [holder[key] for holder, key in changed]
-
-    places: list[list[tuple[Any, Any]]] = []
-    differentiated = smelt.value_and_grad(traced)
-
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         parameters = model.trainable_parameters()
@@ -91,14 +76,22 @@ def value_and_grad(model: Module, fn: Callable[..., Any]) -> Callable[..., Any]:
             raise TreeError(
                 at_user_line(f"smelt.nn.value_and_grad: no parameter of {type(model).__name__} is trainable")
             )
-        before = len(places)
-        try:
-            (_, value, values), gradients = differentiated(parameters, args, kwargs)
-        finally:
-            changed = places[before:]
-            del places[before:]
+        changed: list[tuple[Any, Any]] = []
+
+        @functools.wraps(fn)
+        def of_parameters(parameters: Any, args: Any, kwargs: Any) -> Any:
             model.update(parameters)
-        for holder, key, x in zip(*zip(*changed[-1]), values) if changed and changed[-1] else ():
+            before = {(id(holder), key): holder[key] for holder, key in _places(model)}
+            result = fn(*args, **kwargs)
+            changed.extend((h, k) for h, k in _places(model) if h[k] is not before.get((id(h), k)))
+            loss = result[0] if isinstance(result, (tuple, list)) and result else result
+            return loss, result, [holder[key] for holder, key in changed]
+
+        try:
+            (_, value, values), gradients = smelt.value_and_grad(of_parameters)(parameters, args, kwargs)
+        finally:
+            model.update(parameters)
+        for (holder, key), x in zip(changed, values):
             holder[key] = x
         return value, gradients
 

@@ -1,0 +1,97 @@
+"""A program written for MLX runs as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smelt
+
+PROGRAM = '''
+import sys
+from functools import partial
+
+import mlx.core as mx
+import mlx.nn as nn
+import mlx.optimizers as optim
+from mlx.nn.layers.base import Module
+from mlx.nn.losses import cross_entropy
+from mlx.utils import tree_flatten, tree_map
+
+
+class MLP(Module):
+    def __init__(self, layers, inputs, hidden, outputs):
+        super().__init__()
+        sizes = [inputs] + [hidden] * layers + [outputs]
+        self.layers = [nn.Linear(i, o) for i, o in zip(sizes[:-1], sizes[1:])]
+
+    def __call__(self, x):
+        for layer in self.layers[:-1]:
+            x = nn.relu(layer(x))
+        return self.layers[-1](x)
+
+
+def loss_fn(model, x, y):
+    return cross_entropy(model(x), y, reduction="mean")
+
+
+mx.random.seed(0)
+model = MLP(2, 4, 16, 2)
+mx.eval(model.parameters())
+optimizer = optim.Adam(learning_rate=2e-2)
+state = [model.state, optimizer.state]
+
+
+@partial(mx.compile, inputs=state, outputs=state)
+def step(x, y):
+    loss, grads = nn.value_and_grad(model, loss_fn)(model, x, y)
+    optimizer.update(model, grads)
+    return loss
+
+
+x = mx.random.normal((64, 4))
+y = (x[:, 0] > x[:, 1]).astype(mx.int32)
+losses = []
+for _ in range(30):
+    loss = step(x, y)
+    mx.eval(state)
+    losses.append(loss.item())
+count = sum(p.size for _, p in tree_flatten(model.parameters()))
+print(losses[-1] < 0.2 < losses[0], count, sys.argv[1:], mx.__name__)
+'''
+
+
+def test_an_unmodified_program(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "train.py").write_text("import helper\n" + PROGRAM)
+    command = [sys.executable, "-m", "smelt.compat", str(tmp_path / "train.py"), "--epochs", "3"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True 386 ['--epochs', '3'] smelt\n"
+
+
+def test_what_cannot_be_done() -> None:
+    code = "import sys, types; sys.modules['mlx'] = types.ModuleType('mlx'); import smelt; smelt.compat.install()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "SettingError: smelt.compat.install: MLX itself has been imported already" in done.stderr
+    done = subprocess.run([sys.executable, "-m", "smelt.compat"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout.startswith("usage: ")
+
+
+def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
+        monkeypatch.delitem(sys.modules, name)
+    smelt.compat.install()
+    import mlx.core as mx  # type: ignore[import-not-found]
+    import mlx.nn as nn  # type: ignore[import-not-found]
+    from mlx.nn.layers import transformer  # type: ignore[import-not-found]
+    from mlx.optimizers.schedulers import cosine_decay  # type: ignore[import-not-found]
+
+    assert mx is smelt and nn is smelt.nn and transformer.Transformer is nn.Transformer
+    assert cosine_decay is smelt.optimizers.cosine_decay and mx.random.normal is smelt.random.normal
+    smelt.compat.install()  # again
+    for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
+        monkeypatch.delitem(sys.modules, name)
