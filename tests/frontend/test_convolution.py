@@ -111,7 +111,7 @@ def test_padding_multiplies_and_nan_stays() -> None:
          lambda: smelt.conv1d(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), stride=0)),
         (ArgumentTypeError, "padding must be an int",
          lambda: smelt.conv1d(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), padding=0.5)),  # type: ignore[arg-type]
-        (AttributeValueError, "window_strides needs one entry for each of 1 spatial axes",
+        (AttributeValueError, "stride needs one entry for each of 1 spatial axes",
          lambda: smelt.conv_general(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), stride=(1, 2))),
     ],
 )  # fmt: skip

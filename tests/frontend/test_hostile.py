@@ -117,6 +117,10 @@ VALID: dict[tuple[str, str], Any] = {
     ("utils.tree_reduce", "function"): lambda x, y: x, ("utils.tree_merge", "merge_fn"): lambda x, y: x,
     ("stack", "arrays"): [X, X], ("concatenate", "arrays"): [X, X],
     ("custom_call", "target"): "tests.first", ("custom_call", "types"): smelt.ShapeDtype(X.shape, smelt.float32),
+    **{(f"conv{t}{n}d", what): np.ones((1, *[2] * n, 3), np.float32)
+       for t in ("", "_transpose") for n in (2, 3) for what in ("input", "weight")},
+    ("conv_transpose1d", "input"): X[None], ("conv_transpose1d", "weight"): X[None],
+    ("convolve", "a"): [1.0, 2.0], ("convolve", "v"): [1.0, 2.0],
     ("conv1d", "input"): X[None], ("conv1d", "weight"): X[None], ("conv_general", "input"): X[None],
     ("conv_general", "weight"): X[None], ("linalg.cholesky", "a"): np.eye(2, dtype=np.float32),
     **{(f"linalg.{name}", "a"): np.eye(2, dtype=np.float32) for name in (
