@@ -6,11 +6,13 @@ of the oracle of all tests.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
+from . import host_calls
 from .control import ControlOp, interpret
 from .errors import OutOfMemoryError
 from .interpreter import run_op, shown_line
@@ -54,7 +56,14 @@ class OpProgram:
         arguments, ops, returns: a function's.
         run_function: runs a function that a call, branch or loop names.
         functions: those that it runs, for what they keep.
+
+    Attributes:
+        prepared: what evaluation keeps with it.
     """
+
+    _calls: list[host_calls.Call] | None = None
+    _runs = 0
+    prepared: Any = None
 
     def __init__(
         self,
@@ -124,20 +133,53 @@ class OpProgram:
         frame[: len(arrays)] = arrays
         checked = settings.check
         with np.errstate(all="ignore"):
-            for view, op, rule, attrs, read, first, dead in self._steps:
-                operands = [frame[i] for i in read]
+            if self._calls is None or checked:
+                self._run_rules(frame, checked)
+            else:
+                frame.append(None)
                 try:
-                    if rule is not None and not checked:
-                        frame[first] = rule(op, *operands, **attrs)
-                    else:
-                        found = self._results(view, attrs, operands)
-                        frame[first : first + len(found)] = found
+                    host_calls.run(frame, self._calls)
                 except MemoryError as error:
-                    raise out_of_memory(op, error, view) from None
-                operands.clear()
-                for i in dead:
-                    frame[i] = None
+                    if frame[-1] is None:
+                        raise
+                    view = self._steps[frame[-1]][0]
+                    raise out_of_memory(view.op, error, view) from None
         return [frame[i] for i in self._returns]
+
+    def call(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """`run` of single arguments, without NumPy's scalars."""
+        return [x if type(x) is np.ndarray else np.asarray(x) for x in self.run(arrays)]
+
+    def _run_rules(self, frame: list[Any], checked: bool) -> None:
+        """Run on a frame; in the second run what is called is noted, for those to come."""
+        calls = host_calls.Calls() if self._runs == 1 and not checked else None
+        self._runs += not checked
+        for view, op, rule, attrs, read, first, dead in self._steps:
+            operands = [frame[i] for i in read]
+            try:
+                if rule is not None and not checked:
+                    frame[first] = rule(op, *operands, **attrs)
+                else:
+                    found = self._results(view, attrs, operands)
+                    frame[first : first + len(found)] = found
+            except MemoryError as error:
+                raise out_of_memory(op, error, view) from None
+            if calls is not None:
+                otherwise = functools.partial(self._result_list, view, attrs)
+                calls.note(op, rule, attrs, otherwise, operands, frame[first], (read, first, dead))
+            operands.clear()
+            for i in dead:
+                frame[i] = None
+        if calls is not None and calls.fit:
+            self._calls = calls.done(self._returns)
+
+    def _result_list(self, view: OpView, attrs: dict[str, Any], *operands: np.ndarray) -> list[np.ndarray]:
+        return list(self._results(view, attrs, list(operands)))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it does nothing but compute its results by single rules."""
+        return all(op.pure and rule is not None for _, op, rule, *_ in self._steps)
 
     def _results(self, view: OpView, attrs: dict[str, Any], operands: list[np.ndarray]) -> Sequence[np.ndarray]:
         if isinstance(view.op, ControlOp):

@@ -66,6 +66,7 @@ static PyMethodDef functions[] = {
      "See `smelt.lazy.core.topological`."},
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "See `smelt.lazy.core.call`."},
     {"plan", plan, METH_O, "See `smelt.lazy.steps.plan`."},
+    {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"connect_steps", connect_steps, METH_VARARGS, "Take what `steps.py` has."},
     {"user_place", place, METH_O, "See `smelt.lazy.core.user_place`."},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Take what `core.py` has."},

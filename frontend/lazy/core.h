@@ -2,7 +2,7 @@
    tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
    computes a node) is asked of Python.
 
-   nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; steps.c: `Plan`; core.c: the module.
+   nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; steps.c: `Plan`; calls.c: `run_calls`; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -15,7 +15,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 4
+#define INTERFACE 5
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -57,6 +57,9 @@ SHARED PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_giv
 SHARED PyTypeObject PlanType;
 SHARED PyObject *plan(PyObject *module, PyObject *refs);
 SHARED PyObject *connect_steps(PyObject *module, PyObject *args);
+
+/* calls.c */
+SHARED PyObject *run_calls(PyObject *module, PyObject *given);
 
 /* core.c */
 SHARED Py_ssize_t slot_of(PyObject *type, const char *name);

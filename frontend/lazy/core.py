@@ -520,7 +520,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 4
+INTERFACE = 5
 native: Any = _native()
 if native is not None:
     native.connect(

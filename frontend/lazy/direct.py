@@ -21,7 +21,7 @@ from .build import MOST_ELEMENTS, check_sizes
 from .families import bound_program
 from .graph import ALIAS, APPLY, GraphFunction, Node, callees, transforms_key
 from .recorded import Transforms, recorded
-from .steps import as_buffer
+from .results import as_buffer
 
 #: Programs of recorded functions, transformed or not, by what they compute; `_REFUSED` for what needs a compile.
 _programs = LruCache(weigh=lambda program: program.nbytes)

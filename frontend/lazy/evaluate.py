@@ -85,7 +85,7 @@ class _Known:
 
     def rests(self, found: Plan) -> bool:
         """Whether nothing is to be done about a program this time."""
-        return self.structure.rests(len(found), found.seconds)
+        return self.structure.rests(found.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
         """Take what is known of graphs, and add what is known here."""

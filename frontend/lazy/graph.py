@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import ReferenceType, WeakKeyDictionary
 
+import numpy as np
+
 from smelt.ir.aval import Aval
 from smelt.ir.op import Op
 
@@ -151,7 +153,20 @@ def _function_keys(value: Any) -> Any:
 
 def attrs_key(attrs: dict[str, Any]) -> tuple:
     """Attributes as a hashable that tells 1 from True and 0.0 from -0.0."""
-    return tuple([(k, attribute_key(v)) for k, v in attrs.items()])
+    known = _attrs_keys.get(id(attrs))
+    if known is not None:  # it holds the dictionary, so this is the one
+        return known[1]
+    key = tuple([(k, attribute_key(v)) for k, v in attrs.items()])
+    if not any(isinstance(v, np.ndarray) for v in attrs.values()):
+        if len(_attrs_keys) >= _MOST_KEYS:
+            _attrs_keys.clear()
+        _attrs_keys[id(attrs)] = attrs, key
+    return key
+
+
+#: Keys of attributes by identity: nodes of a recipe share theirs, and nobody changes them.
+_attrs_keys: dict[int, tuple[dict[str, Any], tuple]] = {}
+_MOST_KEYS = 4096
 
 
 def transforms_key(transforms: Sequence[tuple[str, dict[str, Any]]]) -> tuple:

@@ -25,6 +25,7 @@ typedef struct {
     char *flags;
     char plain;
     double work, seconds;
+    Py_ssize_t ops;
     PyObject *owner;
 } Plan;
 
@@ -182,6 +183,7 @@ static int fill(Plan *self, PyObject *refs)
         else {
             self->prepared[i] = Py_NewRef(known);
             self->work += PyFloat_AsDouble(PyTuple_GET_ITEM(known, 5));
+            self->ops += PyLong_AsSsize_t(PyTuple_GET_ITEM(known, 9));
             self->seconds += PyFloat_AsDouble(PyTuple_GET_ITEM(known, 6));
         }
     }
@@ -310,6 +312,7 @@ PyObject *plan(PyObject *module, PyObject *refs)
     self->flags = (char *)(self->uses + n);
     self->plain = 1;
     self->work = self->seconds = 0;
+    self->ops = 0;
     if (fill(self, refs) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -554,6 +557,7 @@ static PyMemberDef plan_members[] = {
     {"plain", T_BOOL, offsetof(Plan, plain), READONLY},
     {"work", T_DOUBLE, offsetof(Plan, work), READONLY},
     {"seconds", T_DOUBLE, offsetof(Plan, seconds), READONLY},
+    {"ops", T_PYSSIZET, offsetof(Plan, ops), READONLY},
     {"owner", T_OBJECT, offsetof(Plan, owner), READONLY},
     {NULL},
 };

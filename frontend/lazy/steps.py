@@ -16,16 +16,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from smelt.ir import locks
+from smelt.ir import host_calls, locks
 from smelt.ir.aval import Aval
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
 from smelt.runtime import Buffer
 
-from . import core, tiers
+from . import core, direct, tiers
 from .build import MOST_ELEMENTS
 from .core import ALIAS, APPLY, PARAMETER, Node, Ref, state, topological
 from .graph import RecordedNode, attrs_key
+from .results import as_buffer
 from .work import work
 
 #: What is peculiar to a prepared call. Its operands may be shorter than its result by what NumPy's broadcasting
@@ -38,8 +39,6 @@ SEVERAL = 4
 
 #: Arguments that a call has at most.
 MOST_ARGUMENTS = 20
-#: A part of an array is copied where the array is larger than twice the part and so many bytes.
-_SLACK = 1 << 16
 
 
 class Prepared(NamedTuple):
@@ -51,6 +50,7 @@ class Prepared(NamedTuple):
         manner: some of the numbers above.
         work, seconds: what it takes, in element operations and by NumPy.
         number: different for each.
+        ops: how many it stands for.
     """
 
     function: Callable[..., Any] | None
@@ -62,6 +62,7 @@ class Prepared(NamedTuple):
     seconds: float
     number: int
     op: Op
+    ops: int
 
 
 _numbers = itertools.count()
@@ -76,8 +77,11 @@ def prepare(node: Node) -> None:
     if node.values is not None:  # another thread has evaluated it, and perhaps it forgot one of these
         return
     operands = tuple([n.avals[i] for n, i in inputs])
-    if op is PARAMETER or op is APPLY or op.kind == "control":
-        found: Prepared | Literal[False] = False
+    found: Prepared | Literal[False]
+    if op is APPLY:
+        found = _prepare_program(RecordedNode(node, op, attrs, inputs, node.avals, None))
+    elif op is PARAMETER or op.kind == "control":
+        found = False
     else:
         key = (op, attrs_key(attrs), operands, node.avals)
         known = _prepared.get(key)
@@ -97,12 +101,12 @@ def _prepare(
     if any(aval.size >= MOST_ELEMENTS for aval in node.avals) or len(operands) + len(attrs) > MOST_ARGUMENTS:
         return False
     if op is ALIAS:
-        return Prepared(None, None, (), None, 0, 0.0, 0.0, next(_numbers), op)
+        return Prepared(None, None, (), None, 0, 0.0, 0.0, next(_numbers), op, 1)
     rule = plain_rule(op)
     if rule is None:
         return False
     step = RecordedNode(node, op, attrs, inputs, node.avals, None)
-    costs = (work((step,)), tiers.op_by_op_seconds((step,)), next(_numbers), op)
+    costs = (work((step,)), tiers.op_by_op_seconds((step,)), next(_numbers), op, 1)
     call = op.host_call(operands, node.avals[0], **attrs)
     if call is None:
         return Prepared(rule, op, tuple(attrs.values()), tuple(attrs) or None, 0, *costs)
@@ -110,12 +114,21 @@ def _prepare(
     return Prepared(call.function, None, call.extra, None, manner, *costs)
 
 
-def as_buffer(x: np.ndarray, aval: Aval) -> Buffer:
-    """The result of an op as a value. It may share memory with other arrays, for no array changes; a small part of a
-    large array is copied, so that it does not keep the whole."""
-    base = x.base
-    whole = isinstance(base, np.ndarray) and base.nbytes > 2 * x.nbytes + _SLACK
-    return Buffer.of(x.copy() if whole else x, aval)
+def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
+    """What computes a transformed function: kept with its program."""
+    if len(step.inputs) > MOST_ARGUMENTS:
+        return False
+    program = direct.program_of(step.attrs["callee"], step.attrs["transforms"])
+    if program is None:
+        return False
+    found: Prepared | Literal[False] | None = program.prepared
+    if found is None and not program.is_pure:
+        found = program.prepared = False
+    if found is None:
+        ops, seconds = tiers.count((step,)), tiers.op_by_op_seconds((step,))
+        found = Prepared(program.call, None, (), None, SEVERAL, work((step,)), seconds, next(_numbers), step.op, ops)
+        program.prepared = found
+    return found
 
 
 class Plan:
@@ -124,6 +137,7 @@ class Plan:
     Attributes:
         plain: whether it can be run: all of its nodes are prepared.
         work, seconds: what that takes.
+        ops: how many ops there are, those of functions included.
         owner: the evaluation that has some of its nodes in work, if there is one.
     """
 
@@ -133,6 +147,7 @@ class Plan:
         self.plain = all(self._prepared)
         self.work = sum(p.work for p in self._prepared if p)
         self.seconds = sum(p.seconds for p in self._prepared if p)
+        self.ops = sum(p.ops for p in self._prepared if p)
         self.owner = next((node.owner for node in order if node.owner), None)
         number = {node: i for i, node in enumerate(order)}
         leaves: dict[Node, int] = {}
@@ -301,3 +316,4 @@ if core.native is not None:
     core.native.connect_steps(Buffer, np.ndarray, Prepared, prepare, as_buffer, np.asarray, _failed)
     Plan = core.native.Plan  # type: ignore[misc]
     plan = core.native.plan
+    host_calls.use_runner(core.native.run_calls)

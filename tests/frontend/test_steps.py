@@ -7,12 +7,15 @@ import random
 import threading
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import smelt
+from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.settings import override
+from smelt.lazy import direct, evaluate
 from smelt.lazy.steps import Plan, plan
 
 
@@ -175,3 +178,65 @@ def test_threads_that_share_nodes(tier: str) -> None:
             for thread in threads:
                 thread.join(200)
             assert not failed and not any(thread.is_alive() for thread in threads)
+
+
+def test_a_compile_in_another_thread_stalls_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on, found = threading.Event(), threading.Event(), []
+    run = evaluate._run_program
+
+    def slow(*args: Any) -> None:
+        begun.set()
+        assert goes_on.wait(60)
+        run(*args)
+
+    monkeypatch.setattr(evaluate, "_run_program", slow)
+    x = smelt.array([1.0, 2.0])
+
+    def large() -> None:
+        with override(tier="program", small_work=0):
+            found.append(smelt.exp(x).tolist())
+
+    thread = threading.Thread(target=large)
+    thread.start()
+    assert begun.wait(60)
+    with override(tier="auto", small_work=1 << 20):
+        assert (x + 1.0).tolist() == [2.0, 3.0] and smelt.exp(x).shape == (2,)
+        np.testing.assert_allclose(smelt.grad(lambda y: (y * y).sum())(x), [2.0, 4.0])
+    goes_on.set()
+    thread.join(60)
+    np.testing.assert_allclose(found, [np.exp([1.0, 2.0])], rtol=1e-6)
+
+
+def test_gradients_are_calls_of_plans() -> None:
+    x = smelt.array([[1.0, 2.0], [3.0, 4.0]])
+
+    def loss(w: smelt.array) -> smelt.array:
+        return smelt.mean((smelt.tanh(w @ x) - 1.0) ** 2)
+
+    want = None
+    for _ in range(4):  # from the third on by prepared calls
+        value, gradient = smelt.value_and_grad(loss)(x * 0.1)
+        found = plan([value._ref, gradient._ref])
+        assert found is not None and found.plain and found.ops > len(found)
+        bits = np.array(value).tobytes() + np.array(gradient).tobytes()
+        want = want or bits
+        assert bits == want
+
+
+def test_no_memory_in_a_program_names_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradient = smelt.grad(lambda w: smelt.exp(w).sum())
+    x = smelt.array([0.0, 0.0])
+    for _ in range(3):
+        assert gradient(x).tolist() == [1.0, 1.0]
+    y = gradient(x)
+    program = direct.program_of(y._ref[0].attrs["callee"], y._ref[0].attrs["transforms"])
+    assert program is not None and program._calls
+
+    def fail(*_: Any) -> None:
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(program, "_calls", [call._replace(function=fail) for call in program._calls])
+    with pytest.raises(OutOfMemoryError, match=r"smelt\.\w+: no memory"):
+        smelt.eval(y)
+    monkeypatch.undo()
+    assert y.tolist() == [1.0, 1.0]
