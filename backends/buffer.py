@@ -204,10 +204,32 @@ class Buffer:
         """Whether the host has the elements already."""
         return True
 
-    @property
-    def is_pooled(self) -> bool:
-        """Whether the elements are in a block of the host's pool, and nowhere else."""
-        return self.home is None and isinstance(getattr(self.array.base, "base", None), _Memory)
+    @staticmethod
+    def renew(held: list[Buffer], n: int) -> bool:
+        """Put another buffer of the same memory in the place of ``held[n]``, and say whether it alone refers to it.
+
+        Nobody does whom Python keeps the block alive for: it is let go for a moment, and seen whether it died.
+        """
+        buffer = held[n]
+        if buffer.home is not None:
+            return False
+        own: Any = buffer.array.base
+        memory: Any = getattr(own, "base", None)
+        lease = pool.suspend(own) if isinstance(memory, _Memory) else None
+        if lease is None:  # in no block of the pool
+            return False
+        aval, offset = buffer.aval, buffer.address - memory.__array_interface__["data"][0]
+        del buffer, own
+        held[n] = None  # type: ignore[call-overload]
+        owner = lease()
+        died = owner is None
+        if died:
+            owner = memory.view(np.ndarray)
+            pool.lend(owner, memory, aval.nbytes)
+        else:
+            pool.resume(lease)
+        held[n] = Buffer(aval, np.ndarray(aval.shape, aval.dtype.numpy, owner, offset))
+        return died
 
     def housed(self, block: Block) -> Buffer:
         """The same elements with `block`, which holds them, as their home: this buffer if it had none, else another."""

@@ -112,6 +112,20 @@ class Pool:
         if self._active > self._peak:
             self._peak = self._active
 
+    def suspend(self, owner: Any) -> Lease | None:
+        """Do not take the block of `owner` back when it dies: whoever asks for this lends it again, or resumes. None
+        where the block is none of this pool."""
+        for lease in weakref.getweakrefs(owner):
+            if isinstance(lease, Lease) and self._lent.pop(id(lease), None) is not None:
+                self._active -= lease.size
+                return lease
+        return None
+
+    def resume(self, lease: Lease) -> None:
+        """Take the block back when its owner dies, after all; the owner lives."""
+        self._lent[id(lease)] = lease
+        self._active += lease.size
+
     def settle(self) -> None:
         """Take back what owners have left."""
         while True:

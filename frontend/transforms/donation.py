@@ -3,25 +3,21 @@
 An array that was given to a function with ``donate=`` has no value afterwards, whatever became of its memory. The
 memory is used where it can be (`smelt.backends.cpu.donations`) and where nobody else refers to it: no other array,
 unevaluated graph or captured constant, and no view that NumPy, DLPack or the buffer protocol handed out. Whether
-somebody does is what Python's reference counts say; they are compared with those of an array that is known to be alone.
+somebody does shows when all references of the call are dropped: then the owner of the memory dies, or it does not
+(`smelt.backends.buffer.Buffer.renew`).
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from sys import getrefcount
 from typing import Any
 
-from smelt.ir import dtypes
-from smelt.ir.aval import Aval
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
 from smelt.runtime import Buffer, Executable
 
 from ..lazy import tree
 from ..lazy.arrays import array
-from ..lazy.core import evaluated
 from ..lazy.graph import PARAMETER, Node, Ref
 
 __all__: list[str] = []
@@ -68,9 +64,10 @@ class Donations:
         return found
 
     def run(
-        self, executable: Executable, refs: Sequence[Ref], buffers: Sequence[Buffer], given: Mapping[int, array]
+        self, executable: Executable, refs: list[Ref], buffers: list[Buffer], given: Mapping[int, array]
     ) -> list[Buffer]:
-        """Run a program on buffers, those of `refs` first, in whose place `given` has no value from now on."""
+        """Run a program on buffers, those of `refs` first. The arrays `given` have no values from now on, and `refs`,
+        which is cleared, must be the caller's only references."""
         if not given:
             return executable.run(buffers)
         said = at_user_line(f"its memory was given to {self.name} (donate=)").replace("; at ", " at ", 1)
@@ -78,30 +75,9 @@ class Donations:
             aval = x.aval
             text = f"an array {aval} was used after {said}; copy it before the call, or do not donate it"
             x._ref = (Node(PARAMETER, {"donated": text}, (), (aval,)), 0)
-        alone = _alone()
-        taken = {n for n in given if buffers[n].is_pooled and _counts(refs, buffers, n) == alone}
+        refs.clear()
+        taken = {n for n in given if Buffer.renew(buffers, n)}
         return executable.run_donated(buffers, taken) if taken else executable.run(buffers)
-
-
-def _counts(refs: Sequence[Ref], buffers: Sequence[Buffer], n: int) -> tuple[int, ...]:
-    """How often an argument's reference, node, buffer, and memory are referred to."""
-    return (
-        getrefcount(refs[n]),
-        getrefcount(refs[n][0]),
-        getrefcount(buffers[n]),
-        getrefcount(buffers[n].array),
-        getrefcount(buffers[n].array.base),
-    )
-
-
-@functools.cache
-def _alone() -> tuple[int, ...]:
-    """`_counts` of an array that nobody else refers to."""
-    x = evaluated([Buffer.empty(Aval((1 << 17,), dtypes.uint8))])[0]
-    refs = [x._ref]
-    buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
-    x._ref = (Node(PARAMETER, {}, (), (x.aval,)), 0)
-    return _counts(refs, buffers, 0)
 
 
 def _parameters(fun: Callable[..., Any]) -> tuple[list[str], bool, list[str]]:
