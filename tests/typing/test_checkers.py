@@ -119,6 +119,7 @@ MODULES = ("smelt", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "s
 ANYTHING = {
     "smelt.load": "an array, or a dict of arrays, by what the file holds",
     "smelt.utils.tree_map_with_path": "a tree of what the function returns",
+    "smelt.utils.tree_merge": "a tree of leaves of both",
     "smelt.utils.tree_unflatten": "a tree of the leaves given",
     "smelt.array.tolist": "a number, or nested lists of numbers",
     "smelt.array.__dlpack__": "a capsule, which Python has no type for",
