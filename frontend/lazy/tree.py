@@ -184,38 +184,39 @@ def _mapped(function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callabl
 
 
 @overload
-def tree_map(function: Callable[[array], array], tree: Tree, *, is_leaf: IsLeaf = None) -> Tree: ...
+def tree_map(fn: Callable[[array], array], tree: Tree, *, is_leaf: IsLeaf = None) -> Tree: ...
 @overload
 def tree_map(
-    function: Callable[[array, array], array], tree: Tree, rest: Tree, /, *, is_leaf: IsLeaf = None
+    fn: Callable[[array, array], array], tree: Tree, rest: Tree, /, *, is_leaf: IsLeaf = None
 ) -> Tree: ...
 @overload
 def tree_map(
-    function: Callable[[array, array, array], array], tree: Tree, rest: Tree, more: Tree, /, *, is_leaf: IsLeaf = None
+    fn: Callable[[array, array, array], array], tree: Tree, rest: Tree, more: Tree, /, *, is_leaf: IsLeaf = None
 ) -> Tree: ...
 @overload
-def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any: ...
-def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Apply `function` to corresponding leaves of trees of one structure.
+def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any: ...
+def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """Apply `fn` to corresponding leaves of trees of one structure.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
-    return _mapped(function, tree, rest, is_leaf, None)
+    return _mapped(fn, tree, rest, is_leaf, None)
 
 
 def tree_map_with_path(
-    function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None, path: str = ""
+    fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None, path: str | None = None
 ) -> Any:
-    """`tree_map` where `function` gets the leaf's dotted path first.
+    """`tree_map` where `fn` gets the leaf's dotted path first.
 
     >>> tree_map_with_path(lambda p, x: f"{p}={x}", {"w": [1, 2]})
     {'w': ['w.0=1', 'w.1=2']}
     """
 
+    path = "" if path is None else path
     if not isinstance(path, str):
         raise TreeError(at_user_line(f"smelt.utils.tree_map_with_path: path must be a text, is {shown(path)}"))
-    return _mapped(function, tree, rest, is_leaf, path)
+    return _mapped(fn, tree, rest, is_leaf, path)
 
 
 @overload
@@ -275,24 +276,24 @@ def tree_unflatten(tree: Any) -> Any:
 
 
 @overload
-def tree_reduce(function: Callable[[T, Any], T], tree: Any, initializer: T, is_leaf: IsLeaf = None) -> T: ...
+def tree_reduce(fn: Callable[[T, Any], T], tree: Any, initializer: T, is_leaf: IsLeaf = None) -> T: ...
 @overload
 def tree_reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
+    fn: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
 ) -> Any: ...
 def tree_reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
+    fn: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
 ) -> Any:
     """Combine the leaves from left to right.
 
     >>> tree_reduce(lambda s, x: s + x, {"a": 1, "b": [2, 3]}, 0)
     6
     """
-    _check_function(function)
+    _check_function(fn)
     leaves = walk(optree.tree_leaves, tree, is_leaf=is_leaf)
     if not leaves and initializer is None:
         raise TreeError(at_user_line("smelt: tree_reduce of a tree without leaves needs an initializer"))
     total, rest = (leaves[0], leaves[1:]) if initializer is None else (initializer, leaves)
     for leaf in rest:
-        total = function(total, leaf)
+        total = fn(total, leaf)
     return total

@@ -9,6 +9,7 @@ from typing import Any
 import smelt
 from smelt.ir.errors import TreeError, at_user_line
 
+from ..lazy.signatures import P, R, T
 from ..lazy.tree import kind_of
 from ..utils import tree_flatten
 from .layers.base import Module
@@ -43,7 +44,7 @@ def _places(model: Module) -> list[tuple[Any, Any]]:
     return found
 
 
-def value_and_grad(model: Module, fn: Callable[..., Any]) -> Callable[..., Any]:
+def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, dict[str, Any]]]:
     """A function that returns the value of `fun` and its gradient with respect to the trainable parameters of a model.
 
     What `fn` changes in the model besides, such as running means, is as `fn` leaves it.
@@ -70,7 +71,7 @@ def value_and_grad(model: Module, fn: Callable[..., Any]) -> Callable[..., Any]:
     _check_module("value_and_grad", model)
 
     @functools.wraps(fn)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> tuple[R, dict[str, Any]]:
         parameters = model.trainable_parameters()
         if not tree_flatten(parameters):
             raise TreeError(
@@ -132,11 +133,11 @@ def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable
 
 
 def average_gradients(
-    gradients: Any,
+    gradients: T,
     group: Any = None,
     all_reduce_size: int = 32 * 1024**2,
     communication_stream: Any = None,
-) -> Any:
+) -> T:
     """The mean of gradients over the processes of a group. There is one process: they are that already.
 
     Args:

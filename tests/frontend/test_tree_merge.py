@@ -1,11 +1,11 @@
-"""`smelt.utils.tree_merge`."""
+"""`smelt.utils.tree_merge`, and how the functions of trees are called."""
 
 from __future__ import annotations
 
 import pytest
 
 import smelt
-from smelt.utils import tree_merge
+from smelt.utils import tree_map, tree_map_with_path, tree_merge, tree_reduce
 
 
 def test_places_are_filled_from_both() -> None:
@@ -25,3 +25,11 @@ def test_leaves_in_the_same_place() -> None:
     assert isinstance(e.value, smelt.SmeltError)
     with pytest.raises(smelt.SmeltError, match=r"something at the top \(a list, an int\)"):
         tree_merge([1], 2)
+
+
+def test_names_of_arguments_are_those_of_mlx() -> None:
+    tree = {"a": [1, 2]}
+    assert tree_map(fn=lambda x: x + 1, tree=tree) == {"a": [2, 3]}
+    assert tree_map_with_path(fn=lambda p, x: p, tree=tree, path=None) == {"a": ["a.0", "a.1"]}
+    assert tree_map_with_path(fn=lambda p, x: p, tree=tree, path="t") == {"a": ["t.a.0", "t.a.1"]}
+    assert tree_reduce(fn=lambda x, y: x + y, tree=tree, initializer=10) == 13

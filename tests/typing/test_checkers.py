@@ -113,11 +113,16 @@ def test_revealed_types(checker: Any) -> None:
 
 # Every public name
 
-MODULES = ("smelt", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "smelt.random", "smelt.utils")
+MODULES = (
+    "smelt", "smelt.compat", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "smelt.nn", "smelt.nn.init",
+    "smelt.nn.losses", "smelt.nn.utils", "smelt.optimizers", "smelt.random", "smelt.utils",
+)  # fmt: skip
 
 #: Functions whose result no type tells: who reads a file, or maps a tree, knows more.
 ANYTHING = {
     "smelt.load": "an array, or a dict of arrays, by what the file holds",
+    "smelt.nn.utils.checkpoint": "a function like the module, which may be any",
+    "smelt.utils.tree_merge": "a tree of the leaves given",
     "smelt.utils.tree_map_with_path": "a tree of what the function returns",
     "smelt.utils.tree_merge": "a tree of leaves of both",
     "smelt.utils.tree_unflatten": "a tree of the leaves given",
