@@ -10,7 +10,9 @@ and what no child process may see half done. A fork waits as well for functions 
 
 from __future__ import annotations
 
+import _imp
 import _thread
+import contextlib
 import functools
 import logging  # noqa: F401  (see `_before_fork`)
 import os
@@ -105,6 +107,7 @@ def whole(action: Callable[[], T]) -> T:
             return action()
     if _is_importing():
         return _here(action)
+    _free_imports()
     job, interrupt = _Job(action), None
     while not job.over:
         try:
@@ -116,6 +119,14 @@ def whole(action: Callable[[], T]) -> T:
     if job.error is not None:
         raise job.error
     return job.result
+
+
+def _free_imports() -> None:
+    """Let go of Python's import lock, which an interrupt in the middle of an import may have left to this thread: no
+    other thread could ever import again. Call it outside of imports."""
+    with contextlib.suppress(RuntimeError):  # it is another thread's, or nobody's
+        while _imp.lock_held():
+            _imp.release_lock()
 
 
 def _is_importing() -> bool:

@@ -73,3 +73,17 @@ def test_a_thread_that_waits_for_this_import_does_not_stop_it(monkeypatch: pytes
     assert locks.whole(lambda: 3) == 3
     end.set()
     other.join()
+
+
+def test_an_interrupt_that_leaves_the_import_lock_stops_no_thread() -> None:
+    """Where Python is interrupted between taking its lock and the block that frees it."""
+    code = """
+import _imp, faulthandler, importlib
+from smelt.ir import locks
+faulthandler.dump_traceback_later(20, exit=True)
+_imp.acquire_lock()
+_imp.acquire_lock()
+print(locks.whole(lambda: importlib.import_module('colorsys')).__name__, _imp.lock_held())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "colorsys False\n", done.stderr
