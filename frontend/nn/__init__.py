@@ -21,6 +21,7 @@ from .layers.linear import Bilinear, Identity, Linear
 from .layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from .layers.pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
 from .layers.positional_encoding import ALiBi, RoPE, SinusoidalPositionalEncoding
+from .layers.quantized import QQLinear, QuantizedEmbedding, QuantizedLinear, quantize
 from .layers.recurrent import GRU, LSTM, RNN
 from .layers.transformer import (
     MultiHeadAttention,
@@ -38,12 +39,13 @@ __all__ = [
     "BatchNorm", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
     "Dropout", "Dropout2d", "Dropout3d", "Embedding", "GroupNorm", "HardShrink", "HardTanh", "Hardswish",
     "Identity", "InstanceNorm", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "Mish", "Module", "MultiHeadAttention", "PReLU", "RMSNorm", "ReLU", "ReLU2", "ReLU6",
+    "MaxPool2d", "MaxPool3d", "Mish", "Module", "MultiHeadAttention", "PReLU", "QQLinear",
+    "QuantizedEmbedding", "QuantizedLinear", "RMSNorm", "ReLU", "ReLU2", "ReLU6",
     "RoPE", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositionalEncoding", "Softmax", "Softmin", "Softplus",
     "Softshrink", "Softsign", "Step", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
     "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "average_gradients", "celu", "elu", "gelu",
     "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh", "hardswish", "init", "layers",
-    "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu", "relu", "relu2", "relu6", "selu",
+    "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu", "quantize", "relu", "relu2", "relu6", "selu",
     "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "step", "tanh", "utils",
     "value_and_grad",
 ]  # fmt: skip

@@ -6,8 +6,10 @@ import math
 
 import smelt
 from smelt import array
+from smelt.ir.errors import AttributeValueError, at_user_line
 
 from .base import Module
+from .quantized import QuantizedEmbedding
 
 __all__ = ["Embedding"]
 
@@ -45,3 +47,19 @@ class Embedding(Module):
         (2, 10)
         """
         return x @ self["weight"].T
+
+    def to_quantized(
+        self, group_size: int | None = None, bits: int | None = None, mode: str = "affine", quantize_input: bool = False
+    ) -> Module:
+        """The same, packed.
+
+        Raises:
+            AttributeValueError: `quantize_input`: integers have nothing to quantize.
+
+        >>> import smelt
+        >>> smelt.nn.Embedding(10, 64).to_quantized(bits=8)
+        QuantizedEmbedding(10, 64, group_size=64, bits=8, mode=affine)
+        """
+        if quantize_input:
+            raise AttributeValueError(at_user_line("smelt.nn.Embedding: integers are not quantized: no quantize_input"))
+        return QuantizedEmbedding.from_embedding(self, group_size, bits, mode)

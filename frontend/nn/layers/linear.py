@@ -9,6 +9,7 @@ import smelt
 from smelt import array
 
 from .base import Module
+from .quantized import QQLinear, QuantizedLinear
 
 __all__ = ["Bilinear", "Identity", "Linear"]
 
@@ -61,6 +62,18 @@ class Linear(Module):
         if "bias" in self:
             return smelt.addmm(self["bias"], x, self["weight"].T)
         return x @ self["weight"].T
+
+    def to_quantized(
+        self, group_size: int | None = None, bits: int | None = None, mode: str = "affine", quantize_input: bool = False
+    ) -> Module:
+        """The same with its weight packed (`QuantizedLinear`), or with its argument quantized, too (`QQLinear`).
+
+        >>> import smelt
+        >>> smelt.nn.Linear(64, 2).to_quantized(32, 8)
+        QuantizedLinear(input_dims=64, output_dims=2, bias=True, group_size=32, bits=8, mode=affine)
+        """
+        kind = QQLinear if quantize_input else QuantizedLinear
+        return kind.from_linear(self, group_size, bits, mode)
 
 
 class Bilinear(Module):
