@@ -113,7 +113,7 @@ def _run_silently(found: Plan) -> None:
     """Run a plan under ``np.errstate(all="ignore")``, at a tenth of what that costs."""
     context = _silence.context
     if context is None and _HAS_CONTEXT:
-        context = contextvars.copy_context()
+        context = contextvars.Context()
         context.run(np.seterr, all="ignore")
     if context is None:
         with np.errstate(all="ignore"):
