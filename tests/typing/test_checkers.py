@@ -124,7 +124,6 @@ ANYTHING = {
     "smelt.nn.utils.checkpoint": "a function like the module, which may be any",
     "smelt.utils.tree_merge": "a tree of the leaves given",
     "smelt.utils.tree_map_with_path": "a tree of what the function returns",
-    "smelt.utils.tree_merge": "a tree of leaves of both",
     "smelt.utils.tree_unflatten": "a tree of the leaves given",
     "smelt.array.tolist": "a number, or nested lists of numbers",
     "smelt.array.__dlpack__": "a capsule, which Python has no type for",
