@@ -214,14 +214,14 @@ def arange(
         raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
     if target is dtypes.bool_:
         raise DTypeError(at_user_line("smelt.arange: bool has no range; use an integer dtype"))
-    if not all(math.isfinite(v) for v in (first, last, by)):
+    if not all(isinstance(v, int) or math.isfinite(v) for v in (first, last, by)):
         raise AttributeValueError(at_user_line(f"smelt.arange: start {first}, stop {last}, step {by} must be finite"))
     if by == 0:
         raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
-    count = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
+    count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
     if target.is_integer and not integers:
         first, by = int(first), int(first + by) - int(first)
-    return _lines(int(count), first, by, target)
+    return _lines(count, first, by, target)
 
 
 def _integer_dtype(first: int, last: int, step: int) -> DType:

@@ -58,8 +58,8 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: St
     if axis is None:
         return joined([to_shape(x, (x.size,)) for x in xs], 0)
     along = one_axis("concatenate", axis, xs[0].ndim)
-    rest = {(len(x.shape), *x.shape[:along], *x.shape[along + 1 :]) for x in xs}
-    if len(rest) != 1:
+    rest = [(len(x.shape), *x.shape[:along], *x.shape[along + 1 :]) for x in xs]
+    if any(other != rest[0] for other in rest):
         shapes = ", ".join(str(x.shape) for x in xs)
         raise ShapeError(at_user_line(f"smelt.concatenate: shapes must agree on all axes but {along}: {shapes}"))
     return joined(xs, along)

@@ -99,7 +99,7 @@ def test_right_at_every_shape(name: str) -> None:
 
 
 #: Programs that do something else for other sizes, or what symbols cannot do: they are traced for each.
-TRACED = {"arange", "loop over the shape"}
+TRACED = {"loop over the shape"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
