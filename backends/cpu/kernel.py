@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from .tangled import is_tangled
 from .vectors import VectorKernel
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
+_SIZE = re.compile(r"memref<\d+x")
 
 
 class CpuKernel(VectorKernel):
@@ -50,6 +52,23 @@ class CpuKernel(VectorKernel):
         ).result  # fmt: skip
         self.ip = saved
         return Memory(memref, aval)
+
+    def call(self, function: str, memrefs: Sequence[Any], *bounds: Scalar) -> None:
+        """Call a kernel. Its arrays may have another number of elements than those that it was built for."""
+        kinds = self.module.parameters[function]
+        passed = [
+            memref if memref.type == kind else self._resized(memref, kind) for memref, kind in zip(memrefs, kinds)
+        ]
+        symbol = mlir.ir.FlatSymbolRefAttr.get(function, self.context)
+        self.emit("func.call", [*passed, *bounds], [], callee=symbol)
+
+    def _resized(self, memref: Any, kind: Any) -> Any:
+        one, numbers = mlir.ir.DenseI64ArrayAttr.get([1], self.context), mlir.ir.DenseI64ArrayAttr
+        return self.emit(
+            "memref.reinterpret_cast", [memref], [kind], static_strides=one,
+            static_offsets=numbers.get([0], self.context), static_sizes=numbers.get(kind.shape, self.context),
+            operandSegmentSizes=mlir.ir.DenseI32ArrayAttr.get([1, 0, 0, 0], self.context),
+        ).result  # fmt: skip
 
     def looped(self, operation: Any) -> None:
         if is_tangled(operation):
@@ -221,6 +240,7 @@ class KernelModule:
         self.globals: dict[Any, str] = {}
         self.declared: set[str] = set()
         self.external: set[str] = set()  #: functions that it calls
+        self.parameters: dict[str, Sequence[Any]] = {}  #: the types of functions' arguments
         self._private: dict[str, Any] = {}  #: those that only this module calls
         self._known: dict[str, str] = {}  #: from what functions are to their names
 
@@ -243,6 +263,7 @@ class KernelModule:
             attrs["llvm.linkage"] = _internal()
         place = ir.InsertionPoint(self.body)
         operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
+        self.parameters[name] = types
         if internal:
             self._private[name] = operation
         return ir.Block.create_at_start(operation.regions[0], list(types), [location] * len(types))
@@ -250,13 +271,17 @@ class KernelModule:
     def shared(self, name: str) -> str:
         """The name of the first function that is like this complete one, which goes where it is not itself the first.
 
-        Functions of different ops are alike where these differ in the shapes of what is one run of memory, say.
+        Functions of different ops are alike where these differ in the shapes of what is one run of memory, say. How
+        many elements an array has is not looked at: where code depends on it, the code is another. (`CpuKernel.call`
+        calls it with any number.)
         """
         if self.checks is not None:  # reports name the op of each
             return name
         operation = self._private[name]
         text = operation.get_asm(assume_verified=True, use_local_scope=True).replace(f" @{name}(", " @(", 1)
-        found = self._known.setdefault(text, name)
+        lines = text.splitlines()
+        key = "\n".join(line if "memref.alloca" in line else _SIZE.sub("memref<?x", line) for line in lines)
+        found = self._known.setdefault(key, name)
         if found != name:
             del self._private[name]
             operation.erase()

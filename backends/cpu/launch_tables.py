@@ -14,12 +14,11 @@ import numpy as np
 
 from smelt.backends.bodies import Slot
 from smelt.ir import dtypes, mlir
-from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Scalar
 
-from .kernel import CpuKernel, buffer_type
+from .kernel import CpuKernel
 from .planner import PlannedOp, operands_of
 from .schedules import ScheduledKernel
 
@@ -35,17 +34,17 @@ class Launch(NamedTuple):
     """A call of a kernel for its whole range, with where each operand lies."""
 
     step: ScheduledKernel
-    operands: list[tuple[Slot, Aval]]
+    operands: list[Slot]
 
     @property
     def branch(self) -> Any:
         """Equal for launches that differ only in offsets."""
-        outer = tuple(slot if slot[0] == "table" else None for slot, _ in self.operands)
+        outer = tuple(slot if slot[0] == "table" else None for slot in self.operands)
         return self.step.function, self.step.split.extent, outer
 
     @property
     def offsets(self) -> list[int]:
-        return [offset for (where, offset), _ in self.operands if where == "arena"]
+        return [offset for where, offset in self.operands if where == "arena"]
 
 
 def parts(
@@ -88,8 +87,8 @@ def _launches(planned: PlannedOp, slots: Slots) -> list[Launch]:
         result = planned.op.results[0]
         if step.copies and any(slots[v] is slots[result] for v in planned.op.operands):
             continue  # what it would copy is there already
-        values = operands_of(planned, step)
-        found.append(Launch(step, [(slots[x] if isinstance(x, Value) else ("arena", x), v) for x, v in values]))
+        values = [x for x, _ in operands_of(planned, step)]
+        found.append(Launch(step, [slots[x] if isinstance(x, Value) else ("arena", x) for x in values]))
     return found
 
 
@@ -117,15 +116,13 @@ def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], a
 
     def call(launch: Launch, start: Scalar) -> None:
         memrefs, column = [], 0
-        for (where, at), aval in launch.operands:
+        for (where, at), kind in zip(launch.operands, k.module.parameters[launch.step.function]):
             if where == "table":
                 memrefs.append(table[at])
                 continue
             column += 1
             offset = k.convert(look_up(start + column), INDEX)
-            memrefs.append(k.emit("memref.view", [arena, offset], [buffer_type(aval)]).result)
-        bounds = [k.const(x, INDEX) for x in (0, launch.step.split.extent)]
-        symbol = mlir.ir.FlatSymbolRefAttr.get(launch.step.function, context())
-        k.emit("func.call", [*memrefs, *bounds], [], callee=symbol)
+            memrefs.append(k.emit("memref.view", [arena, offset], [kind]).result)
+        k.call(launch.step.function, memrefs, k.const(0, INDEX), k.const(launch.step.split.extent, INDEX))
 
     k.loop(None, k.const(0, INDEX), k.const(len(launches), INDEX), run)

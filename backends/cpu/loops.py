@@ -83,15 +83,15 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
         rest = at
         bounds = None
         if nest.lanes:
-            end = k.const(nest.loops[-1].extent, INDEX)
-            bounds = (k.const(0, INDEX), end)
             if every and nest.tiles > 1:
                 rest, tile = divide(k, at, nest.tiles, bool(parts))
                 first = tile * nest.tile
                 last = first + nest.tile
                 if nest.loops[-1].extent % nest.tile:
-                    last = k.op("arith.minui", [last, end], INDEX)
+                    last = k.op("arith.minui", [last, k.const(nest.loops[-1].extent, INDEX)], INDEX)
                 bounds = (first, last)
+            else:
+                bounds = (k.const(0, INDEX), k.const(nest.loops[-1].extent, INDEX))
         for i, fused in reversed(list(enumerate(parts))):
             rest, position = divide(k, rest, fused.extent, i > 0)
             k.bind(fused, position)

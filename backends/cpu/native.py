@@ -113,7 +113,7 @@ class Emitter(ControlEmitter):
         """Call a kernel for this member's part of its range."""
         key = self.me.mlir, self.members.mlir, extent, grain
         lo, hi = self._once(key, lambda: share(self.k, self.me, self.members, extent, grain))
-        self.k.emit("func.call", [*memrefs, lo, hi], [], callee=mlir.ir.FlatSymbolRefAttr.get(function, context()))
+        self.k.call(function, memrefs, lo, hi)
 
     def typed(self, place: Storage, aval: Aval) -> Any:
         """The memref of an array's elements, which must lie in the memory that it is a part of."""

@@ -256,6 +256,17 @@ def test_kernels_that_are_alike_are_one() -> None:
     assert text.count("func.func private") == 2 and text.count("call @fused") == 3
 
 
+@pytest.mark.parametrize("sizes", [(600, 700), (90_000, 100_000), (600, 100_000), (3, 40)], ids=str)
+def test_kernels_that_differ_in_the_number_of_elements_are_one(sizes: tuple[int, int]) -> None:
+    def f(b: Any, *xs: Any) -> list[Any]:
+        sums = [b.mul(b.add(x, x), x) for x in xs]
+        rows = [b.reduce_sum(b.reshape(s, shape=(s.shape[0] // 10, 10)), axes=(1,)) for s in sums[:2] if s.shape[0] > 9]
+        return [*sums, *(b.mul(b.add(r, r), r) for r in rows)]
+
+    avals = [Aval((n,), d) for d in (f32, dtypes.bfloat16) for n in sizes]
+    check(avals, f, rtol=1e-4, atol=1e-4)
+
+
 def test_two_python_threads_run_one_program() -> None:
     aval = Aval((300, 500), f32)
     program = compile_(module_of([aval], softmax))
