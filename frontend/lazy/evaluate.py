@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextvars
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from smelt.ir import locks
-from smelt.ir.errors import DonatedError, TraceError, at_user_line, line_of
+from smelt.ir.errors import DonatedError, SmeltError, TraceError, at_user_line, line_of
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
 
 from . import direct, tiers
 from .build import build_module
+from .core import COMPILED
 from .graph import (
+    ALIAS,
     APPLY,
     PARAMETER,
     Node,
@@ -146,7 +148,8 @@ def _evaluate(refs: list[Ref], known: _Known | None) -> None:
 def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None) -> None:
     check_values(order)
     roots = {n for n, _ in refs}
-    if len(order) <= MAX_NODES:
+    has_calls = any(node.op is COMPILED for node in order)
+    if len(order) <= MAX_NODES and not has_calls:
         keep = [n for n in order if n in roots or n in held]
         held.clear()
         roots.clear()
@@ -162,11 +165,44 @@ def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: 
         last_use[id(child)] = len(order)
     kept = set(map(id, held))
     held.clear()
-    for start in range(0, len(order), MAX_NODES):
-        end = min(start + MAX_NODES, len(order))
+    start = 0
+    for end in _ends(order):
         piece = order[start:end]
-        _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept])
+        if len(piece) == 1 and piece[0].op is COMPILED:
+            _call(piece[0])
+        elif all(n.op is ALIAS for n in piece):
+            for node in piece:
+                node.values = [child.values[i] for child, i in node.inputs]  # type: ignore[index]
+            _settle(piece)
+        else:
+            _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept])
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
+        piece.clear()
+        start = end
+
+
+def _ends(order: Sequence[Node]) -> Iterator[int]:
+    """Where the pieces end that are run one after the other: calls of compiled functions by themselves, what only
+    names their results by itself, too."""
+    start, end = 0, len(order)
+    kinds = [node.op if node.op is COMPILED or node.op is ALIAS else None for node in order]
+    for i in range(1, end + 1):
+        if i == end or i - start == MAX_NODES or kinds[i] is not kinds[i - 1] or kinds[i] is COMPILED:
+            yield i
+            start = i
+
+
+def _call(node: Node) -> None:
+    """Run a compiled function that was called with arguments that had no values yet."""
+    try:
+        node.values = node.attrs["run"]([child.values[i] for child, i in node.inputs])  # type: ignore[index]
+    except SmeltError as error:
+        if node.where is not None and error.args:
+            line = f"{node.where[0].co_filename}:{line_of(*node.where)}"
+            if line not in str(error):
+                error.args = (f"{error}; called at {line}",)
+        raise
+    _settle([node])
 
 
 def check_values(order: Sequence[Node]) -> None:

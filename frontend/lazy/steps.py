@@ -24,7 +24,7 @@ from smelt.runtime import Buffer
 
 from . import core, direct, tiers
 from .build import MOST_ELEMENTS
-from .core import ALIAS, APPLY, PARAMETER, Node, Ref, state, topological
+from .core import ALIAS, APPLY, COMPILED, PARAMETER, Node, Ref, state, topological
 from .graph import RecordedNode, attrs_key
 from .results import as_buffer
 from .work import work
@@ -80,7 +80,7 @@ def prepare(node: Node) -> None:
     found: Prepared | Literal[False]
     if op is APPLY:
         found = _prepare_program(RecordedNode(node, op, attrs, inputs, node.avals, None))
-    elif op is PARAMETER or op.kind == "control":
+    elif op is PARAMETER or op is COMPILED or op.kind == "control":
         found = False
     else:
         key = (op, attrs_key(attrs), operands, node.avals)

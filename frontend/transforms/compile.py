@@ -17,7 +17,7 @@ from smelt.runtime import Executable, default_device
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
-from ..lazy.core import evaluated
+from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_function, state
 from ..lazy.programs import program_of
@@ -144,18 +144,7 @@ class CompiledFunction(Generic[P, R]):
                 version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
             else:
                 store.use(key, version)
-        try:
-            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
-        except TypeError:
-            evaluate(refs)
-            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
-        if version.captured:
-            buffers += version.captured
-        if self._donations is None:
-            results = version.executable.run(buffers)
-        else:
-            results = self._donations.run(version.executable, refs, buffers, self._donations.arrays(args, kwargs))
-        outs: list[Any] = evaluated(results)
+        outs = self._results(version, refs, args, kwargs)
         if self._outputs is not None:
             updated = outs[version.n_outputs :]
             del outs[version.n_outputs :]
@@ -170,6 +159,33 @@ class CompiledFunction(Generic[P, R]):
                 is_clear = store.entries.get(key) is version
                 self._repeated = RepeatedCall.of(args, kwargs, leaves, treedef, version, is_clear)
         return result
+
+    def _results(self, version: Version, refs: list[Ref], args: Any, kwargs: Any) -> list[Any]:
+        """Run a version, or if an argument has no value yet, note that it is to be run."""
+        executable = version.executable
+        try:
+            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+        except TypeError:
+            if self._donations is None and executable.results and not any(n.op is PARAMETER for n, _ in refs):
+                return self._noted(version, refs)
+            evaluate(refs)
+            buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
+        if version.captured:
+            buffers += version.captured
+        if self._donations is None:
+            return evaluated(executable.run(buffers))
+        return evaluated(self._donations.run(executable, refs, buffers, self._donations.arrays(args, kwargs)))
+
+    def _noted(self, version: Version, refs: Sequence[Ref]) -> list[Any]:
+        """The results of a call that runs when they are asked for."""
+        executable, captured = version.executable, version.captured
+        run = executable.run if not captured else lambda buffers: executable.run([*buffers, *captured])
+        avals = executable.results
+        node = Node(COMPILED, {"run": run}, tuple(refs), tuple(avals))
+        if len(avals) == 1:
+            return [wrap((node, 0))]
+        # Each has a node of its own, so that none keeps the memory of the others.
+        return [wrap((Node(ALIAS, NO_ATTRS, ((node, i),), (aval,)), 0)) for i, aval in enumerate(avals)]
 
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
         store = self._store
