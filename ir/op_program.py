@@ -137,6 +137,9 @@ class OpProgram:
                 self._run_rules(frame, checked)
             else:
                 frame.append(None)
+                for i, x in enumerate(arrays):
+                    if type(x) is not np.ndarray:  # NumPy's scalars, of which methods of arrays know nothing
+                        frame[i] = np.asarray(x)
                 try:
                     host_calls.run(frame, self._calls)
                 except MemoryError as error:

@@ -157,11 +157,18 @@ def attrs_key(attrs: dict[str, Any]) -> tuple:
     if known is not None:  # it holds the dictionary, so this is the one
         return known[1]
     key = tuple([(k, attribute_key(v)) for k, v in attrs.items()])
-    if not any(isinstance(v, np.ndarray) for v in attrs.values()):
+    if all(map(_is_small, attrs.values())):
         if len(_attrs_keys) >= _MOST_KEYS:
             _attrs_keys.clear()
         _attrs_keys[id(attrs)] = attrs, key
     return key
+
+
+def _is_small(value: Any) -> bool:
+    """Whether an attribute may be kept after the nodes that have it: neither arrays nor functions are in it."""
+    if isinstance(value, tuple):
+        return all(map(_is_small, value))
+    return not isinstance(value, (np.ndarray, GraphFunction))
 
 
 #: Keys of attributes by identity: nodes of a recipe share theirs, and nobody changes them.

@@ -194,7 +194,7 @@ def test_a_batching_rule_of_its_own() -> None:
     register_target(Target("acme.ruled", double, batch=batch))
     found = smelt.vmap(lambda row: call_double(row, "acme.ruled"), in_axes=1)(smelt.ones((4, 3)))
     assert found.tolist() == [[2.0] * 4] * 3 and not CALLS
-    assert str(seen) == "[((f32[4,3],), (1,))]"
+    assert {str(call) for call in seen} == {"((f32[4,3],), (1,))"}  # once for each way to run it that is looked at
 
 
 @pytest.mark.parametrize("device", DEVICES)

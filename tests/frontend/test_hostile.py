@@ -113,8 +113,8 @@ VALID: dict[tuple[str, str], Any] = {
     ("save_safetensors", "arrays"): {"x": X}, ("utils.tree_unflatten", "tree"): [("a", 1)], ("jvp", "primals"): [X],
     ("jvp", "tangents"): [X], ("vjp", "primals"): [X], ("vjp", "cotangents"): [1.0], ("meshgrid", "arrays"): [1.0, 2.0],
     ("arange", "stop"): 3, ("compile", "fun"): lambda x: x + 1, ("linear_transpose", "fun"): lambda x: x + x,
-    ("utils.tree_map", "function"): lambda x, y: x, ("utils.tree_map_with_path", "function"): lambda p, x, y: x,
-    ("utils.tree_reduce", "function"): lambda x, y: x, ("utils.tree_merge", "merge_fn"): lambda x, y: x,
+    ("utils.tree_map", "fn"): lambda x, y: x, ("utils.tree_map_with_path", "fn"): lambda p, x, y: x,
+    ("utils.tree_reduce", "fn"): lambda x, y: x, ("utils.tree_merge", "merge_fn"): lambda x, y: x,
     ("stack", "arrays"): [X, X], ("concatenate", "arrays"): [X, X],
     ("custom_call", "target"): "tests.first", ("custom_call", "types"): smelt.ShapeDtype(X.shape, smelt.float32),
     **{(f"conv{t}{n}d", what): np.ones((1, *[2] * n, 3), np.float32)
