@@ -80,7 +80,7 @@ PyTypeObject MemoryType = {
 
 /* A key under construction: its parts, and what the nodes are applied to. All are borrowed but the `owned`. */
 typedef struct {
-    PyObject *parts[MOST_PARTS + 8], *inputs[MOST_PARTS / 2 + 4], *owned[MOST_PARTS / 2 + 4];
+    PyObject *parts[MOST_PARTS + 8], *inputs[MOST_PARTS / 2 + 4], *owned[MOST_PARTS + 8];
     Py_ssize_t n_parts, n_inputs, n_owned;
 } Key;
 
@@ -162,7 +162,10 @@ static int key_add(Key *key, PyObject *x, PyObject *operands)
         parts[0] = (PyObject *)type;
         key->n_parts += 2;
         for (Py_ssize_t i = 0; i < n; i++) { /* nothing in here runs code of others, so the list stays */
-            int done = key_add(key, PySequence_Fast_GET_ITEM(x, i), NULL);
+            PyObject *entry = PySequence_Fast_GET_ITEM(x, i);
+            if (type == &PyList_Type && key->n_parts + 2 <= MOST_PARTS) /* but until the key is made it may change */
+                key->owned[key->n_owned++] = Py_NewRef(entry);
+            int done = key_add(key, entry, NULL);
             if (done != 1)
                 return done;
         }
@@ -274,8 +277,9 @@ static PyObject *follow(PyObject *recipe, PyObject **inputs, Py_ssize_t given, P
                 PyTuple_SET_ITEM(refs, k, ref);
             }
             /* A list of one: what computes such nodes, once it is known. */
-            PyObject *memo = PyTuple_GET_ITEM(step, 5), *known = PyList_GET_ITEM(memo, 0);
+            PyObject *memo = PyTuple_GET_ITEM(step, 5), *known = Py_NewRef(PyList_GET_ITEM(memo, 0));
             node = make_node(op, attrs, refs, avals, NULL, traced, where, known == Py_None ? memo : known);
+            Py_DECREF(known); /* the list may have got another while there was made room for the node */
             Py_DECREF(refs);
         }
         if (node == NULL)

@@ -216,9 +216,10 @@ PyObject *leaf(PyObject *module, PyObject *buffer)
     PyObject *aval = PyObject_GetAttr(buffer, str_aval);
     if (aval == NULL)
         return NULL;
-    PyObject *avals = PyTuple_Pack(1, aval), *traced = PyObject_GetAttr(state, str_traced), *node = NULL;
+    PyObject *avals = PyTuple_Pack(1, aval), *node = NULL;
+    PyObject *traced = avals == NULL ? NULL : PyObject_GetAttr(state, str_traced);
     Py_DECREF(aval);
-    if (avals != NULL && traced != NULL)
+    if (traced != NULL)
         node = make_leaf(buffer, avals, traced);
     Py_XDECREF(avals);
     Py_XDECREF(traced);

@@ -71,7 +71,8 @@ static Py_ssize_t walk(PyObject *refs)
                 return no_reference();
             Node *node = (Node *)PyTuple_GET_ITEM(ref, 0);
             if (node->walk != walks && !IS_SET(node->values)) {
-                if (node->inputs == NULL || !PyTuple_Check(node->inputs))
+                if (node->inputs == NULL || !PyTuple_Check(node->inputs) || node->avals == NULL ||
+                    !PyTuple_Check(node->avals))
                     return no_reference();
                 if (depth == stack_room) {
                     Visit *more = PyMem_Realloc(stack, (stack_room ? 2 * stack_room : 256) * sizeof(Visit));
@@ -203,7 +204,7 @@ static int fill(Plan *self, PyObject *refs)
                     child->mark = (int)numbered++;
                     child->edges = -1;
                 }
-                self->inputs[at] = ~(long long)child->mark | ((long long)result << 32);
+                self->inputs[at] = ~((long long)child->mark | ((long long)result << 32));
                 if (result == 0 && child->edges >= 0)
                     self->codes[at] = ~child->edges;
                 else {
@@ -477,9 +478,12 @@ static PyObject *plan_run(Plan *self, PyObject *unused)
         PyErr_SetString(PyExc_ValueError, "the plan is not plain");
         return NULL;
     }
-    PyObject **results = PyMem_Calloc(self->n, sizeof(PyObject *));
-    int fine = results != NULL;
-    if (!fine)
+    /* With what is counted down in it: a run that failed may be followed by another. */
+    PyObject **results = PyMem_Calloc(self->n, sizeof(PyObject *) + sizeof(int));
+    int fine = results != NULL, *uses = NULL;
+    if (fine)
+        uses = memcpy(results + self->n, self->uses, self->n * sizeof(int));
+    else
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; fine && i < self->n; i++) {
         if (i % 256 == 255 && PyErr_CheckSignals() < 0) {
@@ -493,7 +497,7 @@ static PyObject *plan_run(Plan *self, PyObject *unused)
         }
         for (int k = self->first[i]; k < self->first[i + 1]; k++) {
             int code = self->codes[k];
-            if (code >= 0 && !--self->uses[code] && !(self->flags[code] & KEPT))
+            if (code >= 0 && !--uses[code] && !(self->flags[code] & KEPT))
                 Py_CLEAR(results[code]);
         }
     }
@@ -525,9 +529,13 @@ static PyObject *plan_held(Plan *self, PyObject *unused)
 
 static PyObject *plan_key(Plan *self, PyObject *unused)
 {
+    if (!self->plain) {
+        PyErr_SetString(PyExc_ValueError, "the plan is not plain");
+        return NULL;
+    }
     PyObject *key = PyBytes_FromStringAndSize(NULL, (self->n + self->n_codes) * sizeof(long long) + self->n);
-    if (key == NULL || !self->plain)
-        return key;
+    if (key == NULL)
+        return NULL;
     long long *at = (long long *)PyBytes_AS_STRING(key);
     for (Py_ssize_t i = 0; i < self->n; i++)
         at[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(self->prepared[i], 7));

@@ -161,7 +161,7 @@ class Plan:
                 if at is None:
                     assert child.values is not None
                     found.append(child.values[i])
-                    self._inputs.append(~leaves.setdefault(child, len(leaves)) | i << 32)
+                    self._inputs.append(~(leaves.setdefault(child, len(leaves)) | i << 32))
                 else:
                     found.append((at, i))
                     self._inputs.append(at | i << 32)
@@ -207,6 +207,7 @@ class Plan:
             OutOfMemoryError: there is no memory for a result.
         """
         results: list[Any] = [None] * len(self._order)
+        uses = self._uses.copy()  # a run that failed may be followed by another
         for i, (node, prepared) in enumerate(zip(self._order, self._prepared)):
             assert prepared
             operands = [_value(x, results) for x in self._operands[i]]
@@ -217,8 +218,8 @@ class Plan:
             del operands
             for x in self._operands[i]:
                 if isinstance(x, tuple):
-                    self._uses[x[0]] -= 1
-                    if not self._uses[x[0]] and not self._kept[x[0]]:
+                    uses[x[0]] -= 1
+                    if not uses[x[0]] and not self._kept[x[0]]:
                         results[x[0]] = None
         values = [self._values(i, results[i]) if kept else None for i, kept in enumerate(self._kept)]
         with walking:

@@ -101,6 +101,13 @@ def test_wrong_arguments_are_refused_and_nothing_breaks() -> None:
                 Node(*arguments)
             with pytest.raises(TypeError):
                 core.call(*arguments)
+    if core.native is not None:
+        empty.op, empty.attrs, empty.inputs, empty.prepared = LEAF, {}, (), [False]
+        del empty.avals
+        reader = Node(LEAF, {}, ((empty, 0),), ())
+        reader.prepared = [False]
+        with pytest.raises(TypeError):
+            core.native.plan([(reader, 0)])
 
 
 def test_recording_leaks_nothing() -> None:
@@ -123,6 +130,57 @@ def test_recording_leaks_nothing() -> None:
     gc.collect()
     after = len(gc.get_objects()), sys.getrefcount(x._ref), sys.getrefcount(x.aval), sys.getrefcount(x.shape)
     assert after[1:] == before[1:] and after[0] <= before[0] + 50
+
+
+def test_a_list_may_change_while_a_key_is_made_of_it() -> None:
+    code = """
+import faulthandler; faulthandler.enable()
+import sys, threading
+import smelt
+from smelt.lazy.core import call, memory_of
+x = smelt.zeros((1000, 1000))
+shape = [int("1000000"), 1]
+def clear(frame, event, arg):  # the first use of the state in a thread runs code of Python
+    if event == "call" and frame.f_code.co_name == "__init__":
+        shape.clear()
+def work():
+    sys.setprofile(clear)
+    try:
+        call(memory_of(smelt.reshape), (x, shape), {})
+    except ValueError:
+        pass
+    finally:
+        sys.setprofile(None)
+thread = threading.Thread(target=work); thread.start(); thread.join()
+assert not shape
+print(list(memory_of(smelt.reshape).outside)[-1][-3:])
+"""
+    done = run(code, PYTHONMALLOC="debug")
+    assert done.returncode == 0 and done.stdout == "(1000000, <class 'int'>, 1)\n", done.stderr[-2000:]
+
+
+def test_a_collection_may_change_what_computes_a_node() -> None:
+    code = """
+import faulthandler; faulthandler.enable()
+import gc
+import smelt
+from smelt.lazy.core import memory_of
+x = smelt.array([1.0, 2.0])
+smelt.softmax(x, 0).tolist()
+memos = [step.memo for step in list(memory_of(smelt.softmax).outside.values())[0].steps if step.memo[0]]
+assert memos
+def another(phase, info):
+    if phase == "start":
+        for memo in memos:
+            memo[0] = memo[0]._replace()
+gc.callbacks.append(another)
+gc.set_threshold(1)
+made = []
+for _ in range(200):
+    made.append(smelt.softmax(x, 0))
+"""
+    done = run(code, PYTHONMALLOC="debug")
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_without_a_compiler_it_is_built_without_the_core(tmp_path: Path) -> None:
