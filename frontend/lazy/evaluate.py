@@ -17,7 +17,7 @@ from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, 
 
 from . import direct, tiers
 from .build import build_module
-from .core import COMPILED
+from .core import COMPILED, LEAF
 from .graph import (
     ALIAS,
     APPLY,
@@ -129,20 +129,25 @@ def _run_silently(found: Plan) -> None:
 
 
 def _evaluate(refs: list[Ref], known: _Known | None) -> None:
-    owner = [True]
-    with walking:
-        found = plan(refs)
-        if found is None:
+    while True:
+        owner = [True]
+        try:
+            with walking:
+                found = plan(refs)
+                if found is None:
+                    return
+                order, held = found.order(), set(found.kept())
+                for node in order:
+                    if not node.owner:
+                        node.owner = owner
+            # Plans in C give values without the lock: a node that was not marked yet has forgotten its inputs.
+            if any(node.op is LEAF for node in order):
+                continue
+            del found, node
+            _evaluate_nodes(refs, order, held, known)
             return
-        order, held = found.order(), set(found.kept())
-        for node in order:
-            if not node.owner:
-                node.owner = owner
-    del found
-    try:
-        _evaluate_nodes(refs, order, held, known)
-    finally:
-        owner.clear()
+        finally:
+            owner.clear()
 
 
 def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None) -> None:

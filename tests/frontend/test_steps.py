@@ -15,7 +15,7 @@ import pytest
 import smelt
 from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.settings import override
-from smelt.lazy import direct, evaluate
+from smelt.lazy import core, direct, evaluate
 from smelt.lazy.steps import Plan, plan
 
 
@@ -50,6 +50,10 @@ def test_work_that_is_no_call_has_no_plain_plan() -> None:
     x = smelt.array([[4.0, 0.0], [0.0, 9.0]])
     found = plan([(smelt.linalg.cholesky(x) + 1.0)._ref])
     assert found is not None and not found.plain
+    if core.native is not None:
+        for refused in (found.key, found.run):
+            with pytest.raises(ValueError, match="not plain"):
+                refused()
     np.testing.assert_allclose(smelt.linalg.cholesky(x) + 1.0, [[3.0, 1.0], [1.0, 4.0]], rtol=1e-6)
 
 
@@ -67,6 +71,9 @@ def test_equal_structures_have_equal_keys_and_no_others() -> None:
     ]
     keys = [planned(f()).key() for f in others]
     assert len({*keys, same[0]}) == len(others) + 1
+    q, r = smelt.linalg.qr(smelt.eye(2))
+    smelt.eval(q, r)
+    assert planned(q * q).key() != planned(q * r).key()
 
 
 def test_broadcasts_are_made_where_they_are_needed() -> None:
@@ -180,6 +187,28 @@ def test_threads_that_share_nodes(tier: str) -> None:
             assert not failed and not any(thread.is_alive() for thread in threads)
 
 
+def test_another_thread_gives_a_value_while_an_evaluation_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = smelt.array([1.0, 2.0])
+    y = smelt.exp(x)
+    z = y * 2.0
+    other, made, plans = planned(y), evaluate.plan, list[Any]()
+    thread = threading.Thread(target=other.run)
+
+    def interrupted(refs: Any) -> Any:
+        plans.append(made(refs))
+        if len(plans) == 2:  # the first only looks whether calls of NumPy will do
+            thread.start()
+            thread.join(0.2)  # in Python it waits for the lock
+        return plans[-1]
+
+    monkeypatch.setattr(evaluate, "plan", interrupted)
+    with override(tier="program", small_work=0):
+        np.testing.assert_allclose(z.tolist(), 2 * np.exp([1.0, 2.0]), rtol=1e-6)
+    thread.join(60)
+    np.testing.assert_allclose(y, np.exp([1.0, 2.0]), rtol=1e-6)
+    assert not y._ref[0].owner and not z._ref[0].owner
+
+
 def test_a_compile_in_another_thread_stalls_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, goes_on, found = threading.Event(), threading.Event(), []
     run = evaluate._run_program
@@ -221,6 +250,28 @@ def test_gradients_are_calls_of_plans() -> None:
         bits = np.array(value).tobytes() + np.array(gradient).tobytes()
         want = want or bits
         assert bits == want
+
+
+def test_a_plan_that_failed_runs_again() -> None:
+    x = smelt.array([1.0, 2.0])
+    refs = [(smelt.tanh(y * 2.0) + y)._ref for y in (smelt.exp(x),)]
+    failing = next(node for node in plan(refs).order() if node.op.name == "tanh")
+    prepared = failing.prepared[0] if isinstance(failing.prepared, list) else failing.prepared
+    errors = [MemoryError("no memory")]
+
+    def fail_once(y: np.ndarray) -> np.ndarray:
+        if errors:
+            raise errors.pop()
+        return np.tanh(y)
+
+    failing.prepared = prepared._replace(function=fail_once)
+    del failing
+    found = plan(refs)
+    with pytest.raises(OutOfMemoryError):
+        found.run()
+    found.run()
+    y = np.exp(np.float32([1, 2]))
+    np.testing.assert_array_equal(refs[0][0].values[0].array, np.tanh(y * 2) + y)
 
 
 def test_no_memory_in_a_program_names_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
