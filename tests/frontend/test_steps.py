@@ -14,7 +14,7 @@ import pytest
 
 import smelt
 from smelt.ir.errors import OutOfMemoryError
-from smelt.ir.settings import override
+from smelt.ir.settings import override, settings
 from smelt.lazy import core, direct, evaluate
 from smelt.lazy.steps import Plan, plan
 
@@ -275,6 +275,7 @@ def test_a_plan_that_failed_runs_again() -> None:
 
 
 def test_no_memory_in_a_program_names_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "small_work", 1 << 20)
     gradient = smelt.grad(lambda w: smelt.exp(w).sum())
     x = smelt.array([0.0, 0.0])
     for _ in range(3):
