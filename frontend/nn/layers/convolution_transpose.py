@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import smelt
@@ -48,16 +49,13 @@ class _ConvolutionTranspose(Module):
         listed = ", ".join(f"{what}={v[0] if self._spatial == 1 else v}" for what, v in options)
         return f"{self.weight.shape[-1]}, {self.weight.shape[0]}, {listed}, bias={'bias' in self}"
 
+    @classmethod
+    def _function(cls) -> Callable[..., array]:
+        return (smelt.conv_transpose1d, smelt.conv_transpose2d, smelt.conv_transpose3d)[cls._spatial - 1]
+
     def __call__(self, x: array) -> array:
-        extents = self.weight.shape[1:-1]
-        before = [d * (k - 1) - p for d, k, p in zip(self.dilation, extents, self.padding)]
-        behind = [low + more for low, more in zip(before, self.output_padding)]
-        low, high = ([max(0, n) for n in side] for side in (before, behind))
-        found = smelt.conv_general(x, self.weight, 1, (low, high), self.dilation, self.stride, flip=True)
-        if min(before + behind) < 0:  # more padding than the window is long takes elements off
-            ends = zip(before, behind, found.shape[1:-1])
-            cut = (slice(None), *(slice(max(0, -a), n - max(0, -b)) for a, b, n in ends))
-            found = found[cut]
+        options = (self.stride, self.padding, self.dilation, self.output_padding)
+        found = self._function()(x, self.weight, *(o[0] if self._spatial == 1 else o for o in options))
         return found + self.bias if "bias" in self else found
 
 

@@ -19,11 +19,8 @@ __all__ = ["QQLinear", "QuantizedEmbedding", "QuantizedLinear", "quantize"]
 Self = TypeVar("Self", bound="_Quantized")
 
 
-class _Quantized(Module):
-    """What the layers share: a packed ``weight`` with its ``scales`` (and ``biases``), and how it is packed.
-
-    The parameters stay frozen, whatever is unfrozen around them.
-    """
+class _Packed(Module):
+    """What the layers share: how a weight is packed."""
 
     def __init__(self, group_size: int | None, bits: int | None, mode: str):
         super().__init__()
@@ -32,6 +29,13 @@ class _Quantized(Module):
     @property
     def _format(self) -> dict[str, Any]:
         return {"group_size": self.group_size, "bits": self.bits, "mode": self.mode}
+
+    def _extra_repr(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self._format.items())
+
+
+class _Quantized(_Packed):
+    """A packed ``weight`` with its ``scales`` (and ``biases``), which stay frozen, whatever is unfrozen around them."""
 
     def _put(self, weight: array) -> None:
         self.weight, self.scales, *biases = smelt.quantize(weight, **self._format)
@@ -49,9 +53,6 @@ class _Quantized(Module):
     @property
     def _columns(self) -> int:
         return self.weight.shape[-1] * 32 // self.bits
-
-    def _extra_repr(self) -> str:
-        return f"group_size={self.group_size}, bits={self.bits}, mode={self.mode}"
 
 
 class QuantizedLinear(_Quantized):
@@ -103,7 +104,7 @@ class QuantizedLinear(_Quantized):
         QuantizedLinear(input_dims=64, output_dims=2, bias=True, group_size=64, bits=8, mode=affine)
         """
         found = cls.__new__(cls)
-        _Quantized.__init__(found, group_size, bits, mode)
+        _Packed.__init__(found, group_size, bits, mode)
         if "bias" in linear_layer:
             found.bias = linear_layer.bias
         found._put(linear_layer.weight)
@@ -159,12 +160,12 @@ class QuantizedEmbedding(_Quantized):
         QuantizedEmbedding(10, 32, group_size=32, bits=4, mode=mxfp4)
         """
         found = cls.__new__(cls)
-        _Quantized.__init__(found, group_size, bits, mode)
+        _Packed.__init__(found, group_size, bits, mode)
         found._put(embedding_layer.weight)
         return found
 
 
-class QQLinear(Module):
+class QQLinear(_Packed):
     """x · weightᵀ, with both quantized by `smelt.qqmm`. The weight is a parameter like any other until `quantize`.
 
     Args:
@@ -181,20 +182,14 @@ class QQLinear(Module):
         self, input_dims: int, output_dims: int, group_size: int | None = None, bits: int | None = None,
         mode: str = "nvfp4",
     ):  # fmt: skip
-        super().__init__()
-        self.mode, self.group_size, self.bits = format_of("nn.QQLinear", group_size, bits, mode)
+        super().__init__(group_size, bits, mode)
         bound = 1 / math.sqrt(input_dims) if input_dims else 0.0
         self.weight = smelt.random.uniform(-bound, bound, (output_dims, input_dims))
-
-    @property
-    def _format(self) -> dict[str, Any]:
-        return {"group_size": self.group_size, "bits": self.bits, "mode": self.mode}
 
     def _extra_repr(self) -> str:
         outputs, columns = self.weight.shape
         inputs = columns * 32 // self.bits if "scales" in self else columns
-        form = f"group_size={self.group_size}, bits={self.bits}, mode={self.mode}"
-        return f"input_dims={inputs}, output_dims={outputs}, {form}"
+        return f"input_dims={inputs}, output_dims={outputs}, {super()._extra_repr()}"
 
     def __call__(self, x: array) -> array:
         return smelt.qqmm(x, self["weight"], self.get("scales"), **self._format)
@@ -229,8 +224,7 @@ class QQLinear(Module):
             message = "the layer has a bias, for which there is no place"
             raise AttributeValueError(at_user_line(f"smelt.nn.QQLinear: {message}"))
         found = cls.__new__(cls)
-        Module.__init__(found)
-        found.mode, found.group_size, found.bits = format_of("nn.QQLinear", group_size, bits, mode)
+        _Packed.__init__(found, group_size, bits, mode)
         found.weight = linear_layer.weight
         if not linear_layer.trainable_parameters():
             found.freeze()
