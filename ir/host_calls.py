@@ -59,10 +59,12 @@ class Calls:
             place: `read`, `first` and `dead` of the call.
         """
         self.fit = self.fit and len(operands) + len(attrs) <= MOST_ARGUMENTS
-        host = None
+        host = None if rule is None else op.host_call([_aval(x) for x in operands], _aval(result), **attrs)
+        if host is not None and len(operands) + len(host.extra) > MOST_ARGUMENTS:
+            host = None
         if rule is None:
             call = Call(otherwise, None, (), None, *place)
-        elif (host := op.host_call([_aval(x) for x in operands], _aval(result), **attrs)) is None:
+        elif host is None:
             call = Call(rule, op, tuple(attrs.values()), tuple(attrs) or None, *place)
         else:
             call = Call(host.function, None, host.extra, None, *place)

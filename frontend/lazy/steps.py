@@ -108,7 +108,7 @@ def _prepare(
     step = RecordedNode(node, op, attrs, inputs, node.avals, None)
     costs = (work((step,)), tiers.op_by_op_seconds((step,)), next(_numbers), op, 1)
     call = op.host_call(operands, node.avals[0], **attrs)
-    if call is None:
+    if call is None or len(operands) + len(call.extra) > MOST_ARGUMENTS:
         return Prepared(rule, op, tuple(attrs.values()), tuple(attrs) or None, 0, *costs)
     manner = SPREADS * call.spreads + REPEATS * call.repeats
     return Prepared(call.function, None, call.extra, None, manner, *costs)

@@ -14,6 +14,8 @@ import pytest
 
 import smelt
 from smelt.ir.errors import OutOfMemoryError
+from smelt.ir.op import HostCall
+from smelt.ir.op import registry as ops
 from smelt.ir.settings import override, settings
 from smelt.lazy import core, direct, evaluate
 from smelt.lazy.steps import Plan, plan
@@ -292,3 +294,14 @@ def test_no_memory_in_a_program_names_the_op(monkeypatch: pytest.MonkeyPatch) ->
         smelt.eval(y)
     monkeypatch.undo()
     assert y.tolist() == [1.0, 1.0]
+
+
+def test_calls_of_many_arguments_are_left_to_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core in C has room for so many."""
+    exp = ops["exp"]
+    many = HostCall(lambda x, *rest: x, tuple(range(40)))
+    monkeypatch.setattr(type(exp), "host_call", lambda *_, **__: many)
+    x = smelt.array([[[0.0, 0.0, 0.0, 0.0, 0.0]]])  # a shape of which nobody has a node yet
+    assert smelt.exp(x).tolist() == [[[1.0] * 5]]
+    for _ in range(4):
+        assert smelt.grad(lambda x: smelt.exp(x).sum())(x).tolist() == [[[1.0] * 5]]
