@@ -12,6 +12,7 @@ import os
 import reprlib
 import sys
 import sysconfig
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -49,6 +50,10 @@ class IndexOutOfRangeError(SmeltError, IndexError, ValueError):
 
 class TraceError(SmeltError, RuntimeError, ValueError):
     """The value of a traced array was asked for, or a trace was used after its end."""
+
+
+class UndefinedMethodError(SmeltError, NotImplementedError):
+    """A class of the user lacks a method that it has to define."""
 
 
 class DonatedError(SmeltError, RuntimeError):
@@ -220,9 +225,16 @@ def line_of(code: CodeType, place: int) -> int:
     return code.co_firstlineno
 
 
+#: What says of a frame in which part of a program it runs, such as a layer of a model; "" where it knows none.
+places_in_programs: list[Callable[[FrameType], str]] = []
+
+
 def at_user_line(message: str) -> str:
-    """`message` with the user's line appended, where there is one."""
-    line = user_line(2)
+    """`message` with the part of the program and the user's line appended, where there are such."""
+    frame, line = sys._getframe(1), user_line(2)
+    for name_of in places_in_programs:
+        if place := name_of(frame):
+            message = f"{message}; in {place}"
     return f"{message}; at {line}" if line else message
 
 

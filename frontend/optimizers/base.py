@@ -7,7 +7,7 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.errors import AttributeValueError, ShapeError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, UndefinedMethodError, at_user_line
 
 from ..lazy.tree import kind_of
 from ..utils import tree_flatten, tree_map, tree_map_with_path, tree_merge
@@ -88,8 +88,13 @@ class Optimizer:
         """Make the state of one parameter, which is an empty dict before."""
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
-        """The new value of a parameter; `state` is its own, to be updated."""
-        raise NotImplementedError
+        """The new value of a parameter; `state` is its own, to be updated.
+
+        Raises:
+            UndefinedMethodError: a subclass that does not define it.
+        """
+        message = "defines no apply_single(gradient, parameter, state), which returns the new value of a parameter"
+        raise UndefinedMethodError(at_user_line(f"smelt.optimizers.Optimizer: {type(self).__name__} {message}"))
 
     def update(self, model: Any, gradients: Any) -> None:
         """Apply gradients to the parameters of a module, which has the new ones afterwards.
@@ -116,7 +121,8 @@ class Optimizer:
             gradients: nested dicts and lists of arrays. parameters: the same, or more.
 
         Raises:
-            TreeError: a gradient without a parameter. ShapeError: one of another shape. The messages name the path.
+            TreeError: a gradient without a parameter. ShapeError: one of another shape. DTypeError: one of
+                integers. The messages name the path.
 
         >>> import smelt
         >>> smelt.optimizers.SGD(0.5).apply_gradients({"w": smelt.array([1.0])}, {"w": smelt.array([2.0])})
@@ -146,6 +152,14 @@ class Optimizer:
                     at_user_line(
                         f"smelt.optimizers.{type(self).__name__}.{what}: {path} is {parameters.aval}, its gradient "
                         f"{gradients.aval}"
+                    )
+                )
+            no_number, fixed = (not smelt.issubdtype(x.dtype, smelt.inexact) for x in (gradients, parameters))
+            if no_number and not fixed:
+                raise DTypeError(
+                    at_user_line(
+                        f"smelt.optimizers.{type(self).__name__}.{what}: {path} is {parameters.aval}, its gradient "
+                        f"{gradients.aval}, of integers"
                     )
                 )
             if not state:

@@ -6,7 +6,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, at_user_line, shown
 
-from . import activations
+from . import activation_functions as functions
 from .base import Module
 
 __all__ = [
@@ -25,7 +25,7 @@ class HardTanh(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.hard_tanh(x)
+        return functions.hard_tanh(x)
 
 
 class Hardswish(Module):
@@ -37,7 +37,7 @@ class Hardswish(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.hardswish(x)
+        return functions.hardswish(x)
 
 
 class LogSigmoid(Module):
@@ -49,7 +49,7 @@ class LogSigmoid(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.log_sigmoid(x)
+        return functions.log_sigmoid(x)
 
 
 class LogSoftmax(Module):
@@ -61,7 +61,7 @@ class LogSoftmax(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.log_softmax(x)
+        return functions.log_softmax(x)
 
 
 class Mish(Module):
@@ -73,7 +73,7 @@ class Mish(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.mish(x)
+        return functions.mish(x)
 
 
 class ReLU(Module):
@@ -85,7 +85,7 @@ class ReLU(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.relu(x)
+        return functions.relu(x)
 
 
 class ReLU2(Module):
@@ -97,7 +97,7 @@ class ReLU2(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.relu2(x)
+        return functions.relu2(x)
 
 
 class ReLU6(Module):
@@ -109,7 +109,7 @@ class ReLU6(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.relu6(x)
+        return functions.relu6(x)
 
 
 class SELU(Module):
@@ -121,7 +121,7 @@ class SELU(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.selu(x)
+        return functions.selu(x)
 
 
 class SiLU(Module):
@@ -133,7 +133,7 @@ class SiLU(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.silu(x)
+        return functions.silu(x)
 
 
 class Sigmoid(Module):
@@ -145,7 +145,7 @@ class Sigmoid(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.sigmoid(x)
+        return functions.sigmoid(x)
 
 
 class Softmax(Module):
@@ -157,7 +157,7 @@ class Softmax(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.softmax(x)
+        return functions.softmax(x)
 
 
 class Softmin(Module):
@@ -169,7 +169,7 @@ class Softmin(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.softmin(x)
+        return functions.softmin(x)
 
 
 class Softplus(Module):
@@ -181,7 +181,7 @@ class Softplus(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.softplus(x)
+        return functions.softplus(x)
 
 
 class Softsign(Module):
@@ -193,7 +193,7 @@ class Softsign(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.softsign(x)
+        return functions.softsign(x)
 
 
 class Tanh(Module):
@@ -205,7 +205,7 @@ class Tanh(Module):
     """
 
     def __call__(self, x: array) -> array:
-        return activations.tanh(x)
+        return functions.tanh(x)
 
 
 class CELU(Module):
@@ -221,7 +221,7 @@ class CELU(Module):
         self._alpha = alpha
 
     def __call__(self, x: array) -> array:
-        return activations.celu(x, self._alpha)
+        return functions.celu(x, self._alpha)
 
 
 class ELU(Module):
@@ -237,7 +237,7 @@ class ELU(Module):
         self._alpha = alpha
 
     def __call__(self, x: array) -> array:
-        return activations.elu(x, self._alpha)
+        return functions.elu(x, self._alpha)
 
 
 class GLU(Module):
@@ -253,7 +253,7 @@ class GLU(Module):
         self.axis = axis
 
     def __call__(self, x: array) -> array:
-        return activations.glu(x, self.axis)
+        return functions.glu(x, self.axis)
 
 
 class HardShrink(Module):
@@ -269,7 +269,7 @@ class HardShrink(Module):
         self._lambd = lambd
 
     def __call__(self, x: array) -> array:
-        return activations.hard_shrink(x, self._lambd)
+        return functions.hard_shrink(x, self._lambd)
 
 
 class LeakyReLU(Module):
@@ -285,7 +285,7 @@ class LeakyReLU(Module):
         self._negative_slope = negative_slope
 
     def __call__(self, x: array) -> array:
-        return activations.leaky_relu(x, self._negative_slope)
+        return functions.leaky_relu(x, self._negative_slope)
 
 
 class Softshrink(Module):
@@ -301,7 +301,7 @@ class Softshrink(Module):
         self._lambd = lambd
 
     def __call__(self, x: array) -> array:
-        return activations.softshrink(x, self._lambd)
+        return functions.softshrink(x, self._lambd)
 
 
 class Step(Module):
@@ -317,7 +317,7 @@ class Step(Module):
         self.threshold = threshold
 
     def __call__(self, x: array) -> array:
-        return activations.step(x, self.threshold)
+        return functions.step(x, self.threshold)
 
 
 class PReLU(Module):
@@ -339,14 +339,14 @@ class PReLU(Module):
         self.weight = smelt.full([num_parameters], init)
 
     def __call__(self, x: array) -> array:
-        return activations.prelu(x, self.weight)
+        return functions.prelu(x, self.weight)
 
 
 _GELUS = {
-    "none": activations.gelu,
-    "precise": activations.gelu_approx,
-    "tanh": activations.gelu_approx,
-    "fast": activations.gelu_fast_approx,
+    "none": functions.gelu,
+    "precise": functions.gelu_approx,
+    "tanh": functions.gelu_approx,
+    "fast": functions.gelu_fast_approx,
 }
 
 

@@ -14,7 +14,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, TreeError, a
 from ...lazy.tree import kind_of
 from ...utils import tree_flatten, tree_unflatten
 from .entries import check_weights, put_entries
-from .summary import Row, table
+from .summary import Row, html_table, table
 
 __all__ = ["Module"]
 
@@ -228,13 +228,11 @@ class Module(dict[str, Any]):
         layers.1  ReLU
         total                 9 elements trained of 9               9     36
         """
-        rows = []
-        for path, module in _in_order(self):
-            found = tree_flatten(module.filter_and_map(_is_own_parameter))
-            trained = dict(tree_flatten(module.filter_and_map(_is_own_trainable)))
-            own = [(name, x.aval, x.nbytes, name in trained) for name, x in found]
-            rows.append(Row(path, type(module).__name__, own))
-        return table(rows)
+        return table(_rows(self))
+
+    def _repr_html_(self) -> str:
+        """The `summary` in a notebook."""
+        return html_table(_rows(self))
 
     # Changes
 
@@ -399,7 +397,8 @@ class Module(dict[str, Any]):
 
         Raises:
             TreeError: with `strict`, parameters that are missing, or names that the module does not have.
-            ShapeError: with `strict`, another shape. ArgumentTypeError: something that is no array.
+            ShapeError: with `strict`, another shape. DTypeError: with `strict`, integers for floating-point numbers,
+                or the like. ArgumentTypeError: something that is no array.
                 The messages name the paths.
 
         >>> import smelt
@@ -489,6 +488,16 @@ def _flat_modules(found: Any, path: str = "") -> list[tuple[str, Any]]:
 def _in_order(module: Module, path: str = "") -> list[tuple[str, Module]]:
     """A module and all inside, each before those that it holds."""
     return [(path, module), *(x for p, m in _flat_modules(module.children(), path) for x in _in_order(m, p))]
+
+
+def _rows(module: Module) -> list[Row]:
+    """What the table of a module shows."""
+    rows = []
+    for path, inner in _in_order(module):
+        found = tree_flatten(inner.filter_and_map(_is_own_parameter))
+        trained = dict(tree_flatten(inner.filter_and_map(_is_own_trainable)))
+        rows.append(Row(path, type(inner).__name__, [(n, x.aval, x.nbytes, n in trained) for n, x in found]))
+    return rows
 
 
 def _is_own_parameter(module: Module, key: str, value: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import smelt
-from smelt.ir.errors import ShapeError, TreeError, at_user_line, shown
+from smelt.ir.errors import DTypeError, ShapeError, TreeError, at_user_line, shown
 
 from ...lazy.tree import kind_of
 
@@ -59,6 +59,14 @@ def check_weights(name: str, own: dict[str, smelt.array], given: dict[str, smelt
     for path, x in own.items():
         if given[path].shape != x.shape:
             raise ShapeError(at_user_line(f"{name}: {path} is {x.aval}, got {given[path].aval} for it"))
+        if _kind(given[path]) is not _kind(x):
+            raise DTypeError(at_user_line(f"{name}: {path} is {x.aval}, got {given[path].aval} for it; convert it"))
+
+
+def _kind(x: smelt.array) -> Any:
+    """What a parameter keeps when its precision changes: whether it is a floating-point number, an integer, …"""
+    kinds = (smelt.floating, smelt.complexfloating, smelt.integer)
+    return next((kind for kind in kinds if smelt.issubdtype(x.dtype, kind)), x.dtype)
 
 
 def _listed(paths: Any) -> str:

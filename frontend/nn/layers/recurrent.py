@@ -10,7 +10,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 
-from .activations import tanh
+from .activation_functions import tanh
 from .base import Module
 
 __all__ = ["GRU", "LSTM", "RNN"]

@@ -1,7 +1,9 @@
-"""The table that `Module.summary` shows."""
+"""The table that `Module.summary` shows, and notebooks."""
 
 from __future__ import annotations
 
+import html
+import math
 from typing import Any, NamedTuple
 
 __all__: list[str] = []
@@ -15,9 +17,9 @@ class Row(NamedTuple):
     parameters: list[tuple[str, Any, int, bool]]
 
 
-def table(rows: list[Row]) -> str:
-    """Rows of text, with the sums in the last one."""
-    lines = [("module", "class", "parameters", "elements", "bytes")]
+def _cells(rows: list[Row]) -> list[tuple[str, ...]]:
+    """The texts of the table, line by line, with the sums in the last one."""
+    lines: list[tuple[str, ...]] = [("module", "class", "parameters", "elements", "bytes")]
     elements = trained = size = 0
     for row in rows:
         listed = ", ".join(f"{n} {aval}" if train else f"({n} {aval})" for n, aval, _, train in row.parameters)
@@ -28,6 +30,12 @@ def table(rows: list[Row]) -> str:
         trained += sum(_extent(aval) for _, aval, _, train in row.parameters if train)
     total = f"{trained:,} elements trained of {elements:,}"
     lines.append(("total", "", total, f"{elements:,}", f"{size:,}"))
+    return lines
+
+
+def table(rows: list[Row]) -> str:
+    """Rows of text."""
+    lines = _cells(rows)
     widths = [max(len(line[i]) for line in lines) for i in range(5)]
     return "\n".join(
         "  ".join(x.rjust(w) if i > 2 else x.ljust(w) for i, (x, w) in enumerate(zip(line, widths))).rstrip()
@@ -35,8 +43,19 @@ def table(rows: list[Row]) -> str:
     )
 
 
+def html_table(rows: list[Row]) -> str:
+    """The same as HTML."""
+    found = []
+    lines = _cells(rows)
+    for number, line in enumerate(lines):
+        kind = "th" if number in (0, len(lines) - 1) else "td"
+        cells = (
+            f'<{kind} style="text-align: {"right" if i > 2 else "left"}">{html.escape(x)}</{kind}>'
+            for i, x in enumerate(line)
+        )
+        found.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table>{''.join(found)}</table>"
+
+
 def _extent(aval: Any) -> int:
-    count = 1
-    for n in aval.shape:
-        count *= n
-    return count
+    return math.prod(aval.shape)

@@ -12,7 +12,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, at_user_line
 
 from ..utils import checkpoint as checkpointed
-from .activations import relu
+from .activation_functions import relu
 from .base import Module
 from .dropout import Dropout
 from .linear import Linear

@@ -15,7 +15,7 @@ from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
 from .base import Module
 
-__all__ = ["Upsample"]
+__all__ = ["Upsample", "upsample_cubic", "upsample_linear", "upsample_nearest"]
 
 
 def _nearest(extent: int, scale: float) -> np.ndarray:
@@ -61,6 +61,58 @@ def _taps(
         weights = np.where((taps >= 0) & (taps < extent), weights, 0)
         weights = weights / weights.sum(1, keepdims=True)
     return np.clip(taps, 0, extent - 1).astype(np.int32), weights
+
+
+def _scaled(x: array, factors: Sequence[float], mode: str, align_corners: bool, antialias: bool) -> array:
+    """Spatial axes, the second and so on, with as many times as many elements."""
+    for axis, scale in enumerate(factors, 1):
+        extent = x.shape[axis]
+        if mode == "nearest":
+            if scale == int(scale):
+                x = smelt.repeat(x, int(scale), axis=axis)
+            else:
+                x = smelt.take(x, smelt.array(_nearest(extent, scale)), axis=axis)
+            continue
+        taps, weights = _taps(extent, scale, mode == "cubic", align_corners, antialias)
+        dtype = x.dtype if smelt.issubdtype(x.dtype, smelt.floating) else smelt.float32
+        shape = (-1, *(1,) * (x.ndim - axis - 1))
+        parts = [
+            smelt.take(x, smelt.array(taps[:, i]), axis=axis) * smelt.array(weights[:, i], dtype).reshape(shape)
+            for i in range(taps.shape[1])
+            if weights[:, i].any()
+        ]
+        x = functools.reduce(smelt.add, parts)
+    return x
+
+
+def upsample_nearest(x: array, scale_factor: Any) -> array:
+    """`Upsample` with ``mode="nearest"`` as a function.
+
+    >>> import smelt
+    >>> smelt.nn.layers.upsample.upsample_nearest(smelt.array([[[1.0], [2.0]]]), 2).reshape(-1).tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    return Upsample(scale_factor)(x)
+
+
+def upsample_linear(x: array, scale_factor: Any, align_corners: bool = False, antialias: bool = False) -> array:
+    """`Upsample` with ``mode="linear"`` as a function.
+
+    >>> import smelt
+    >>> smelt.nn.layers.upsample.upsample_linear(smelt.array([[[1.0], [2.0]]]), 2).reshape(-1).tolist()
+    [1.0, 1.25, 1.75, 2.0]
+    """
+    return Upsample(scale_factor, "linear", align_corners, antialias)(x)
+
+
+def upsample_cubic(x: array, scale_factor: Any, align_corners: bool = False, antialias: bool = False) -> array:
+    """`Upsample` with ``mode="cubic"`` as a function.
+
+    >>> import smelt
+    >>> smelt.nn.layers.upsample.upsample_cubic(smelt.ones((1, 2, 1)), 2).reshape(-1).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    return Upsample(scale_factor, "cubic", align_corners, antialias)(x)
 
 
 class Upsample(Module):
@@ -129,24 +181,4 @@ class Upsample(Module):
                     f"{self.scale_factor}"
                 )
             )
-        return self._scaled(x, factors)
-
-    def _scaled(self, x: array, factors: Sequence[float]) -> array:
-        for axis, scale in enumerate(factors, 1):
-            extent = x.shape[axis]
-            if self.mode == "nearest":
-                if scale == int(scale):
-                    x = smelt.repeat(x, int(scale), axis=axis)
-                else:
-                    x = smelt.take(x, smelt.array(_nearest(extent, scale)), axis=axis)
-                continue
-            taps, weights = _taps(extent, scale, self.mode == "cubic", self.align_corners, self.antialias)
-            dtype = x.dtype if smelt.issubdtype(x.dtype, smelt.floating) else smelt.float32
-            shape = (-1, *(1,) * (x.ndim - axis - 1))
-            parts = [
-                smelt.take(x, smelt.array(taps[:, i]), axis=axis) * smelt.array(weights[:, i], dtype).reshape(shape)
-                for i in range(taps.shape[1])
-                if weights[:, i].any()
-            ]
-            x = functools.reduce(smelt.add, parts)
-        return x
+        return _scaled(x, factors, self.mode, self.align_corners, self.antialias)

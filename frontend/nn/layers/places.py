@@ -1,0 +1,46 @@
+"""Where in a model a call stands: errors inside of layers name the path of the layer."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from smelt.ir import errors
+
+from .base import Module
+
+__all__: list[str] = []
+
+
+def path_within(root: Module, wanted: Module) -> str | None:
+    """The path of a module inside of another one: the first that is found, "" for itself; None if it is not there."""
+    pending: list[tuple[str, Any]] = [("", root)]
+    seen: set[int] = set()
+    while pending:
+        path, value = pending.pop(0)
+        if value is wanted:
+            return path
+        if id(value) in seen or not isinstance(value, (dict, list, tuple)):
+            continue
+        seen.add(id(value))
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        pending += [(f"{path}.{key}" if path else str(key), below) for key, below in entries]
+    return None
+
+
+def place_of(frame: FrameType | None) -> str:
+    """The path of the module whose method a frame, or what called it, runs, from the outermost one that holds it."""
+    running: list[Module] = []
+    while frame is not None:
+        if frame.f_code.co_varnames[:1] == ("self",) and frame.f_code.co_argcount:
+            module = frame.f_locals.get("self")
+            if isinstance(module, Module) and not any(module is known for known in running):
+                running.append(module)
+        frame = frame.f_back
+    for root in reversed(running[1:]):
+        if path := path_within(root, running[0]):
+            return f"{type(root).__name__}.{path} ({type(running[0]).__name__})"
+    return ""
+
+
+errors.places_in_programs.append(place_of)

@@ -1,0 +1,130 @@
+"""Errors inside of models name the path of the layer; what does not fit a model, the path of the parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import smelt
+from smelt import nn, optimizers
+
+
+class Block(nn.Module):
+    """Holds layers in every way: as entries, in lists, in dicts, inside of others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.inner = [nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 5)), {"last": nn.Linear(4, 2)}]
+
+    def __call__(self, x: smelt.array) -> smelt.array:
+        sequence, named = self.inner
+        return self.head(named["last"], sequence(self.first(x)))
+
+    def head(self, layer: nn.Module, x: smelt.array) -> smelt.array:
+        return layer(x)
+
+
+CALLS: dict[str, Callable[[nn.Module], Callable[[smelt.array], Any]]] = {
+    "plain": lambda model: model,
+    "compiled": lambda model: smelt.compile(model),
+    "checkpoint": lambda model: nn.utils.checkpoint(model),
+    "vmap": lambda model: smelt.vmap(model),
+    "gradient": lambda model: nn.value_and_grad(model, lambda x: model(x).sum()),
+}
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_a_call_names_the_layer(way: str) -> None:
+    with pytest.raises(smelt.SmeltError) as caught:
+        CALLS[way](Block())(smelt.ones((2, 3)))
+    assert "; in Block.inner.1.last (Linear); at " in str(caught.value)
+    assert str(caught.value).startswith("smelt.matmul: lhs has 5 ")
+    with pytest.raises(smelt.SmeltError, match=r"; in Block\.first \(Linear\); at "):
+        CALLS[way](Block())(smelt.ones((2, 4)))
+
+
+def test_errors_of_layers_name_their_path_too() -> None:
+    model = nn.Sequential(nn.Sequential(nn.BatchNorm(3)))
+    message = r"BatchNorm: needs .*; in Sequential\.layers\.0\.layers\.0 \(BatchNorm\)"
+    with pytest.raises(smelt.SmeltError, match=message):
+        model(smelt.ones(3))
+
+
+def test_a_layer_alone_has_no_path() -> None:
+    with pytest.raises(smelt.SmeltError) as caught:
+        nn.Linear(3, 4)(smelt.ones((2, 5)))
+    assert "; in " not in str(caught.value)
+
+
+def test_modules_that_do_not_hold_each_other() -> None:
+    """A module that calls one that it does not hold: the innermost holder counts."""
+
+    class Caller(nn.Module):
+        def __call__(self, x: smelt.array) -> smelt.array:
+            return block(x)
+
+    block = Block()
+    with pytest.raises(smelt.SmeltError, match=r"; in Block\.inner\.1\.last \(Linear\); at "):
+        Caller()(smelt.ones((2, 3)))
+
+
+def one(value: Any) -> dict[str, Any]:
+    return {"weight": smelt.ones((1, 2)), "bias": value}
+
+
+class Plain(optimizers.Optimizer):
+    pass
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda m: m.load_weights(list(one(smelt.ones(2)).items())), ValueError,
+         r"Linear: bias is f32\[1\], got f32\[2\]"),
+        (lambda m: m.load_weights(list(one(smelt.ones(1, smelt.int32)).items())), TypeError,
+         r"Linear: bias is f32\[1\], got i32\[1\] for it; convert it"),
+        (lambda m: m.load_weights([("bias", smelt.ones(1))]), TypeError, "Linear gets no parameters weight;"),
+        (lambda m: m.load_weights([*one(smelt.ones(1)).items(), ("more", smelt.ones(1))]), TypeError,
+         "Linear has no parameters more;"),
+        (lambda m: m.update({"more": smelt.ones(1)}), TypeError, "Linear has no parameter more"),
+        (lambda m: optimizers.SGD(0.1).update(m, {"bias": smelt.ones(2)}), ValueError,
+         r"SGD.*bias is f32\[1\], its gradient f32\[2\]"),
+        (lambda m: optimizers.SGD(0.1).update(m, {"bias": smelt.ones(1, smelt.int32)}), TypeError,
+         r"SGD.*bias is f32\[1\], its gradient i32\[1\], of integers"),
+        (lambda m: optimizers.SGD(0.1).update(m, {"b": smelt.ones(1)}), TypeError, "SGD.*: b is no parameter"),
+        (lambda m: nn.value_and_grad(m.freeze(), lambda: m.bias.sum())(), TypeError,
+         "no parameter of Linear is trainable"),
+        (lambda m: Plain().update(m, {"bias": smelt.ones(1)}), NotImplementedError,
+         r"Plain defines no apply_single\(gradient, parameter, state\)"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit(call: Callable[[nn.Module], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(smelt.SmeltError, match=message) as caught:
+        call(nn.Linear(2, 1))
+    assert isinstance(caught.value, error)
+    assert "test_places.py:" in str(caught.value)
+
+
+def test_half_precision_is_loaded_for_single() -> None:
+    layer = nn.Linear(2, 1).load_weights([(k, x.astype(smelt.float16)) for k, x in one(smelt.ones(1)).items()])
+    assert layer.bias.dtype is smelt.float16
+
+
+def test_the_table_of_a_notebook() -> None:
+    text = nn.Sequential(nn.Linear(2, 3).freeze(keys="bias"), nn.ReLU())._repr_html_()
+    assert text.startswith("<table><tr><th") and text.count("<tr>") == 5
+    for cell in ("layers.0", "(bias f32[3]), weight f32[3,2]", "6 elements trained of 9", ">36<"):
+        assert cell in text
+
+
+def test_activations_and_upsampling_under_their_modules() -> None:
+    found = {name for name in nn.layers.activations.__all__ if name[0].isupper()}
+    assert len(found) == 25 and all(getattr(nn, name) is getattr(nn.layers.activations, name) for name in found)
+    x = smelt.array([[[1.0], [3.0]]])
+    functions = nn.layers.upsample
+    for mode in ("nearest", "linear", "cubic"):
+        found = getattr(functions, f"upsample_{mode}")(x, (2,))
+        assert smelt.array_equal(found, nn.Upsample((2,), mode)(x)).item()
