@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -45,20 +45,35 @@ _whole = lock()
 #: Seconds that a fork waits at most.
 _LONGEST_WAIT = 10
 
-#: Held by what is `unforked`.
-_unforked = lock()
+
+#: Held while a thread gets its gate; those that there are.
+_opening = lock()
+_gates: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class _Gate(threading.local):
+    """A thread's own lock, for which forks wait."""
+
+    def __init__(self) -> None:
+        with _opening:
+            self.lock = lock()
+            _gates.add(self.lock)
+
+
+#: Each thread holds its own in what is `unforked`.
+gate = _Gate()
 
 
 def unforked(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, for one thread at a time, and not while the process is forked.
+    """The function, which is not called while the process is forked, and for whose end forks wait.
 
     For calls of a library whose threads do not survive a fork in the middle of their work: after one in the middle of
-    a product of OpenBLAS, which is NumPy's, the child's next product never ends. The function calls nothing else.
+    a product of OpenBLAS, which is NumPy's, the child's next product never ends. The function takes no other lock.
     """
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        with _unforked:
+        with gate.lock:
             return function(*args, **kwargs)
 
     return run
@@ -172,6 +187,12 @@ def _here(action: Callable[[], T]) -> T:
             raise interrupt
 
 
+def _held_by_forks() -> Iterator[Any]:
+    yield _opening
+    yield from list(_gates)  # no other is made now
+    yield _whole
+
+
 def _before_fork() -> None:
     """Wait until what is under way is whole, and until no other thread imports.
 
@@ -182,7 +203,7 @@ def _before_fork() -> None:
     """
     end = time.monotonic() + _LONGEST_WAIT
     while True:
-        for held in (_unforked, _whole):
+        for held in _held_by_forks():
             held.acquire(timeout=max(0, end - time.monotonic()))
         if time.monotonic() > end or not _others_import():
             return
@@ -198,7 +219,7 @@ def _others_import() -> bool:
 
 
 def _after_fork() -> None:
-    for held in (_unforked, _whole):
+    for held in _held_by_forks():
         if held._is_owned():
             held.release()
 

@@ -13,7 +13,7 @@ from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..index import Access, Coordinates
 from ..kinds import Contraction, MatmulForm, matrix_layout, silent
-from ..locks import unforked
+from ..numpy_blas import matmul
 from ..op import (
     Avals,
     Batched,
@@ -71,14 +71,13 @@ class DotGeneral(Contraction, name="dot_general"):
         return lhs.with_shape(batch + left + right)
 
     @silent
-    @unforked
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, **axes: Any) -> np.ndarray:
         dtype = dtypes.of(lhs.dtype)
         left, left_shape, right, right_shape, shape = _as_matrices(self, lhs.shape, rhs.shape, dtype, **axes)
         wide = np.float32 if dtype.is_float and dtype.size == 2 else lhs.dtype
         a = lhs.astype(wide, copy=False).transpose(left).reshape(left_shape)
         b = rhs.astype(wide, copy=False).transpose(right).reshape(right_shape)
-        return np.matmul(a, b).reshape(shape).astype(lhs.dtype, copy=False)
+        return matmul(a, b).reshape(shape).astype(lhs.dtype, copy=False)
 
     def host_call(
         self, operands: Avals, result: Aval,
@@ -93,7 +92,7 @@ class DotGeneral(Contraction, name="dot_general"):
         )  # fmt: skip
         by_left, by_right = _way(lhs.shape, left, left_shape), _way(rhs.shape, right, right_shape)
         if by_left is None and by_right is None and shape == (*left_shape[:-1], right_shape[-1]):
-            return HostCall(_matmul)
+            return HostCall(matmul)
         return HostCall(_product, (by_left, by_right, shape))
 
     def transpose(
@@ -215,7 +214,6 @@ class DotGeneral(Contraction, name="dot_general"):
 
 #: A permutation and a shape, where they change an array.
 _Way = tuple["Ints | None", "Ints | None"]
-_matmul = unforked(np.matmul)
 
 
 def _way(given: Ints, permutation: Ints, shape: Ints) -> _Way | None:
@@ -234,7 +232,7 @@ def _along(x: np.ndarray, way: _Way | None) -> np.ndarray:
 
 
 def _product(x: np.ndarray, y: np.ndarray, left: _Way | None, right: _Way | None, shape: Ints) -> np.ndarray:
-    return _matmul(_along(x, left), _along(y, right)).reshape(shape)
+    return matmul(_along(x, left), _along(y, right)).reshape(shape)
 
 
 @functools.lru_cache(4096)

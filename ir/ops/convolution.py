@@ -13,7 +13,7 @@ from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..index import Access, Coordinates, Guard
 from ..kinds import Contraction, MatmulForm, batch_size, matrix_layout, silent
-from ..locks import unforked
+from ..numpy_blas import matmul
 from ..op import Batched, Cotangents, Dims, Flags, Int, Ints, Operand, Values, only, require, require_dtype
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class ConvGeneral(Contraction, name="conv_general"):
         return x.with_shape((x.shape[0], *spatial, w.shape[0]))
 
     @silent
-    @unforked
     def reference(
         self, x: np.ndarray, w: np.ndarray,
         *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
@@ -106,7 +105,7 @@ class ConvGeneral(Contraction, name="conv_general"):
             if w.shape[-1] == 1:  # a product an element
                 total += rows * kernels[tap][..., 0]
             else:
-                total += np.moveaxis(np.matmul(np.moveaxis(rows, 1, 0), kernels[tap].swapaxes(1, 2)), 0, 1)
+                total += np.moveaxis(matmul(np.moveaxis(rows, 1, 0), kernels[tap].swapaxes(1, 2)), 0, 1)
         return total.reshape(*places, w.shape[0]).astype(dtype)
 
     def transpose(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,10 @@ print(locks.whole(lambda: importlib.import_module('colorsys')).__name__, _imp.lo
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "colorsys False\n", done.stderr
+
+
+def test_what_is_unforked_runs_in_several_threads_at_once() -> None:
+    meeting = threading.Barrier(3)
+    together = locks.unforked(lambda: meeting.wait(30))
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(lambda _: together(), range(3))) == [0, 1, 2]
