@@ -1,19 +1,22 @@
-"""Arrays in files: NumPy's .npy and .npz, and .safetensors.
+"""Arrays in files: NumPy's .npy and .npz, .safetensors and .gguf.
 
 bfloat16, which NumPy's format has no name for, is stored there as raw two-byte elements (``|V2``), as
 MLX does, and is read back as bfloat16.
+
+Files are written aside and moved into place: what was there before stays whole until then.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.aval import Aval
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -25,15 +28,18 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.runtime import Buffer
 
-from . import formats
-from .formats import SAFE_NAMES
+from . import gguf_files
+from .formats import npy, safetensors
+from .formats.writing import octets_of, replacing
 from .lazy.arguments import word
-from .lazy.arrays import ArrayLike, StreamOrDevice, array, as_array
+from .lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, wrap
+from .lazy.graph import leaf
 from .lazy.signatures import File
 from .lazy.streams import check_stream
 
-__all__ = ["load", "save", "save_safetensors", "savez", "savez_compressed"]
+__all__ = ["load", "save", "save_gguf", "save_safetensors", "savez", "savez_compressed"]
 
 
 def _stored(x: ArrayLike) -> np.ndarray:
@@ -53,12 +59,12 @@ def _restored(host: np.ndarray, where: str) -> array:
         raise DTypeError(f"{where}: {error}") from None
 
 
-def _named(file: File, suffix: str) -> Any:
-    """`file` as a path that ends in `suffix`, or the open file itself."""
+def _opened(file: File, suffix: str = "") -> AbstractContextManager[IO[bytes]]:
+    """What to write to: the open file itself, or a new one of this path, with `suffix` if it has none."""
     if hasattr(file, "write") and not isinstance(file, (type, ModuleType)):
-        return file
+        return nullcontext(file)  # type: ignore[arg-type]
     path = _path("a file", file)
-    return path if path.endswith(suffix) else path + suffix
+    return replacing(path if path.endswith(suffix) else path + suffix)
 
 
 def _path(name: str, file: Any) -> str:
@@ -83,7 +89,9 @@ def save(file: File, arr: ArrayLike) -> None:
     >>> smelt.load(file)
     array([1, 2], dtype=int32)
     """
-    np.save(_named(file, ".npy"), _stored(arr), allow_pickle=False)
+    stored = _stored(arr)
+    with _opened(file, ".npy") as out:
+        _write_npy(out, stored)
 
 
 def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
@@ -125,10 +133,15 @@ def _write_npz(name: str, file: File, args: Any, kwargs: Any, compressed: bool =
     stored = {k: _stored(x) for k, x in arrays.items()}
     compression = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     # Not np.savez: its own parameters (file, allow_pickle) would be lost as names.
-    with zipfile.ZipFile(_named(file, ".npz"), "w", compression, allowZip64=True) as archive:
+    with _opened(file, ".npz") as out, zipfile.ZipFile(out, "w", compression, allowZip64=True) as archive:
         for k, host in stored.items():
             with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, host, allow_pickle=False)
+                _write_npy(member, host)
+
+
+def _write_npy(out: IO[bytes], host: np.ndarray) -> None:
+    np.lib.format.write_array_header_1_0(out, np.lib.format.header_data_from_array_1_0(host))
+    out.write(octets_of(host))  # NumPy's own needs a file that knows its position
 
 
 def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[str, str] | None = None) -> None:
@@ -147,7 +160,7 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
     """
     import json
 
-    names = {d: name for name, d in SAFE_NAMES.items()}
+    names = {d: name for name, d in safetensors.NAMES.items()}
     if not isinstance(arrays, dict) or not all(isinstance(k, str) and k != "__metadata__" for k in arrays):
         raise TreeError(
             at_user_line(f"smelt.save_safetensors: needs a dict of arrays by name, got {shown(arrays)}")
@@ -167,11 +180,43 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
         hosts.append(found._host())
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    target = _named(file, ".safetensors")
-    with nullcontext(target) if hasattr(target, "write") else open(target, "wb") as out:
+    with _opened(file, ".safetensors") as out:
         out.write(len(text).to_bytes(8, "little") + text)
         for host in hosts:
-            out.write(np.ascontiguousarray(host).tobytes())
+            out.write(octets_of(host))
+
+
+def save_gguf(
+    file: File,
+    arrays: dict[str, ArrayLike],
+    metadata: dict[str, ArrayLike | str | list[str]] | None = None,
+    *,
+    types: dict[str, str] | None = None,
+) -> None:
+    """Write named arrays and metadata in the .gguf format.
+
+    Args:
+        file: a path, to which nothing is added, or an open binary file.
+        arrays: float16, bfloat16, float32, float64, or signed integers, of up to eight axes.
+        metadata: texts, lists of texts, and numbers: scalars or arrays of one axis.
+        types: how packed weights are written, by their name ``x.weight``: as "Q4_0", "Q4_1" or "Q8_0" with ``x.scales``
+            and ``x.biases`` in float16, for groups of 32 as `quantize` makes them with ``mode="affine"``, or as "MXFP4"
+            with ``x.scales``. "Q4_0" has biases that are -8 times the scales, "Q8_0" -128 times; those of `load`
+            are.
+
+    Raises:
+        TreeError: no dict of arrays by name, or metadata of another kind. DTypeError: a dtype that the format does not
+        have. ShapeError: too many axes, or parts of packed weights that do not belong together. AttributeValueError: a
+        type that there is not, or one that cannot hold these biases.
+
+    >>> import smelt, io
+    >>> file = io.BytesIO()
+    >>> smelt.save_gguf(file, {"w": smelt.array([1, 2])}, {"general.name": "small"})
+    >>> _ = file.seek(0)
+    >>> smelt.load(file, return_metadata=True)
+    ({'w': array([1, 2], dtype=int32)}, {'general.name': 'small'})
+    """
+    gguf_files.save(_opened, file, arrays, {} if metadata is None else metadata, {} if types is None else types)
 
 
 def load(
@@ -182,15 +227,22 @@ def load(
     *,
     stream: StreamOrDevice = None,
 ) -> Any:
-    """Read what `save`, `savez` or `save_safetensors` wrote.
+    """Read what `save`, `savez`, `save_safetensors` or `save_gguf` wrote.
+
+    Elements of .safetensors files, and those of .gguf files that are not quantized, are mapped into memory: what is not
+    used is not read. Such a file may be deleted or replaced, but not be made shorter, while arrays of it are in use.
 
     Args:
         file: a path, or an open binary file that can seek.
-        format: ``"npy"``, ``"npz"`` or ``"safetensors"``; by default what the file looks like.
-        return_metadata: return ``(arrays, metadata)``; for .safetensors.
+        format: ``"npy"``, ``"npz"``, ``"safetensors"`` or ``"gguf"``; by default what the file looks like.
+        return_metadata: return ``(arrays, metadata)``; for .safetensors and .gguf.
 
     Returns:
-        An array (.npy) or a dict of arrays by name.
+        An array (.npy) or a dict of arrays by name. Floats of 8 bits in .safetensors are uint8 for `from_fp8` (e4m3),
+        or float16 (e5m2). Quantized tensors of .gguf, "x.weight", become what `quantized_matmul` takes with
+        ``group_size=32``: "x.weight", "x.scales" and "x.biases" for Q4_0 and Q4_1 (4 bits) and Q8_0 (8 bits); without
+        biases for MXFP4 (``mode="mxfp4"``); other kinds become float16. Metadata of .gguf are texts, lists of texts,
+        and arrays.
 
     Raises:
         FileFormatError: a file that is damaged or of another format. DTypeError: elements that smelt has no
@@ -204,7 +256,7 @@ def load(
     """
     check_stream(stream)
     if format is not None:
-        word("load", "format", format, "npy", "npz", "safetensors")
+        word("load", "format", format, "npy", "npz", "safetensors", "gguf")
     if hasattr(file, "read"):
         name = getattr(file, "name", "the open file")
         name = os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the open file"
@@ -217,15 +269,19 @@ def load(
             source: Any = opened
             found = format or _format_of(source, name)
             if found is None:
-                raise FileFormatError(at_user_line(f"{where} is none of .npy, .npz, .safetensors"))
-            if return_metadata and found != "safetensors":
-                raise AttributeValueError(at_user_line(f"{where}: only .safetensors has metadata"))
+                raise FileFormatError(at_user_line(f"{where} is none of .npy, .npz, .safetensors, .gguf"))
+            if return_metadata and found not in ("safetensors", "gguf"):
+                raise AttributeValueError(at_user_line(f"{where}: only .safetensors and .gguf have metadata"))
             if found == "npy":
-                return _restored(formats.read_npy(source), where)
+                return _restored(npy.read_npy(source), where)
             if found == "npz":
-                return {k: _restored(x, f"{where}, {k}") for k, x in formats.read_npz(source).items()}
-            read, metadata = formats.read_safetensors(source)
-            arrays = {k: array(x, dtype) for k, (x, dtype) in read.items()}
+                return {k: _restored(x, f"{where}, {k}") for k, x in npy.read_npz(source).items()}
+            metadata: Any
+            if found == "safetensors":
+                read, metadata = safetensors.read_safetensors(source)
+            else:
+                read, metadata = gguf_files.read(source)
+            arrays = {k: wrap((leaf(Buffer.of(x, Aval(x.shape, dtype))), 0)) for k, (x, dtype) in read.items()}
             return (arrays, metadata) if return_metadata else arrays
     except (FileFormatError, OutOfMemoryError, DTypeError) as error:
         if str(error).startswith("smelt.load"):
@@ -245,10 +301,12 @@ def _format_of(source: Any, name: str) -> str | None:
     if not isinstance(start, bytes):
         raise FileFormatError(f"it must be open for reading bytes, reading gives {shown(start)}")
     source.seek(-len(start), os.SEEK_CUR)
-    if start[:6] == formats.MAGIC:
+    if start[:6] == npy.MAGIC:
         return "npy"
     if start[:2] == b"PK":
         return "npz"
+    if start[:4] == b"GGUF":
+        return "gguf"
     if name.endswith(".safetensors") or start[8:] == b"{":
         return "safetensors"
     return None

@@ -117,7 +117,7 @@ def _load_inputs(paths: list[str], arguments: list[Aval], function: str) -> list
 
 
 def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
-    from smelt.formats import read_npy
+    from smelt.formats.npy import read_npy
 
     try:
         with open(path, "rb") as file:

@@ -1,6 +1,10 @@
 """Arrays in files: round trips, NumPy's view of them, damaged files."""
 
 import io
+import json
+import mmap
+import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -102,9 +106,112 @@ def test_arguments(tmp_path):
     with pytest.raises(ValueError, match="arr_0"):
         smelt.savez(tmp_path / "x", smelt.array(1), arr_0=smelt.array(2))
     with pytest.raises(ValueError, match="format"):
-        smelt.load(tmp_path / "x", format="gguf")
+        smelt.load(tmp_path / "x", format="tar")
     smelt.save(tmp_path / "x", smelt.array(1))
     with pytest.raises(ValueError, match="metadata"):
         smelt.load(tmp_path / "x.npy", return_metadata=True)
     with pytest.raises(TraceError):
         smelt.compile(lambda x: smelt.save(tmp_path / "t", x))(smelt.array(1.0))
+
+
+def test_safetensors_are_mapped(tmp_path):
+    """Loading looks at the header alone, and what is loaded outlives the file's name."""
+    path = tmp_path / "x.safetensors"
+    smelt.save_safetensors(path, {"a": smelt.arange(1000), "b": smelt.array([True, False]), "c": smelt.ones(3)})
+    found = smelt.load(path)
+    base = found["a"]._host()
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base.obj, mmap.mmap)
+    smelt.save_safetensors(path, {"a": found["a"] + 1})  # where it was loaded from
+    assert found["a"].sum().item() == 499500 and found["c"].tolist() == [1, 1, 1]
+    assert smelt.load(path)["a"].sum().item() == 500500
+    with open(path, "rb") as file:
+        mapped = smelt.load(file)["a"]
+        assert not file.read(1)
+    path.unlink()
+    assert mapped[-1].item() == 1000 and np.asarray(mapped)[-1] == 1000
+    assert (mapped * 2).tolist()[:2] == [2, 4]
+
+
+def test_one_tensor_of_a_large_file(tmp_path):
+    """Of ten gigabytes that the file says it has, and has as holes."""
+    path, size = tmp_path / "x.safetensors", 10 << 30
+    header = {"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]},
+              "b": {"dtype": "F32", "shape": [2], "data_offsets": [size, size + 8]}}  # fmt: skip
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.seek(8 + len(text) + size)
+        file.write(np.array([1.5, 2.5], np.float32).tobytes())
+    tracemalloc.start()
+    found = smelt.load(path)
+    assert found["b"].tolist() == [1.5, 2.5] and found["a"].shape == (size,)
+    assert found["a"][-5:].tolist() == [0] * 5
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_elements_out_of_line(tmp_path):
+    """What does not lie as its dtype needs it is copied."""
+    header = b'{"a":{"dtype":"F64","shape":[2],"data_offsets":[0,16]}}'
+    data = np.array([1.5, 2.5]).tobytes()
+    for pad in range(8):
+        text = header + b" " * pad
+        (tmp_path / "x.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+        assert (smelt.load(tmp_path / "x.safetensors")["a"] * 2).tolist() == [3, 5]
+
+
+def test_floats_of_eight_bits():
+    header = json.dumps({k: {"dtype": k, "shape": [3], "data_offsets": [3 * i, 3 * i + 3]}
+                         for i, k in enumerate(("F8_E4M3", "F8_E5M2", "F8_E8M0"))}).encode()  # fmt: skip
+    data = bytes([0x38, 0xB8, 0x7E, 0x3C, 0xC0, 0x7C, 127, 128, 0])
+    found = smelt.load(io.BytesIO(len(header).to_bytes(8, "little") + header + data), "safetensors")
+    assert smelt.from_fp8(found["F8_E4M3"]).tolist() == [1, -1, 448]
+    assert found["F8_E5M2"].tolist() == [1, -2, float("inf")] and found["F8_E5M2"].dtype is smelt.float16
+    assert found["F8_E8M0"].tolist() == [127, 128, 0]
+
+
+WRITERS = {
+    "npy": smelt.save, "npz": smelt.savez, "safetensors": lambda f, x: smelt.save_safetensors(f, {"a": x}),
+    "gguf": lambda f, x: smelt.save_gguf(f, {"a": x}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_files_are_replaced_whole(format, tmp_path, monkeypatch):
+    write, path, x = WRITERS[format], tmp_path / f"x.{format}", smelt.array([1, 2])
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    write(path, x)
+    assert list(tmp_path.iterdir()) == [path] and path.stat().st_mode & 0o777 == 0o640
+    new, link = tmp_path / f"new.{format}", tmp_path / f"link.{format}"
+    write(new, x)
+    assert new.stat().st_mode & 0o777 == 0o666 & ~umask()
+    link.symlink_to(path)
+    write(link, x + 1)
+    found = smelt.load(path)
+    assert link.is_symlink() and (found if format == "npy" else next(iter(found.values()))).tolist() == [2, 3]
+    with pytest.raises(OSError, match="missing"):
+        write(tmp_path / "missing" / "x", x)
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *args: (_ for _ in ()).throw(OSError("no space left")))
+    with pytest.raises(OSError, match="space"):
+        write(path, x)
+    assert path.read_bytes() == before and not list(tmp_path.glob(".*"))
+
+
+def test_files_that_are_no_files():
+    smelt.save_gguf("/dev/null", {"a": smelt.array(1)})
+    read, write = os.pipe()
+    with open(read, "rb") as out:
+        with open(write, "wb") as file:
+            smelt.save(file, smelt.array([1, 2]))
+        assert smelt.load(io.BytesIO(out.read())).tolist() == [1, 2]
+
+
+def umask():
+    found = os.umask(0)
+    os.umask(found)
+    return found

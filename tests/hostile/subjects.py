@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import smelt
+from smelt.formats import gguf
 from smelt.ir import mlir, text
 from smelt.ir.errors import PassError, SmeltError
 from smelt.ir.settings import RULES, Settings, override, variable
@@ -112,6 +113,8 @@ def _files(kind: str) -> tuple[bytes, ...]:
     if kind == "npz":
         packed = [_saved(write, **named) for write in (np.savez, np.savez_compressed)]
         return (*packed, _saved(np.savez, arrays[0]), _saved(np.savez_compressed, x=arrays[2]))
+    if kind == "gguf":
+        return _gguf_files()
     numbers = {k: smelt.array(x) for k, x in named.items() if x.dtype.kind in "fiubc" and x.dtype.isnative}
     return (
         _saved(smelt.save_safetensors, numbers, {"format": "mlx"}), _saved(smelt.save_safetensors, {}),
@@ -119,14 +122,30 @@ def _files(kind: str) -> tuple[bytes, ...]:
     )  # fmt: skip
 
 
+def _gguf_files() -> tuple[bytes, ...]:
+    def blocks(out: io.BytesIO, kind: gguf.Kind) -> None:
+        elements = np.full((2, kind.nbytes), 3, np.uint8)
+        tensor = gguf.Tensor("a.weight", kind, (2, kind.each), elements)
+        gguf.write_gguf(out, [tensor], {"general.alignment": np.array(8)})
+
+    plain = {"a": smelt.arange(5), "b": smelt.zeros((2, 0, 3)), "c": smelt.array(1.5, dtype=smelt.float16)}
+    metadata = {"t": "text", "l": ["a", "bc", ""], "n": smelt.array([1, 2]), "s": 3, "b": True}
+    kinds = [_saved(blocks, kind) for kind in gguf.KINDS.values() if kind.dtype is None]
+    return (_saved(smelt.save_gguf, plain, metadata), _saved(smelt.save_gguf, {}, {}), *kinds)
+
+
 def _file(kind: str, rng: random.Random) -> Callable[[], None]:
     files = _files(kind)
     data = mutated_bytes(rng.choice(files), files, rng)
     format = rng.choice((None, kind))
+    path = Path(f"mutated.{kind}") if rng.random() < 0.3 else None  # which is mapped
 
     def run() -> None:
         try:
-            found = smelt.load(io.BytesIO(data), format)
+            if path is not None:
+                path.unlink(missing_ok=True)
+                path.write_bytes(data)
+            found = smelt.load(io.BytesIO(data) if path is None else path, format)
         except OSError as error:
             raise AssertionError(f"an error of the file system from memory: {error}") from error
         smelt.eval(found)
@@ -215,5 +234,6 @@ def _overridden(name: str, value: str) -> None:
 
 SUBJECTS: dict[str, Callable[[random.Random], Callable[[], None]]] = {
     "mlir": module, "npy": functools.partial(_file, "npy"), "npz": functools.partial(_file, "npz"),
-    "safetensors": functools.partial(_file, "safetensors"), "metal": kernel, "pipelines": pipeline, "settings": setting,
+    "safetensors": functools.partial(_file, "safetensors"), "gguf": functools.partial(_file, "gguf"),
+    "metal": kernel, "pipelines": pipeline, "settings": setting,
 }  # fmt: skip
