@@ -21,6 +21,10 @@ from .contraction_places import contraction_reads, inverse_place, is_contraction
 FEW_ROWS = 16
 #: A reduction of fewer elements than this is done by one thread.
 SMALL = 32768
+#: Bytes that stay in the cache of a core, in whatever order they are walked.
+CACHED = 1 << 18
+#: A reduction turns lines into columns for no less than one part in so many of the bytes that are walked so.
+COLUMNS = 8
 
 
 class Group:
@@ -211,9 +215,32 @@ class Group:
             len([i for i in p if not i.is_constant]) == len([i for i in row if not i.is_constant])
             for p in self.output_places
         )
-        if not alone and parallel_rows(op) < FEW_ROWS and x.aval.size > SMALL:
+        if not alone and parallel_rows(op) < FEW_ROWS and max(x.aval.size, math.prod(self.shape)) > SMALL:
             return False
-        return rows > 0 or x.aval.size == 0
+        return (rows > 0 or x.aval.size == 0) and (alone or not self._walks_worse(op, row))
+
+    def _walks_worse(self, op: OpView, row: Coordinates) -> bool:
+        """Whether with the reduction the kernel would walk memory in a worse order, for little less to move.
+
+        Rows of some arrays are contiguous, those of others lie beside each other: no order of loops suits both. And
+        where all lie beside each other, columns are walked that were lines before.
+        """
+        x, value = op.operands[0], op.results[0]
+        kept = {atom for i in row for atom in i.atoms()}
+        beside, along = (0, x.aval.nbytes) if innermost_axis(x.shape) in reduced_axes(op) else (x.aval.nbytes, 0)
+        memory = [(v, p) for v, places in self.reads.items() if v is not value for p in places]
+        most = x.aval.nbytes
+        for v, place in [*memory, *zip(self.outputs, self.output_places)]:
+            loops = [plain_variable(i) for i in place if not i.is_constant]
+            if not loops or kept.issuperset(loops) or kept.isdisjoint(loops):
+                continue  # an element a row, or one row for all
+            if loops[-1] in kept:
+                beside += v.aval.nbytes
+            elif loops[-1] is not None:
+                along += v.aval.nbytes
+            most = max(most, v.aval.nbytes)
+        saved = 2 * value.aval.nbytes + (x.aval.nbytes if x in self.reads else 0)
+        return most > CACHED and (min(beside, along) > saved or beside > COLUMNS * saved)
 
     def add_reduction(self, op: OpView) -> None:
         row = self.row_of(op)
