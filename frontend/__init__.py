@@ -55,6 +55,7 @@ from .functions.quantization import *
 from .functions.quantized_products import *
 from .functions.reductions import *
 from .functions.rounding import *
+from .functions.searching import *
 from .functions.sets import *
 from .functions.shaping import *
 from .functions.sorting import *
@@ -85,13 +86,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Device", "Dtype", "DtypeCategory", "ShapeDtype", "SmeltError", "Stream", "StreamContext", "__version__",
     "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "array",
+    "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
     "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
     "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "bfloat16", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
     "block_masked_mm",
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
-    "clear_cache", "clear_streams", "clip", "compat", "compile", "complex64", "complexfloating", "concat",
+    "clear_cache", "clear_streams", "clip", "compat", "compile", "complex64", "complexfloating", "compress", "concat",
     "concatenate", "cond", "conj", "conjugate", "contiguous", "conv1d", "conv2d", "conv3d", "conv_general",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "cos", "cosh",
     "count_nonzero", "cpu",
@@ -100,19 +101,21 @@ __all__ = [
     "default_device", "default_stream", "degrees", "dequantize", "device_count", "device_info", "diag", "diagonal",
     "diff",
     "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
-    "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1", "eye", "fast", "fft",
-    "finfo", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
+    "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
+    "extract", "eye", "fast", "fft",
+    "finfo",
+    "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
     "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
     "get_active_memory", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hadamard_transform",
     "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
-    "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isinf", "isnan", "isneginf",
+    "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf",
     "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "left_shift", "less", "less_equal",
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min", "minimum",
-    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "nn",
+    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "nn", "nonzero",
     "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
     "positive", "pow", "power",
     "printoptions", "prod", "put_along_axis", "qqmm", "quantize", "quantized_matmul", "radians", "random", "real",
@@ -125,6 +128,7 @@ __all__ = [
     "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
     "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "topk", "trace",
     "transpose", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "where",
     "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

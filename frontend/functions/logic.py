@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import overload
 
 from smelt.ir import dtypes
+from smelt.ir.errors import ArgumentTypeError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
@@ -25,6 +27,7 @@ from ..lazy.core import remembered, remembered_floats, remembered_op
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from . import reductions
+from .searching import nonzero
 
 __all__ = [
     "allclose", "array_equal", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
@@ -432,11 +435,21 @@ def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: Str
 # Choice
 
 
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, stream: StreamOrDevice = None) -> array: ...
+
+
+@overload
+def where(condition: ArrayLike, /, *, stream: StreamOrDevice = None) -> tuple[array, ...]: ...
+
+
 @remembered_floats
 def where(
-    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, stream: StreamOrDevice = None
-) -> array:
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, stream: StreamOrDevice = None
+) -> array | tuple[array, ...]:
     """x where the condition is true (not zero), else y. The three broadcast; x and y promote.
+
+    Without x and y: where the condition is true, as `smelt.nonzero`, which evaluates it.
 
     >>> import smelt
     >>> smelt.where(smelt.array([True, False]), smelt.array([1, 2]), 0.5)
@@ -444,6 +457,10 @@ def where(
     """
     check_stream(stream)
     test = convert(as_array(condition), dtypes.bool_)
+    if x is None or y is None:
+        if x is not None or y is not None:
+            raise ArgumentTypeError(at_user_line("smelt.where: takes the condition alone, or both x and y"))
+        return nonzero(test)
     a, b = promote_operands("where", x, y)
     if test.shape != a.shape:
         shape = broadcast_shapes("where", test.shape, a.shape)

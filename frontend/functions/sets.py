@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 
 from ..lazy.arguments import integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
+from ..lazy.movement import to_shape
 from ..lazy.streams import check_stream
 from .creation import arange, full, zeros
+from .index_functions import take
 from .joining import concatenate
-from .logic import isnan, logical_and, logical_not, where
+from .logic import isnan, logical_and, logical_not, logical_xor, where
+from .reductions import any as any_of
+from .searching import host_values
 from .shaping import reshape
 from .sorting import argsort, cumsum, searchsorted
+from .sorting import sort as in_order
 
-__all__ = ["unique"]
+__all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+#: Up to so many elements are compared one by one instead of being sorted.
+FEW = 8
 
 
 def unique(
     a: ArrayLike,
     /,
-    size: int,
+    size: int | None = None,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -28,12 +40,14 @@ def unique(
     *,
     stream: StreamOrDevice = None,
 ) -> array | tuple[array, ...]:
-    """The sorted distinct elements of the flattened array, `size` of them: no shape depends on values.
+    """The sorted distinct elements of the flattened array, `size` of them. NaNs are one element.
 
-    Missing ones are filled up, superfluous ones (the greatest) are left out. NaNs are one element.
+    Missing ones are filled up, superfluous ones (the greatest) are left out. Without `size` there are as many as there
+    are: that evaluates `a`.
 
     Args:
-        a: any shape, not complex. size: the number of elements of the result.
+        a: any shape, not complex.
+        size: the number of elements of the result.
         return_index: also where each of them stands first in the flattened array, uint32.
         return_inverse: also, in the shape of `a`, which of them each element is, uint32; at most ``size - 1``.
         return_counts: also how often each of them occurs, int32; 0 for what is filled up.
@@ -44,7 +58,7 @@ def unique(
 
     Raises:
         AttributeValueError: a negative size. DTypeError: `a` is complex. ShapeError: an empty `a` without
-        `fill_value`, or a `fill_value` that is no scalar.
+        `fill_value`, or a `fill_value` that is no scalar. TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.unique(smelt.array([2, 1, 2, 3, 1]), 4, return_counts=True, fill_value=0)
@@ -52,10 +66,12 @@ def unique(
     """
     check_stream(stream)
     x = as_array(a)
-    count = integer("unique", "size", size, 0)
-    fill = None if fill_value is None else as_array(fill_value, x.dtype)
     if x.dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt.unique: complex numbers have no order; a {x.aval}"))
+    if size is None:
+        size = np.unique(_sortable("unique", x)).size
+    count = integer("unique", "size", size, 0)
+    fill = None if fill_value is None else as_array(fill_value, x.dtype)
     if (fill is not None and fill.ndim) or (fill is None and not x.size and count):
         what = "an empty array needs a fill_value" if fill is None else f"fill_value {fill.aval} must be a scalar"
         raise ShapeError(at_user_line(f"smelt.unique: {what}; a {x.aval}"))
@@ -90,3 +106,134 @@ def unique(
     if return_counts:
         results.append(begins[1:] - begins[:-1])
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _sortable(name: str, x: array) -> HostArray:
+    """The flattened elements, in a dtype that NumPy sorts."""
+    host = host_values(name, x, "smelt.unique(a, size=) has a fixed shape").reshape(-1)
+    return host.astype(np.float32) if x.dtype is dtypes.bfloat16 else host
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: array
+    indices: array
+    inverse_indices: array
+    counts: array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: array
+    counts: array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: array
+    inverse_indices: array
+
+
+def unique_all(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueAll:
+    """The distinct elements in ascending order, where each stands first, which one each element is, how often each is.
+
+    Evaluates `x`. The other results are int32; each NaN is an element of its own. `smelt.unique` has a form with a
+    fixed size.
+
+    Returns:
+        ``(values, indices, inverse_indices, counts)``: indices into the flattened array; inverse_indices in its shape.
+
+    Raises:
+        TraceError: inside `smelt.compile` or `smelt.vmap`.
+
+    >>> import smelt
+    >>> values, indices, inverse, counts = smelt.unique_all(smelt.array([3, 1, 3]))
+    >>> values, indices, inverse, counts
+    (array([1, 3], dtype=int32), array([1, 0], dtype=int32), array([1, 0, 1], dtype=int32), array([1, 2], dtype=int32))
+    """
+    check_stream(stream)
+    return _unique("unique_all", x)
+
+
+def _unique(name: str, a: ArrayLike) -> UniqueAll:
+    x = as_array(a)
+    _, *found = np.unique(
+        _sortable(name, x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    kind = np.int32 if x.size < 2**31 else np.int64
+    first, inverse, counts = (from_host(np.asarray(part, kind).reshape(-1)) for part in found)
+    return UniqueAll(take(to_shape(x, (x.size,)), first), first, to_shape(inverse, x.shape), counts)
+
+
+def unique_counts(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueCounts:
+    """The distinct elements in ascending order and how often each of them is there; see `unique_all`.
+
+    >>> import smelt
+    >>> smelt.unique_counts(smelt.array([3, 1, 3])).counts
+    array([1, 2], dtype=int32)
+    """
+    check_stream(stream)
+    found = _unique("unique_counts", x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueInverse:
+    """The distinct elements in ascending order and which of them each element is; see `unique_all`.
+
+    >>> import smelt
+    >>> smelt.unique_inverse(smelt.array([3, 1, 3])).inverse_indices
+    array([1, 0, 1], dtype=int32)
+    """
+    check_stream(stream)
+    found = _unique("unique_inverse", x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The distinct elements in ascending order; see `unique_all`.
+
+    >>> import smelt
+    >>> smelt.unique_values(smelt.array([3, 1, 3]))
+    array([1, 3], dtype=int32)
+    """
+    check_stream(stream)
+    return _unique("unique_values", x).values
+
+
+def isin(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """For each element of x1 whether x2 has it, as bool. A NaN is in nothing.
+
+    Args:
+        x1, x2: any shapes; they promote.
+        assume_unique: accepted for NumPy's sake.
+        invert: whether x2 has it not.
+
+    >>> import smelt
+    >>> smelt.isin(smelt.array([1, 2, 3]), [3, 1])
+    array([ True, False,  True], dtype=bool)
+    """
+    check_stream(stream)
+    x, among = as_array(x1), as_array(x2)
+    dtype = promote_operands("isin", to_shape(x, (x.size, 1)), to_shape(among, (1, among.size)))[0].dtype
+    x, among = convert(x, dtype), convert(to_shape(among, (among.size,)), dtype)
+    if not among.size:
+        found = zeros(x.shape, dtypes.bool_)
+    elif among.size <= FEW or dtype.is_complex:
+        found = any_of(to_shape(x, (*x.shape, 1)) == among, axis=-1)
+    else:
+        ordered = in_order(among)
+        place = convert(searchsorted(ordered, x), dtypes.int32 if among.size < 2**31 else dtypes.int64)
+        inside = place < among.size
+        found = logical_and(inside, take(ordered, where(inside, place, 0)) == x)
+    return logical_xor(found, True) if invert else found

@@ -14,6 +14,7 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, e
 from ..lazy.core import remembered
 from ..lazy.movement import filled, for_gather, one_axis, piece, select, to_shape
 from ..lazy.streams import check_stream
+from .indexing import getitem
 
 __all__ = [
     "argpartition",
@@ -130,12 +131,22 @@ def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevi
 
 @remembered
 def searchsorted(
-    sorted_sequence: ArrayLike, values: ArrayLike, /, side: str = "left", *, stream: StreamOrDevice = None
+    sorted_sequence: ArrayLike,
+    values: ArrayLike,
+    /,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Where to insert values into a sorted vector so that it stays sorted, as uint32.
 
     Args:
         side: "left": before equal elements; "right": behind them.
+        sorter: the order that sorts `sorted_sequence`, such as its `argsort`, where it is not sorted itself.
+
+    Raises:
+        ShapeError: `sorted_sequence` is no vector, or `sorter` is not of its shape. DTypeError: complex numbers.
 
     >>> import smelt
     >>> smelt.searchsorted(smelt.array([1, 2, 2, 3]), smelt.array([2, 5]))
@@ -148,6 +159,12 @@ def searchsorted(
         raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
     _real("searchsorted", x)
     _real("searchsorted", v)
+    if sorter is not None:
+        order = as_array(sorter)
+        if order.shape != x.shape or not order.dtype.is_integer:
+            message = f"smelt.searchsorted: sorter must be an index for each element of {x.aval}, is {order.aval}"
+            raise ShapeError(at_user_line(message))
+        x = getitem(x, order) if x.size else x
     dtype = dtypes.promote(x.dtype, v.dtype)
     x, v = convert(x, dtype), convert(v, dtype)
     if dtype is dtypes.bool_:

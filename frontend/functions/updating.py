@@ -84,9 +84,9 @@ def updated(x: array, index: Any, value: ArrayLike, mode: str) -> array:
 def _updated(x: array, indices: tuple[Any], value: ArrayLike, mode: str) -> array:
     (index,) = indices
     value = value_for(x, value)
-    mask = _only_mask(x, index)
-    if mask is not None:
-        return _masked_update(x, mask, value, mode)
+    found = _only_mask(x, index)
+    if found is not None:
+        return _masked_update(x, *found, value, mode)
     plan = plan_of(x, index)
     new = fitted(value, plan.shape)
     if plan.lead is not None and not plan.indices and math.prod(plan.lead) == 1:  # x[:, True]
@@ -172,23 +172,30 @@ def _scattered(x: array, plan: Plan, new: array, mode: str) -> array:
     return emit(ops["scatter"], (x, new, *of_one_dtype(indices.values())), {"axes": axes, "mode": mode})
 
 
-def _only_mask(x: array, index: Any) -> array | None:
-    """The mask if it is the whole index (full slices may follow), as an array."""
-    if type(index) is tuple:
-        whole = builtins.slice(None)
-        rest = [e for e in index[1:] if not (e is Ellipsis or (type(e) is builtins.slice and e == whole))]
-        if not index or rest or len(index) > 1 + x.ndim:
-            return None
-        index = index[0]
-    if isinstance(index, (list, np.ndarray)) and not _list_of_bools(index):
+def _only_mask(x: array, index: Any) -> tuple[array, int] | None:
+    """The mask and its first axis, where full slices are all else that the index consists of."""
+    entries = list(index) if type(index) is tuple else [index]
+    full = builtins.slice(None)
+    masks = [i for i, e in enumerate(entries) if not (e is Ellipsis or (type(e) is builtins.slice and e == full))]
+    if len(masks) != 1 or len(entries) > 2 + x.ndim:
         return None
-    if isinstance(index, (bool, np.bool_, list, np.ndarray)):
-        index = from_host(np.asarray(index, np.bool_))
-    if not isinstance(index, array) or index.dtype is not dtypes.bool_:
+    (place,) = masks
+    mask = entries[place]
+    if isinstance(mask, (list, np.ndarray)) and not _list_of_bools(mask):
         return None
-    if index.ndim > x.ndim or any(m != d for m, d in zip(index.shape, x.shape)):
-        raise ShapeError(at_user_line(f"smelt: a mask of shape {index.shape} for an array {x.aval}"))
-    return index
+    if isinstance(mask, (bool, np.bool_, list, np.ndarray)):
+        mask = from_host(np.asarray(mask, np.bool_))
+    if not isinstance(mask, array) or mask.dtype is not dtypes.bool_:
+        return None
+    dots = [i for i, e in enumerate(entries) if e is Ellipsis]
+    used = len(entries) - 1 - len(dots) + mask.ndim
+    if len(dots) > 1 or (used > x.ndim and not (place == 0 and mask.ndim)):
+        return None
+    axis = place if not dots or dots[0] > place else x.ndim - mask.ndim - (len(entries) - 1 - place)
+    if used > x.ndim or mask.shape != x.shape[axis : axis + mask.ndim]:
+        where = f" from axis {axis} on" if axis else ""
+        raise ShapeError(at_user_line(f"smelt: a mask of shape {mask.shape} for an array {x.aval}{where}"))
+    return mask, axis
 
 
 def _list_of_bools(values: Any) -> bool:
@@ -197,36 +204,45 @@ def _list_of_bools(values: Any) -> bool:
     return bool(values) and not holds_array(values) and np.asarray(values).dtype == np.bool_
 
 
-def _masked_update(x: array, mask: array, value: array, mode: str) -> array:
-    """Where the mask holds. A value for each True element is dealt out in row-major order."""
-    rest = x.aval.shape[mask.ndim :]
+def _masked_update(x: array, mask: array, axis: int, value: array, mode: str) -> array:
+    """Where the mask of axes from `axis` on holds. A value for each True element is dealt out in row-major order."""
+    shape, last = x.aval.shape, axis + mask.ndim
+    lead, rest = shape[:axis], shape[last:]
     have = value.aval.shape
     while len(have) > len(rest) and have[0] == 1:
         have = have[1:]
-    if len(have) <= len(rest):
-        new = broadcast_to_shape(fitted(to_shape(value, have), rest), x.aval.shape)
+    value = to_shape(value, have)
+    before = len(have) - len(rest) - 1  # axes of the value for those of x before the mask
+    if before < 0 or have[before] == 1:
+        if before >= 0:
+            value = to_shape(value, (*have[:before], *[1] * mask.ndim, *have[before + 1 :]))
+        new = broadcast_to_shape(fitted(value, (*lead, *[1] * mask.ndim, *rest)), shape)
     else:
-        if len(have) != len(rest) + 1:
-            raise ShapeError(
-                at_user_line(f"smelt: a value of shape {value.shape} does not fit into x[mask] of shape (n, *{rest})")
-            )
-        count = have[0]
-        value = fitted(to_shape(value, have), (count, *rest))
+        if before > axis:
+            message = f"a value of shape {value.shape} does not fit into x[mask] of shape {_listed(lead, rest)}"
+            raise ShapeError(at_user_line(f"smelt: {message}"))
+        count = have[before]
+        value = fitted(value, (*lead, count, *rest))
         if not state.compiling:
             wanted = int(np.count_nonzero(mask._host()))
             if wanted != count:
                 raise ShapeError(
                     at_user_line(f"smelt: a value of shape {value.shape} for {wanted} elements where the mask is True")
                 )
-        if not count:
+        if not count or not x.size:
             return wrap(x._ref)
         flat = convert(to_shape(mask, (mask.size,)), dtypes.int32 if mask.size < 2**31 else dtypes.int64)
-        before = emit(ops["cumsum"], (flat,), {"axis": 0, "reverse": False, "inclusive": False})
-        before = for_gather(before, count - 1)
-        dealt = emit(ops["gather"], (value, before), {"axes": (0,), "slice_sizes": (1, *rest)})
-        new = to_shape(dealt, x.aval.shape)
-    there = broadcast_to_shape(to_shape(mask, (*mask.shape, *[1] * len(rest))), x.aval.shape)
+        place = emit(ops["cumsum"], (flat,), {"axis": 0, "reverse": False, "inclusive": False})
+        place = for_gather(place, count - 1)
+        dealt = emit(ops["gather"], (value, place), {"axes": (axis,), "slice_sizes": (*lead, 1, *rest)})
+        n = len(shape) - mask.ndim + 2  # the mask's elements, the axes before, one element, the axes behind
+        new = to_shape(permuted(dealt, (*range(1, axis + 1), 0, *range(axis + 1, n))), shape)
+    there = broadcast_to_shape(to_shape(mask, (*mask.shape, *[1] * len(rest))), shape)
     return select(there, _combined(x, new, mode), x)
+
+
+def _listed(lead: tuple[int, ...], rest: tuple[int, ...]) -> str:
+    return "(" + ", ".join([*map(str, lead), "n", *map(str, rest)]) + ")"
 
 
 class ArrayAt:

@@ -97,7 +97,7 @@ ROWS = np.ones((2, 64), np.float32)
 VALID: dict[tuple[str, str], Any] = {
     ("addmm", "c"): np.ones((2, 2), np.float32), ("addmm", "b"): X.T, ("matmul", "b"): X.T, ("gather_mm", "b"): X.T,
     ("searchsorted", "sorted_sequence"): [1.0, 2.0], ("take", "indices"): [0],
-    ("take_along_axis", "indices"): [[0], [1]],
+    ("take_along_axis", "indices"): [[0], [1]], ("compress", "condition"): [True, False],
     ("put_along_axis", "indices"): [0], ("put_along_axis", "values"): [9.0], ("where", "condition"): X > 2,
     ("slice", "start_indices"): [0], ("slice", "axes"): (0,), ("slice", "slice_size"): (1, 3),
     ("slice_update", "update"): [[1.0, 1.0, 1.0]], ("slice_update", "start_indices"): [0],
