@@ -11,18 +11,21 @@ from __future__ import annotations
 from . import init, layers, losses, utils
 from .layers import places as _places  # noqa: F401  # errors name the path of a layer
 from .layers.activations import *
+from .layers.adaptive_pooling import *
 from .layers.base import Module
-from .layers.containers import Sequential
+from .layers.containers import Flatten, Sequential
 from .layers.convolution import Conv1d, Conv2d, Conv3d
 from .layers.convolution_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .layers.dropout import Dropout, Dropout2d, Dropout3d
 from .layers.embedding import Embedding
+from .layers.embedding_bag import EmbeddingBag
 from .layers.linear import Bilinear, Identity, Linear
 from .layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from .layers.parametrized import SpectralNorm, WeightNorm
 from .layers.pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
 from .layers.positional_encoding import ALiBi, RoPE, SinusoidalPositionalEncoding
 from .layers.quantized import QQLinear, QuantizedEmbedding, QuantizedLinear, quantize
-from .layers.recurrent import GRU, LSTM, RNN
+from .layers.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .layers.transformer import (
     MultiHeadAttention,
     Transformer,
@@ -35,19 +38,20 @@ from .layers.upsample import Upsample
 from .utils import average_gradients, value_and_grad
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "ALiBi", "AvgPool1d", "AvgPool2d", "AvgPool3d",
-    "BatchNorm", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "Dropout", "Dropout2d", "Dropout3d", "Embedding", "GroupNorm", "HardShrink", "HardTanh", "Hardswish",
-    "Identity", "InstanceNorm", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "Mish", "Module", "MultiHeadAttention", "PReLU", "QQLinear",
-    "QuantizedEmbedding", "QuantizedLinear", "RMSNorm", "ReLU", "ReLU2", "ReLU6",
-    "RoPE", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositionalEncoding", "Softmax", "Softmin", "Softplus",
-    "Softshrink", "Softsign", "Step", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "average_gradients", "celu", "elu", "gelu",
-    "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh", "hardswish", "init", "layers",
-    "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu", "quantize", "relu", "relu2", "relu6", "selu",
-    "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "step", "tanh", "utils",
-    "value_and_grad",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "ALiBi", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d",
+    "AvgPool3d", "BatchNorm", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d", "Dropout", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "Flatten", "GRUCell",
+    "GroupNorm", "HardShrink", "HardTanh", "Hardswish", "Identity", "InstanceNorm", "LSTMCell", "LayerNorm",
+    "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "Module",
+    "MultiHeadAttention", "PReLU", "QQLinear", "QuantizedEmbedding", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU",
+    "ReLU2", "ReLU6", "RoPE", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositionalEncoding", "Softmax", "Softmin",
+    "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Step", "Tanh", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "WeightNorm",
+    "average_gradients", "celu", "elu", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh",
+    "hardswish", "init", "layers", "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu", "quantize",
+    "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign",
+    "step", "tanh", "utils", "value_and_grad",
 ]  # fmt: skip
 
 

@@ -13,10 +13,12 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
+from .ctc import ctc_loss
+
 __all__ = [
-    "binary_cross_entropy", "cosine_similarity_loss", "cross_entropy", "gaussian_nll_loss", "hinge_loss", "huber_loss",
-    "kl_div_loss", "l1_loss", "log_cosh_loss", "margin_ranking_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
-    "triplet_loss",
+    "binary_cross_entropy", "cosine_similarity_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_loss",
+    "huber_loss", "kl_div_loss", "l1_loss", "log_cosh_loss", "margin_ranking_loss", "mse_loss", "nll_loss",
+    "smooth_l1_loss", "triplet_loss",
 ]  # fmt: skip
 
 Reduction = Literal["none", "mean", "sum"]

@@ -15,14 +15,17 @@ array([[0.375]], dtype=float32)
 from __future__ import annotations
 
 from . import schedulers
+from .adam_variants import LAMB, NAdam
 from .algorithms import SGD, AdaDelta, Adafactor, Adagrad, Adam, Adamax, AdamW, Lion, Muon, RMSprop
+from .averages import EMA
 from .base import MultiOptimizer, Optimizer, clip_grad_norm
+from .lbfgs import LBFGS
 from .schedulers import cosine_decay, exponential_decay, join_schedules, linear_schedule, step_decay
 
 __all__ = [
-    "SGD", "AdaDelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MultiOptimizer", "Muon",
-    "Optimizer", "RMSprop", "clip_grad_norm", "cosine_decay", "exponential_decay", "join_schedules",
-    "linear_schedule", "schedulers", "step_decay",
+    "EMA", "LAMB", "LBFGS", "SGD", "AdaDelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion",
+    "MultiOptimizer", "Muon", "NAdam", "Optimizer", "RMSprop", "clip_grad_norm", "cosine_decay", "exponential_decay",
+    "join_schedules", "linear_schedule", "schedulers", "step_decay",
 ]  # fmt: skip
 
 

@@ -1,13 +1,16 @@
-"""Modules that call others."""
+"""Modules that call others, and one that makes vectors of pictures for those."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import smelt
+from smelt import array
+
 from .base import Module
 
-__all__ = ["Sequential"]
+__all__ = ["Flatten", "Sequential"]
 
 
 class Sequential(Module):
@@ -29,3 +32,23 @@ class Sequential(Module):
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+class Flatten(Module):
+    """Several axes as one: all but the first by default. See `smelt.flatten`.
+
+    >>> import smelt
+    >>> smelt.nn.Flatten()(smelt.ones((2, 4, 4, 3))).shape
+    (2, 48)
+    """
+
+    def __init__(self, start_axis: int = 1, end_axis: int = -1):
+        super().__init__()
+        self.start_axis = start_axis
+        self.end_axis = end_axis
+
+    def _extra_repr(self) -> str:
+        return f"start_axis={self.start_axis}, end_axis={self.end_axis}"
+
+    def __call__(self, x: array) -> array:
+        return smelt.flatten(x, self.start_axis, self.end_axis)

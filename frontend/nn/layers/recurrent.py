@@ -8,38 +8,68 @@ from typing import Any
 
 import smelt
 from smelt import array
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 
 from .activation_functions import tanh
 from .base import Module
 
-__all__ = ["GRU", "LSTM", "RNN"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
 
 
 class _Recurrent(Module):
     """What the kinds share."""
 
+    hidden_size: int
+
     def _uniform(self, hidden_size: int, *shape: int) -> array:
         bound = 1 / math.sqrt(hidden_size)
         return smelt.random.uniform(-bound, bound, shape)
 
-    def _check(self, x: array, input_size: int) -> None:
-        if x.ndim < 2 or x.shape[-1] != input_size:
+    def _map(self, x: array, weight: array, bias: array | None) -> array:
+        return x @ weight.T if bias is None else smelt.addmm(bias, x, weight.T)
+
+    def _check(self, x: array, axes: str, least: int) -> None:
+        size = (self["Wxh"] if "Wxh" in self else self["Wx"]).shape[1]
+        if x.ndim < least or x.shape[-1] != size:
             raise ShapeError(
-                at_user_line(
-                    f"smelt.nn.{type(self).__name__}: needs axes [..., positions, {input_size}]; x {x.aval}"
-                )
+                at_user_line(f"smelt.nn.{type(self).__name__}: needs axes [..., {axes}{size}]; x {x.aval}")
             )
 
-    def _start(self, state: array | None, x: array, hidden_size: int) -> array:
-        """A state, or zeros: for each sequence of x, in its dtype."""
-        shape = (*x.shape[:-2], hidden_size)
-        return smelt.zeros(shape, x.dtype) if state is None else smelt.broadcast_to(state.astype(x.dtype), shape)
+    def _inputs(self, x: array) -> array:
+        """What steps take of their inputs, for all positions."""
+        raise NotImplementedError
 
-    def _scan(self, step: Callable[[Any, array], Any], start: Any, x: array) -> Any:
+    def _step(self, dtype: DType) -> Callable[[Any, array], Any]:
+        """A function of a state and an input that returns the next state."""
+        raise NotImplementedError
+
+    def _begin(self, states: tuple[array | None, ...], batch: tuple[int, ...], dtype: DType) -> Any:
+        """States, or zeros, for each sequence."""
+        shape = (*batch, self.hidden_size)
+        found = [
+            smelt.zeros(shape, dtype) if s is None else smelt.broadcast_to(s.astype(dtype), shape) for s in states
+        ]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _states(self, x: array, *states: array | None) -> Any:
         """The states after each position, in place of the positions of x."""
-        _, states = smelt.scan(step, start, smelt.moveaxis(x, -2, 0))
-        return smelt.utils.tree_map(lambda y: smelt.moveaxis(y, 0, -2), states)
+        self._check(x, "positions, ", 2)
+        x = self._inputs(x)
+        step = self._step(x.dtype)
+
+        def at(state: Any, x: array) -> tuple[Any, Any]:
+            state = step(state, x)
+            return state, state
+
+        _, found = smelt.scan(at, self._begin(states, x.shape[:-2], x.dtype), smelt.moveaxis(x, -2, 0))
+        return smelt.utils.tree_map(lambda y: smelt.moveaxis(y, 0, -2), found)
+
+    def _next(self, x: array, *states: array | None) -> Any:
+        """The state after one position."""
+        self._check(x, "", 1)
+        x = self._inputs(x)
+        return self._step(x.dtype)(self._begin(states, x.shape[:-1], x.dtype), x)
 
 
 class RNN(_Recurrent):
@@ -93,15 +123,14 @@ class RNN(_Recurrent):
         Args:
             hidden: the state before the first position, [..., hidden_size].
         """
-        self._check(x, self.Wxh.shape[1])
-        x = smelt.addmm(self.bias, x, self.Wxh.T) if "bias" in self else x @ self.Wxh.T
-        weight, function = self.Whh.T.astype(x.dtype), self.nonlinearity
+        return self._states(x, hidden)
 
-        def step(hidden: array, x: array) -> tuple[array, array]:
-            hidden = function(x + hidden @ weight)
-            return hidden, hidden
+    def _inputs(self, x: array) -> array:
+        return self._map(x, self.Wxh, self.get("bias"))
 
-        return self._scan(step, self._start(hidden, x, self.hidden_size), x)
+    def _step(self, dtype: DType) -> Callable[[array, array], array]:
+        weight, function = self.Whh.T.astype(dtype), self.nonlinearity
+        return lambda hidden, x: function(x + hidden @ weight)
 
 
 class GRU(_Recurrent):
@@ -141,21 +170,24 @@ class GRU(_Recurrent):
         Args:
             hidden: the state before the first position, [..., hidden_size].
         """
-        self._check(x, self.Wx.shape[1])
-        x = smelt.addmm(self.b, x, self.Wx.T) if "b" in self else x @ self.Wx.T
-        n, weight = self.hidden_size, self.Wh.T.astype(x.dtype)
-        bias = self.bhn.astype(x.dtype) if "bhn" in self else None
+        return self._states(x, hidden)
 
-        def step(hidden: array, x: array) -> tuple[array, array]:
+    def _inputs(self, x: array) -> array:
+        return self._map(x, self.Wx, self.get("b"))
+
+    def _step(self, dtype: DType) -> Callable[[array, array], array]:
+        n, weight = self.hidden_size, self.Wh.T.astype(dtype)
+        bias = self.bhn.astype(dtype) if "bhn" in self else None
+
+        def step(hidden: array, x: array) -> array:
             moved = hidden @ weight
             gates = smelt.sigmoid(x[..., : 2 * n] + moved[..., : 2 * n])
             reset, keep = gates[..., :n], gates[..., n:]
             inner = moved[..., 2 * n :] if bias is None else moved[..., 2 * n :] + bias
             new = smelt.tanh(x[..., 2 * n :] + reset * inner)
-            hidden = (1 - keep) * new + keep * hidden
-            return hidden, hidden
+            return (1 - keep) * new + keep * hidden
 
-        return self._scan(step, self._start(hidden, x, n), x)
+        return step
 
 
 class LSTM(_Recurrent):
@@ -195,17 +227,59 @@ class LSTM(_Recurrent):
         Args:
             hidden, cell: h and c before the first position, [..., hidden_size].
         """
-        self._check(x, self.Wx.shape[1])
-        x = smelt.addmm(self.bias, x, self.Wx.T) if "bias" in self else x @ self.Wx.T
-        n, weight = self.hidden_size, self.Wh.T.astype(x.dtype)
+        return self._states(x, hidden, cell)
 
-        def step(state: tuple[array, array], x: array) -> tuple[Any, Any]:
+    def _inputs(self, x: array) -> array:
+        return self._map(x, self.Wx, self.get("bias"))
+
+    def _step(self, dtype: DType) -> Callable[[Any, array], Any]:
+        n, weight = self.hidden_size, self.Wh.T.astype(dtype)
+
+        def step(state: tuple[array, array], x: array) -> tuple[array, array]:
             hidden, cell = state
             moved = x + hidden @ weight
             take, forget, out = (smelt.sigmoid(moved[..., i * n : (i + 1) * n]) for i in (0, 1, 3))
             cell = forget * cell + take * smelt.tanh(moved[..., 2 * n : 3 * n])
-            hidden = out * smelt.tanh(cell)
-            return (hidden, cell), (hidden, cell)
+            return out * smelt.tanh(cell), cell
 
-        start = (self._start(hidden, x, n), self._start(cell, x, n))
-        return self._scan(step, start, x)
+        return step
+
+
+class RNNCell(RNN):
+    """One step of an `RNN`, with the same parameters: from [..., input_size] and the last state to the next state.
+
+    >>> import smelt
+    >>> smelt.nn.RNNCell(3, 4)(smelt.ones((2, 3))).shape
+    (2, 4)
+    """
+
+    def __call__(self, x: array, hidden: array | None = None) -> array:
+        """The state after `hidden`, both [..., hidden_size]; zeros by default."""
+        return self._next(x, hidden)
+
+
+class GRUCell(GRU):
+    """One step of a `GRU`, with the same parameters: from [..., input_size] and the last state to the next state.
+
+    >>> import smelt
+    >>> smelt.nn.GRUCell(3, 4)(smelt.ones((2, 3))).shape
+    (2, 4)
+    """
+
+    def __call__(self, x: array, hidden: array | None = None) -> array:
+        """The state after `hidden`, both [..., hidden_size]; zeros by default."""
+        return self._next(x, hidden)
+
+
+class LSTMCell(LSTM):
+    """One step of an `LSTM`, with the same parameters: from [..., input_size] and the last states to the next states.
+
+    >>> import smelt
+    >>> hidden, cell = smelt.nn.LSTMCell(3, 4)(smelt.ones((2, 3)))
+    >>> hidden.shape, cell.shape
+    ((2, 4), (2, 4))
+    """
+
+    def __call__(self, x: array, hidden: array | None = None, cell: array | None = None) -> tuple[array, array]:
+        """The states after `hidden` and `cell`, all [..., hidden_size]; zeros by default."""
+        return self._next(x, hidden, cell)
