@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import os
 import runpy
 import sys
@@ -61,6 +62,7 @@ def install() -> None:
         raise SettingError(at_user_line("smelt.compat.install: MLX itself has been imported already; install before"))
     package = types.ModuleType("mlx", "Names for smelt.")
     package.__path__ = []
+    package.__spec__ = importlib.machinery.ModuleSpec("mlx", None, is_package=True)  # `find_spec("mlx")` asks for one
     package.__smelt__ = True  # type: ignore[attr-defined]
     modules = _modules()
     for name, module in modules.items():

@@ -18,10 +18,9 @@ def eval(*args: Any) -> None:
     """Evaluate arrays, or trees of arrays. Evaluating again does nothing.
 
     Args:
-        args: arrays, or trees of arrays (see `smelt.utils`); other leaves are ignored.
+        args: arrays, or trees of arrays (see `smelt.utils`); other leaves are ignored, also those that hold arrays.
 
     Raises:
-        TreeError: a leaf that is no array holds arrays.
         TraceError: an array belongs to a trace of `compile` or `vmap`. MemoryError: out of memory.
 
     >>> import smelt
@@ -37,7 +36,7 @@ def _refs(args: tuple[Any, ...]) -> list[Ref]:
         if type(arg) is array:
             refs.append(arg._ref)
         else:
-            refs += [x._ref for x in tree.flatten(arg)[0] if isinstance(x, array)]
+            refs += [x._ref for x in tree.flatten(arg, strict=False)[0] if isinstance(x, array)]
     return refs
 
 
@@ -51,7 +50,7 @@ def async_eval(*args: Any) -> None:
         args: as for `eval`.
 
     Raises:
-        TreeError: a leaf that is no array holds arrays. TraceError: an array belongs to a trace of `compile` or `vmap`.
+        TraceError: an array belongs to a trace of `compile` or `vmap`.
 
     >>> import smelt
     >>> x = smelt.ones((1000, 1000)) @ smelt.ones((1000, 1000))

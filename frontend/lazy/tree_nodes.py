@@ -2,7 +2,7 @@
 
 Dataclasses that hold arrays, and subclasses of dict, list and tuple become nodes when they are first met. Their
 arrays in attributes belong to the tree too; all other attributes are part of its structure. An object that holds
-arrays and is none of these is an error: what it holds would be taken for constants without a word.
+arrays and is none of these is an error of transformations: what it holds would be taken for constants without a word.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _attributes: weakref.WeakKeyDictionary[type, tuple[set[str], set[str]]] = weakre
 TreeDef = optree.PyTreeSpec
 
 
-def adopt(x: Any) -> bool:
+def adopt(x: Any, strict: bool = True) -> bool:
     """Make the class of a leaf a node, if it is one that is known by what it is; whether that was so.
 
     Raises:
-        TreeError: the leaf holds arrays, but is no tree.
+        TreeError: strict, and the leaf holds arrays, but is no tree.
     """
     kind = type(x)
     if _is_plain(kind):
@@ -82,7 +82,7 @@ def adopt(x: Any) -> bool:
             )
             _adopted.add(kind)
             return True
-    if found := next(arrays_within(x), None):
+    if strict and (found := next(arrays_within(x), None)):
         raise TreeError(
             at_user_line(
                 f"smelt: a leaf of a tree is {_article(kind.__name__)} that holds arrays ({found[0]}), which "
@@ -323,7 +323,8 @@ def _register(kind: Any) -> None:
 
 
 def walk(how: Callable, tree: Any, **options: Any) -> Any:
-    """A walk of optree over a tree; one that nests too deeply is an error of its own."""
+    """A walk of optree over a tree; one that nests too deeply is an error of its own. Whoever asked for the walk sees
+    its leaves, so objects that hold arrays and are no trees are leaves like others."""
     is_leaf = options.get("is_leaf")
     if is_leaf is not None and not callable(is_leaf):
         raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
@@ -331,7 +332,7 @@ def walk(how: Callable, tree: Any, **options: Any) -> Any:
         options["is_leaf"] = lambda x: bool(is_leaf(x))
     try:
         stop = options.get("is_leaf")
-        while _any_adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=NAMESPACE), is_leaf):
+        while _any_adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=NAMESPACE), False, is_leaf):
             pass
         return how(tree, **options, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
@@ -342,23 +343,23 @@ def too_deep() -> TreeError:
     return TreeError(at_user_line("smelt: a tree nests too deeply, or contains itself"))
 
 
-def _any_adopted(leaves: list[Any], is_leaf: Callable | None = None) -> bool:
+def _any_adopted(leaves: list[Any], strict: bool, is_leaf: Callable | None = None) -> bool:
     """Whether a leaf turned out to be a node."""
     if plain.issuperset(map(type, leaves)):
         return False
-    return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x) for x in leaves)
+    return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x, strict) for x in leaves)
 
 
-def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+def flatten(tree: Any, strict: bool = True) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure. None is a leaf.
 
     Raises:
-        TreeError: a leaf that is no array holds arrays.
+        TreeError: strict, and a leaf that is no array holds arrays.
     """
     try:
         leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
-        if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves):
-            return flatten(tree)
+        if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves, strict):
+            return flatten(tree, strict)
     except RecursionError:
         raise too_deep() from None
     return leaves, treedef

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert mx is smelt and nn is smelt.nn and transformer.Transformer is nn.Transformer
     assert cosine_decay is smelt.optimizers.cosine_decay and mx.random.normal is smelt.random.normal
+    assert importlib.util.find_spec("mlx") is not None and importlib.util.find_spec("mlx.core") is not None
     smelt.compat.install()  # again
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)

@@ -206,19 +206,12 @@ TAKING: dict[str, Callable[[Any], Any]] = {
     "vjp": lambda t: smelt.vjp(lambda p: X, [(X, t)]),
     "jvp": lambda t: smelt.jvp(lambda p: X, [(X, t)], [(X, t)]),
     "vmap": lambda t: smelt.vmap(lambda x, t: x, in_axes=(0, None))(smelt.ones(2), t),
-    "eval": smelt.eval,
-    "async_eval": smelt.async_eval,
     "checkpoint": lambda t: smelt.checkpoint(lambda t: X)(t),
     "custom_function": lambda t: smelt.custom_function(lambda t: X)(t),
     "scan": lambda t: smelt.scan(lambda c, x: (c, x), t, smelt.ones(2)),
     "cond": lambda t: smelt.cond(smelt.array(True), lambda t: X, lambda t: X, t),
     "while_loop": lambda t: smelt.while_loop(lambda c: smelt.array(False), lambda c: c, t),
     "stop_gradient": lambda t: smelt.stop_gradient({"t": t}),
-    "tree_map": lambda t: smelt.utils.tree_map(lambda x: x, t),
-    "tree_map rest": lambda t: smelt.utils.tree_map(lambda x, y: x, {"a": 1}, {"a": [t]}),
-    "tree_map_with_path": lambda t: smelt.utils.tree_map_with_path(lambda p, x: x, t),
-    "tree_flatten": smelt.utils.tree_flatten,
-    "tree_reduce": lambda t: smelt.utils.tree_reduce(lambda n, x: n, t, 0),
 }  # fmt: skip
 
 
@@ -231,6 +224,20 @@ def test_what_holds_arrays_and_is_no_tree_is_an_error(kind: str, entry: str) -> 
         text = str(caught.value)
         assert "holds arrays" in text and "register_class" in text, text
         assert f"{os.path.basename(__file__)}:" in text, text
+
+
+@pytest.mark.parametrize("kind", OPAQUE)
+def test_walks_take_what_holds_arrays_and_is_no_tree_for_a_leaf(kind: str) -> None:
+    x = OPAQUE[kind]()
+    for place in PLACES.values():
+        t = place(x)
+        smelt.eval(t)
+        smelt.async_eval(t)
+        for mapped in smelt.utils.tree_map(lambda v: v, t), smelt.utils.tree_map_with_path(lambda path, v: v, t):
+            assert (mapped if t is x else mapped["a"][0]) is x
+        assert smelt.utils.tree_flatten(t)[0][1] is x
+        assert smelt.utils.tree_map(lambda v, w: w, {"a": 1}, {"a": x})["a"] is x
+        assert smelt.utils.tree_reduce(lambda n, v: n + (v is x), t, 0) == 1
 
 
 def test_what_holds_none_is_a_leaf() -> None:
