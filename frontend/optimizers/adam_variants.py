@@ -8,7 +8,7 @@ from typing import Any
 import smelt
 from smelt import array
 
-from .algorithms import Adam, Rate
+from .algorithms import Adam, Rate, correction
 
 __all__ = ["LAMB", "NAdam"]
 
@@ -58,7 +58,7 @@ class NAdam(Adam):
         state["product"] = product = state["product"] * now
         old = (self.learning_rate * (1 - now) / (1 - product)).astype(gradient.dtype)
         new = (self.learning_rate * then / (1 - product * then)).astype(gradient.dtype)
-        size = smelt.sqrt(v) * smelt.rsqrt(1 - smelt.power(b2, step)).astype(gradient.dtype) + self.eps
+        size = smelt.sqrt(v) * smelt.rsqrt(correction(b2, step)).astype(gradient.dtype) + self.eps
         return parameter - (old * gradient + new * m) / size
 
 
@@ -92,7 +92,7 @@ class LAMB(Adam):
         b1, b2 = self.betas
         state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
         state["v"] = v = b2 * state["v"] + (1 - b2) * smelt.square(gradient)
-        first, second = ((1 - smelt.power(b, self.step)).astype(gradient.dtype) for b in (b1, b2))
+        first, second = (correction(b, self.step).astype(gradient.dtype) for b in (b1, b2))
         move = (m / first) / (smelt.sqrt(v / second) + self.eps) + self.weight_decay * parameter
         own, other = (_norm(x) for x in (parameter, move))
         usable = (own > 0) & (other > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,11 @@ def _check_range(name: str, what: str, value: float, low: float, high: float = f
         rule = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}]"
         raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {what} must be {rule}, is {value}"))
     return value
+
+
+def correction(beta: float, step: array) -> array:
+    """1 - beta^step, which keeps its digits where beta is near 1."""
+    return -smelt.expm1(step.astype(smelt.float32) * (math.log(beta) if beta > 0 else -math.inf))
 
 
 class SGD(Optimizer):
@@ -221,7 +227,7 @@ class Adam(Optimizer):
         state["v"] = v = b2 * state["v"] + (1 - b2) * smelt.square(gradient)
         if not self.bias_correction:
             return parameter - rate * m / (smelt.sqrt(v) + self.eps)
-        first, second = (1 - smelt.power(b, self.step) for b in (b1, b2))
+        first, second = (correction(b, self.step) for b in (b1, b2))
         grown = (rate / first).astype(gradient.dtype)
         return parameter - grown * m / (smelt.sqrt(v) * smelt.rsqrt(second).astype(gradient.dtype) + self.eps)
 
