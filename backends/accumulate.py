@@ -67,7 +67,7 @@ class Accumulator:
         """argmax and argmin in two loops, second: the least index at which the extremum is."""
         x = k.value(self.op.operands[0], self.place)
         hit = x.eq(best)
-        if x.dtype.kind == "f":
+        if x.dtype.is_inexact:
             hit = k.logical_or(hit, k.isnan(x))
         i = k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)
         return k.op("arith.minui", [at, k.select(hit, i, k.const(0xFFFFFFFF, dtypes.uint32))], dtypes.uint32)

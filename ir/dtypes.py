@@ -56,6 +56,11 @@ class DType:
         return self.kind == "c"
 
     @property
+    def real(self) -> DType:
+        """Of complex numbers, the dtype of their parts; else the dtype itself."""
+        return float32 if self.kind == "c" else self
+
+    @property
     def is_inexact(self) -> bool:
         return self.kind in "fc"
 

@@ -174,7 +174,7 @@ class Reduction(Op):
         x = b.move_axis(operands[0], only(dims), 0)
         return b.emit(self, [x], {"axes": tuple(a + 1 for a in axes), **attrs}), [0]
 
-    def identity(self, dtype: DType) -> float:
+    def identity(self, dtype: DType) -> float | complex:
         """The Python scalar that combines with anything to leave it unchanged."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
 
@@ -189,7 +189,7 @@ class ArgReduction(Op):
     kind = "arg_reduction"
     x: Operand
     axis: Int
-    accepts: ClassVar[Sequence[DType]] = (dtypes.bool_, *dtypes.REAL)
+    accepts: ClassVar[Sequence[DType]] = dtypes.ALL
     not_differentiable = NotDifferentiable("the result is an index")
     gives_positions = True
     flops = 4.0
@@ -212,7 +212,7 @@ class ArgReduction(Op):
     def step(self, k: ScalarBuilder, best: Scalar, at: Scalar, x: Scalar, i: Scalar) -> tuple[Scalar, Scalar]:
         """The best value and its index after x has been seen at index i."""
         wins = self.better(x, best)
-        if x.dtype.kind == "f":
+        if x.dtype.is_inexact:
             wins = k.logical_or(wins, k.isnan(x))
             wins = k.logical_and(wins, ~k.isnan(best))
         return k.select(wins, x, best), k.select(wins, i, at)

@@ -207,13 +207,13 @@ class ScalarBuilder(Protocol):
     # Comparison and selection
 
     def compare(self, predicate: str, x: Scalar, y: Scalar) -> Scalar:
-        """eq ne lt le gt ge, as a bool. NaN compares unequal to everything."""
+        """eq ne lt le gt ge, as a bool. NaN compares unequal to everything; complex numbers as in NumPy."""
 
     def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
         """`x` where the bool `c` holds, else `y`; one of the two at least is a scalar."""
 
     def isnan(self, x: Scalar) -> Scalar:
-        """Whether a float is NaN."""
+        """Whether a float, or either part of a complex number, is NaN."""
 
     def logical_and(self, x: Scalar, y: Scalar) -> Scalar:
         """Both of two bools."""

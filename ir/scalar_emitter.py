@@ -211,6 +211,9 @@ class ScalarEmitter(ABC):
 
     def _extremum(self, stem: str, x: Scalar, y: Scalar) -> Scalar:
         kind = x.dtype.kind
+        if kind == "c":  # the first NaN, and the first of equal ones, as NumPy
+            first = self.compare("ge" if stem == "max" else "le", x, y)
+            return self.select(self.logical_or(self.isnan(x), first), x, y)
         if kind == "f":
             return self.op(f"arith.{stem}imumf", [x, y], x.dtype)
         return self.op(f"arith.{stem}{'si' if kind == 'i' else 'ui'}", [x, y], x.dtype)
@@ -219,13 +222,22 @@ class ScalarEmitter(ABC):
 
     def compare(self, predicate: str, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "c":
-            return self.op("complex.eq" if predicate == "eq" else "complex.neq", [x, y], dtypes.bool_)
+            if predicate in ("eq", "ne"):
+                return self.op("complex.eq" if predicate == "eq" else "complex.neq", [x, y], dtypes.bool_)
+            return self._compare_parts(predicate, x, y)
         if x.dtype.kind == "f":
             number, name = _CMPF[predicate], "arith.cmpf"
         else:
             number, name = _CMPI[predicate][x.dtype.kind != "i"], "arith.cmpi"
         i64 = mlir.ir.IntegerType.get_signless(64, self.context)
         return self.op(name, [x, y], dtypes.bool_, predicate=mlir.ir.IntegerAttr.get(i64, number))
+
+    def _compare_parts(self, predicate: str, x: Scalar, y: Scalar) -> Scalar:
+        """Complex numbers: by the real part, then by the imaginary one; false where a part that decides is NaN."""
+        a, b, c, d = self.real(x), self.real(y), self.imag(x), self.imag(y)
+        known = self.logical_and(self.compare("eq", c, c), self.compare("eq", d, d))
+        decided = self.logical_and(self.compare(predicate[0] + "t", a, b), known)
+        return self.logical_or(decided, self.logical_and(self.compare("eq", a, b), self.compare(predicate, c, d)))
 
     def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
         x, y = beside_each_other(x, y)

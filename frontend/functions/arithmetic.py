@@ -176,8 +176,8 @@ def clip(
     else:
         x, low, high = promote_all("clip", a, a_min, a_max)
     dtype = x.dtype
-    if dtype not in dtypes.REAL:
-        raise DTypeError(at_user_line(f"smelt.clip: a is {x.aval}, must be of integers or floats"))
+    if dtype is dtypes.bool_:
+        raise DTypeError(at_user_line(f"smelt.clip: a is {x.aval}, must be of numbers"))
     low = constant(lowest(dtype), dtype, x.shape) if low is None else low
     high = constant(highest(dtype), dtype, x.shape) if high is None else high
     return emit_elementwise(_CLAMP, low, x, high)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from ..lazy.arrays import (
@@ -60,8 +59,10 @@ def logsumexp(
 ) -> array:
     """log Σ exp(a) over axes, without overflow; -inf where all elements are. Integers give float32.
 
+    Of complex numbers it is the largest one, and what is added to that: not always the principal logarithm.
+
     Raises:
-        ShapeError: a reduced axis is empty. DTypeError: `a` is complex.
+        ShapeError: a reduced axis is empty.
 
     >>> import smelt
     >>> smelt.logsumexp(smelt.array([1000.0, 1000.0]))
@@ -74,8 +75,9 @@ def logsumexp(
     x = widened(x)
     top = _extremum("logsumexp", "reduce_max", x, axes, True)
     # The shift: the maximum, but 0 where it is infinite or NaN, which must not cancel.
-    infinity = constant(math.inf, x.dtype, top.shape)
-    finite = emit_elementwise(ops["less"], emit_elementwise(ops["abs"], top), infinity)
+    size = emit_elementwise(ops["abs"], top)
+    infinity = constant(math.inf, size.dtype, top.shape)
+    finite = emit_elementwise(ops["less"], size, infinity)
     top = emit_elementwise(ops["select"], finite, top, constant(0, x.dtype, top.shape))
     top = emit_elementwise(ops["stop_gradient"], top)
     powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape)))
@@ -93,8 +95,9 @@ def logsumexp(
 
 @remembered_numbers
 def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32; complex numbers
-    raise DTypeError.
+    """log(exp(a) + exp(b)), without overflow; -inf where both are. Integers give float32.
+
+    Of complex numbers it is the larger one, and what is added to that: not always the principal logarithm.
 
     >>> import smelt
     >>> smelt.logaddexp(smelt.array([0.0, 1000.0]), 0.0)
@@ -102,8 +105,6 @@ def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -
     """
     check_stream(stream)
     x, y = promote_operands("logaddexp", a, b, floating=True)
-    if x.dtype.is_complex:
-        raise DTypeError(at_user_line(f"smelt.logaddexp: complex numbers have no order; operands {x.aval}"))
     dtype = x.dtype
     x, y = widened(x), widened(y)
     # high + log1p(exp(low - high)) is smooth whichever operand is called high, so that all derivatives are right
@@ -111,7 +112,8 @@ def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -
     order = emit_elementwise(ops["greater_equal"], x, y)
     high, low = emit_elementwise(ops["select"], order, x, y), emit_elementwise(ops["select"], order, y, x)
     # Equal infinities have no difference, nor has that a derivative.
-    infinite = emit_elementwise(ops["equal"], emit_elementwise(ops["abs"], x), constant(math.inf, x.dtype, x.shape))
+    size = emit_elementwise(ops["abs"], x)
+    infinite = emit_elementwise(ops["equal"], size, constant(math.inf, size.dtype, x.shape))
     same = emit_elementwise(ops["logical_and"], emit_elementwise(ops["equal"], x, y), infinite)
     zero = constant(0, x.dtype, x.shape)
     parts = [emit_elementwise(ops["select"], same, zero, part) for part in (low, high)]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import integer
@@ -126,7 +126,7 @@ def max(
     """Largest element over axes; NaN if there is one. Equal largest elements share the derivative.
 
     Raises:
-        ShapeError: a reduced axis is empty. DTypeError: complex numbers have no order.
+        ShapeError: a reduced axis is empty.
 
     >>> import smelt
     >>> smelt.max(smelt.array([[1, 5], [3, 4]]), axis=1)
@@ -144,7 +144,7 @@ def min(
     """Smallest element over axes; NaN if there is one. Equal smallest elements share the derivative.
 
     Raises:
-        ShapeError: a reduced axis is empty. DTypeError: complex numbers have no order.
+        ShapeError: a reduced axis is empty.
 
     >>> import smelt
     >>> smelt.min(smelt.array([[1, 5], [3, 4]]), axis=1)
@@ -175,8 +175,6 @@ def minmax(
 
 
 def _extremum(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
-    if x.dtype.is_complex:
-        raise DTypeError(at_user_line(f"smelt.{name}: complex numbers have no order; a is {x.aval}"))
     if 0 in [x.shape[i] for i in axes]:
         raise ShapeError(at_user_line(f"smelt.{name}: no elements along axis {axes} of shape {x.shape}"))
     return reduce_axes(op_name, x, axes, keepdims)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
@@ -46,7 +46,7 @@ def unique(
     are: that evaluates `a`.
 
     Args:
-        a: any shape, not complex.
+        a: any shape.
         size: the number of elements of the result.
         return_index: also where each of them stands first in the flattened array, uint32.
         return_inverse: also, in the shape of `a`, which of them each element is, uint32; at most ``size - 1``.
@@ -57,7 +57,7 @@ def unique(
         An array of `size` elements of the dtype of `a`; with one of the flags a tuple, in the order of the flags.
 
     Raises:
-        AttributeValueError: a negative size. DTypeError: `a` is complex. ShapeError: an empty `a` without
+        AttributeValueError: a negative size. ShapeError: an empty `a` without
         `fill_value`, or a `fill_value` that is no scalar. TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
@@ -66,8 +66,6 @@ def unique(
     """
     check_stream(stream)
     x = as_array(a)
-    if x.dtype.is_complex:
-        raise DTypeError(at_user_line(f"smelt.unique: complex numbers have no order; a {x.aval}"))
     if size is None:
         size = np.unique(_sortable("unique", x)).size
     count = integer("unique", "size", size, 0)
@@ -80,7 +78,7 @@ def unique(
     ordered = flat[order]
     before, after = ordered[:-1], ordered[1:]
     differs = before != after
-    if x.dtype.is_float:
+    if x.dtype.is_inexact:
         differs = logical_and(differs, logical_not(logical_and(isnan(before), isnan(after))))
     new = concatenate([full((min(x.size, 1),), True, dtypes.bool_), differs])
     rank = cumsum(convert(new, dtypes.int32)) - 1  # which distinct element each one in order is
@@ -229,7 +227,7 @@ def isin(
     x, among = convert(x, dtype), convert(to_shape(among, (among.size,)), dtype)
     if not among.size:
         found = zeros(x.shape, dtypes.bool_)
-    elif among.size <= FEW or dtype.is_complex:
+    elif among.size <= FEW:
         found = any_of(to_shape(x, (*x.shape, 1)) == among, axis=-1)
     else:
         ordered = in_order(among)

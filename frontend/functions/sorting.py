@@ -6,7 +6,7 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer, word
@@ -14,6 +14,7 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, e
 from ..lazy.core import remembered
 from ..lazy.movement import filled, for_gather, one_axis, piece, select, to_shape
 from ..lazy.streams import check_stream
+from .complex_numbers import imag, real
 from .indexing import getitem
 
 __all__ = [
@@ -44,14 +45,8 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[array, int]:
     return x, one_axis(name, axis, x.ndim)
 
 
-def _real(name: str, x: array) -> None:
-    if x.dtype.is_complex:
-        raise DTypeError(at_user_line(f"smelt.{name}: complex numbers have no order; a {x.aval}"))
-
-
 def _sorted(name: str, op: str, a: ArrayLike, axis: int | None) -> array:
     x, along = _along(name, a, axis)
-    _real(name, x)
     found = emit(ops[op], (x,), {"axis": along})
     return to_shape(found, ()) if axis is not None and not as_array(a).ndim else found
 
@@ -59,6 +54,8 @@ def _sorted(name: str, op: str, a: ArrayLike, axis: int | None) -> array:
 @remembered
 def sort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """In ascending order along an axis (of the flattened array if None); NaN comes last.
+
+    Complex numbers are ordered by their real part, equal ones by the imaginary part, as NumPy has it.
 
     >>> import smelt
     >>> smelt.sort(smelt.array([3, 1, 2]))
@@ -157,8 +154,6 @@ def searchsorted(
     x, v = as_array(sorted_sequence), as_array(values)
     if x.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
-    _real("searchsorted", x)
-    _real("searchsorted", v)
     if sorter is not None:
         order = as_array(sorter)
         if order.shape != x.shape or not order.dtype.is_integer:
@@ -185,12 +180,22 @@ def searchsorted(
 
 
 def _precedes(x: array, y: array) -> array:
-    """x < y in the order of sorting: NaN is the largest."""
+    """x < y in the order of sorting: NaN is the largest; of complex numbers NaN is the largest part."""
+    both, either = ops["logical_and"], ops["logical_or"]
+    if x.dtype.is_complex:
+        a, b, c, d = real(x), real(y), imag(x), imag(y)
+        lost = [emit_elementwise(ops["not_equal"], v, v) for v in (a, b, c, d)]
+        same = emit_elementwise(either, emit_elementwise(ops["equal"], a, b), emit_elementwise(both, *lost[:2]))
+        by_parts = emit_elementwise(either, _precedes(a, b), emit_elementwise(both, same, _precedes(c, d)))
+        # Behind all numbers are those whose imaginary part alone is NaN.
+        numbers = emit_elementwise(ops["logical_not"], emit_elementwise(either, *lost[:2]))
+        one_lost = emit_elementwise(both, numbers, emit_elementwise(ops["not_equal"], *lost[2:]))
+        return select(one_lost, lost[3], by_parts)
     less = emit_elementwise(ops["less"], x, y)
     if not x.dtype.is_float:
         return less
     number, nan = emit_elementwise(ops["equal"], x, x), emit_elementwise(ops["not_equal"], y, y)
-    return emit_elementwise(ops["logical_or"], less, emit_elementwise(ops["logical_and"], number, nan))
+    return emit_elementwise(either, less, emit_elementwise(both, number, nan))
 
 
 def _scan(name: str, x: array, axis: int | None, reverse: bool, inclusive: bool) -> array:
@@ -277,7 +282,6 @@ def cummax(
     """
     check_stream(stream)
     x = as_array(a)
-    _real("cummax", x)
     return _scan("cummax", x, axis, reverse, inclusive)
 
 
@@ -299,7 +303,6 @@ def cummin(
     """
     check_stream(stream)
     x = as_array(a)
-    _real("cummin", x)
     return _scan("cummin", x, axis, reverse, inclusive)
 
 
@@ -323,7 +326,6 @@ def logcumsumexp(
     """
     check_stream(stream)
     x = as_array(a)
-    _real("logcumsumexp", x)
     return _scan("logcumsumexp", convert(x, dtypes.to_float(x.dtype)), axis, reverse, inclusive)
 
 

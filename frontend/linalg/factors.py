@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smelt.ir.op import registry as ops
 
+from ..functions.complex_numbers import conjugate
 from ..functions.diagonals import tril, triu
 from ..functions.shaping import matrix_transpose
 from ..functions.sorting import argsort
@@ -20,10 +21,11 @@ __all__ = ["cholesky", "lu", "lu_factor", "qr"]
 def cholesky(a: ArrayLike, upper: bool = False, *, stream: StreamOrDevice = None) -> array:
     """The Cholesky factor of symmetric positive definite matrices: lower triangular L with a = L·Lᵀ.
 
-    A matrix counts as its symmetric part (a + aᵀ) / 2, so gradients with respect to `a` are symmetric.
+    A matrix counts as its symmetric part (a + aᵀ) / 2, so gradients with respect to `a` are symmetric. Of complex
+    matrices, aᵀ and Lᵀ are conjugated.
 
     Args:
-        a: shape (…, n, n), float32 or float64.
+        a: shape (…, n, n), float32, float64 or complex64.
         upper: the upper triangular U = Lᵀ with a = Uᵀ·U instead.
 
     Returns:
@@ -42,8 +44,14 @@ def cholesky(a: ArrayLike, upper: bool = False, *, stream: StreamOrDevice = None
     x = as_array(a)
     ops["cholesky"].infer_checked([x.aval], {})
     half = x * 0.5
-    found = emit(ops["cholesky"], (half + matrix_transpose(half),))
-    return matrix_transpose(found) if upper else found
+    found = emit(ops["cholesky"], (half + adjoint(half),))
+    return adjoint(found) if upper else found
+
+
+def adjoint(x: array) -> array:
+    """The transpose; of complex numbers conjugated."""
+    turned = matrix_transpose(x)
+    return conjugate(turned) if x.dtype.is_complex else turned
 
 
 @remembered
@@ -53,11 +61,11 @@ def qr(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
     Derivatives need the first k = min(m, n) columns of `a` to be linearly independent.
 
     Args:
-        a: shape (…, m, n), float32 or float64.
+        a: shape (…, m, n), float32, float64 or complex64.
 
     Returns:
         Q of shape (…, m, k) and R of shape (…, k, n), in the dtype of `a`. Signs are LAPACK's: those of the diagonal
-        of R may be negative.
+        of R, which is real, may be negative.
 
     Raises:
         ShapeError: no matrices. DTypeError: another dtype.

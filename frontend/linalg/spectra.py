@@ -11,17 +11,18 @@ from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import multiply
+from ..functions.complex_numbers import conjugate, real
 from ..functions.diagonals import tril, triu
 from ..functions.linear import matmul
 from ..functions.logic import greater
 from ..functions.reductions import max as largest
 from ..functions.reductions import sum as total
-from ..functions.shaping import matrix_transpose
 from ..lazy.arguments import number, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_all
 from ..lazy.core import remembered
 from ..lazy.movement import filled
 from ..lazy.streams import check_stream
+from .factors import adjoint
 from .systems import as_given, right_hand_sides
 
 __all__ = [
@@ -35,23 +36,24 @@ def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
     x = as_array(a)
     ops[name].infer_checked([x.aval], {})
     if triangle == "U":
-        return triu(x) + matrix_transpose(triu(x, 1))
-    return tril(x) + matrix_transpose(tril(x, -1))
+        return triu(x) + adjoint(triu(x, 1))
+    return tril(x) + adjoint(tril(x, -1))
 
 
 @remembered
 def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tuple[array, array]:
-    """Eigenvalues and eigenvectors of symmetric matrices: a·v = v·diag(w), with vᵀ·v = 1.
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: a·v = v·diag(w), with vᴴ·v = 1.
 
     Where eigenvalues are equal but for rounding, their vectors are any basis of what belongs to them: derivatives are
     right for what does not depend on its choice.
 
     Args:
-        a: shape (…, n, n), float32 or float64, of which one triangle is read.
+        a: shape (…, n, n), float32, float64 or complex64, of which one triangle is read.
         UPLO: that triangle, "L" or "U".
 
     Returns:
-        w of shape (…, n), in ascending order, and v of the shape of `a`, with a vector in each column.
+        w of shape (…, n), in ascending order, and v of the shape of `a`, with a vector in each column;
+        the largest element of a complex vector is real. w is real.
 
     Raises:
         ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
@@ -68,14 +70,14 @@ def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tup
 
 @remembered
 def eigvalsh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> array:
-    """Eigenvalues of symmetric matrices, in ascending order.
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     Args:
-        a: shape (…, n, n), float32 or float64, of which one triangle is read.
+        a: shape (…, n, n), float32, float64 or complex64, of which one triangle is read.
         UPLO: that triangle, "L" or "U".
 
     Returns:
-        Shape (…, n), in the dtype of `a`.
+        Shape (…, n), in the dtype of `a`; of complex matrices they are real, too.
 
     Raises:
         ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
@@ -160,12 +162,13 @@ def svd(
     so are those beyond k: derivatives are right for what does not depend on its choice.
 
     Args:
-        a: shape (…, m, n), float32 or float64.
+        a: shape (…, m, n), float32, float64 or complex64.
         compute_uv: whether vectors are asked for.
         full_matrices: whether u and vt are square, or have k columns and k rows.
 
     Returns:
-        u of shape (…, m, m), s of shape (…, k) in descending order, vt of shape (…, n, n); or s alone.
+        u of shape (…, m, m), s of shape (…, k), real and in descending order, vt of shape (…, n, n); or s alone. Of
+        complex matrices, the largest element of each column of u is real.
 
     Raises:
         ShapeError: no matrices. DTypeError: another dtype.
@@ -188,10 +191,10 @@ def svdvals(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Singular values of matrices, in descending order.
 
     Args:
-        x: shape (…, m, n), float32 or float64.
+        x: shape (…, m, n), float32, float64 or complex64.
 
     Returns:
-        Shape (…, min(m, n)), in the dtype of `x`.
+        Shape (…, min(m, n)), in the dtype of `x`; of complex matrices they are real, too.
 
     Raises:
         ShapeError: no matrices. DTypeError: another dtype.
@@ -208,7 +211,7 @@ def _tolerance(name: str, what: str, x: array, given: float | None) -> float:
     """Up to which part of the largest singular value the others count as zero."""
     if given is not None:
         return float(number(f"linalg.{name}", what, given))
-    dtype = x.dtype if x.dtype.is_float else dtypes.float32
+    dtype = x.dtype.real if x.dtype.is_inexact else dtypes.float32
     return max(x.shape[-2:], default=0) * float(np.finfo(dtype.numpy).eps)
 
 
@@ -224,7 +227,7 @@ def pinv(a: ArrayLike, *, rtol: float | None = None, stream: StreamOrDevice = No
     """The pseudoinverse of matrices (Moore and Penrose). Its derivative is that among matrices of the same rank.
 
     Args:
-        a: shape (…, m, n), float32 or float64.
+        a: shape (…, m, n), float32, float64 or complex64.
         rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
             distance of 1 to the next number of the dtype.
 
@@ -249,7 +252,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: float | None = None, stream: StreamOrD
     """The number of singular values that do not count as zero.
 
     Args:
-        x: shape (…, m, n), float32 or float64.
+        x: shape (…, m, n), float32, float64 or complex64.
         rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
             distance of 1 to the next number of the dtype.
 
@@ -282,7 +285,7 @@ def lstsq(
     """x for which the sum of the squares of a·x - b is smallest, and of these the shortest.
 
     Args:
-        a: shape (…, m, n), float32 or float64.
+        a: shape (…, m, n), float32, float64 or complex64.
         b: shape (…, m, k), whose batch axes are broadcast with those of `a`; or (m,), one right-hand side.
         rcond: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
             distance of 1 to the next number of the dtype.
@@ -308,7 +311,8 @@ def lstsq(
     tolerance = _tolerance("lstsq", "rcond", x, rcond)
     found = matmul(emit(ops["pinv"], (x,), {"rtol": tolerance}), y)
     rest = matmul(x, found) - y
-    left, s = total(multiply(rest, rest), -2), svdvals(x)
+    squares = real(multiply(rest, conjugate(rest))) if rest.dtype.is_complex else multiply(rest, rest)
+    left, s = total(squares, -2), svdvals(x)
     return as_given(found, vector), as_given(left, vector), _rank(s, tolerance), s
 
 

@@ -277,7 +277,7 @@ class Maximum(Elementwise, name="maximum"):
 
     x: Operand
     y: Operand
-    accepts = (dtypes.bool_, *dtypes.REAL)
+    accepts = dtypes.ALL
     commutative = True
     ufunc = np.maximum
 
@@ -300,7 +300,7 @@ class Minimum(Elementwise, name="minimum"):
 
     x: Operand
     y: Operand
-    accepts = (dtypes.bool_, *dtypes.REAL)
+    accepts = dtypes.ALL
     commutative = True
     ufunc = np.minimum
 
@@ -336,7 +336,7 @@ class Clamp(Elementwise, name="clamp"):
     low: Operand
     x: Operand
     high: Operand
-    accepts = dtypes.REAL
+    accepts = dtypes.NUMERIC
 
     @silent
     def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _TRUTH = NotDifferentiable("the result is a truth value")
 _BITS = NotDifferentiable("the result is a pattern of bits")
 _BITS_OF = (dtypes.bool_, *dtypes.INTEGERS)
-_ORDERED = (dtypes.bool_, *dtypes.REAL)
 
 
 class Equal(Comparison, name="equal"):
@@ -63,14 +62,13 @@ class NotEqual(Comparison, name="not_equal"):
 
 
 class Less(Comparison, name="less"):
-    """Whether smaller: x < y. False where either is NaN.
+    """Whether smaller: x < y. False where either is NaN. Complex numbers by their real part, then by the other.
 
     ``%0 = "smelt.less"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
     """
 
     x: Operand
     y: Operand
-    accepts = _ORDERED
     not_differentiable = _TRUTH
     ufunc = np.less
 
@@ -83,14 +81,13 @@ class Less(Comparison, name="less"):
 
 
 class LessEqual(Comparison, name="less_equal"):
-    """Whether not larger: x ≤ y. False where either is NaN.
+    """Whether not larger: x ≤ y. False where either is NaN. Complex numbers by their real part, then by the other.
 
     ``%0 = "smelt.less_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
     """
 
     x: Operand
     y: Operand
-    accepts = _ORDERED
     not_differentiable = _TRUTH
     ufunc = np.less_equal
 
@@ -103,14 +100,13 @@ class LessEqual(Comparison, name="less_equal"):
 
 
 class Greater(Comparison, name="greater"):
-    """Whether larger: x > y. False where either is NaN.
+    """Whether larger: x > y. False where either is NaN. Complex numbers by their real part, then by the other.
 
     ``%0 = "smelt.greater"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
     """
 
     x: Operand
     y: Operand
-    accepts = _ORDERED
     not_differentiable = _TRUTH
     ufunc = np.greater
 
@@ -123,14 +119,13 @@ class Greater(Comparison, name="greater"):
 
 
 class GreaterEqual(Comparison, name="greater_equal"):
-    """Whether not smaller: x ≥ y. False where either is NaN.
+    """Whether not smaller: x ≥ y. False where either is NaN. Complex numbers by their real part, then by the other.
 
     ``%0 = "smelt.greater_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>``
     """
 
     x: Operand
     y: Operand
-    accepts = _ORDERED
     not_differentiable = _TRUTH
     ufunc = np.greater_equal
 

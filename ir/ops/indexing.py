@@ -153,8 +153,6 @@ class Scatter(Op, name="scatter"):
 
     def infer(self, x: Aval, updates: Aval, *indices: Aval, axes: Ints, mode: Str) -> Aval:
         require(mode in _MODES, f'mode "{mode}" must be one of {", ".join(_MODES)}', AttributeValueError)
-        if mode in ("max", "min"):
-            require_dtype(x, (dtypes.bool_, *dtypes.REAL), "x")
         require(updates.dtype is x.dtype, "updates must have the dtype of x", DTypeError)
         shape = _check_indices(x, indices, axes)
         lead = len(shape)

@@ -18,7 +18,21 @@ from ..errors import LibraryError
 from ..kinds import Library, silent
 from ..locks import unforked
 from ..op import Bool, Cotangents, Flags, Operand, Tangents, Values, only
-from .matrices import FIELDS, columns, field, lower, matmul, one_by_one, transposed, upper_part, which
+from .matrices import (
+    FIELDS,
+    adjoint,
+    adjoint_of,
+    columns,
+    field,
+    hermitian,
+    lower,
+    matmul,
+    one_by_one,
+    transposed,
+    upper_part,
+    where_place,
+    which,
+)
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -91,6 +105,8 @@ class SolveTriangular(Library, name="solve_triangular"):
 class Cholesky(Library, name="cholesky"):
     """Lower triangular L with L·Lᵀ = A for a symmetric positive definite A, whose lower triangle alone is read.
 
+    Of complex numbers L·Lᴴ = A, and A is Hermitian.
+
     The derivative is that of the lower triangle; a matrix with NaN or infinities has some in its factor.
 
     ``%0 = "smelt.cholesky"(%a) : (tensor<3x3xf32>) -> tensor<3x3xf32>``
@@ -98,6 +114,7 @@ class Cholesky(Library, name="cholesky"):
 
     a: Operand
     core = "(n,n)->(n,n)"
+    accepts = FIELDS
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
@@ -112,24 +129,25 @@ class Cholesky(Library, name="cholesky"):
         found, finite = np.zeros_like(a), np.isfinite(np.tril(a)).all((-1, -2))
         for j in range(a.shape[-1]):
             row = found[..., j, :j]
-            pivot = a[..., j, j] - (row * row).sum(-1)
+            pivot = a[..., j, j].real - (row * row.conj()).real.sum(-1)
             bad = finite & (pivot <= 0)
             if np.any(bad):
                 raise LibraryError(f"{which(bad)} is not positive definite")
-            below = a[..., j:, j] - np.einsum("...ik,...k->...i", found[..., j:, :j], row)
-            found[..., j:, j] = below / np.sqrt(pivot)[..., None]
+            below = a[..., j:, j] - np.einsum("...ik,...k->...i", found[..., j:, :j], row.conj())
+            root = np.sqrt(pivot)
+            found[..., j:, j] = below / root[..., None]
+            found[..., j, j] = root
         return found
 
     def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
-        x = rng.uniform(-1, 1, a.shape)
-        return [(x @ np.swapaxes(x, -1, -2) + np.eye(a.shape[-1])).astype(a.dtype.numpy)]
+        x = field(rng, a)
+        return [(x @ adjoint_of(x) + np.eye(a.shape[-1])).astype(a.dtype.numpy)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        """L̇ = L·Φ(L⁻¹ Ȧ L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal (Murray, eq. 8)."""
+        """L̇ = L·Φ(L⁻¹ Ȧ L⁻ᴴ), where Φ takes the lower triangle and half of the diagonal (Murray, eq. 8)."""
         (factor,), t = results, only(tangents)
-        change = lower(b, t) + transposed(b, lower(b, t, below=1))
-        half = b.solve_triangular(factor, change)
-        whole = b.solve_triangular(factor, transposed(b, half))
+        half = b.solve_triangular(factor, hermitian(b, t))
+        whole = b.solve_triangular(factor, adjoint(b, half))
         return [matmul(b, factor, (lower(b, whole) + lower(b, whole, below=1)) * 0.5)]
 
 
@@ -143,6 +161,7 @@ class Qr(Library, name="qr"):
 
     a: Operand
     core = "(m,n)->(m,k),(k,n)"
+    accepts = FIELDS
 
     def extents(self, dims: dict[str, int]) -> dict[str, int]:
         return {"k": min(dims["m"], dims["n"])}
@@ -155,33 +174,39 @@ class Qr(Library, name="qr"):
         self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]
     ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         (a,), (q, r) = operands, results
-        square = np.swapaxes(q, -1, -2) @ q
-        yield "Qᵀ·Q = 1", square, np.broadcast_to(np.eye(q.shape[-1]), square.shape)
+        square = adjoint_of(q) @ q
+        yield "Qᴴ·Q = 1", square, np.broadcast_to(np.eye(q.shape[-1]), square.shape)
         yield "Q·R = A", q @ r, a
         yield "R is upper triangular", r, np.triu(r)
+        pivots = np.diagonal(r, axis1=-2, axis2=-1)
+        yield "the diagonal of R is real", pivots, pivots.real
 
     def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
         m, n = a.shape[-2:]
-        return [(rng.uniform(-1, 1, a.shape) + 2 * np.eye(m, n)).astype(a.dtype.numpy)]
+        return [(field(rng, a) + 2 * np.eye(m, n)).astype(a.dtype.numpy)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        """With B = Qᵀ Ȧ R⁻¹ and its lower triangle W: Q̇ = Ȧ R⁻¹ - Q·(B - W + Wᵀ) and Ṙ = (B - W + Wᵀ)·R.
+        """With B = Qᴴ Ȧ R⁻¹ and its lower triangle W: Q̇ = Ȧ R⁻¹ - Q·(B - W + Wᴴ) and Ṙ = (B - W + Wᴴ)·R.
 
-        Of a wide matrix that is said of its first m columns, and the others of R are Qᵀ A.
+        The diagonal of R is real, so of that of B the imaginary part turns Q alone. Of a wide matrix that is said of
+        its first m columns, and the others of R are Qᴴ A.
         """
         (a,), t, (q, r) = primals, only(tangents), results
         m, n = a.shape[-2:]
         first = columns(b, r, 0, m) if m < n else r
         moved = columns(b, t, 0, m) if m < n else t
         solved = transposed(b, b.solve_triangular(transposed(b, first), transposed(b, moved)))  # Ȧ R⁻¹
-        across = transposed(b, q)
+        across = adjoint(b, q)
         turned = matmul(b, across, solved)
         below = lower(b, turned, below=1)
-        upper = turned - below + transposed(b, below)
+        upper = turned - below + adjoint(b, below)
+        if a.dtype.is_complex:
+            turn = b.complex(b.zeros_like(b.imag(turned)), b.imag(turned))
+            upper = upper - where_place(b, turn, lambda row, column: b.equal(row, column))
         dq = solved - matmul(b, q, upper)
         dr = matmul(b, upper, first)
         if m < n:
-            rest = matmul(b, transposed(b, dq), columns(b, a, m, n))
+            rest = matmul(b, adjoint(b, dq), columns(b, a, m, n))
             dr = b.concatenate(dr, rest + matmul(b, across, columns(b, t, m, n)), axis=a.ndim - 1)
         return [dq, dr]
 

@@ -100,8 +100,26 @@ def conjugated(b: Builder, x: Value) -> Value:
     return b.complex(b.real(x), -b.imag(x)) if x.dtype.is_complex else x
 
 
+def adjoint_of(x: np.ndarray) -> np.ndarray:
+    """The conjugate transpose, of NumPy's arrays."""
+    return np.swapaxes(x, -1, -2).conj()
+
+
 def adjoint(b: Builder, x: Value) -> Value:
     return transposed(b, conjugated(b, x))
+
+
+def hermitian(b: Builder, x: Value) -> Value:
+    """The Hermitian (of real numbers symmetric) matrices of which the lower triangle of x is given."""
+    if not x.dtype.is_complex:
+        return lower(b, x) + transposed(b, lower(b, x, below=1))
+    below = lower(b, x, below=1)
+    real = b.complex(b.real(x), b.zeros_like(b.real(x)))  # a diagonal is real
+    return below + adjoint(b, below) + where_place(b, real, lambda row, column: b.equal(row, column))
+
+
+def real_part(b: Builder, x: Value) -> Value:
+    return b.real(x) if x.dtype.is_complex else x
 
 
 def trace_of_product(b: Builder, x: Value, y: Value) -> Value:

@@ -108,7 +108,7 @@ class ReduceProd(Reduction, name="reduce_prod"):
 class _Extremum(Reduction):
     """Maximum or minimum: NaN if there is one; ties share the derivative equally."""
 
-    accepts = (dtypes.bool_, *dtypes.REAL)
+    accepts = dtypes.ALL
     idempotent = True
 
     def infer(self, x: Aval, *, axes: Ints) -> Aval:
@@ -139,7 +139,7 @@ class ReduceMax(_Extremum, name="reduce_max"):
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
         return HostCall(np.maximum.reduce, (axes,))
 
-    def identity(self, dtype: DType) -> float:
+    def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -161,24 +161,24 @@ class ReduceMin(_Extremum, name="reduce_min"):
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
         return HostCall(np.minimum.reduce, (axes,))
 
-    def identity(self, dtype: DType) -> float:
+    def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x & y if x.dtype.kind == "b" else k.minimum(x, y)
 
 
-def lowest(dtype: DType) -> float | int | bool:
-    """The value below all others: -inf, the least integer, or False."""
-    if dtype.is_float:
-        return -math.inf
+def lowest(dtype: DType) -> float | complex:
+    """The value below all others: -inf (in both parts of a complex number), the least integer, or False."""
+    if dtype.is_inexact:
+        return complex(-math.inf, -math.inf) if dtype.is_complex else -math.inf
     return False if dtype is dtypes.bool_ else int(np.iinfo(dtype.numpy).min)
 
 
-def highest(dtype: DType) -> float | int | bool:
-    """The value above all others: inf, the largest integer, or True."""
-    if dtype.is_float:
-        return math.inf
+def highest(dtype: DType) -> float | complex:
+    """The value above all others: inf (in both parts of a complex number), the largest integer, or True."""
+    if dtype.is_inexact:
+        return complex(math.inf, math.inf) if dtype.is_complex else math.inf
     return True if dtype is dtypes.bool_ else int(np.iinfo(dtype.numpy).max)
 
 

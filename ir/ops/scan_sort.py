@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -75,7 +77,7 @@ class Cumulative(Op):
         dim = only(dims)
         return b.emit(self, operands, {"axis": axis + (axis >= dim), **attrs}), [dim]
 
-    def identity(self, dtype: DType) -> float:
+    def identity(self, dtype: DType) -> float | complex:
         """The Python scalar that combines with anything to leave it unchanged."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
 
@@ -140,7 +142,7 @@ class CumProd(Cumulative, name="cumprod"):
 class _CumExtremum(Cumulative):
     """Running maximum or minimum. Of equal elements the latest has the derivative."""
 
-    accepts = (dtypes.bool_, *dtypes.REAL)
+    accepts = dtypes.ALL
 
     def jvp(
         self, b: Builder, primals: Values, tangents: Tangents, results: Values,
@@ -171,7 +173,7 @@ class CumMax(_CumExtremum, name="cummax"):
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.maximum.accumulate(x, axis)
 
-    def identity(self, dtype: DType) -> float:
+    def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -189,7 +191,7 @@ class CumMin(_CumExtremum, name="cummin"):
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.minimum.accumulate(x, axis)
 
-    def identity(self, dtype: DType) -> float:
+    def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -202,11 +204,14 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
     ``%0 = "smelt.logcumsumexp"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
 
-    accepts = dtypes.FLOATS
+    accepts = dtypes.INEXACT
     flops = 30.0
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
-        return np.logaddexp.accumulate(x, axis)
+        if x.dtype.kind != "c":
+            return np.logaddexp.accumulate(x, axis)
+        steps = np.moveaxis(x, axis, 0).astype(np.complex128)
+        return np.moveaxis(np.array([*itertools.accumulate(steps, _add_exponentials)]).reshape(steps.shape), 0, axis)
 
     def jvp(
         self, b: Builder, primals: Values, tangents: Tangents, results: Values,
@@ -219,18 +224,34 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
         x, t = _widen(b, x), _widen(b, t)
         y = b.logcumsumexp(x, axis=axis, reverse=reverse)
         # Where nothing but -inf has been seen, x - y would be NaN: there the factors are 0.
-        finite = b.select(b.equal(y, b.full(y.shape, lowest(y.dtype), y.dtype)), b.zeros_like(y), y)
-        before = _shifted(b, y, 1, lowest(y.dtype), axis, reverse)
+        size = b.real(y) if y.dtype.is_complex else y
+        finite = b.select(b.equal(size, b.full(y.shape, -math.inf, size.dtype)), b.zeros_like(y), y)
+        before = _shifted(b, y, 1, -math.inf, axis, reverse)
         found = _recurrence(b, b.exp(before - finite), b.exp(x - finite) * t, axis, reverse)
         return [_finish(b, found, primals[0].dtype, axis, reverse, inclusive)]
 
     def identity(self, dtype: DType) -> float:
-        return lowest(dtype)
+        return -math.inf
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
+        if x.dtype.kind == "c":
+            first = x >= y
+            high, low = k.select(first, x, y), k.select(first, y, x)
+            # e^low vanishes beside e^high, or e^high is infinite
+            alone = k.logical_or(k.real(low).eq(-math.inf), k.real(high).eq(math.inf))
+            gap = k.select(alone, 0, low - high)
+            rest = elementary.complex_log1p(k, elementary.complex_exp(k, gap))
+            return k.select(alone, high, high + rest)
         same = x.eq(y)  # equal infinities have no difference
         gap = k.select(same, 0, k.math("absf", x - y))
         return k.maximum(x, y) + elementary.log1p(k, elementary.exp(k, -gap))
+
+
+def _add_exponentials(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log(e^x + e^y) of complex numbers; not the principal value, but x or y and what is added to it."""
+    high, low = np.where(x >= y, (x, y), (y, x))
+    alone = (low.real == -math.inf) | (high.real == math.inf)
+    return np.where(alone, high, high + np.log1p(np.exp(np.where(alone, 0, low - high))))
 
 
 def _widen(b: Builder, x: Value) -> Value:
@@ -277,7 +298,7 @@ class Sort(Op, name="sort"):
     kind = "sort"
     x: Operand
     axis: Int
-    accepts = (dtypes.bool_, *dtypes.REAL)
+    accepts = dtypes.ALL
     flops = 30.0
 
     def infer(self, x: Aval, *, axis: Int) -> Aval:
@@ -307,7 +328,7 @@ class ArgSort(Op, name="argsort"):
     kind = "sort"
     x: Operand
     axis: Int
-    accepts = (dtypes.bool_, *dtypes.REAL)
+    accepts = dtypes.ALL
     not_differentiable = NotDifferentiable("the result is an index")
     gives_positions = True
     flops = 30.0

@@ -20,15 +20,19 @@ from ..kinds import Library
 from ..locks import unforked
 from ..op import Bool, Float, Operand, Tangents, Values, only
 from .matrices import (
+    FIELDS,
+    adjoint,
+    adjoint_of,
     columns,
+    conjugated,
     diagonal,
     field,
+    hermitian,
     inverse_differences,
-    lower,
     matmul,
     of_finite,
+    real_part,
     rows,
-    transposed,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +42,33 @@ Property = tuple[str, np.ndarray, np.ndarray]
 
 
 def _symmetric(a: np.ndarray) -> np.ndarray:
-    return np.tril(a) + np.swapaxes(np.tril(a, -1), -1, -2)
+    """Hermitian matrices of which the lower triangle is given."""
+    below = np.tril(a, -1)
+    return below + adjoint_of(below) + np.tril(np.triu(a)).real
+
+
+def _phases(v: np.ndarray) -> np.ndarray:
+    """By what complex columns are divided so that the largest element of each is real: no choice is left open."""
+    if not v.shape[-2]:
+        return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
+    at = np.argmax(v.real * v.real + v.imag * v.imag, -2)[..., None, :]
+    largest = np.take_along_axis(v, at, -2)
+    size = np.abs(largest)
+    return np.where(size > 0, largest / np.where(size > 0, size, 1), 1).astype(v.dtype)
+
+
+def _turn(b: Builder, v: Value, moved: Value) -> Value:
+    """By how much columns turn that move as `moved` says; subtracted, largest elements stay real (see `_phases`)."""
+    down = v.ndim - 2
+    real, imag = b.real(v), b.imag(v)
+    at = b.argmax(real * real + imag * imag, axis=down)
+    place = b.iota(shape=v.shape, axis=down, dtype=at.dtype)
+    largest = b.convert_to(b.equal(place, _across(b, at, v.shape)), real.dtype)
+    return b.reduce_sum(largest * b.imag(moved), axes=(down,)) / b.reduce_sum(largest * real, axes=(down,))
+
+
+def _turned_back(b: Builder, v: Value, moved: Value, turn: Value) -> Value:
+    return moved - v * _across(b, b.complex(b.zeros_like(turn), turn), v.shape)
 
 
 def _spread(rng: np.random.Generator, a: Aval) -> np.ndarray:
@@ -58,22 +88,28 @@ def _ordered(rng: np.random.Generator, a: Aval) -> np.ndarray:
 class Eigh(Library, name="eigh"):
     """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric matrices: A·V = V·diag(w).
 
-    The lower triangle alone is read; the derivative is that of the lower triangle.
+    The lower triangle alone is read; the derivative is that of the lower triangle. Of complex numbers matrices are
+    Hermitian, and the largest element of each vector is real.
 
     ``%0:2 = "smelt.eigh"(%a) : (tensor<3x3xf32>) -> (tensor<3xf32>, tensor<3x3xf32>)``
     """
 
     a: Operand
     core = "(n,n)->(n),(n,n)"
+    accepts = FIELDS
+
+    def result_dtypes(self, operand: DType) -> Sequence[DType]:
+        return [operand.real, operand]
 
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
-        return of_finite(lambda a: tuple(np.linalg.eigh(a)), a)
+        w, v = of_finite(lambda a: tuple(np.linalg.eigh(a)), a)
+        return w, v / _phases(v) if v.dtype.kind == "c" else v
 
     def properties(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Iterator[Property]:
         (a,), (w, v) = operands, results
-        square = np.swapaxes(v, -1, -2) @ v
-        yield "Vᵀ·V = 1", square, np.broadcast_to(np.eye(v.shape[-1]), square.shape)
+        square = adjoint_of(v) @ v
+        yield "Vᴴ·V = 1", square, np.broadcast_to(np.eye(v.shape[-1]), square.shape)
         yield "A·V = V·diag(w)", _symmetric(a) @ v, v * w[..., None, :]
         yield "the eigenvalues ascend", w, np.sort(w, -1)
 
@@ -81,21 +117,27 @@ class Eigh(Library, name="eigh"):
         return [_spread(rng, a)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        """With M = Vᵀ Ȧ V: ẇ is its diagonal, and V̇ = V·(M[i, j] / (w[j] - w[i]))."""
+        """With M = Vᴴ Ȧ V: ẇ is its diagonal, and V̇ = V·(M[i, j] / (w[j] - w[i])), but for what turns vectors."""
         (w, v), t = results, only(tangents)
-        change = lower(b, t) + transposed(b, lower(b, t, below=1))
-        turned = matmul(b, transposed(b, v), matmul(b, change, v))
-        return [diagonal(b, turned), matmul(b, v, inverse_differences(b, w) * turned)]
+        turned = matmul(b, adjoint(b, v), matmul(b, hermitian(b, t), v))
+        moved = matmul(b, v, b.convert_to(inverse_differences(b, w), v.dtype) * turned)
+        if v.dtype.is_complex and v.shape[-1]:
+            moved = _turned_back(b, v, moved, _turn(b, v, moved))
+        return [diagonal(b, real_part(b, turned)), moved]
 
 
 class Eigvalsh(Library, name="eigvalsh"):
-    """Eigenvalues of symmetric matrices, in ascending order; the lower triangle alone is read.
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order; the lower triangle alone is read.
 
     ``%0 = "smelt.eigvalsh"(%a) : (tensor<3x3xf32>) -> tensor<3xf32>``
     """
 
     a: Operand
     core = "(n,n)->(n)"
+    accepts = FIELDS
+
+    def result_dtypes(self, operand: DType) -> Sequence[DType]:
+        return [operand.real]
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
@@ -104,24 +146,25 @@ class Eigvalsh(Library, name="eigvalsh"):
     @unforked
     def reference(self, a: np.ndarray) -> np.ndarray:
         """As eigenvalues of a matrix of any kind."""
-        return of_finite(lambda a: np.sort(np.linalg.eigvals(_symmetric(a)).real, -1).astype(a.dtype), a)
+        return of_finite(lambda a: np.sort(np.linalg.eigvals(_symmetric(a)).real, -1).astype(a.real.dtype), a)
 
     def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
         return [_spread(rng, a)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        """The diagonal of Vᵀ Ȧ V."""
+        """The diagonal of Vᴴ Ȧ V."""
         (a,), t = primals, only(tangents)
         _, v = b.eigh(a)
-        change = lower(b, t) + transposed(b, lower(b, t, below=1))
-        return [b.reduce_sum(v * matmul(b, change, v), axes=(a.ndim - 2,))]
+        moved = conjugated(b, v) * matmul(b, hermitian(b, t), v)
+        return [b.reduce_sum(real_part(b, moved), axes=(a.ndim - 2,))]
 
 
 class Svd(Library, name="svd"):
-    """Singular values, in descending order, and vectors: A = U·diag(s)·Vᵀ. The last result is Vᵀ.
+    """Singular values, in descending order, and vectors: A = U·diag(s)·Vᴴ. The last result is Vᴴ.
 
-    U has k = min(m, n) columns and Vᵀ as many rows; if `full`, both are square, and the vectors that A does not
-    determine are moved by the derivative as little as possible.
+    U has k = min(m, n) columns and Vᴴ as many rows; if `full`, both are square, and the vectors that A does not
+    determine are moved by the derivative as little as possible. Of complex numbers the largest element of each column
+    of U, and of the columns of V beyond k, is real.
 
     ``%0:3 = "smelt.svd"(%a) {full = false} : (tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3x3xf32>)``
     """
@@ -129,60 +172,81 @@ class Svd(Library, name="svd"):
     a: Operand
     full: Bool = False
     core = "(m,n)->(m,p),(k),(q,n)"
+    accepts = FIELDS
 
     def extents(self, dims: dict[str, int], *, full: Bool) -> dict[str, int]:
         m, n = dims["m"], dims["n"]
         k = min(m, n)
         return {"k": k, "p": m if full else k, "q": n if full else k}
 
+    def result_dtypes(self, operand: DType, *, full: Bool) -> Sequence[DType]:
+        return [operand, operand.real, operand]
+
     @unforked
     def host(self, a: np.ndarray, *, full: Bool) -> tuple[np.ndarray, ...]:
-        return of_finite(lambda a: tuple(np.linalg.svd(a, full_matrices=full)), a)
+        u, s, vh = of_finite(lambda a: tuple(np.linalg.svd(a, full_matrices=full)), a)
+        if a.dtype.kind == "c":
+            k, of_u, of_v = s.shape[-1], _phases(u), _phases(adjoint_of(vh))
+            of_v[..., :k] = of_u[..., :k]
+            u, vh = u / of_u, vh * np.swapaxes(of_v, -1, -2)
+        return u, s, vh
 
     def properties(
         self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], *, full: Bool
     ) -> Iterator[Property]:
         (a,), (u, s, vt) = operands, results
         k = s.shape[-1]
-        for name, square in (("Uᵀ·U = 1", np.swapaxes(u, -1, -2) @ u), ("Vᵀ·V = 1", vt @ np.swapaxes(vt, -1, -2))):
+        for name, square in (("Uᴴ·U = 1", adjoint_of(u) @ u), ("Vᴴ·V = 1", vt @ adjoint_of(vt))):
             yield name, square, np.broadcast_to(np.eye(square.shape[-1]), square.shape)
-        yield "U·diag(s)·Vᵀ = A", (u[..., :k] * s[..., None, :]) @ vt[..., :k, :], a
+        yield "U·diag(s)·Vᴴ = A", (u[..., :k] * s[..., None, :]) @ vt[..., :k, :], a
         yield "the singular values descend", s, np.sort(np.abs(s), -1)[..., ::-1]
 
     def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
         return [_spread(rng, a)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, full: Bool) -> Tangents:
-        """With P = Uᵀ Ȧ V: ṡ is its diagonal, and U̇ and V̇ by Giles, section 3.2."""
+        """With P = Uᴴ Ȧ V: ṡ is its diagonal, and U̇ and V̇ by Giles, section 3.2, but for what turns both."""
         t, (u_all, s, vt_all) = only(tangents), results
         m, n, k = t.shape[-2], t.shape[-1], s.shape[-1]
         u, vt = columns(b, u_all, 0, k), rows(b, vt_all, 0, k)
-        ut, v = transposed(b, u), transposed(b, vt)
-        left, right = matmul(b, ut, t), matmul(b, t, v)  # Uᵀ Ȧ, Ȧ V
+        uh, v = adjoint(b, u), adjoint(b, vt)
+        left, right = matmul(b, uh, t), matmul(b, t, v)  # Uᴴ Ȧ, Ȧ V
         p = matmul(b, left, v)
-        q = transposed(b, p)
+        q = adjoint(b, p)
         across = b.broadcast_to(b.reshape_to(s, (*s.shape[:-1], 1, k)), p.shape)
         down = b.broadcast_to(b.reshape_to(s, (*s.shape, 1)), p.shape)
         total = down + across
         zero = b.equal(total, b.zeros_like(total))
         inverse = inverse_differences(b, s) / b.select(zero, b.full(p.shape, 1, s.dtype), total)
+        inverse, across, down = (b.convert_to(x, p.dtype) for x in (inverse, across, down))
         du = matmul(b, u, inverse * (p * across + down * q))
         dv = matmul(b, v, inverse * (down * p + q * across))
         if m > k:
-            du = du + (right - matmul(b, u, p)) * _reciprocal(b, s, right.shape)
+            du = du + (right - matmul(b, u, p)) * _reciprocal(b, s, right.shape, t.dtype)
         if n > k:
-            moved = transposed(b, left)
-            dv = dv + (moved - matmul(b, v, q)) * _reciprocal(b, s, moved.shape)
+            moved = adjoint(b, left)
+            dv = dv + (moved - matmul(b, v, q)) * _reciprocal(b, s, moved.shape, t.dtype)
+        v_all = adjoint(b, vt_all) if full else v
+        if t.dtype.is_complex and k:
+            turn = b.complex(b.full(s.shape, 0, s.dtype), b.imag(diagonal(b, p)))
+            du = du + u * _across(b, turn, u.shape) * _reciprocal(b, s, u.shape, u.dtype)
         if full:
-            du, dv = _completed(b, u_all, u, du), _completed(b, transposed(b, vt_all), v, dv)
-        return [du, diagonal(b, p), transposed(b, dv)]
+            du, dv = _completed(b, u_all, u, du), _completed(b, v_all, v, dv)
+        if t.dtype.is_complex and k:
+            of_u = _turn(b, u_all, du)
+            of_v = columns(b, of_u, 0, k)
+            if v_all.shape[-1] > k:
+                others = [columns(b, x, k, v_all.shape[-1]) for x in (v_all, dv)]
+                of_v = b.concatenate(of_v, _turn(b, *others), axis=of_v.ndim - 1)
+            du, dv = _turned_back(b, u_all, du, of_u), _turned_back(b, v_all, dv, of_v)
+        return [du, diagonal(b, real_part(b, p)), adjoint(b, dv)]
 
 
-def _reciprocal(b: Builder, s: Value, shape: tuple[int, ...]) -> Value:
+def _reciprocal(b: Builder, s: Value, shape: tuple[int, ...], dtype: DType) -> Value:
     """1 / s for each column of matrices, and zero for zeros."""
     s = b.broadcast_to(b.reshape_to(s, (*s.shape[:-1], 1, s.shape[-1])), shape)
     zero, one = b.equal(s, b.zeros_like(s)), b.full(shape, 1, s.dtype)
-    return b.select(zero, b.zeros_like(s), one / b.select(zero, one, s))
+    return b.convert_to(b.select(zero, b.zeros_like(s), one / b.select(zero, one, s)), dtype)
 
 
 def _completed(b: Builder, whole: Value, first: Value, change: Value) -> Value:
@@ -191,7 +255,7 @@ def _completed(b: Builder, whole: Value, first: Value, change: Value) -> Value:
     if m == k:
         return change
     others = columns(b, whole, k, m)
-    moved = -matmul(b, first, matmul(b, transposed(b, change), others))
+    moved = -matmul(b, first, matmul(b, adjoint(b, change), others))
     return b.concatenate(change, moved, axis=change.ndim - 1)
 
 
@@ -203,9 +267,13 @@ class SingularValues(Library, name="singular_values"):
 
     a: Operand
     core = "(m,n)->(k)"
+    accepts = FIELDS
 
     def extents(self, dims: dict[str, int]) -> dict[str, int]:
         return {"k": min(dims["m"], dims["n"])}
+
+    def result_dtypes(self, operand: DType) -> Sequence[DType]:
+        return [operand.real]
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
@@ -213,10 +281,10 @@ class SingularValues(Library, name="singular_values"):
 
     @unforked
     def reference(self, a: np.ndarray) -> np.ndarray:
-        """The largest eigenvalues of [[0, A], [Aᵀ, 0]] (Jordan and Wielandt)."""
+        """The largest eigenvalues of [[0, A], [Aᴴ, 0]] (Jordan and Wielandt)."""
         m, n = a.shape[-2:]
         block = np.zeros((*a.shape[:-2], m + n, m + n), a.dtype)
-        block[..., m:, :m] = np.swapaxes(a, -1, -2)
+        block[..., m:, :m] = adjoint_of(a)
         values = of_finite(lambda a: np.linalg.eigvalsh(a), block)[..., ::-1]
         return np.maximum(values[..., : min(m, n)], 0)
 
@@ -224,10 +292,11 @@ class SingularValues(Library, name="singular_values"):
         return [_spread(rng, a)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        """The diagonal of Uᵀ Ȧ V."""
+        """The diagonal of Uᴴ Ȧ V."""
         (a,), t = primals, only(tangents)
         u, _, vt = b.svd(a, full=False)
-        return [b.reduce_sum(matmul(b, transposed(b, u), t) * vt, axes=(a.ndim - 1,))]
+        moved = matmul(b, adjoint(b, u), t) * conjugated(b, vt)
+        return [b.reduce_sum(real_part(b, moved), axes=(a.ndim - 1,))]
 
 
 class Pinv(Library, name="pinv"):
@@ -241,10 +310,11 @@ class Pinv(Library, name="pinv"):
     a: Operand
     rtol: Float
     core = "(m,n)->(n,m)"
+    accepts = FIELDS
 
     @unforked
     def host(self, a: np.ndarray, *, rtol: Float) -> np.ndarray:
-        return of_finite(lambda a: np.linalg.pinv(a, np.asarray(rtol, a.dtype)), a)
+        return of_finite(lambda a: np.linalg.pinv(a, np.asarray(rtol, a.real.dtype)), a)
 
     def properties(
         self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], *, rtol: Float
@@ -253,16 +323,16 @@ class Pinv(Library, name="pinv"):
         (a,), (x,) = operands, results
         yield "A·X·A = A", a @ x @ a, a
         yield "X·A·X = X", x @ a @ x, x
-        for name, square in (("A·X is symmetric", a @ x), ("X·A is symmetric", x @ a)):
-            yield name, square, np.swapaxes(square, -1, -2)
+        for name, square in (("A·X is Hermitian", a @ x), ("X·A is Hermitian", x @ a)):
+            yield name, square, adjoint_of(square)
 
     def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
         return [_spread(rng, a)]
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, rtol: Float) -> Tangents:
-        """-X Ȧ X + X Xᵀ Ȧᵀ (1 - A·X) + (1 - X·A) Ȧᵀ Xᵀ X."""
+        """-X Ȧ X + X Xᴴ Ȧᴴ (1 - A·X) + (1 - X·A) Ȧᴴ Xᴴ X."""
         (a,), (x,), t = primals, results, only(tangents)
-        xt, tt = transposed(b, x), transposed(b, t)
+        xt, tt = adjoint(b, x), adjoint(b, t)
         found = -matmul(b, matmul(b, x, t), x)
         left = matmul(b, matmul(b, x, xt), tt)
         right = matmul(b, matmul(b, tt, xt), x)
@@ -304,15 +374,9 @@ class Eig(Library, name="eig"):
         if not w.shape[-1]:
             return [diagonal(b, turned), turned]
         moved = matmul(b, v, inverse_differences(b, w) * turned)
-        down = v.ndim - 2
         real, imag = b.real(v), b.imag(v)
-        size = real * real + imag * imag
-        at = b.argmax(size, axis=down)
-        place = b.iota(shape=v.shape, axis=down, dtype=at.dtype)
-        largest = b.convert_to(b.equal(place, _across(b, at, v.shape)), dtypes.float32)
-        longer = b.reduce_sum(real * b.real(moved) + imag * b.imag(moved), axes=(down,))
-        turn = b.reduce_sum(largest * b.imag(moved), axes=(down,)) / b.reduce_sum(largest * real, axes=(down,))
-        return [diagonal(b, turned), moved - v * _across(b, b.complex(longer, turn), v.shape)]
+        longer = b.reduce_sum(real * b.real(moved) + imag * b.imag(moved), axes=(v.ndim - 2,))
+        return [diagonal(b, turned), moved - v * _across(b, b.complex(longer, _turn(b, v, moved)), v.shape)]
 
 
 def _across(b: Builder, x: Value, shape: tuple[int, ...]) -> Value:

@@ -43,7 +43,7 @@ RULES = {
     "step": Rule({"k": "ScalarBuilder"}, "Scalar", ("tuple[Scalar, Scalar]",)),
     "combine": Rule({"k": "ScalarBuilder"}, "Scalar", ("Scalar",)),
     "accumulate": Rule({"k": "ScalarBuilder", "total": "Scalar"}, "Scalar", ("Scalar",)),
-    "identity": Rule({"dtype": "DType"}, None, ("float",)),
+    "identity": Rule({"dtype": "DType"}, None, ("float", "float | complex")),
     "result_dtype": Rule({"operand": "DType"}, None, ("DType",)),
     "map_index": Rule({"index": "Coordinates", "operand": "Aval", "result": "Aval"}, None, ("Coordinates",)),
     "depth": Rule({}, "Aval", ("tuple[int, ...]",)),

@@ -328,14 +328,11 @@ def test_numbers_that_are_not_finite(device: str, value: float) -> None:
         close(found[1], np.full((4, 1), 0.5), 1e-6)
 
 
-@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16, smelt.int32, smelt.complex64, smelt.bool_])
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16, smelt.int32, smelt.bool_])
 def test_other_dtypes_say_what_to_do(dtype: smelt.Dtype) -> None:
     x = smelt.eye(2).astype(dtype)
-    message = rf"a is {dtype.name}, must be one of float32, float64; convert it first, e.g. with .astype\(smelt."
-    functions: list[Any] = [smelt.linalg.cholesky, smelt.linalg.qr]
-    if not dtype.is_complex:
-        functions.append(lambda a: smelt.linalg.solve_triangular(a, a))
-        message = message.replace("float64;", "float64(, complex64)?;")
+    message = rf"a is {dtype.name}, must be one of float32, float64, complex64; convert it first, e.g. with "
+    functions: list[Any] = [smelt.linalg.cholesky, smelt.linalg.qr, lambda a: smelt.linalg.solve_triangular(a, a)]
     for f in functions:
         with pytest.raises(TypeError, match=message):
             f(x)

@@ -265,7 +265,7 @@ def test_numbers_that_are_not_finite(value: float) -> None:
     [
         (lambda: L.eigh(smelt.ones((2, 3))), ValueError, "smelt.eigh: the last 2 axes of a must be (n, n)"),
         (lambda: L.eigh(smelt.eye(2), "X"), ValueError, 'UPLO must be "L" or "U"'),
-        (lambda: L.eigvalsh(smelt.eye(2) * 1j), TypeError, "a is complex64, must be one of float32, float64"),
+        (lambda: L.eigvalsh(smelt.array([[1]])), TypeError, "a is int32, must be one of float32, float64"),
         (lambda: L.svd(smelt.ones(3)), ValueError, "smelt.svd: a has 1 axes, must have at least 2: (m, n)"),
         (lambda: L.svdvals(smelt.array([[1]])), TypeError, "a is int32, must be one of"),
         (lambda: L.pinv(smelt.ones(3)), ValueError, "smelt.linalg.pinv: needs matrices"),

@@ -196,8 +196,6 @@ class TestUnique:
         ):
             with pytest.raises(ValueError, match=r"smelt\.unique.*test_mlx_behaviour"):
                 call()
-        with pytest.raises(TypeError, match="complex"):
-            smelt.unique(smelt.array([1j]), 1)
 
 
 def test_products_of_chosen_matrices():

@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 import smelt
-from smelt.ir.errors import DTypeError, ShapeError
+from smelt.ir.errors import ShapeError
 
 from .checks import exact
 
@@ -125,11 +125,6 @@ class TestErrors:
             smelt.sum(exact(X), axis=(0, -3))
         with pytest.raises(TypeError, match="argmax"):
             smelt.argmax(exact(X), axis=(0, 1))
-
-    def test_complex(self):
-        for name in ("max", "logsumexp", "softmax"):
-            with pytest.raises(DTypeError, match="complex"):
-                getattr(smelt, name)(smelt.array([1j]))
 
 
 class TestMoments:

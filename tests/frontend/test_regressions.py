@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import DTypeError, ShapeError, TraceError, TreeError
+from smelt.ir.errors import ShapeError, TraceError, TreeError
 from smelt.ir.settings import override
 
 from .checks import same
@@ -155,9 +155,3 @@ def test_a_range_is_like_a_list() -> None:
 def test_a_shape_that_is_a_float() -> None:
     with pytest.raises(TypeError, match=r"smelt.zeros: a shape consists of ints, got 2.5"):
         smelt.zeros(2.5)
-
-
-def test_logaddexp_of_complex_numbers() -> None:
-    z = smelt.array([1 + 2j])
-    with pytest.raises(DTypeError, match=r"smelt.logaddexp: complex"):
-        smelt.logaddexp(z, z)

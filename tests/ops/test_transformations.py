@@ -79,6 +79,10 @@ def test_tangents_are_limits_of_differences(op: Op) -> None:
             assert_derivative(case, found, want, _what(case, wrt))
 
 
+#: Results that depend on conjugates of complex operands: lengths are absolute values, and adjoints are conjugated.
+CONJUGATING = ("cholesky", "eig", "eigh", "pinv", "qr", "svd")
+
+
 @each_differentiable
 def test_cotangents_are_adjoint_to_tangents(op: Op) -> None:
     """⟨ȳ, J·ẋ⟩ = ⟨ȳ·J, ẋ⟩, for each operand alone and for all; complex maps are transposed, not conjugated."""
@@ -93,9 +97,9 @@ def test_cotangents_are_adjoint_to_tangents(op: Op) -> None:
             left = sum(np.sum(_wide(c) * _wide(pushed[i])) for c, i in zip(cotangents, seeds_of(case)))
             right = sum(np.sum(_wide(c) * _wide(t)) for c, t in zip(pulled, tangents))
             # Between real and complex arrays a map is linear over the reals only: the real part pairs. So is the
-            # derivative of eig, for lengths of vectors are absolute values.
+            # derivative of what is made of conjugated numbers.
             kinds = {a.dtype.kind for a in [*case.results, *(case.avals[i] for i in wrt)]}
-            if len(kinds) > 1 or op.name == "eig":
+            if len(kinds) > 1 or op.name in CONJUGATING:
                 left, right = np.real(left), np.real(right)
             assert_derivative(case, [left], [right], _what(case, wrt))
 

@@ -96,9 +96,9 @@ func.func @f(%a: tensor<4xi32>) {
 
 // -----
 
-func.func @f(%a: tensor<4xcomplex<f32>>, %b: tensor<4xcomplex<f32>>) {
-  // expected-error @+1 {{smelt.maximum: operand is complex64, must be one of bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}}
-  %r = "smelt.maximum"(%a, %b) : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
+func.func @f(%a: tensor<4xf32>, %b: tensor<3xf32>) {
+  // expected-error @+1 {{smelt.maximum: operands must have the same shape}}
+  %r = "smelt.maximum"(%a, %b) : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
 }
 

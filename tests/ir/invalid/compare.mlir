@@ -8,14 +8,6 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) {
 
 // -----
 
-func.func @f(%a: tensor<4xcomplex<f32>>, %b: tensor<4xcomplex<f32>>) {
-  // expected-error @+1 {{smelt.less: operand is complex64, must be one of bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}}
-  %r = "smelt.less"(%a, %b) : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<4xi1>
-  return
-}
-
-// -----
-
 func.func @f(%a: tensor<4xf32>, %b: tensor<4xi32>) {
   // expected-error @+1 {{smelt.less: operands must have the same dtype}}
   %r = "smelt.less"(%a, %b) : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xi1>

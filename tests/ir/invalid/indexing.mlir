@@ -70,10 +70,3 @@ func.func @f(%a: tensor<5x3xf32>, %b: tensor<4x1x3xi32>, %c: tensor<4xi32>) {
   return
 }
 
-// -----
-
-func.func @f(%a: tensor<5xcomplex<f32>>, %b: tensor<4x1xcomplex<f32>>, %c: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.scatter: x is complex64, must be one of bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}}
-  %r = "smelt.scatter"(%a, %b, %c) {axes = array<i64: 0>, mode = "max"} : (tensor<5xcomplex<f32>>, tensor<4x1xcomplex<f32>>, tensor<4xi32>) -> tensor<5xcomplex<f32>>
-  return
-}

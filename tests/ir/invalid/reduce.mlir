@@ -64,14 +64,6 @@ func.func @f(%a: tensor<4x0xf32>) {
 
 // -----
 
-func.func @f(%a: tensor<4x8xcomplex<f32>>) {
-  // expected-error @+1 {{smelt.reduce_max: operand is complex64, must be one of bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64}}
-  %r = "smelt.reduce_max"(%a) {axes = array<i64: 1>} : (tensor<4x8xcomplex<f32>>) -> tensor<4xcomplex<f32>>
-  return
-}
-
-// -----
-
 func.func @f(%a: tensor<4x8xf32>) {
   // expected-error @+1 {{smelt.reduce_all: operand is float32, must be one of bool}}
   %r = "smelt.reduce_all"(%a) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>

@@ -9,8 +9,8 @@ func.func @f(%a: tensor<3x4xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xcomplex<f32>>) {
-  // expected-error @+1 {{smelt.eigh: a is complex64, must be one of float32, float64; convert it first, e.g. with .astype(smelt.float32)}}
-  %r:2 = "smelt.eigh"(%a) : (tensor<3x3xcomplex<f32>>) -> (tensor<3xf32>, tensor<3x3xcomplex<f32>>)
+  // expected-error @+1 {{smelt.eigh: result type must be f32[3], complex<f32>[3,3], is complex<f32>[3], complex<f32>[3,3]}}
+  %r:2 = "smelt.eigh"(%a) : (tensor<3x3xcomplex<f32>>) -> (tensor<3xcomplex<f32>>, tensor<3x3xcomplex<f32>>)
   return
 }
 
@@ -25,7 +25,7 @@ func.func @f(%a: tensor<3x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xf16>) {
-  // expected-error @+1 {{smelt.eigvalsh: a is float16, must be one of float32, float64; convert it first, e.g. with .astype(smelt.float32)}}
+  // expected-error @+1 {{smelt.eigvalsh: a is float16, must be one of float32, float64, complex64; convert it first, e.g. with .astype(smelt.float32)}}
   %r = "smelt.eigvalsh"(%a) : (tensor<3x3xf16>) -> tensor<3xf16>
   return
 }

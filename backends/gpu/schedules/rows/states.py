@@ -53,7 +53,7 @@ class RowState(Accumulator):
             return super().merge(k, state, later)
         (best, at), (x, i) = state, later
         wins, tie = self._better(k, x, best), x.eq(best)
-        if x.dtype.kind == "f":  # a NaN wins, the first of several
+        if x.dtype.is_inexact:  # a NaN wins, the first of several
             unordered, known = k.isnan(x), k.isnan(best)
             wins = k.logical_and(k.logical_or(wins, unordered), ~known)
             tie = k.logical_or(tie, k.logical_and(unordered, known))

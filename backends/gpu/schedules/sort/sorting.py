@@ -81,14 +81,32 @@ def comes_before(k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
     """Whether `a` belongs before `b`: ascending, NaN last. Equal elements belong nowhere before each other."""
     if a.dtype.kind == "b":
         return k.logical_and(~a, b)
+    if a.dtype.kind == "c":
+        return complex_before(k, a, b)
     less = a < b
     if a.dtype.kind == "f":
         less = k.logical_or(less, k.logical_and(k.isnan(b), a.eq(a)))
     return less
 
 
+def complex_before(k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
+    """The order of complex numbers: those with a NaN in the imaginary part, in the real part, in both come last."""
+
+    def less(x: Scalar, y: Scalar) -> Scalar:
+        return k.logical_or(x < y, k.logical_and(k.isnan(y), x.eq(x)))
+
+    (ar, ai), (br, bi) = (k.real(a), k.imag(a)), (k.real(b), k.imag(b))
+    same = k.logical_or(ar.eq(br), k.logical_and(k.isnan(ar), k.isnan(br)))
+    one_last = k.isnan(ai) ^ k.isnan(bi)  # of two numbers with real parts: the one without an imaginary part
+    numbers = k.logical_and(ar.eq(ar), br.eq(br))
+    by_parts = k.logical_or(less(ar, br), k.logical_and(same, less(ai, bi)))
+    return k.select(k.logical_and(numbers, one_last), k.isnan(bi), by_parts)
+
+
 def last_key(k: GpuKernel, dtype: DType) -> Scalar:
     """A key that comes before no other."""
+    if dtype.kind == "c":
+        return k.const(complex(float("nan"), float("nan")), dtype)
     return k.const(float("nan") if dtype.kind == "f" else highest(dtype), dtype)
 
 
@@ -164,7 +182,7 @@ def _block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out
     blocks = -(-layout.rows // rows) * runs
     groups = max(1, min(k.gpu.groups, blocks))
     # Equal integers are the same: where only the keys are wanted, nothing has to say which came first.
-    tagged = dtype.kind == "f" or target.order is not None
+    tagged = dtype.is_inexact or target.order is not None
     keys = k.shared(elements, dtype, stored=True, name="block_keys")
     tags = k.shared(elements, dtypes.uint32, name="block_order") if tagged else None
     thread = k.thread()
