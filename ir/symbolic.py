@@ -78,7 +78,7 @@ class Program:
         does not hold; it may raise what arithmetic raises.
 
         Args:
-            outputs: tuples, lists and dictionaries with symbols.
+            outputs: tuples, slices, lists and dictionaries with symbols.
         """
         needed: set[str] = set()
         returned = self._code_of(outputs, needed)
@@ -108,16 +108,20 @@ class Program:
             return name
         if kind is tuple:
             return "(" + "".join([self._code_of(item, needed) + ", " for item in x]) + ")"
+        if kind is slice:
+            return f"slice({', '.join([self._code_of(item, needed) for item in (x.start, x.stop, x.step)])})"
         if kind is list:
             return "[" + ", ".join([self._code_of(item, needed) for item in x]) + "]"
         return "{" + ", ".join([f"{k!r}: {self._code_of(v, needed)}" for k, v in x.items()]) + "}"
 
 
 def has_symbol(x: Any) -> bool:
-    """Whether a symbol is in an attribute: itself, or in tuples, lists and dictionaries."""
+    """Whether a symbol is in an attribute: itself, or in tuples, slices, lists and dictionaries."""
     kind = type(x)
     if kind is tuple or kind is list:
         return any(map(has_symbol, x))
+    if kind is slice:
+        return has_symbol((x.start, x.stop, x.step))
     return kind is Symbol or (kind is dict and any(map(has_symbol, x.values())))
 
 

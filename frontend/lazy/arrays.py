@@ -22,16 +22,18 @@ from smelt.ir.errors import (
 )
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.constants import constant_array
+from smelt.ir.symbolic import Symbol
 from smelt.runtime import Buffer
 
 from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
-from .core import NUMBER, connect_arrays, stand_ins
+from .core import NUMBER, connect_arrays
 from .dlpack import exported
 from .evaluate import evaluate
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
 from .host import buffer_of, check_depth, holds_arrays
 from .printing import format_array
+from .recipes import stand_ins
 from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
@@ -361,7 +363,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
 
 def number_ref(value: Scalar, dtype: DType) -> Ref:
     """`scalar_array` without the handle."""
-    if state.compiling:
+    if state.compiling or type(value) is Symbol:
         _check_fits(value, dtype)
         return (Node(registry["constant"], {"value": value, "dtype": dtype}, (), (_scalar_avals[dtype],)), 0)
     # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
@@ -383,14 +385,15 @@ connect_arrays(array, number_ref, _scalar_buffers)
 
 def _check_fits(value: Scalar, dtype: DType) -> None:
     """A weak integer takes the dtype of the array that it meets; wrapped around it would be another number."""
-    if type(value) is int and not dtype.holds(value):
+    is_symbol = type(value) is Symbol  # what is asked of it becomes a guard
+    if (type(value) is int or (is_symbol and isinstance(value, int))) and not dtype.holds(value):
         raise AttributeValueError(
             at_user_line(
                 f"smelt: the number {shown(value)} is out of bounds for {dtype.name}, the dtype of the array that it "
                 "meets; convert that array first, e.g. with .astype(smelt.int64)"
             )
         )
-    if type(value) is int and (dtype.is_float or dtype.is_complex):
+    if isinstance(value, int) and (dtype.is_float or dtype.is_complex) and not (is_symbol and value < 1 << 63):
         try:
             float(value)
         except OverflowError:

@@ -5,9 +5,9 @@
 PyObject *LEAF, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
-PyTypeObject *array_type, *buffer_type, *ndarray_type, *prepared_type;
+PyTypeObject *array_type, *aval_type, *buffer_type, *ndarray_type, *prepared_type;
 PyObject *prepare, *as_buffer, *as_array, *step_failed;
-Py_ssize_t ref_at, made_at, shape_at, dtype_at;
+Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at;
 
 /* The offset of a slot of a class of Python; -1 with an error where there is none. */
 Py_ssize_t slot_of(PyObject *type, const char *name)
@@ -25,16 +25,17 @@ Py_ssize_t slot_of(PyObject *type, const char *name)
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"leaf", "number", "no_attrs", "state", "settings", "internal_files", "is_internal",
-                            "getframe", "record", "dtype", "aval", NULL};
-    PyObject *aval;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!OOOOOO:connect", names, &LEAF, &NUMBER, &NO_ATTRS, &state,
-                                     &PyDict_Type, &settings, &internal_files, &is_internal, &getframe, &record, &dtype_type, &aval))
+                            "getframe", "dtype", "aval", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!OOOOO!:connect", names, &LEAF, &NUMBER, &NO_ATTRS, &state,
+                                     &PyDict_Type, &settings, &internal_files, &is_internal, &getframe, &dtype_type, &PyType_Type, &aval_type))
         return NULL;
-    PyObject *kept[] = {LEAF, NUMBER, NO_ATTRS, state, settings, internal_files, is_internal, getframe, record,
-                        dtype_type, aval};
+    PyObject *kept[] = {LEAF, NUMBER, NO_ATTRS, state, settings, internal_files, is_internal, getframe,
+                        dtype_type, (PyObject *)aval_type};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         Py_INCREF(kept[i]); /* for as long as the process lives */
-    if ((shape_at = slot_of(aval, "shape")) < 0 || (dtype_at = slot_of(aval, "dtype")) < 0)
+    PyObject *aval = (PyObject *)aval_type;
+    if ((shape_at = slot_of(aval, "shape")) < 0 || (dtype_at = slot_of(aval, "dtype")) < 0 ||
+        (size_at = slot_of(aval, "size")) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -70,6 +71,7 @@ static PyMethodDef functions[] = {
     {"connect_steps", connect_steps, METH_VARARGS, "Take what `steps.py` has."},
     {"user_place", place, METH_O, "See `smelt.lazy.core.user_place`."},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Take what `core.py` has."},
+    {"connect_recipes", connect_recipes, METH_VARARGS, "Take what `recipes.py` has."},
     {"connect_arrays", connect_arrays, METH_VARARGS, "Take what `arrays.py` has."},
     {NULL},
 };

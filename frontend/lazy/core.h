@@ -2,7 +2,8 @@
    tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
    computes a node) is asked of Python.
 
-   nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; steps.c: `Plan`; calls.c: `run_calls`; core.c: the module.
+   nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
+   sizes; steps.c: `Plan`; calls.c: `run_calls`; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -15,7 +16,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 5
+#define INTERFACE 6
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -34,9 +35,9 @@ typedef struct {
 SHARED PyObject *LEAF, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 SHARED PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 SHARED PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
-SHARED PyTypeObject *array_type, *buffer_type, *ndarray_type, *prepared_type;
+SHARED PyTypeObject *array_type, *aval_type, *buffer_type, *ndarray_type, *prepared_type;
 SHARED PyObject *prepare, *as_buffer, *as_array, *step_failed;
-SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at; /* offsets of slots */
+SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at; /* offsets of slots */
 
 /* nodes.c */
 SHARED PyTypeObject NodeType;
@@ -52,6 +53,10 @@ SHARED void node_forget(Node *self);
 SHARED PyTypeObject MemoryType;
 SHARED PyObject *evaluated(PyObject *module, PyObject *buffers);
 SHARED PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
+
+/* recipes.c */
+SHARED PyObject *find_recipe(PyObject *families, PyObject *key, int inside);
+SHARED PyObject *connect_recipes(PyObject *module, PyObject *args);
 
 /* steps.c */
 SHARED PyTypeObject PlanType;

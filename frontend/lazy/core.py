@@ -19,12 +19,12 @@ import importlib
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SettingError, SmeltError, _internal_files, is_internal
+from smelt.ir.errors import SettingError, _internal_files, is_internal
 from smelt.ir.op import Op
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer
@@ -242,18 +242,18 @@ class Memory:
     Attributes:
         numbers: types of Python numbers that are operands: the nodes depend on their type, but not on their value.
         outside, inside: recipes outside of traces, and inside, where numbers are constants.
+        families: recipes for all sizes; see `recipes`.
     """
 
-    __slots__ = ("function", "inside", "numbers", "outside")
+    __slots__ = ("families", "function", "inside", "numbers", "outside")
 
     def __init__(self, function: Callable[..., Any], numbers: frozenset[type]):
         self.function, self.numbers = function, numbers
         self.outside: dict[tuple, Recipe | None] = {}
         self.inside: dict[tuple, Recipe | None] = {}
+        self.families: dict[tuple, Any] = {}
 
 
-#: Recipes that one function keeps, in traces and outside of them each.
-MOST_RECIPES = 1000
 #: Entries of a list among arguments that a key is made of.
 MOST_ENTRIES = 64
 #: Types of arguments that are equal where they are the same to a program.
@@ -261,10 +261,12 @@ _PLAIN = frozenset((int, bool, type(None), str, DType, type(Ellipsis)))
 
 
 class _Hooks:
-    """What `arrays` gives to this module: the class of arrays, and the reference of a number as an array of a dtype."""
+    """What `arrays` gives to this module: the class of arrays, and the reference of a number as an array of a dtype;
+    and `recipes`: what finds or makes a recipe."""
 
     array: Any = None
     number: Callable[[Any, DType], Ref]
+    record: Callable[..., Recipe | None]
 
 
 hooks = _Hooks()
@@ -275,6 +277,14 @@ def connect_arrays(array: type, number: Callable[[Any, DType], Ref], numbers: di
     hooks.array, hooks.number = array, number
     if native is not None:
         native.connect_arrays(array, number, numbers)
+
+
+def connect_recipes(record: Callable[..., Recipe | None], numbers: Iterator[int], size: type, seconds: float) -> None:
+    """Take what `recipes` has: `record`, numbers of what is prepared, what stands for a size in keys of families, and
+    what an op takes."""
+    hooks.record = record
+    if native is not None:
+        native.connect_recipes(record, numbers, size, seconds)
 
 
 def key_of(items: Iterable[Any], parts: list, inputs: list, numbers: frozenset[type]) -> bool:
@@ -334,7 +344,7 @@ def call(memory: Memory, args: tuple, kwargs: dict[str, Any]) -> Any:
     try:
         recipe = recipes[key]
     except KeyError:
-        recipe = record(memory, recipes, key, args, kwargs)
+        recipe = hooks.record(memory, recipes, key, args, kwargs)
     except TypeError:  # sizes are symbols
         recipe = None
     if recipe is None:
@@ -367,12 +377,12 @@ def follow(recipe: Recipe, inputs: list[Any]) -> Any:
             values.append((node, i))
     results = recipe.results
     if isinstance(results, int):
-        return _handle(values[results], traced, results < given)
+        return handle(values[results], traced, results < given)
     kind, places = results
-    return kind([_handle(values[i], traced, i < given) for i in places])
+    return kind([handle(values[i], traced, i < given) for i in places])
 
 
-def _handle(ref: Any, traced: int, is_argument: bool) -> Any:
+def handle(ref: Any, traced: int, is_argument: bool) -> Any:
     found = hooks.array.__new__(hooks.array)
     found._ref = ref
     if is_argument and traced:
@@ -380,84 +390,7 @@ def _handle(ref: Any, traced: int, is_argument: bool) -> Any:
     return found
 
 
-# Making recipes
-
-
-class _Integer(int):
-    """Stands for a Python number among the arguments while a recipe is made."""
-
-    place: int
-
-
-class _Real(float):
-    """Stands for a Python number among the arguments while a recipe is made."""
-
-    place: int
-
-
-_STAND_INS: dict[type, Any] = {int: _Integer, float: _Real}
-stand_ins = frozenset(_STAND_INS.values())
-
-
-def record(memory: Memory, recipes: dict, key: tuple, args: tuple, kwargs: dict[str, Any]) -> Recipe | None:
-    """The recipe for arguments, made by a call with stand-ins; kept, unless that raises an error."""
-    inputs: list[Ref | None] = []
-    array = hooks.array
-
-    def stand_in(x: Any) -> Any:
-        kind = type(x)
-        if kind is array:
-            inputs.append((Node(PARAMETER, NO_ATTRS, (), (x.aval,)), 0))
-            return _handle(inputs[-1], 0, False)
-        if kind is tuple or kind is list:
-            return kind([stand_in(y) for y in x])
-        return x
-
-    def operand(x: Any) -> Any:
-        if type(x) not in memory.numbers:
-            return stand_in(x)
-        found = _STAND_INS[type(x)](x)
-        found.place = len(inputs)
-        inputs.append(None)
-        return found
-
-    recipe: Recipe | None = None
-    positional = [operand(x) for x in args]  # in the order of the key
-    named = {k: stand_in(v) for k, v in kwargs.items()}
-    try:
-        result = memory.function(*positional, **named)
-    except SmeltError:  # the call with the arguments themselves says what is wrong
-        pass
-    else:
-        if not inputs or any(inputs):  # where all are numbers, their values decide on the dtype
-            recipe = recipe_of(result, inputs)
-    if len(recipes) >= MOST_RECIPES:
-        recipes.clear()
-    recipes[key] = recipe
-    return recipe
-
-
-def recipe_of(result: Any, inputs: Sequence[Ref | None]) -> Recipe | None:
-    """What `result` was made by from `inputs`; None if that is no recipe."""
-    found = (result,) if isinstance(result, Handle) else result
-    if type(found) not in (tuple, list) or not all(type(x) is hooks.array for x in found):
-        return None
-    number: dict[Ref, int] = {ref: i for i, ref in enumerate(inputs) if ref is not None}
-    steps: list[Step] = []
-    count = len(inputs)
-    own = {ref[0] for ref in number}
-    for node in topological([x._ref for x in found], stop=lambda n: n in own):
-        op, value = node.op, None
-        if op is LEAF and node.values is not None and len(node.values) == 1:
-            value = node.values[0]
-        elif node.values is not None or op.kind == "control" or (isinstance(op, GraphOp) and op is not NUMBER):
-            return None
-        steps.append(Step(op, node.attrs, tuple([number[r] for r in node.inputs]), node.avals, value, [None]))
-        for i in range(len(node.avals)):
-            number[(node, i)] = count
-            count += 1
-    places = [number[x._ref] for x in found]
-    return Recipe(steps, places[0] if isinstance(result, Handle) else (type(result), places))
+# Functions that remember, for others
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -521,13 +454,12 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 5
+INTERFACE = 6
 native: Any = _native()
 if native is not None:
     native.connect(
         leaf=LEAF, number=NUMBER, no_attrs=NO_ATTRS, state=state, settings=settings.__dict__,
-        internal_files=_internal_files, is_internal=is_internal, getframe=sys._getframe, record=record,
-        dtype=DType, aval=Aval,
+        internal_files=_internal_files, is_internal=is_internal, getframe=sys._getframe, dtype=DType, aval=Aval,
     )  # fmt: skip
     Node, Memory = native.Node, native.Memory  # type: ignore[misc]
     leaf, evaluated, topological, call = native.leaf, native.evaluated, native.topological, native.call

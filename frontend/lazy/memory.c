@@ -3,13 +3,14 @@
 #include "core.h"
 #include <math.h>
 
-/* As in core.py. */
+/* As in core.py and recipes.py. */
 #define MOST_ENTRIES 64
+#define MOST_RECIPES 1000
 #define MOST_PARTS 512
 
 typedef struct {
     PyObject_HEAD
-    PyObject *function, *numbers, *outside, *inside;
+    PyObject *function, *numbers, *outside, *inside, *families;
 } Memory;
 
 static int memory_traverse(Memory *self, visitproc visit, void *arg)
@@ -18,6 +19,7 @@ static int memory_traverse(Memory *self, visitproc visit, void *arg)
     Py_VISIT(self->numbers);
     Py_VISIT(self->outside);
     Py_VISIT(self->inside);
+    Py_VISIT(self->families);
     return 0;
 }
 
@@ -27,6 +29,7 @@ static int memory_clear(Memory *self)
     Py_CLEAR(self->numbers);
     Py_CLEAR(self->outside);
     Py_CLEAR(self->inside);
+    Py_CLEAR(self->families);
     return 0;
 }
 
@@ -51,8 +54,9 @@ static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->numbers = given;
     self->outside = PyDict_New();
     self->inside = PyDict_New();
+    self->families = PyDict_New();
     PyObject_GC_Track(self);
-    if (self->outside == NULL || self->inside == NULL)
+    if (self->outside == NULL || self->inside == NULL || self->families == NULL)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -62,6 +66,7 @@ static PyMemberDef memory_members[] = {
     {"numbers", T_OBJECT_EX, offsetof(Memory, numbers), READONLY},
     {"outside", T_OBJECT_EX, offsetof(Memory, outside), READONLY},
     {"inside", T_OBJECT_EX, offsetof(Memory, inside), READONLY},
+    {"families", T_OBJECT_EX, offsetof(Memory, families), READONLY},
     {NULL},
 };
 
@@ -410,7 +415,15 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
     if (recipe == NULL) {
         if (PyErr_Occurred())
             goto done;
-        recipe = PyObject_CallFunctionObjArgs(record, (PyObject *)memory, recipes, tuple, args, kwargs, NULL);
+        recipe = find_recipe(memory->families, tuple, inside);
+        if (recipe != NULL && PyDict_GET_SIZE(recipes) >= MOST_RECIPES)
+            PyDict_Clear(recipes);
+        if (recipe != NULL ? PyDict_SetItem(recipes, tuple, recipe) < 0 : PyErr_Occurred() != NULL) {
+            Py_XDECREF(recipe);
+            goto done;
+        }
+        if (recipe == NULL)
+            recipe = PyObject_CallFunctionObjArgs(record, (PyObject *)memory, recipes, tuple, args, kwargs, NULL);
         if (recipe == NULL)
             goto done;
     }

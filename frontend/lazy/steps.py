@@ -65,7 +65,7 @@ class Prepared(NamedTuple):
     ops: int
 
 
-_numbers = itertools.count()
+numbers = itertools.count()
 _prepared: dict[Any, Prepared | Literal[False]] = {}
 #: As many are kept beside those of recipes.
 _MOST_PREPARED = 10_000
@@ -98,20 +98,31 @@ def prepare(node: Node) -> None:
 def _prepare(
     node: Node, op: Op, attrs: dict[str, Any], inputs: tuple[Ref, ...], operands: tuple[Aval, ...]
 ) -> Prepared | Literal[False]:
-    if any(aval.size >= MOST_ELEMENTS for aval in node.avals) or len(operands) + len(attrs) > MOST_ARGUMENTS:
+    if any(aval.size >= MOST_ELEMENTS for aval in node.avals):
         return False
     if op is ALIAS:
-        return Prepared(None, None, (), None, 0, 0.0, 0.0, next(_numbers), op, 1)
-    rule = plain_rule(op)
-    if rule is None:
+        return Prepared(None, None, (), None, 0, 0.0, 0.0, next(numbers), op, 1)
+    called = call_of(op, attrs, operands, node.avals[0])
+    if called is None:
         return False
     step = RecordedNode(node, op, attrs, inputs, node.avals, None)
-    costs = (work((step,)), tiers.op_by_op_seconds((step,)), next(_numbers), op, 1)
-    call = op.host_call(operands, node.avals[0], **attrs)
+    return Prepared(*called, work((step,)), tiers.op_by_op_seconds((step,)), next(numbers), op, 1)
+
+
+#: `function`, `first`, `extra`, `names` and `manner` of what is prepared.
+Called = tuple[Callable[..., Any], Op | None, tuple[Any, ...], tuple[str, ...] | None, int]
+
+
+def call_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], result: Aval) -> Called | None:
+    """The call that computes a node of one result; None where that takes more than a call."""
+    rule = plain_rule(op)
+    if rule is None or len(operands) + len(attrs) > MOST_ARGUMENTS:
+        return None
+    call = op.host_call(operands, result, **attrs)
     if call is None or len(operands) + len(call.extra) > MOST_ARGUMENTS:
-        return Prepared(rule, op, tuple(attrs.values()), tuple(attrs) or None, 0, *costs)
+        return rule, op, tuple(attrs.values()), tuple(attrs) or None, 0
     manner = SPREADS * call.spreads + REPEATS * call.repeats
-    return Prepared(call.function, None, call.extra, None, manner, *costs)
+    return call.function, None, call.extra, None, manner  # type: ignore[return-value]
 
 
 def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
@@ -126,7 +137,7 @@ def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
         found = program.prepared = False
     if found is None:
         ops, seconds = tiers.count((step,)), tiers.op_by_op_seconds((step,))
-        found = Prepared(program.call, None, (), None, SEVERAL, work((step,)), seconds, next(_numbers), step.op, ops)
+        found = Prepared(program.call, None, (), None, SEVERAL, work((step,)), seconds, next(numbers), step.op, ops)
         program.prepared = found
     return found
 

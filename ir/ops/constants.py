@@ -14,6 +14,7 @@ from ..index import Coordinates
 from ..kinds import Fetch, Fusible
 from ..op import Array, Avals, Batched, Cotangents, Dims, Element, Flags, HostCall, Number, Tangents, Values
 from ..scalar import Scalar, ScalarBuilder
+from ..symbolic import Symbol
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -40,6 +41,8 @@ class Constant(Fusible, name="constant"):
         return constant_array(value, dtype)
 
     def host_call(self, operands: Avals, result: Aval, *, value: Number, dtype: Element) -> HostCall | None:
+        if type(value) is Symbol:
+            return HostCall(constant_array, (value, dtype))
         return HostCall(constant_array(value, dtype).copy)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:

@@ -29,6 +29,7 @@ from ..op import (
     require_axes,
     require_dtype,
 )
+from ..symbolic import has_symbol
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -86,7 +87,8 @@ class DotGeneral(Contraction, name="dot_general"):
         if result.dtype.is_float and result.dtype.size == 2:
             return None
         lhs, rhs = operands
-        left, left_shape, right, right_shape, shape = _as_matrices(
+        matrices = _as_matrices.__wrapped__ if has_symbol((lhs.shape, rhs.shape)) else _as_matrices
+        left, left_shape, right, right_shape, shape = matrices(
             self, lhs.shape, rhs.shape, result.dtype, lhs_contracting=lhs_contracting, rhs_contracting=rhs_contracting,
             lhs_batch=lhs_batch, rhs_batch=rhs_batch,
         )  # fmt: skip
