@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir.errors import DTypeError, at_user_line
+
 from ..lazy.arrays import StreamOrDevice, array, check_update
 from ..lazy.core import call, memory_of
 from ..lazy.movement import Axes
@@ -82,21 +84,26 @@ COMPARISONS = {
 
 _NO_NAMES: dict[str, Any] = {}
 _OPERANDS = frozenset((array, bool, int, float, complex, np.ndarray))
+_NO_OPERANDS = frozenset((str, dict, set, type(None)))
 
 
-def is_operand(other: Any) -> bool:
-    """Whether an operator can make an array of it; if not, Python asks the other operand."""
+def is_operand(other: Any, equality: bool = False) -> bool:
+    """Whether an operator takes it on: it can make an array of it, or an error. If not, Python asks the other operand,
+    and compares objects that are of unlike kinds for equality by itself."""
     if isinstance(other, (array, bool, int, float, complex, np.ndarray, np.generic, list, tuple)):
         return True
     kind = type(other)
-    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__") or isinstance(other, (memoryview, bytearray))
+    if kind in _NO_OPERANDS and not equality:
+        return True  # the function says what is wrong; Python would repeat a string as often as an integer array says
+    buffers = (memoryview, bytearray, bytes)
+    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__") or isinstance(other, buffers)
 
 
 def _binary(function: Callable, name: str) -> Callable:
-    memory = memory_of(function)
+    memory, equality = memory_of(function), name in ("__eq__", "__ne__")
 
     def operator(self: array, other: Any) -> Any:
-        if type(other) in _OPERANDS or is_operand(other):
+        if type(other) in _OPERANDS or is_operand(other, equality):
             return function(self, other) if memory is None else call(memory, (self, other), _NO_NAMES)
         return NotImplemented
 
@@ -116,11 +123,20 @@ def _reflected(function: Callable, name: str) -> Callable:
 
 def _in_place(function: Callable, name: str) -> Callable:
     """``x += y`` changes what the handle stands for, so that everyone who holds it sees it."""
+    keeps_kind = name == "__itruediv__"
 
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
             check_update(self)
-            self._ref = function(self, other)._ref
+            result = function(self, other)
+            if keeps_kind and result.dtype.is_inexact and not self.dtype.is_inexact:
+                raise DTypeError(
+                    at_user_line(
+                        f"smelt.{function.__name__}: {self.dtype.name} arrays have no room for quotients: x /= y would "
+                        f"make x {result.dtype.name}; write x = x / y, or x //= y"
+                    )
+                )
+            self._ref = result._ref
             return self
         return NotImplemented
 

@@ -173,7 +173,7 @@ def test_python_scalars_are_weak():
 
 def test_unknown_operands():
     x = smelt.array([1.0])
-    assert x.__add__("a") is NotImplemented and x.__iadd__(None) is NotImplemented
+    assert x.__add__(object()) is NotImplemented and x.__iadd__(object()) is NotImplemented
     with pytest.raises(TypeError):
         x + "a"
     assert (x == "a") is False and (x != None) is True  # noqa: E711

@@ -1,6 +1,7 @@
 """Elementwise functions against NumPy and SciPy: dtypes, shapes, special values, derivatives."""
 
 import math
+import operator
 
 import ml_dtypes
 import numpy as np
@@ -191,6 +192,27 @@ def test_numpy_and_lists_are_operands():
     assert smelt.add(1, 2).item() == 3
     x = np.array([1.5, -2], ml_dtypes.bfloat16)
     assert smelt.abs(exact(x)).dtype is smelt.bfloat16
+
+
+@pytest.mark.parametrize("other", ["ab", None, {"a": 1}, {1}], ids=repr)
+@pytest.mark.parametrize("x", [smelt.array(3), smelt.array([1.0, 2.0])], ids=["integer", "floats"])
+def test_what_is_no_number_is_no_operand(x, other):
+    for op in (operator.add, operator.mul, operator.matmul, operator.and_, operator.lt, operator.imul):
+        for a, b in ((x, other), (other, x)):
+            with pytest.raises((DTypeError, TypeError)):
+                op(a, b)
+    assert (x == other) is False and (x != other) is True
+
+
+def test_integers_do_not_become_quotients_in_place():
+    x = smelt.array([4, 6])
+    with pytest.raises(DTypeError, match="write x = x / y"):
+        x /= 2
+    x //= 2
+    assert x.tolist() == [2, 3] and x.dtype is smelt.int32
+    y = smelt.array([1.0])
+    y /= smelt.array([2])
+    assert y.tolist() == [0.5]
 
 
 class TestPower:
