@@ -49,6 +49,16 @@ class Executable:
         """
         return self.run(inputs)
 
+    def run_at(self, addresses: Sequence[int], work: int, lines: Callable[[int], Sequence[int]]) -> None:
+        """Run a kernel without sizes (see `smelt.backends.strided`) on arrays at these addresses.
+
+        Args:
+            addresses: of the table, the operands and the results.
+            work: elements that are computed: where there are few, the calling thread does it alone.
+            lines: gives the addresses of memory for lines, for so many threads.
+        """
+        raise NotImplementedError
+
     def forget_texts(self) -> None:
         """Let go of what only `as_text` needs."""
 

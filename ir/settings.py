@@ -19,8 +19,9 @@ SMELT_POOL_BYTES     2 GiB     memory kept for reuse by the buffer pool; 0 means
 SMELT_DISABLE_COMPILE  0       1: ``smelt.compile`` returns functions unchanged
 SMELT_SMALL_WORK     1048576   a lazy graph with less work than this many element operations runs op by
                                op, without a compile; 0 means off
-SMELT_TIER           auto      how graphs run where there is a choice: ``ops``, op by op; ``program``, compiled unless
-                               they are small; auto: op by op until a program pays
+SMELT_TIER           auto      how graphs run where there is a choice: ``ops``, op by op; ``strided``, by kernels for
+                               all sizes where there can be some; ``program``, compiled unless they are small; auto:
+                               op by op until kernels or a program pay
 SMELT_CXX            (none)    C++17 compiler of the Metal simulator; else c++, g++ or clang++, else the
                                ``ziglang`` package
 SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward``, ``reverse`` or ``shuffled``, with
@@ -209,7 +210,7 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "pool_bytes": Number(2 << 30),
     "disable_compile": Flag(),
     "small_work": Number(1 << 20),
-    "tier": Choice("auto", ("auto", "ops", "program")),
+    "tier": Choice("auto", ("auto", "ops", "strided", "program")),
     "cxx": Text(),
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
     "core": Choice("auto", ("auto", "python", "c")),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..buffer import Buffer, scratch
 from ..device import Device
 from ..executable import Executable, results_of
 from .running import Program
+
+#: Kernels without sizes that compute fewer elements run on the calling thread.
+ALONE = 64 * 1024
 
 
 class CpuExecutable(Executable):
@@ -41,6 +44,9 @@ class CpuExecutable(Executable):
                 placed[result] = argument
                 used.add(argument)
         return self._run(inputs, results_of(self._memory, self.results, inputs, {**placed, **self._aliases}))
+
+    def run_at(self, addresses: Sequence[int], work: int, lines: Callable[[int], Sequence[int]]) -> None:
+        self.program.run_strided(addresses, work < ALONE, lines)
 
     def _run(self, inputs: Sequence[Buffer], outputs: list[Buffer]) -> list[Buffer]:
         program = self.program

@@ -155,7 +155,7 @@ class _Assembly:
         if has_control and not self.team.together:
             members, me = k.const(1, INDEX), k.const(0, INDEX)
         else:
-            members, me = self._share_of(k, Scalar(k, count, INDEX), counter)
+            members, me = share_of(k, Scalar(k, count, INDEX), counter, self._parallel, self.team)
         if launches is not None:
             launch_tables.emit_table(k, launches, table, arena)
             k.emit("func.return", [], [])
@@ -173,47 +173,15 @@ class _Assembly:
         k.emit("func.return", [], [])
         return name
 
-    def _share_of(self, k: CpuKernel, count: Scalar, counter: Any) -> tuple[Scalar, Scalar]:
-        """How many members run, and which of them this one is."""
-        zero = k.const(0, INDEX)
-        if not self._parallel:
-            return k.const(1, INDEX), zero
-        if not self.team.together:
-            i64 = k.type(dtypes.int64)
-            kind = mlir.ir.IntegerAttr.get(i64, 1)  # addi
-            one = k.const(1, dtypes.int64)
-            mine = k.emit("memref.atomic_rmw", [one, counter, zero], [i64], kind=kind).result
-            return count, Scalar(k, k.emit("arith.index_cast", [mine], [k.type(INDEX)]).result, INDEX)
-
-        def ask(function: str) -> Scalar:
-            symbol = mlir.ir.FlatSymbolRefAttr.get(function, context())
-            found = k.emit("func.call", [], [k.type(dtypes.int32)], callee=symbol).result
-            return Scalar(k, k.emit("arith.index_cast", [found], [k.type(INDEX)]).result, INDEX)
-
-        # A team may be smaller than was asked for; a lone member may run inside of another's team.
-        alone = count.eq(k.const(1, INDEX))
-        members = k.select(alone, count, ask("omp_get_num_threads"))
-        return members, k.select(alone, zero, ask("omp_get_thread_num"))
-
     def _compile(self, symbols: Symbols) -> MachineCode:
         """Machine code of all entries: from an object, which takes less memory than an engine, if that can be."""
         module = self._module
-        ir, ctx = mlir.ir, context()
         if self._parallel and self.team.together:
             module.declare(BARRIER, [])
-            for name in ("omp_get_num_threads", "omp_get_thread_num"):
-                module.declare(name, [], [ir.IntegerType.get_signless(32, ctx)])
+            declare_team(module)
         self._kernel_ir = module.mlir.operation.clone()
-        jit.lower(module.mlir, self._has_complex)
-        engine: MachineCode = jit.compile_module(module.mlir, symbols.all(module.external))
-        if not objects.supported():
-            return engine
-        self.object = jit.object_of(engine, self._entries[0])
-        try:
-            return engine if self.object is None else objects.load(self.object, symbols.find)
-        except objects.ObjectError:
-            self.object = None
-            return engine
+        code, self.object = machine_code(module, self._has_complex, self._entries[0], symbols)
+        return code
 
     def _as_text(self, stage: str) -> str:
         if stage not in self._texts:
@@ -221,6 +189,53 @@ class _Assembly:
                 operation = self._kernel_ir if stage == "kernel" else self._module.mlir.operation
                 self._texts[stage] = operation.get_asm(large_elements_limit=64) + "\n"
         return self._texts[stage]
+
+
+def machine_code(
+    module: KernelModule, has_complex: bool, entry: str, symbols: Symbols
+) -> tuple[MachineCode, bytes | None]:
+    """The machine code of a module, which is consumed: from an object, which takes less memory than an engine, if
+    that can be; and the object, to be kept. `entry`: one of its functions."""
+    jit.lower(module.mlir, has_complex)
+    engine: MachineCode = jit.compile_module(module.mlir, symbols.all(module.external))
+    made = jit.object_of(engine, entry) if objects.supported() else None
+    try:
+        return (engine, None) if made is None else (objects.load(made, symbols.find), made)
+    except objects.ObjectError:
+        return engine, None
+
+
+def declare_team(module: KernelModule) -> None:
+    """Declare what `share_of` asks of a team whose members run at the same time."""
+    for name in ("omp_get_num_threads", "omp_get_thread_num"):
+        module.declare(name, [], [mlir.ir.IntegerType.get_signless(32, context())])
+
+
+def share_of(k: CpuKernel, count: Scalar, counter: Any, parallel: bool, team: threads.Team) -> tuple[Scalar, Scalar]:
+    """How many members run a function of machine code, and which of them this one is.
+
+    Args:
+        count, counter: the first two arguments of the function.
+    """
+    zero = k.const(0, INDEX)
+    if not parallel:
+        return k.const(1, INDEX), zero
+    if not team.together:
+        i64 = k.type(dtypes.int64)
+        kind = mlir.ir.IntegerAttr.get(i64, 1)  # addi
+        one = k.const(1, dtypes.int64)
+        mine = k.emit("memref.atomic_rmw", [one, counter, zero], [i64], kind=kind).result
+        return count, Scalar(k, k.emit("arith.index_cast", [mine], [k.type(INDEX)]).result, INDEX)
+
+    def ask(function: str) -> Scalar:
+        symbol = mlir.ir.FlatSymbolRefAttr.get(function, context())
+        found = k.emit("func.call", [], [k.type(dtypes.int32)], callee=symbol).result
+        return Scalar(k, k.emit("arith.index_cast", [found], [k.type(INDEX)]).result, INDEX)
+
+    # A team may be smaller than was asked for; a lone member may run inside of another's team.
+    alone = count.eq(k.const(1, INDEX))
+    members = k.select(alone, count, ask("omp_get_num_threads"))
+    return members, k.select(alone, zero, ask("omp_get_thread_num"))
 
 
 def compile_module(module: Any, team: threads.Team | None = None) -> Program:

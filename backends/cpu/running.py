@@ -132,6 +132,21 @@ class Program:
             if self._checks is not None:
                 self._checks.raise_found()
 
+    def run_strided(self, addresses: Buffers[int], alone: bool, lines: Callable[[int], Buffers[int]]) -> None:
+        """Run a kernel without sizes; see `Executable.run_at`. `alone`: by the calling thread."""
+        frame = self._main.frame()
+        values = frame[0]
+        count = 1 if alone else threads.available_threads(self.team) * self.team.shares
+        found = lines(count)
+        operands = len(self.arguments) - len(found)
+        for i, address in enumerate((*addresses[:operands], *found, *addresses[operands:]), TABLE):
+            values[i] = address
+        try:
+            self._main.execute(frame, 0, count)
+        finally:
+            if self._checks is not None:
+                self._checks.raise_found()
+
     @property
     def has_texts(self) -> bool:
         """Whether it is known what the program was made of."""

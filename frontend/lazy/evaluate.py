@@ -12,16 +12,18 @@ import numpy as np
 
 from smelt.ir import locks
 from smelt.ir.errors import DonatedError, SmeltError, TraceError, at_user_line, line_of
+from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
 
-from . import direct, tiers
+from . import direct, strided, tiers
 from .build import build_module
 from .core import COMPILED, LEAF
 from .graph import (
     ALIAS,
     APPLY,
     PARAMETER,
+    GraphFunction,
     Node,
     RecordedNode,
     Ref,
@@ -30,6 +32,7 @@ from .graph import (
     structure_key,
 )
 from .programs import kept_program, program_in_background, program_of
+from .results import as_buffer
 from .steps import Plan, plan, walking
 from .work import work
 
@@ -63,7 +66,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
             return
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
-            if known.rests(found):
+            if known.rests(found) and not strided.pays(found.seconds, found.ops):
                 known.structure.run_ops(functools.partial(_run_silently, found))
                 return
     del found  # it holds the nodes and what they are made from
@@ -270,16 +273,31 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     if known is not None:
         known.share(structure)
     program = executables.get(graph.key)
-    if program is None:
+    if program is None and settings.tier != "strided":
         program = structure.program(
             order, lambda: graph.find(device), lambda: graph.begin(device), lambda: graph.make(device)
         )
         if program is not None:
             executables.put(graph.key, program)
     if program is None or structure.prefers_ops:
-        _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
+        without_sizes = _without_sizes(graph, order, device)
+        if without_sizes is None:
+            _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
+        else:
+            order.clear()
+            values = [b.array for b in graph.values()]
+            found = structure.run_ops(lambda: without_sizes.run(values))
+            _give_buffers(keep, [as_buffer(np.asarray(x), n.avals[i]) for x, (n, i) in zip(found, graph.outputs)])
         return
     _give_buffers(keep, structure.run_program(lambda: program.run(graph.values())))
+
+
+def _without_sizes(graph: _Graph, order: Sequence[Node], device: Device) -> OpProgram | None:
+    """The program of a graph with kernels for all sizes, where that pays."""
+    if settings.tier != "strided" and not strided.pays(tiers.op_by_op_seconds(order), len(order)):
+        return None
+    f = GraphFunction("graph", graph.inputs, (), graph.body, graph.outputs)
+    return strided.program_of_function(graph.key, f, device)
 
 
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:

@@ -1,4 +1,5 @@
-"""A compiled function met with new sizes: it runs op by op until its program pays, as lazy graphs do (see `tiers`)."""
+"""A compiled function met with new sizes: it runs op by op, as far as there are no kernels for all sizes (`strided`),
+until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from smelt.runtime import Buffer, Device, Executable
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
-from . import direct, tiers
+from . import direct, strided, tiers
 from .graph import GraphFunction
 from .programs import kept_program, program_in_background
 
@@ -38,6 +39,7 @@ class TieredExecutable(Executable):
         self._structure, self._lock = tiers.Structure(), locks.lock()
         self._structure.can_wait, self._passing = not passing, passing
         self._program: Executable | None = None
+        self._strided: OpProgram | None = None
 
     @property
     def nbytes(self) -> int:
@@ -48,7 +50,7 @@ class TieredExecutable(Executable):
 
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         structure, program, tier = self._structure, self._program, settings.tier
-        if tier == "ops":
+        if tier in ("ops", "strided"):
             return self._run_ops(inputs)
         if program is None:
             with self._lock:
@@ -66,7 +68,11 @@ class TieredExecutable(Executable):
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        found = self._ops.run([b.array for b in inputs])
+        ops = self._ops
+        if settings.tier != "ops":
+            ops = self._strided or strided.program_of(ops, self._device)
+            self._strided = ops
+        found = ops.run([b.array for b in inputs])
         return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
 
     def _find(self) -> Executable | None:

@@ -6,7 +6,10 @@ that comes to what a compile costs, the program is compiled (the rule of who may
 time of knowing beforehand; Karlin et al., "Competitive snoopy caching", 1988): beside the running program, where
 there is a way, else in place. From then on the quicker way is taken, by what both have been measured to take.
 
-The setting `tier` fixes one way: ``ops``, ``program``, or ``auto``, which is this.
+Op by op, runs of ops may be kernels that serve all sizes (`strided`): their time is counted besides, for all sizes
+together, so sizes that keep changing cost a few compiles and no more.
+
+The setting `tier` fixes one way: ``ops``, ``strided``, ``program``, or ``auto``, which is this.
 """
 
 from __future__ import annotations

@@ -1,0 +1,125 @@
+"""How arrays are handed to kernels without sizes (see `smelt.ir.strided`): as addresses, and a table of numbers.
+
+The table has the extents of `LOOPS` loops over rows and the number of columns; then for each operand and result its
+strides in these loops, and how many elements it has. All count elements. In a row an operand is contiguous, or the same
+for all columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
+
+#: Loops over rows.
+LOOPS = 3
+#: Numbers at the head of the table, and for each array.
+HEAD, EACH = LOOPS + 1, LOOPS + 1
+#: Lines of memory, and parts of long rows, begin at multiples of so many elements.
+LINE = 64
+
+
+def table_size(arrays: int) -> int:
+    """Numbers in the table of a kernel on so many operands and results."""
+    return HEAD + EACH * arrays
+
+
+class Binding(NamedTuple):
+    """What a kernel is handed for operands of certain shapes and strides.
+
+    Attributes:
+        layout: how they lie in a row, a letter each: kernels are made for one layout.
+        table: the numbers. columns: of a row. size: full elements.
+        copied: operands that have to be made contiguous before.
+    """
+
+    layout: str
+    table: np.ndarray
+    columns: int
+    size: int
+    copied: tuple[int, ...]
+
+
+def bind(
+    space: tuple[int, ...], axes: int, operands: Sequence[np.ndarray], full: Sequence[bool], results: Sequence[bool]
+) -> Binding:
+    """How a kernel runs on operands.
+
+    Args:
+        space: the shape of full values, without an extent of 0. axes: how many of its last ones are reduced.
+        full: which operands are full values; the others have the shape of `space` but for the reduced axes, which are
+            missing or of extent 1.
+        results: which results are full values.
+    """
+    copied = [i for i, x in enumerate(operands) if not _is_plain(x)]
+    while True:
+        strides = [_strides(x, space, axes, f, i in copied) for i, (x, f) in enumerate(zip(operands, full))]
+        strides += [_contiguous(space if f else space[: len(space) - axes], len(space)) for f in results]
+        loops = _collapsed(space, axes, strides)
+        wrong = [
+            i for i, f in enumerate(full)
+            if f and i not in copied and loops is not None and loops[-1][0] > 1 and loops[-1][1][i] not in (0, 1)
+        ]  # fmt: skip
+        if loops is not None and not wrong and len(loops) <= LOOPS + 1:
+            break
+        # Contiguous operands always fit, beside others that are as contiguous or repeat for all rows.
+        copied = sorted({*copied, *wrong}) if wrong else list(range(len(operands)))
+    rows, (columns, inner) = loops[:-1], loops[-1]
+    rows = [(1, (0,) * len(strides))] * (LOOPS - len(rows)) + rows
+    numbers = [*(extent for extent, _ in rows), columns]
+    sizes = [math.prod(space) if f else math.prod(space[: len(space) - axes]) for f in (*full, *results)]
+    for i, size in enumerate(sizes):
+        numbers += [steps[i] for _, steps in rows] + [size]
+    letters = [ROW if not f else CONTIGUOUS if columns == 1 or inner[i] else REPEATED for i, f in enumerate(full)]
+    return Binding("".join(letters), np.array(numbers, np.int64), columns, math.prod(space), tuple(copied))
+
+
+def _is_plain(x: np.ndarray) -> bool:
+    """Whether elements can be read where they lie."""
+    return x.flags.aligned and all(s >= 0 and not s % x.itemsize for s in x.strides)
+
+
+def _contiguous(shape: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Strides of a contiguous array, with zeros for axes that it does not have."""
+    found, step = [], 1
+    for extent in reversed(shape):
+        found.append(step)
+        step *= extent
+    return (*reversed(found), *[0] * (ndim - len(shape)))
+
+
+def _strides(x: np.ndarray, space: tuple[int, ...], axes: int, full: bool, is_copied: bool) -> tuple[int, ...]:
+    kept = len(space) - axes
+    if is_copied:
+        return _contiguous(space if full else space[:kept], len(space))
+    found = [s // x.itemsize for s in x.strides]
+    return tuple(found) if full else (*found[:kept], *[0] * axes)
+
+
+def _collapsed(
+    space: Sequence[int], axes: int, strides: Sequence[tuple[int, ...]]
+) -> list[tuple[int, tuple[int, ...]]] | None:  # fmt: skip
+    """Loops over rows, and last the loop over columns: extents and strides. None: columns take more than a loop."""
+    kept = len(space) - axes
+    parts = []
+    for first, last in ((0, kept), (kept, len(space))):
+        loops: list[tuple[int, tuple[int, ...]]] = []
+        for axis in range(first, last):
+            extent, steps = space[axis], tuple([s[axis] for s in strides])
+            if extent == 1:
+                continue
+            if loops and all(outer == extent * step for outer, step in zip(loops[-1][1], steps)):
+                loops[-1] = (loops[-1][0] * extent, steps)
+            else:
+                loops.append((extent, steps))
+        parts.append(loops)
+    rows, columns = parts
+    if not axes:  # the last loop is over columns
+        columns = [rows.pop()] if rows else []
+    if len(columns) > 1:
+        return None
+    return rows + (columns or [(1, (0,) * len(strides))])

@@ -1,0 +1,308 @@
+"""Programs that run op by op, with kernels without sizes in place of runs of ops.
+
+What `OpProgram` does op by op, `StridedProgram` does with the groups of `smelt.ir.strided` as steps. A group runs by
+its kernel where that is there, else op by op. What groups of one kernel take op by op is added up, whatever their
+sizes; when that comes to what a compile costs, another process compiles the kernel, which then serves all sizes.
+
+With the setting `tier` = ``strided`` kernels are compiled at once, in place, and always used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smelt.backends.strided import LINE, Binding, bind
+from smelt.ir import dtypes, locks
+from smelt.ir.aval import Aval
+from smelt.ir.op import Op
+from smelt.ir.op_program import OpProgram, plain_rule
+from smelt.ir.settings import settings
+from smelt.ir.strided import READER, Item, StridedGroup, module_of, strided_groups, with_layout
+from smelt.ir.symbolic import has_symbol
+from smelt.runtime import Device, Executable, LruCache, explain
+from smelt.runtime.compile import compile_anew, looks_on_disk
+
+from . import direct, tiers
+from .graph import GraphFunction
+
+if TYPE_CHECKING:
+    from smelt.ir.values import OpView
+    from smelt.runtime.background import Pending
+
+#: Groups that compute fewer elements, all ops together, run op by op: a call of a kernel takes longer.
+SMALL = 16 * 1024
+#: What an op takes in graphs in which groups are looked for, in seconds.
+OP_SECONDS = 1e-5
+#: Steps of a program in which groups are looked for.
+MOST_STEPS = 20_000
+#: Bindings that a step remembers, for operands that lie in other ways.
+_MOST_BINDINGS = 8
+
+
+class Kernel:
+    """A kernel without sizes, or what is known of it so far.
+
+    Attributes:
+        executable: the kernel, as soon as it is there.
+        spent: seconds that its groups have taken op by op.
+    """
+
+    def __init__(self, text: str, ops: int, device: Device):
+        self.executable: Executable | None = None
+        self.spent = 0.0
+        self._text, self._ops, self._device = text, ops, device
+        self._pending: Pending | None = None
+        self._is_asked = False
+        self._lock = locks.lock()
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * len(self._text) + (self.executable.nbytes if self.executable is not None else 1_000)
+
+    def look(self, at_once: bool) -> None:
+        """See whether it is there now; have it compiled, if that pays.
+
+        Args:
+            at_once: whether to compile it here, if need be.
+        """
+        with self._lock:
+            if self.executable is not None:
+                return
+            if at_once:
+                self.executable = self._find() or self._made()
+            elif self._pending is not None:
+                if self._pending.ready():
+                    with explain.because(self._reason):
+                        self.executable = self._pending.program()
+                    self._pending = None
+            elif not self._is_asked and self.spent >= tiers.BESIDE * tiers.cost.seconds(self._ops):
+                self._is_asked = True
+                self._pending = self._begin()
+
+    @property
+    def _reason(self) -> str:
+        return f"its ops have taken {self.spent * 1e3:.0f} ms, in all sizes"
+
+    def _begin(self) -> Pending | None:
+        from smelt.runtime.background import submit  # loaded when the first program is compiled
+
+        pending = submit(self._recipe())
+        if pending is not None:
+            pending.subject = self._subject()
+        return pending
+
+    def _recipe(self) -> Any:
+        from smelt.runtime.kept import Recipe  # as above
+
+        return Recipe(self._text, self._device, reader=READER, pipeline=PIPELINE)
+
+    def _find(self) -> Executable | None:
+        found = self._recipe().find() if looks_on_disk() else None
+        if found is not None:
+            explain.note(self._subject(), found, self._device)
+        return found
+
+    def _made(self) -> Executable:
+        made = compile_anew(module_of(self._text), self._device, PIPELINE, subject=self._subject())
+        if looks_on_disk():
+            self._recipe().keep(made)
+        return made
+
+    def _subject(self) -> explain.Subject:
+        return explain.Subject(NAME, self._ops, "")
+
+
+#: What `explain` calls such kernels.
+NAME = "kernel for all sizes"
+#: What becomes of their modules before.
+PIPELINE = "cse,dce"
+#: By text, layout, device and checks.
+kernels = LruCache(weigh=lambda kernel: kernel.nbytes)
+
+
+class StridedStep:
+    """A group as a step of a program, for certain sizes.
+
+    Attributes:
+        op, location: for errors: of its last op.
+    """
+
+    def __init__(
+        self, group: StridedGroup, items: Sequence[Item], avals: dict[int, Aval], last: OpView, device: Device
+    ):
+        self.op: Op = last.op
+        self._last, self._device = last, device
+        self._text, self._ops = group.text, group.ops
+        self._space, self._axes = group.space, group.axes
+        self._operands = list(group.operands)
+        self._full = list(group.operands.values())
+        self._is_full = [group.levels[slot] for slot in group.results]
+        self._results = [avals[slot] for slot in group.results]
+        self._items = [items[i] for i in group.members]
+        self._given = group.results
+        self._work = group.ops * avals[max(group.levels, key=lambda s: avals[s].size)].size
+        self._bindings: dict[Any, tuple[Binding, Kernel]] = {}
+
+    @property
+    def location(self) -> Any:
+        return self._last.location
+
+    def run(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results, by the kernel if it is there."""
+        at_once = settings.tier == "strided"
+        if self._work < SMALL and not at_once:
+            return self._run_ops(operands)
+        binding, kernel = self._bound(operands)
+        if kernel.executable is None:
+            kernel.look(at_once)
+            if kernel.executable is None:
+                start = time.perf_counter()
+                found = self._run_ops(operands)
+                kernel.spent += time.perf_counter() - start
+                return found
+        return self._run_kernel(kernel.executable, binding, operands)
+
+    def _bound(self, operands: Sequence[np.ndarray]) -> tuple[Binding, Kernel]:
+        key = tuple([x.strides for x in operands])
+        found = self._bindings.get(key)
+        if found is None or not all(x.flags.aligned for x in operands):
+            binding = bind(self._space, self._axes, operands, self._full, self._is_full)
+            name = (self._text, binding.layout, self._device.name, settings.check)
+            kernel = kernels.get_or_make(
+                name, lambda: Kernel(with_layout(self._text, binding.layout), self._ops, self._device)
+            )
+            if len(self._bindings) >= _MOST_BINDINGS:
+                self._bindings.clear()
+            found = self._bindings[key] = binding, kernel
+        return found
+
+    def _run_kernel(self, kernel: Executable, binding: Binding, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        arrays = list(operands)
+        for i in binding.copied:
+            arrays[i] = np.ascontiguousarray(arrays[i])
+        results = [np.empty(aval.shape, aval.dtype.numpy) for aval in self._results]
+        lines = kernel.arguments[1 + len(arrays) :]
+        held: list[np.ndarray] = []
+
+        def memory(threads: int) -> list[int]:
+            width = threads * -(-binding.columns // LINE) * LINE
+            held.extend([np.empty(width, aval.dtype.numpy) for aval in lines])
+            return [_address(x) for x in held]
+
+        addresses = [_address(x) for x in (binding.table, *arrays, *results)]
+        kernel.run_at(addresses, self._work, memory)
+        return results
+
+    def _run_ops(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        values = dict(zip(self._operands, operands))
+        with np.errstate(all="ignore"):
+            for op, attrs, read, slot in self._items:
+                rule = plain_rule(op)
+                assert rule is not None
+                values[slot] = np.asarray(rule(op, *[values[i] for i in read], **attrs))
+        return [values[slot] for slot in self._given]
+
+
+def _address(x: np.ndarray) -> int:
+    found: int = x.__array_interface__["data"][0]
+    return found
+
+
+#: Programs of graphs, by their structure.
+_programs = LruCache(weigh=lambda program: program.nbytes)
+
+
+def pays(seconds: float, ops: int) -> bool:
+    """Whether groups are worth being looked for, in so many ops that take so many seconds op by op."""
+    return ops > 1 and seconds >= OP_SECONDS * ops
+
+
+def program_of_function(key: Any, f: GraphFunction, device: Device) -> OpProgram | None:
+    """The program of a graph as a function, found by its structure; None where it cannot run op by op."""
+    found: OpProgram | None = _programs.get(key)
+    if found is None:
+        ops = direct.program_of(f, ())
+        if ops is None:
+            return None
+        found = program_of(ops, device)
+        _programs.put(key, found)
+    return found
+
+
+def program_of(program: OpProgram, device: Device) -> OpProgram:
+    """A program with groups as steps; the same one where it has none."""
+    if len(program) > MOST_STEPS:
+        return program
+    found = StridedProgram(program, device)
+    return found if found.groups else program
+
+
+class StridedProgram(OpProgram):
+    """An `OpProgram` whose ops run in groups, where they can.
+
+    Args:
+        program: what it does.
+    """
+
+    def __init__(self, program: OpProgram, device: Device):
+        self.arguments, self.results = program.arguments, program.results
+        self._run_function, self._functions = program._run_function, program._functions
+        frame = self._frame = program._frame.copy()
+        avals: dict[int, Aval] = dict(enumerate(program.arguments))
+        avals.update((i, _aval_of(x)) for i, x in enumerate(frame) if x is not None)
+        items = [_item(step, avals) for step in program._steps]
+        parts = strided_groups(items, avals, program._returns)
+        self.groups = sum(isinstance(part, StridedGroup) for part in parts)
+        moved: dict[int, int] = {}
+        steps: list[tuple[Any, tuple[int, ...], int, int]] = []
+        for part in parts:
+            if isinstance(part, StridedGroup):
+                last = program._steps[part.members[-1]][0]
+                first = len(frame)
+                frame += [None] * len(part.results)
+                moved.update(zip(part.results, range(first, len(frame))))
+                read = tuple([moved.get(i, i) for i in part.operands])
+                steps.append((StridedStep(part, items, avals, last, device), read, first, len(part.results)))
+            else:
+                view, _, _, attrs, read, first, _ = program._steps[part]
+                steps.append(((view, attrs), tuple([moved.get(i, i) for i in read]), first, len(view.results)))
+        self._returns = [moved.get(i, i) for i in program._returns]
+        lasting = {i for i, x in enumerate(frame) if x is not None} | set(self._returns)
+        self._steps: list[tuple[Any, ...]] = []
+        for what, read, first, count in reversed(steps):
+            dead = tuple({i for i in (*read, *range(first, first + count)) if i not in lasting})
+            lasting.update(dead)
+            if isinstance(what, StridedStep):
+                self._steps.append((what, what.op, None, {}, read, first, dead))
+            else:
+                view, attrs = what
+                self._steps.append((view, view.op, plain_rule(view.op), attrs, read, first, dead))
+        self._steps.reverse()
+
+    @property
+    def is_pure(self) -> bool:
+        return all(op.pure and (rule is not None or type(view) is StridedStep) for view, op, rule, *_ in self._steps)
+
+    def _results(self, view: Any, attrs: dict[str, Any], operands: list[np.ndarray]) -> Sequence[np.ndarray]:
+        if type(view) is StridedStep:
+            return view.run([np.asarray(x) for x in operands])
+        return super()._results(view, attrs, operands)
+
+
+def _aval_of(x: Any) -> Aval:
+    found = np.asarray(x)
+    return Aval(found.shape, dtypes.of(found.dtype))
+
+
+def _item(step: tuple[Any, ...], avals: dict[int, Aval]) -> Item:
+    """A step as an item; `avals` gets those of its results."""
+    view, op, _, attrs, read, first, _ = step
+    found = [r.aval for r in view.results]
+    if any(has_symbol(a.shape) for a in found):
+        found = list(op.infer_checked([avals[i] for i in read], attrs))
+    avals.update(zip(range(first, first + len(found)), found))
+    return Item(op, attrs, read, first)
