@@ -37,6 +37,7 @@ from smelt.runtime.explain import explain
 
 from . import fft, linalg, random, utils
 from .functions import methods as _methods  # attaches the operators to array
+from .functions import namespace as _namespace
 from .functions.arithmetic import *
 from .functions.complex_numbers import *
 from .functions.compositions import *
@@ -45,6 +46,7 @@ from .functions.creation import *
 from .functions.custom_calls import *
 from .functions.diagonals import *
 from .functions.dtypes import *
+from .functions.floats import *
 from .functions.index_functions import *
 from .functions.joining import *
 from .functions.linear import *
@@ -82,6 +84,8 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 euler_gamma = 0.5772156649015329
 
 __version__ = "0.1.0"
+__array_api_version__ = _namespace.VERSION
+__array_namespace_info__ = _namespace.array_namespace_info
 
 __all__ = [
     "Device", "Dtype", "DtypeCategory", "ShapeDtype", "SmeltError", "Stream", "StreamContext", "__version__",
@@ -94,7 +98,7 @@ __all__ = [
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
     "clear_cache", "clear_streams", "clip", "compat", "compile", "complex64", "complexfloating", "compress", "concat",
     "concatenate", "cond", "conj", "conjugate", "contiguous", "conv1d", "conv2d", "conv3d", "conv_general",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "cos", "cosh",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "copysign", "cos", "cosh",
     "count_nonzero", "cpu",
     "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
     "custom_function", "custom_jvp", "custom_vjp",
@@ -105,17 +109,19 @@ __all__ = [
     "extract", "eye", "fast", "fft",
     "finfo",
     "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
+    "frexp",
     "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
     "get_active_memory", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hadamard_transform",
-    "hamming", "hanning", "hessian", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
+    "hamming", "hanning", "hessian", "hypot", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
     "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf",
-    "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "left_shift", "less", "less_equal",
+    "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal",
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min", "minimum",
-    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis", "nn", "nonzero",
+    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis",
+    "nextafter", "nn", "nonzero",
     "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
     "positive", "pow", "power",
     "printoptions", "prod", "put_along_axis", "qqmm", "quantize", "quantized_matmul", "radians", "random", "real",
@@ -124,7 +130,7 @@ __all__ = [
     "save_gguf", "save_safetensors",
     "savez", "savez_compressed", "scan", "searchsorted", "segmented_mm", "set_cache_limit",
     "set_default_device", "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit",
-    "sigmoid", "sign", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
+    "sigmoid", "sign", "signbit", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
     "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
     "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "topk", "trace",
     "transpose", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from smelt.ir import dtypes
-from smelt.ir.errors import AttributeValueError, at_user_line, shown
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
 
 from ..functions.arithmetic import divide, subtract
 from ..functions.creation import arange
 from ..functions.joining import roll
 from ..functions.logic import less
-from ..lazy.arguments import integer, number
+from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.movement import Axes, many_axes, select
 from ..lazy.streams import check_stream
@@ -19,15 +20,23 @@ from ..lazy.streams import check_stream
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
-def fftfreq(n: int, d: float = 1.0, stream: StreamOrDevice = None) -> array:
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    stream: StreamOrDevice = None,
+    *,
+    dtype: DType | None = None,
+    device: StreamOrDevice = None,
+) -> array:
     """The frequencies of the elements of `fft`: 0, 1, …, -2, -1, divided by n·d.
 
     Args:
         n: the number of elements.
         d: the distance between them, in seconds for frequencies in hertz.
+        dtype: of floats; by default float32.
 
     Returns:
-        float32, of shape (n,).
+        Of shape (n,).
 
     Raises:
         AttributeValueError: n below 1, or a distance of 0.
@@ -37,21 +46,31 @@ def fftfreq(n: int, d: float = 1.0, stream: StreamOrDevice = None) -> array:
     array([0, 0.5, -1, -0.5], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
+    target = floating("fft.fftfreq", dtype)
     n = integer("fft.fftfreq", "n", n, 1)
     k = arange(n)
     k = select(less(k, (n + 1) // 2), k, subtract(k, n))
-    return divide(convert(k, dtypes.float32), _length("fft.fftfreq", n, d))
+    return divide(convert(k, target), _length("fft.fftfreq", n, d))
 
 
-def rfftfreq(n: int, d: float = 1.0, stream: StreamOrDevice = None) -> array:
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    stream: StreamOrDevice = None,
+    *,
+    dtype: DType | None = None,
+    device: StreamOrDevice = None,
+) -> array:
     """The frequencies of the elements of `rfft`: 0, 1, …, n // 2, divided by n·d.
 
     Args:
         n: the number of elements that were transformed.
         d: the distance between them, in seconds for frequencies in hertz.
+        dtype: of floats; by default float32.
 
     Returns:
-        float32, of shape (n // 2 + 1,).
+        Of shape (n // 2 + 1,).
 
     Raises:
         AttributeValueError: n below 1, or a distance of 0.
@@ -61,8 +80,18 @@ def rfftfreq(n: int, d: float = 1.0, stream: StreamOrDevice = None) -> array:
     array([0, 0.5, 1], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
+    target = floating("fft.rfftfreq", dtype)
     n = integer("fft.rfftfreq", "n", n, 1)
-    return divide(convert(arange(n // 2 + 1), dtypes.float32), _length("fft.rfftfreq", n, d))
+    return divide(convert(arange(n // 2 + 1), target), _length("fft.rfftfreq", n, d))
+
+
+def floating(name: str, dtype: DType | None) -> DType:
+    """A dtype of floats, by default float32."""
+    found = dtype_of(name, dtype, dtypes.float32)
+    if not found.is_float:
+        raise DTypeError(at_user_line(f"smelt.{name}: dtype must be of floats, is {found.name}"))
+    return found
 
 
 def _length(name: str, n: int, d: float) -> float:

@@ -33,6 +33,7 @@ _ADD, _SUB, _MUL, _DIV = ops["add"], ops["sub"], ops["mul"], ops["div"]
 _FLOOR_DIVIDE, _REMAINDER = ops["floor_divide"], ops["remainder"]
 _MAXIMUM, _MINIMUM, _CLAMP = ops["maximum"], ops["minimum"], ops["clamp"]
 _NEG, _ABS, _SIGN = ops["neg"], ops["abs"], ops["sign"]
+_AND, _OR, _NOT, _XOR = ops["logical_and"], ops["logical_or"], ops["logical_not"], ops["not_equal"]
 
 
 @remembered_op
@@ -50,7 +51,7 @@ def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
 @remembered_op
 def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
-    """Difference, a - b. Unsigned integers wrap; bools raise DTypeError.
+    """Difference, a - b. Unsigned integers wrap; of bools, whether they differ.
 
     >>> import smelt
     >>> smelt.subtract(smelt.array([1, 2]), smelt.array(5))
@@ -58,7 +59,7 @@ def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array
     """
     check_stream(stream)
     x, y = promote_operands("subtract", a, b)
-    return emit_elementwise(_SUB, x, y)
+    return emit_elementwise(_XOR if x.dtype is dtypes.bool_ else _SUB, x, y)
 
 
 @remembered_op
@@ -88,26 +89,39 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 
 @remembered_op
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
-    """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0.
+    """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0. For bools, logical and.
 
     >>> import smelt
     >>> smelt.floor_divide(smelt.array([7, -7]), 2)
     array([ 3, -4], dtype=int32)
     """
     check_stream(stream)
-    return apply_binary("floor_divide", _FLOOR_DIVIDE, a, b)
+    return _quotient(*promote_operands("floor_divide", a, b))
+
+
+def _quotient(x: array, y: array) -> array:
+    return emit_elementwise(_AND if x.dtype is dtypes.bool_ else _FLOOR_DIVIDE, x, y)
+
+
+def _remainder(x: array, y: array) -> array:
+    """Of bools, as of integers: True where True is divided by False."""
+    if x.dtype is dtypes.bool_:
+        return emit_elementwise(_AND, x, emit_elementwise(_NOT, y))
+    return emit_elementwise(_REMAINDER, x, y)
 
 
 @remembered_op
 def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Remainder with the sign of the divisor, a - b·⌊a / b⌋. An integer modulo zero gives 0.
 
+    For bools, a and not b, as in MLX.
+
     >>> import smelt
     >>> smelt.remainder(smelt.array([7, -7]), 4)
     array([3, 1], dtype=int32)
     """
     check_stream(stream)
-    return apply_binary("remainder", _REMAINDER, a, b)
+    return _remainder(*promote_operands("remainder", a, b))
 
 
 @remembered
@@ -120,7 +134,7 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[a
     """
     check_stream(stream)
     x, y = promote_operands("divmod", a, b)
-    return emit_elementwise(_FLOOR_DIVIDE, x, y), emit_elementwise(_REMAINDER, x, y)
+    return _quotient(x, y), _remainder(x, y)
 
 
 @remembered_op
@@ -149,23 +163,34 @@ def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
 
 @remembered_floats
 def clip(
-    a: ArrayLike, /, a_min: ArrayLike | None, a_max: ArrayLike | None, *, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+    *,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """a limited to [a_min, a_max]: min(max(a, a_min), a_max). At a limit the derivative goes to a.
 
     Args:
-        a_min, a_max: numbers, or arrays that broadcast with `a`. One of them may be None: no bound.
+        a_min, a_max: numbers, or arrays that broadcast with `a`. None is no bound; without any `a` is what it was.
+        min, max: the same by the names that the array API standard has for them.
 
     Raises:
-        AttributeValueError: both bounds are None.
+        AttributeValueError: a bound by both of its names. DTypeError: `a` is of bools or complex.
 
     >>> import smelt
     >>> smelt.clip(smelt.array([-2.0, 0.5, 2.0]), -1, 1)
     array([-1, 0.5, 1], dtype=float32)
     """
     check_stream(stream)
+    if (a_min is not None and min is not None) or (a_max is not None and max is not None):
+        raise AttributeValueError(at_user_line("smelt.clip: a_min and min, as a_max and max, are one bound; give one"))
+    a_min, a_max = min if a_min is None else a_min, max if a_max is None else a_max
     if a_min is None and a_max is None:
-        raise AttributeValueError(at_user_line("smelt.clip: at most one of a_min and a_max may be None"))
+        return wrap(as_array(a)._ref)
     if a_min is None:
         assert a_max is not None
         x, high = promote_all("clip", a, a_max)
@@ -302,7 +327,7 @@ _MAX_EXPONENT = 8
 def power(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """a raised to b. Small Python integers and ±0.5 as exponents become products and square roots.
 
-    Negative powers of integers are 0, but of 1 and -1; 0⁰ is 1.
+    Negative powers of integers are 0, but of 1 and -1; 0⁰ is 1. For bools, a or not b.
 
     >>> import smelt
     >>> smelt.power(smelt.array([2.0, 3.0]), 2)
@@ -315,7 +340,10 @@ def power(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
         found = _constant_power(convert(x, dtypes.promote_scalar(x.dtype, exponent)), exponent)
         if found is not None:
             return found
-    return apply_binary("power", _POWER, a, b)
+    x, y = promote_operands("power", a, b)
+    if x.dtype is dtypes.bool_:
+        return emit_elementwise(_OR, x, emit_elementwise(_NOT, y))
+    return emit_elementwise(_POWER, x, y)
 
 
 def _constant_power(x: array, exponent: int | float) -> array | None:

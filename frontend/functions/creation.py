@@ -65,7 +65,9 @@ __all__ = [
 
 
 @remembered
-def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+def zeros(
+    shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
+) -> array:
     """An array of zeros.
 
     >>> import smelt
@@ -74,11 +76,14 @@ def zeros(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOr
            [0, 0]], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
     return filled(checked_shape("zeros", shape), 0, dtype_of("zeros", dtype, dtypes.float32))
 
 
 @remembered
-def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+def ones(
+    shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
+) -> array:
     """An array of ones.
 
     >>> import smelt
@@ -86,11 +91,14 @@ def ones(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrD
     array([1, 1], dtype=int32)
     """
     check_stream(stream)
+    check_stream(device)
     return filled(checked_shape("ones", shape), 1, dtype_of("ones", dtype, dtypes.float32))
 
 
 @remembered
-def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
+def empty(
+    shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
+) -> array:
     """An array of zeros: there is no uninitialized memory to be seen.
 
     >>> import smelt
@@ -98,14 +106,23 @@ def empty(shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOr
     (2,)
     """
     check_stream(stream)
+    check_stream(device)
     return filled(checked_shape("empty", shape), 0, dtype_of("empty", dtype, dtypes.float32))
 
 
 @remembered
 def full(
-    shape: Axes, vals: Scalar | ArrayLike, dtype: DType | None = None, *, stream: StreamOrDevice = None
+    shape: Axes,
+    vals: Scalar | ArrayLike | None = None,
+    dtype: DType | None = None,
+    *,
+    fill_value: Scalar | ArrayLike | None = None,
+    stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
 ) -> array:
     """An array of one value, or of an array that is broadcast; by default in the value's dtype.
+
+    The value may be called `fill_value`, as in the array API standard.
 
     >>> import smelt
     >>> smelt.full((2, 2), smelt.array([1, 2]))
@@ -113,13 +130,24 @@ def full(
            [1, 2]], dtype=int32)
     """
     check_stream(stream)
+    check_stream(device)
     target = None if dtype is None else dtype_of("full", dtype, dtypes.float32)
-    value = as_array(vals, target)
+    value = as_array(_value("full", vals, fill_value), target)
     return broadcast_to(value if target is None else convert(value, target), checked_shape("full", shape))
 
 
+def _value(name: str, vals: Any, fill_value: Any) -> Any:
+    """What to fill with, by either of its names."""
+    if (vals is None) == (fill_value is None):
+        message = f"smelt.{name}: takes one value, vals or fill_value, got {'none' if vals is None else 'both'}"
+        raise ArgumentTypeError(at_user_line(message))
+    return fill_value if vals is None else vals
+
+
 @remembered
-def zeros_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None) -> array:
+def zeros_like(
+    a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
+) -> array:
     """Zeros in the shape of `a`, and in its dtype unless one is given.
 
     >>> import smelt
@@ -127,6 +155,7 @@ def zeros_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrD
     array([0, 0], dtype=int32)
     """
     check_stream(stream)
+    check_stream(device)
     x = as_array(a)
     return filled(x.shape, 0, dtype_of("zeros_like", dtype, x.dtype))
 
@@ -135,7 +164,9 @@ empty_like = zeros_like
 
 
 @remembered
-def ones_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None) -> array:
+def ones_like(
+    a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
+) -> array:
     """Ones in the shape of `a`, and in its dtype unless one is given.
 
     >>> import smelt
@@ -143,13 +174,20 @@ def ones_like(a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDe
     array([1, 1], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
     x = as_array(a)
     return filled(x.shape, 1, dtype_of("ones_like", dtype, x.dtype))
 
 
 @remembered
 def full_like(
-    a: ArrayLike, vals: Scalar | ArrayLike, dtype: DType | None = None, *, stream: StreamOrDevice = None
+    a: ArrayLike,
+    vals: Scalar | ArrayLike | None = None,
+    dtype: DType | None = None,
+    *,
+    fill_value: Scalar | ArrayLike | None = None,
+    stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
 ) -> array:
     """`vals` broadcast to the shape of `a`, in its dtype unless one is given.
 
@@ -158,8 +196,9 @@ def full_like(
     array([7, 7], dtype=int32)
     """
     check_stream(stream)
+    check_stream(device)
     x = as_array(a)
-    return full(x.shape, vals, dtype_of("full_like", dtype, x.dtype))
+    return full(x.shape, _value("full_like", vals, fill_value), dtype_of("full_like", dtype, x.dtype))
 
 
 def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
@@ -184,6 +223,7 @@ def arange(
     dtype: DType | None = None,
     *,
     stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
 ) -> array:
     """Numbers from `start` (0 if only one number is given) to before `stop` in steps.
 
@@ -202,6 +242,7 @@ def arange(
     array([1, 1.5], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
     first, last, by = (0, start, step) if stop is None else (0 if start is None else start, stop, step)
     first, last, by = (
         number("arange", what, v) for what, v in (("start", first), ("stop", last), ("step", 1 if by is None else by))
@@ -241,6 +282,8 @@ def linspace(
     endpoint: bool = True,
     dtype: DType | None = dtypes.float32,
     stream: StreamOrDevice = None,
+    *,
+    device: StreamOrDevice = None,
 ) -> array:
     """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
 
@@ -249,6 +292,7 @@ def linspace(
     array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
     target = dtype_of("linspace", dtype, dtypes.float32)
     first, last = number("linspace", "start", start), number("linspace", "stop", stop)
     count = 50 if num is None else integer("linspace", "num", num, 0)
@@ -291,6 +335,7 @@ def eye(
     dtype: DType | None = dtypes.float32,
     *,
     stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
 ) -> array:
     """An n-by-m matrix of ones on the k-th diagonal, and zeros elsewhere.
 
@@ -300,6 +345,7 @@ def eye(
            [0, 0]], dtype=float32)
     """
     check_stream(stream)
+    check_stream(device)
     shape = checked_shape("eye", (n, n if m is None else m))
     i, j = iota(shape, 0), iota(shape, 1)
     if k := diagonal_offset("eye", k, *shape):
@@ -320,7 +366,14 @@ def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDe
     return eye(n, dtype=dtype)
 
 
-def asarray(a: ArrayLike, dtype: DType | None = None, *, copy: bool | None = None) -> array:
+def asarray(
+    a: ArrayLike,
+    dtype: DType | None = None,
+    *,
+    copy: bool | None = None,
+    device: StreamOrDevice = None,
+    stream: StreamOrDevice = None,
+) -> array:
     """`a` as an array: itself if it is one (unless `copy`), else a new one with its data.
 
     Raises:
@@ -330,6 +383,8 @@ def asarray(a: ArrayLike, dtype: DType | None = None, *, copy: bool | None = Non
     >>> smelt.asarray([1, 2], dtype=smelt.float32)
     array([1, 2], dtype=float32)
     """
+    check_stream(device)
+    check_stream(stream)
     target = None if dtype is None else dtype_of("asarray", dtype, dtypes.float32)
     if copy is False and (not isinstance(a, array) or target not in (None, a.dtype)):
         raise AttributeValueError(
@@ -340,7 +395,7 @@ def asarray(a: ArrayLike, dtype: DType | None = None, *, copy: bool | None = Non
     return array(a, target)
 
 
-def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
+def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None = None) -> array:
     """An array with a copy of the data of any object with ``__dlpack__``.
 
     Raises:
@@ -352,6 +407,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
     >>> smelt.from_dlpack(numpy.arange(2, dtype="int32"))
     array([0, 1], dtype=int32)
     """
+    check_stream(device)
     if isinstance(x, array):
         return wrap(x._ref)
     if copy is False:

@@ -60,9 +60,7 @@ def issubdtype(arg1: DType | DtypeCategory, arg2: DType | DtypeCategory) -> bool
     (True, False)
     """
     if not isinstance(arg2, DtypeCategory):
-        return not isinstance(arg1, DtypeCategory) and (
-            dtype_of("issubdtype", arg1) is dtype_of("issubdtype", arg2)
-        )
+        return not isinstance(arg1, DtypeCategory) and (dtype_of("issubdtype", arg1) is dtype_of("issubdtype", arg2))
     category: DtypeCategory | None = (
         arg1 if isinstance(arg1, DtypeCategory) else _KIND[dtype_of("issubdtype", arg1).kind]
     )
@@ -142,7 +140,7 @@ def can_cast(from_: array | DType, to: DType) -> bool:
 
 
 class finfo:
-    """Limits of a floating or complex dtype: those of its parts.
+    """Limits of a floating or complex dtype, or of an array of it: those of its parts.
 
     Attributes:
         dtype: the dtype of a part. bits: its width.
@@ -157,8 +155,8 @@ class finfo:
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
 
-    def __init__(self, arg: DType, /):
-        dtype = dtype_of("finfo", arg)
+    def __init__(self, arg: DType | array, /):
+        dtype = _dtype_of("finfo", arg)
         if not dtype.is_inexact:
             raise DTypeError(at_user_line(f"smelt.finfo: {dtype.name} is not floating; see smelt.iinfo"))
         self.dtype = dtypes.float32 if dtype.is_complex else dtype
@@ -177,7 +175,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype.
+    """Limits of an integer dtype, or of an array of it.
 
     Attributes:
         dtype: the dtype. bits: its width. min, max: least and largest integer.
@@ -189,8 +187,8 @@ class iinfo:
 
     __slots__ = ("bits", "dtype", "max", "min")
 
-    def __init__(self, arg: DType, /):
-        self.dtype = dtype_of("iinfo", arg)
+    def __init__(self, arg: DType | array, /):
+        self.dtype = _dtype_of("iinfo", arg)
         if not self.dtype.is_integer:
             raise DTypeError(at_user_line(f"smelt.iinfo: {self.dtype.name} is not an integer dtype; see smelt.finfo"))
         info = np.iinfo(self.dtype.numpy)

@@ -5,9 +5,7 @@ Importing this module attaches them to the class. `array_methods.pyi` tells type
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from . import (
     joining,
     linear,
     logic,
+    namespace,
     reductions,
     rounding,
     shaping,
@@ -34,7 +33,6 @@ from . import (
     updating,
     views,
 )
-from .reductions import Axis
 from .updating import ArrayAt
 
 __all__: list[str] = []
@@ -149,14 +147,14 @@ def _named(method: Callable, name: str, function: Callable) -> Callable:
     return method
 
 
-def _reshape(self: array, *shape: Axes, stream: StreamOrDevice = None) -> array:
+def _reshape(self: array, *shape: Axes, copy: bool | None = None, stream: StreamOrDevice = None) -> array:
     """In another shape, given as one sequence or as several ints; see `smelt.reshape`.
 
     >>> import smelt
     >>> smelt.ones(6).reshape(2, -1).shape
     (2, 3)
     """
-    return shaping.reshape(self, _together(shape), stream=stream)
+    return shaping.reshape(self, _together(shape), copy=copy, stream=stream)
 
 
 def _together(given: tuple[Any, ...]) -> Any:
@@ -177,37 +175,25 @@ def _transpose(self: array, *axes: Axes | None, stream: StreamOrDevice = None) -
     return shaping.transpose(self, numbers, stream=stream)
 
 
-def _with_correction(function: Callable) -> Callable:
-    def method(
-        self: array, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *,
-        correction: int | None = None, stream: StreamOrDevice = None,
-    ) -> array:  # fmt: skip
-        return function(self, axis, keepdims, ddof if correction is None else correction, stream=stream)
-
-    return _named(method, function.__name__, function)
-
-
 def _bytes(self: array) -> bytes:
     """The elements' memory, in row-major order."""
     return self._host().tobytes()
-
-
-def _array_namespace(self: array, api_version: str | None = None) -> ModuleType:
-    """The module with the functions of the array API."""
-    return sys.modules["smelt"]
 
 
 def _attach() -> None:
     for module, names in METHODS.items():
         for name in names.split():
             setattr(array, name, getattr(module, name))
-    for name in ("var", "std"):
-        setattr(array, name, _with_correction(getattr(reductions, name)))
     for name, method in {
         "reshape": _reshape,
         "transpose": _transpose,
         "__bytes__": _bytes,
-        "__array_namespace__": _array_namespace,
+        "__array_namespace__": namespace.array_namespace,
+        "to_device": namespace.to_device,
+        "__round__": namespace.rounded,
+        "__divmod__": namespace.divided,
+        "__rdivmod__": namespace.divided_by,
+        "_repr_html_": namespace.html_of,
     }.items():
         setattr(array, name, method)
     for name, (module, function_name) in OPERATORS.items():
@@ -232,6 +218,7 @@ def _attach() -> None:
         ("mT", shaping.matrix_transpose, "The last two axes exchanged."),
         ("real", complex_numbers.real, "The real part."),
         ("imag", complex_numbers.imag, "The imaginary part."),
+        ("device", namespace.device_of, "The device on which this thread would evaluate it."),
         ("at", ArrayAt, "Updates that return a new array: ``x.at[index].add(value)``."),
     ):
         setattr(array, name, property(getter, doc=doc))

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import integer
+from ..lazy.arguments import dtype_of, integer, no_out, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -89,39 +89,63 @@ def accumulated(dtype: DType) -> DType:
 
 @remembered
 def sum(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Sum over axes. Bools and small signed integers give int32, small unsigned ones uint32.
+
+    Args:
+        dtype: to compute in, and of the result, instead of these.
+        out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.sum(smelt.array([[1, 2], [3, 4]]), axis=0)
     array([4, 6], dtype=int32)
     """
     check_stream(stream)
+    no_out("sum", out)
     x = as_array(a)
     axes = normalize_axes("sum", x, axis)
-    return reduce_axes("reduce_sum", convert(x, accumulated(x.dtype)), axes, keepdims)
+    return reduce_axes("reduce_sum", convert(x, dtype_of("sum", dtype, accumulated(x.dtype))), axes, keepdims)
 
 
 @remembered
 def prod(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Product over axes. Bools and small signed integers give int32, small unsigned ones uint32.
+
+    Args:
+        dtype: to compute in, and of the result, instead of these.
+        out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.prod(smelt.array([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12], dtype=int32)
     """
     check_stream(stream)
+    no_out("prod", out)
     x = as_array(a)
     axes = normalize_axes("prod", x, axis)
-    return reduce_axes("reduce_prod", convert(x, accumulated(x.dtype)), axes, keepdims)
+    return reduce_axes("reduce_prod", convert(x, dtype_of("prod", dtype, accumulated(x.dtype))), axes, keepdims)
 
 
 @remembered
 def max(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
 ) -> array:
     """Largest element over axes; NaN if there is one. Equal largest elements share the derivative.
 
@@ -133,13 +157,14 @@ def max(
     array([5, 4], dtype=int32)
     """
     check_stream(stream)
+    no_out("max", out)
     x = as_array(a)
     return _extremum("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
 
 
 @remembered
 def min(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
 ) -> array:
     """Smallest element over axes; NaN if there is one. Equal smallest elements share the derivative.
 
@@ -151,6 +176,7 @@ def min(
     array([1, 3], dtype=int32)
     """
     check_stream(stream)
+    no_out("min", out)
     x = as_array(a)
     return _extremum("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
 
@@ -182,7 +208,7 @@ def _extremum(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims
 
 @remembered
 def all(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
 ) -> array:
     """Whether all elements over axes are true (not zero), as bool.
 
@@ -191,13 +217,14 @@ def all(
     array([False,  True], dtype=bool)
     """
     check_stream(stream)
+    no_out("all", out)
     x = as_array(a)
     return reduce_axes("reduce_all", convert(x, dtypes.bool_), normalize_axes("all", x, axis), keepdims)
 
 
 @remembered
 def any(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
 ) -> array:
     """Whether any element over axes is true (not zero), as bool.
 
@@ -206,6 +233,7 @@ def any(
     array([ True, False], dtype=bool)
     """
     check_stream(stream)
+    no_out("any", out)
     x = as_array(a)
     return reduce_axes("reduce_any", convert(x, dtypes.bool_), normalize_axes("any", x, axis), keepdims)
 
@@ -228,7 +256,7 @@ def count_nonzero(
 
 @remembered
 def argmax(
-    a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
 ) -> array:
     """Index of the largest element along an axis, as uint32: the first of several; a NaN wins.
 
@@ -243,12 +271,13 @@ def argmax(
     array([1, 0], dtype=uint32)
     """
     check_stream(stream)
+    no_out("argmax", out)
     return _arg_extremum("argmax", a, axis, keepdims)
 
 
 @remembered
 def argmin(
-    a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
 ) -> array:
     """Index of the smallest element along an axis, as uint32: the first of several; a NaN wins.
 
@@ -263,6 +292,7 @@ def argmin(
     array([0, 0], dtype=uint32)
     """
     check_stream(stream)
+    no_out("argmin", out)
     return _arg_extremum("argmin", a, axis, keepdims)
 
 
@@ -291,7 +321,23 @@ def widened(x: array) -> array:
     return convert(x, dtypes.float32) if x.dtype.size == 2 and x.dtype.is_float else x
 
 
-def _mean(x: array, axes: tuple[int, ...], keepdims: bool, less: int = 0) -> array:
+def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
+    """`a` in a dtype to compute in."""
+    if dtype is None:
+        return as_floating(a)
+    target = dtype_of(name, dtype)
+    if not target.is_inexact:
+        raise DTypeError(at_user_line(f"smelt.{name}: dtype must be of floats or complex numbers, is {target.name}"))
+    return convert(as_array(a), target)
+
+
+def _correction(name: str, ddof: int, correction: float | None) -> float:
+    if correction is None:
+        return integer(name, "ddof", ddof)
+    return number(name, "correction", correction)
+
+
+def _mean(x: array, axes: tuple[int, ...], keepdims: bool, less: float = 0) -> array:
     """Sum over count (`less` fewer, but not below zero)."""
     total = reduce_axes("reduce_sum", x, axes, keepdims)
     count = math.prod(x.shape[i] for i in axes) - less
@@ -300,7 +346,14 @@ def _mean(x: array, axes: tuple[int, ...], keepdims: bool, less: int = 0) -> arr
 
 @remembered
 def mean(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Arithmetic mean over axes. Integers and bools give float32; of no elements it is NaN.
 
@@ -309,7 +362,8 @@ def mean(
     array([1.5, 3.5], dtype=float32)
     """
     check_stream(stream)
-    x = as_floating(a)
+    no_out("mean", out)
+    x = _floating_in("mean", a, dtype)
     axes = normalize_axes("mean", x, axis)
     return convert(_mean(widened(x), axes, keepdims), x.dtype)
 
@@ -322,20 +376,26 @@ def var(
     keepdims: bool = False,
     ddof: int = 0,
     *,
+    correction: float | None = None,
+    dtype: DType | None = None,
+    out: None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Variance over axes: the mean of squared deviations from the mean. Integers give float32.
 
     Args:
         ddof: the sum is divided by ``n - ddof``; 1 for the unbiased estimate.
+        correction: the array API's name for `ddof`, which takes fractions.
+        dtype: to compute in, and of the result. out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.var(smelt.array([1.0, 2.0, 3.0, 4.0]))
     array(1.25, dtype=float32)
     """
     check_stream(stream)
-    x = as_floating(a)
-    found = _variance(x, normalize_axes("var", x, axis), keepdims, ddof)
+    no_out("var", out)
+    x = _floating_in("var", a, dtype)
+    found = _variance(x, normalize_axes("var", x, axis), keepdims, _correction("var", ddof, correction))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 
@@ -347,6 +407,9 @@ def std(
     keepdims: bool = False,
     ddof: int = 0,
     *,
+    correction: float | None = None,
+    dtype: DType | None = None,
+    out: None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Standard deviation over axes: the square root of `var`. Its derivative is 0 where all elements are equal.
@@ -356,8 +419,10 @@ def std(
     array(1, dtype=float32)
     """
     check_stream(stream)
-    x = as_floating(a)
-    found = root_of_squares(_variance(x, normalize_axes("std", x, axis), keepdims, ddof))
+    no_out("std", out)
+    x = _floating_in("std", a, dtype)
+    axes = normalize_axes("std", x, axis)
+    found = root_of_squares(_variance(x, axes, keepdims, _correction("std", ddof, correction)))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 
@@ -369,7 +434,7 @@ def root_of_squares(x: array) -> array:
     return emit_elementwise(ops["select"], vanishes, zero, root)
 
 
-def _variance(x: array, axes: tuple[int, ...], keepdims: bool, ddof: int) -> array:
+def _variance(x: array, axes: tuple[int, ...], keepdims: bool, less: float) -> array:
     """In float32 where x is of half precision; real where it is complex."""
     x = widened(x)
     center = broadcast_to_shape(_mean(x, axes, True), x.shape)
@@ -377,13 +442,11 @@ def _variance(x: array, axes: tuple[int, ...], keepdims: bool, ddof: int) -> arr
     parts = (real(deviation), imag(deviation)) if x.dtype.is_complex else (deviation,)
     squares = [emit_elementwise(ops["mul"], part, part) for part in parts]
     square = emit_elementwise(ops["add"], *squares) if len(squares) == 2 else squares[0]
-    return _mean(square, axes, keepdims, less=integer("var", "ddof", ddof))
+    return _mean(square, axes, keepdims, less=less)
 
 
 @remembered
-def median(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-) -> array:
+def median(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Middle element over axes, the mean of the middle two of an even number; NaN if there is a NaN.
 
     Integers and bools give float32.
@@ -422,5 +485,3 @@ def median(
     if not keepdims:
         return found
     return reshape_to(found, kept_shape(as_array(a).shape, axes))
-
-

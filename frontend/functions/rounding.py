@@ -13,7 +13,7 @@ from smelt.ir.errors import AttributeValueError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import integer, number
+from ..lazy.arguments import integer, no_out, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -79,7 +79,7 @@ def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 @remembered
-def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> array:
+def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None, *, out: None = None) -> array:
     """a rounded to `decimals` places after the point, ties to even; negative: to tens, hundreds, …
 
     Complex numbers are rounded part by part.
@@ -89,6 +89,7 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> 
     array([1.2, 2.5], dtype=float32)
     """
     check_stream(stream)
+    no_out("round", out)
     x, decimals = as_array(a), integer("round", "decimals", decimals)
     if builtins.abs(decimals) > 308:
         raise AttributeValueError(at_user_line(f"smelt.round: decimals must lie within ±308, is {decimals}"))

@@ -50,8 +50,10 @@ __all__ = [
 
 
 @remembered
-def reshape(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None) -> array:
+def reshape(a: ArrayLike, /, shape: Axes, *, copy: bool | None = None, stream: StreamOrDevice = None) -> array:
     """The elements in row-major order in another shape; one extent may be -1 and is worked out.
+
+    `copy` is accepted for the array API's sake: arrays do not change, so nobody sees who shares memory.
 
     Raises:
         ShapeError: the sizes differ.

@@ -9,10 +9,20 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import dtype_of, integer, word
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise, wrap
+from ..lazy.arguments import dtype_of, integer, no_out, word
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_to_shape,
+    convert,
+    emit,
+    emit_elementwise,
+    wrap,
+)
 from ..lazy.core import remembered
-from ..lazy.movement import filled, for_gather, one_axis, piece, select, to_shape
+from ..lazy.movement import filled, for_gather, joined, one_axis, piece, reversed_along, select, to_shape
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .indexing import getitem
@@ -52,29 +62,59 @@ def _sorted(name: str, op: str, a: ArrayLike, axis: int | None) -> array:
 
 
 @remembered
-def sort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+def sort(
+    a: ArrayLike,
+    /,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+    stream: StreamOrDevice = None,
+) -> array:
     """In ascending order along an axis (of the flattened array if None); NaN comes last.
 
     Complex numbers are ordered by their real part, equal ones by the imaginary part, as NumPy has it.
+
+    Args:
+        descending: in the reversed order: NaN comes first.
+        stable: accepted; equal elements always keep their order.
 
     >>> import smelt
     >>> smelt.sort(smelt.array([3, 1, 2]))
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
-    return _sorted("sort", "sort", a, axis)
+    found = _sorted("sort", "sort", a, axis)
+    return reversed_along(found, (_along("sort", found, axis)[1],)) if descending and found.ndim else found
 
 
 @remembered
-def argsort(a: ArrayLike, /, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+def argsort(
+    a: ArrayLike,
+    /,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+    stream: StreamOrDevice = None,
+) -> array:
     """Indices (uint32) that sort along an axis; equal elements keep their order.
+
+    The arguments are those of `sort`.
 
     >>> import smelt
     >>> smelt.argsort(smelt.array([3, 1, 2]))
     array([1, 2, 0], dtype=uint32)
     """
     check_stream(stream)
-    return _sorted("argsort", "argsort", a, axis)
+    if not descending:
+        return _sorted("argsort", "argsort", a, axis)
+    x, along = _along("argsort", a, axis)
+    # Sorted from behind, and read from behind: equal elements are in their order again.
+    found = _sorted("argsort", "argsort", reversed_along(x, (along,)), along)
+    last = filled(found.shape, max(x.shape[along] - 1, 0), found.dtype)
+    found = reversed_along(emit_elementwise(ops["sub"], last, found), (along,))
+    return to_shape(found, ()) if axis is not None and not as_array(a).ndim else found
 
 
 def _check_kth(name: str, a: ArrayLike, kth: int, axis: int | None) -> None:
@@ -198,11 +238,15 @@ def _precedes(x: array, y: array) -> array:
     return emit_elementwise(either, less, emit_elementwise(both, number, nan))
 
 
-def _scan(name: str, x: array, axis: int | None, reverse: bool, inclusive: bool) -> array:
+def _scan(name: str, x: array, axis: int | None, reverse: bool, inclusive: bool, initial: int | None = None) -> array:
+    """A scan; with `initial` that is put before its first result."""
     scalar = not x.ndim and axis is not None
     x, along = _along(name, x, axis)
     attrs = {"axis": along, "reverse": bool(reverse), "inclusive": bool(inclusive)}
     found = emit(ops[name], (x,), attrs)
+    if initial is not None:
+        first = filled((*x.shape[:along], 1, *x.shape[along + 1 :]), initial, found.dtype)
+        return emit(ops["concatenate"], (found, first) if reverse else (first, found), {"axis": along})
     return to_shape(found, ()) if scalar else found
 
 
@@ -223,6 +267,8 @@ def cumsum(
     reverse: bool = False,
     inclusive: bool = True,
     dtype: DType | None = None,
+    include_initial: bool = False,
+    out: None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Running sum along an axis, of the flattened array if None.
@@ -231,13 +277,16 @@ def cumsum(
         reverse: run from the end.
         inclusive: whether an element counts in its own sum; if not, the first sum is 0.
         dtype: to sum in; by default the array's (bool: int32).
+        include_initial: whether 0 is put before the first sum (in `cumprod` 1), so that there is one more.
+        out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.cumsum(smelt.array([1, 2, 3]))
     array([1, 3, 6], dtype=int32)
     """
     check_stream(stream)
-    return _scan("cumsum", _sum_dtype("cumsum", a, dtype), axis, reverse, inclusive)
+    no_out("cumsum", out)
+    return _scan("cumsum", _sum_dtype("cumsum", a, dtype), axis, reverse, inclusive, 0 if include_initial else None)
 
 
 @remembered
@@ -249,6 +298,8 @@ def cumprod(
     reverse: bool = False,
     inclusive: bool = True,
     dtype: DType | None = None,
+    include_initial: bool = False,
+    out: None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Running product along an axis; the arguments are those of `cumsum`.
@@ -258,7 +309,8 @@ def cumprod(
     array([6, 6, 3], dtype=int32)
     """
     check_stream(stream)
-    return _scan("cumprod", _sum_dtype("cumprod", a, dtype), axis, reverse, inclusive)
+    no_out("cumprod", out)
+    return _scan("cumprod", _sum_dtype("cumprod", a, dtype), axis, reverse, inclusive, 1 if include_initial else None)
 
 
 cumulative_sum, cumulative_prod = cumsum, cumprod
@@ -329,9 +381,36 @@ def logcumsumexp(
     return _scan("logcumsumexp", convert(x, dtypes.to_float(x.dtype)), axis, reverse, inclusive)
 
 
+def _end(x: array, a: ArrayLike | None, axis: int) -> array | None:
+    """What `diff` puts at an end of x."""
+    if a is None:
+        return None
+    end = convert(as_array(a, x.dtype), x.dtype)
+    one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    if not end.ndim:
+        return filled(one, 0, x.dtype) if 0 in one else broadcast_to_shape(end, one)
+    if end.ndim != x.ndim or any(d != m for i, (d, m) in enumerate(zip(x.shape, end.shape)) if i != axis):
+        raise ShapeError(
+            at_user_line(f"smelt.diff: {end.aval} does not fit before or behind a {x.aval} on axis {axis}")
+        )
+    return end
+
+
 @remembered
-def diff(a: ArrayLike, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice = None) -> array:
+def diff(
+    a: ArrayLike,
+    /,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
     """Differences of neighbours along an axis, taken `n` times; of bools, whether they differ.
+
+    Args:
+        prepend, append: put before and behind `a` first; a scalar is one element along the axis.
 
     >>> import smelt
     >>> smelt.diff(smelt.array([1, 4, 9]))
@@ -341,9 +420,11 @@ def diff(a: ArrayLike, /, n: int = 1, axis: int = -1, *, stream: StreamOrDevice 
     x = as_array(a)
     axis = one_axis("diff", axis, x.ndim)
     n = integer("diff", "n", n, 0)
+    if n and (prepend is not None or append is not None):
+        parts = [_end(x, prepend, axis), x, _end(x, append, axis)]
+        x = joined([part for part in parts if part is not None], axis)
     op = ops["not_equal"] if x.dtype is dtypes.bool_ else ops["sub"]
     for _ in range(min(n, x.shape[axis])):
         d = x.shape[axis]
         x = emit_elementwise(op, piece(x, axis, min(1, d), d), piece(x, axis, 0, max(d - 1, 0)))
     return wrap(x._ref)
-

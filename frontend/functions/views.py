@@ -31,14 +31,25 @@ __all__ = ["as_strided", "astype", "contiguous", "view"]
 
 
 @remembered
-def astype(a: ArrayLike, dtype: DType, /, *, stream: StreamOrDevice = None) -> array:
+def astype(
+    a: ArrayLike,
+    dtype: DType,
+    /,
+    stream: StreamOrDevice = None,
+    *,
+    copy: bool = True,
+    device: StreamOrDevice = None,
+) -> array:
     """In another dtype. Floats to integers truncate and saturate, integers wrap, bool is a ≠ 0.
+
+    `copy` is accepted for the array API's sake: arrays do not change, so nobody sees who shares memory.
 
     >>> import smelt
     >>> smelt.astype(smelt.array([1.7, -1.7]), smelt.int32)
     array([ 1, -1], dtype=int32)
     """
     check_stream(stream)
+    check_stream(device)
     return convert(as_array(a), dtype_of("astype", dtype))
 
 

@@ -60,6 +60,17 @@ def number(name: str, what: str, value: Any) -> int | float:
     raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a number, is {shown(value)}"))
 
 
+def no_out(name: str, out: Any) -> None:
+    """Check that there is no `out`, which NumPy's functions pass on to methods.
+
+    Raises:
+        ArgumentTypeError: there is one.
+    """
+    if out is not None:
+        message = f"smelt.{name}: arrays do not change, so out must be None; assign the result, out[...] = result"
+        raise ArgumentTypeError(at_user_line(message))
+
+
 def dtype_of(name: str, dtype: Any, default: DType | None = None) -> DType:
     """`dtype` as a DType; None stands for `default`, if there is one.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from smelt.ir.op import registry as ops
 
 from ..functions.complex_numbers import conjugate
+from ..functions.creation import eye
 from ..functions.diagonals import tril, triu
 from ..functions.shaping import matrix_transpose
 from ..functions.sorting import argsort
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, emit, emit_all
+from ..lazy.arguments import word
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, emit, emit_all
 from ..lazy.core import remembered
-from ..lazy.movement import piece
+from ..lazy.movement import joined, piece
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 
@@ -55,13 +57,14 @@ def adjoint(x: array) -> array:
 
 
 @remembered
-def qr(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
-    """The reduced QR factorization a = Q·R: columns of Q are orthonormal, R is upper triangular.
+def qr(a: ArrayLike, *, mode: str = "reduced", stream: StreamOrDevice = None) -> tuple[array, array]:
+    """The QR factorization a = Q·R: columns of Q are orthonormal, R is upper triangular.
 
     Derivatives need the first k = min(m, n) columns of `a` to be linearly independent.
 
     Args:
         a: shape (…, m, n), float32, float64 or complex64.
+        mode: "reduced", or "complete": Q is square, and R has rows of zeros below.
 
     Returns:
         Q of shape (…, m, k) and R of shape (…, k, n), in the dtype of `a`. Signs are LAPACK's: those of the diagonal
@@ -76,8 +79,15 @@ def qr(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
     True
     """
     check_stream(stream)
-    q, r = emit_all(ops["qr"], (as_array(a),))
-    return q, r
+    word("linalg.qr", "mode", mode, "reduced", "complete")
+    x = as_array(a)
+    if mode == "reduced" or x.ndim < 2 or x.shape[-2] <= x.shape[-1]:
+        q, r = emit_all(ops["qr"], (x,))
+        return q, r
+    rows, columns = x.shape[-2:]
+    unit = broadcast_to_shape(convert(eye(rows), x.dtype), (*x.shape[:-1], rows))
+    q, r = emit_all(ops["qr"], (joined([x, unit], x.ndim - 1),))  # the columns of a unit matrix complete those of x
+    return q, triu(piece(r, x.ndim - 1, 0, columns))
 
 
 @remembered

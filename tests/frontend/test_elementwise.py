@@ -264,8 +264,6 @@ class TestClip:
             assert got.tolist() == [float(i) for i in inside]
 
     def test_errors(self):
-        with pytest.raises(ValueError, match="a_min and a_max"):
-            smelt.clip(smelt.array(1.0), None, None)
         with pytest.raises(DTypeError, match="clip"):
             smelt.clip(smelt.array(True), False, True)
 
@@ -344,9 +342,8 @@ class TestErrors:
             smelt.add(smelt.array([1, 2]), smelt.array([1, 2, 3]))
 
     def test_bools(self):
-        for name in ("negative", "subtract"):
-            with pytest.raises(DTypeError, match="bool"):
-                getattr(smelt, name)(*[smelt.array([True])] * (1 if name == "negative" else 2))
+        with pytest.raises(DTypeError, match="bool"):
+            smelt.negative(smelt.array([True]))
 
     def test_stream_is_accepted(self):
         assert smelt.exp(smelt.array(0.0), stream=None).item() == 1

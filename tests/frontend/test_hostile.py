@@ -105,7 +105,7 @@ VALID: dict[tuple[str, str], Any] = {
     ("random.multivariate_normal", "mean"): [0.0, 1.0], ("random.multivariate_normal", "cov"): [[1.0, 0.0], [0.0, 1.0]],
     ("unflatten", "shape"): (1, 2), ("reshape", "shape"): (3, 2), ("broadcast_to", "shape"): (2, 2, 3),
     ("split", "indices_or_sections"): 2, ("full", "vals"): 1.0, ("full_like", "vals"): 1.0,
-    ("moveaxis", "destination"): 1,
+    ("moveaxis", "destination"): 1, ("ldexp", "x2"): [1, 2, 3],
     ("swapaxes", "axis2"): 1, ("linspace", "stop"): 1, ("random.randint", "low"): 0, ("random.randint", "high"): 9,
     ("random.truncated_normal", "lower"): -1, ("random.truncated_normal", "upper"): 1, ("isdtype", "kind"): "numeric",
     ("Stream", "device"): smelt.cpu, ("set_default_stream", "stream"): smelt.Stream(smelt.cpu),
