@@ -66,6 +66,7 @@ from .functions.transcendental import *
 from .functions.views import *
 from .io import *
 from .lazy.arrays import array
+from .lazy.dot import *
 from .lazy.eval import async_eval, eval, synchronize
 from .lazy.printing import get_printoptions, printoptions, set_printoptions
 from .lazy.shape_dtype import ShapeDtype
@@ -74,7 +75,9 @@ from .memory import *
 from .transforms.compile import compile, disable_compile, enable_compile, make_ir
 from .transforms.control import *
 from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
+from .transforms.export import *
 from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp
+from .transforms.imported import *
 from .transforms.jacobians import hessian, jacfwd, jacrev
 from .transforms.linearize import linear_transpose, linearize
 from .transforms.vmap import vmap
@@ -88,7 +91,8 @@ __array_api_version__ = _namespace.VERSION
 __array_namespace_info__ = _namespace.array_namespace_info
 
 __all__ = [
-    "Device", "Dtype", "DtypeCategory", "ShapeDtype", "SmeltError", "Stream", "StreamContext", "__version__",
+    "Device", "Dtype", "DtypeCategory", "FunctionExporter", "ShapeDtype", "SmeltError", "Stream", "StreamContext",
+    "__version__",
     "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
     "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
     "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
@@ -106,16 +110,19 @@ __all__ = [
     "diff",
     "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
     "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
-    "extract", "eye", "fast", "fft",
+    "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "finfo",
-    "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide", "fori_loop",
+    "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide",
+    "fori_loop",
     "frexp",
     "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
     "get_active_memory", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hadamard_transform",
-    "hamming", "hanning", "hessian", "hypot", "identity", "iinfo", "imag", "inexact", "inf", "inner", "int8", "int16",
-    "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf",
+    "hamming", "hanning", "hessian", "hypot", "identity", "iinfo", "imag", "import_function", "inexact", "inf",
+    "inner", "int8", "int16",
+    "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan",
+    "isneginf",
     "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal",
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",

@@ -158,32 +158,23 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
     >>> smelt.load(file)
     {'w': array([1, 2], dtype=int32)}
     """
-    import json
-
-    names = {d: name for name, d in safetensors.NAMES.items()}
     if not isinstance(arrays, dict) or not all(isinstance(k, str) and k != "__metadata__" for k in arrays):
         raise TreeError(
             at_user_line(f"smelt.save_safetensors: needs a dict of arrays by name, got {shown(arrays)}")
         )
-    header: dict[str, Any] = {}
-    if metadata is not None:
-        if not isinstance(metadata, dict) or not all(isinstance(t, str) for pair in metadata.items() for t in pair):
-            raise TreeError(
-                at_user_line(f"smelt.save_safetensors: metadata must be a dict of texts, is {shown(metadata)}")
-            )
-        header["__metadata__"] = metadata
-    hosts, end = [], 0
-    for name, x in arrays.items():
-        found = as_array(x)
-        start, end = end, end + found.nbytes
-        header[name] = {"dtype": names[found.dtype], "shape": list(found.shape), "data_offsets": [start, end]}
-        hosts.append(found._host())
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    if metadata is not None and (
+        not isinstance(metadata, dict) or not all(isinstance(t, str) for pair in metadata.items() for t in pair)
+    ):
+        message = f"metadata must be a dict of texts, is {shown(metadata)}"
+        raise TreeError(at_user_line(f"smelt.save_safetensors: {message}"))
+    found = {name: as_array(x) for name, x in arrays.items()}
+    for name, x in found.items():
+        if x.dtype not in safetensors.NAMES.values():
+            message = f"the format has no elements of {shown(name)}, {x.aval}"
+            raise DTypeError(at_user_line(f"smelt.save_safetensors: {message}"))
+    hosts = {name: (x._host(), x.dtype) for name, x in found.items()}
     with _opened(file, ".safetensors") as out:
-        out.write(len(text).to_bytes(8, "little") + text)
-        for host in hosts:
-            out.write(octets_of(host))
+        safetensors.write_safetensors(out, hosts, metadata)
 
 
 def save_gguf(

@@ -44,6 +44,11 @@ class Program:
         self.sizes = [Symbol(self, f"s{i}", value, 2) for i, value in enumerate(distinct)]
         self.others = [Symbol(self, f"v{i}", value, _LOWEST) for i, value in enumerate(others)]
 
+    @property
+    def lines(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """The code so far: of each line the name that it gives a value to, or none for a guard, its text, its names."""
+        return self._lines
+
     def binary(self, text: str, compute: Callable[[Any, Any], Any], a: Any, b: Any, least: float = _LOWEST) -> Any:
         """The symbol of ``a text b``."""
         key = (text, _term(a), _term(b))
@@ -73,7 +78,11 @@ class Program:
             self._lines.append(("", code if found else f"not ({code})", _names(a, b)))
         return found
 
-    def compiled(self, outputs: Any) -> Callable[..., Any]:
+    def unguarded(self, outputs: Any) -> Callable[..., Any]:
+        """`compiled` without the guards."""
+        return self.compiled(outputs, guards=False)
+
+    def compiled(self, outputs: Any, guards: bool = True) -> Callable[..., Any]:
         """A function of the inputs that returns `outputs` with the symbols' values for these, or None where a guard
         does not hold; it may raise what arithmetic raises.
 
@@ -84,6 +93,8 @@ class Program:
         returned = self._code_of(outputs, needed)
         kept: list[str] = []
         for name, code, names in reversed(self._lines):
+            if not name and not guards:
+                continue
             if not name:
                 kept.append(f" if not ({code}): return None")
             elif name in needed:

@@ -146,6 +146,7 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
 
 def read_source(path: str) -> tuple[str, str]:
     """(name for messages, text) of a file or, for ``-``, of standard input."""
+    from smelt.formats.functions import MARK
     from smelt.ir.errors import IRError
 
     name = "<stdin>" if path == "-" else path
@@ -157,6 +158,8 @@ def read_source(path: str) -> tuple[str, str]:
                 data = file.read()
     except OSError as error:
         raise IRError(f"{name}: error: cannot be read: {error.strerror}") from None
+    if data.startswith(MARK):
+        data = data.partition(b"\0")[0]  # arrays stand behind
     if data.startswith(b"ML\xefR"):
         raise IRError(f"{name}:1:1: error: this is MLIR bytecode; only text is read")
     try:

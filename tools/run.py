@@ -42,7 +42,8 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
         check_calls(module, options)
         progress("the compiler")
         arguments = _signature(module, options.function)
-        arrays = _load_inputs(options.input, arguments, options.function)
+        captured = _captured(options.file, source, options.function)
+        arrays = _load_inputs(options.input, arguments[: len(arguments) - len(captured)], options.function) + captured
         results = _compiled(module, options, name)(arrays)
         if options.output and len(options.output) != len(results):
             raise IRError(f"@{options.function} has {len(results)} results, --output names {len(options.output)}")
@@ -114,6 +115,21 @@ def _load_inputs(paths: list[str], arguments: list[Aval], function: str) -> list
         needed = ", ".join(map(str, arguments)) or "none"
         raise IRError(f"@{function} takes {len(arguments)} arguments ({needed}), --input gives {len(paths)}")
     return [_load(path, i, aval, function) for i, (path, aval) in enumerate(zip(paths, arguments))]
+
+
+def _captured(path: str, source: str, function: str) -> list[np.ndarray]:
+    """The arrays that a file of exported functions has for the last arguments of a function."""
+    from smelt.formats.functions import MARK, read_exported
+
+    if not source.startswith(MARK.decode()) or path == "-":
+        return []
+    try:
+        with open(path, "rb") as file:
+            found = read_exported(file)
+    except (FileFormatError, DTypeError) as error:
+        raise IRError(f"{path}: error: {error}") from None
+    names = [name for trace in found.traces if trace.function == function for name in trace.captured]
+    return [found.arrays[name][0] for name in names]
 
 
 def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:

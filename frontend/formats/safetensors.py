@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, FileFormatError, shown
 
 from .reading import MAX_AXES, Data, left_in, take
+from .writing import octets_of
 
 #: Longer headers are refused, by those who define the format as well.
 MAX_HEADER = 100_000_000
@@ -36,7 +38,7 @@ def read_safetensors(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DTy
     length = int.from_bytes(take(source, 8, "the length of its header"), "little")
     if length > min(MAX_HEADER, left_in(source)):
         raise FileFormatError(f"its header would be {length} bytes long")
-    header = _header(take(source, length, "its header"))
+    header = parse_json(take(source, length, "its header"))
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise FileFormatError("its metadata must be a dict of texts")
@@ -78,7 +80,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _header(data: bytes) -> dict[str, Any]:
+def parse_json(data: bytes) -> dict[str, Any]:
+    """The object of a header. Raises FileFormatError."""
     import json  # here, as zipfile: the import of smelt loads only what most programs use
 
     try:
@@ -107,3 +110,22 @@ def _entry(name: str, entry: Any) -> tuple[int, int, str, tuple[int, ...]]:
     if len(offsets) != 2 or offsets[1] - offsets[0] != math.prod(shape) * size:
         raise FileFormatError(f"{what} lies at bytes {shown(offsets)}, its shape is {shown(shape)}")
     return offsets[0], offsets[1], kind, tuple(shape)
+
+
+def write_safetensors(
+    out: IO[bytes], arrays: Mapping[str, tuple[np.ndarray, DType]], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write arrays, of dtypes that `NAMES` has."""
+    import json
+
+    names = {d: name for name, d in NAMES.items()}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
+    end = 0
+    for name, (host, dtype) in arrays.items():
+        start, end = end, end + host.nbytes
+        header[name] = {"dtype": names[dtype], "shape": list(host.shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    out.write(len(text).to_bytes(8, "little") + text)
+    for host, _ in arrays.values():
+        out.write(octets_of(host))

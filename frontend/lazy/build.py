@@ -29,6 +29,21 @@ def build_module(
         return module
 
 
+def build_functions(found: Sequence[tuple[str, GraphFunction]]) -> tuple[Any, dict[Any, str]]:
+    """A module with these functions under their names, and those that they apply; and the names of the latter by key.
+
+    Args:
+        found: names, of which the first is "main", and functions.
+    """
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        builder = _ModuleBuilder(module)
+        builder.taken |= {name for name, _ in found}
+        for name, f in found:
+            builder.function(name, f.parameters, f.body, f.outputs, public=True, names=f.names)
+        return module, builder.made
+
+
 class _ModuleBuilder:
     def __init__(self, module: Any):
         self.module = module

@@ -151,13 +151,13 @@ class _SizedTrace:
         functions, static = found
         made: dict[int, GraphFunction] = {}
         for f, (shapes, steps) in zip(self._order, functions):
-            made[id(f)] = _bound(f, shapes, steps, made, f is self._trace.function)
+            made[id(f)] = bound(f, shapes, steps, made, f is self._trace.function)
         trace = self._trace
         function = made[id(trace.function)]
         return type(trace)(trace.name, function, trace.out_tree, trace.names, trace.n_state_out, static)
 
 
-def _bound(
+def bound(
     f: GraphFunction, shapes: Sequence[Any], steps: Sequence[Any], made: dict[int, GraphFunction], outer: bool
 ) -> GraphFunction:
     """A function for sizes.
