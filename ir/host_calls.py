@@ -50,16 +50,17 @@ class Calls:
 
     def note(
         self, op: Op, rule: Callable[..., Any] | None, attrs: dict[str, Any], otherwise: Callable[..., list[Any]],
-        operands: Sequence[Any], result: Any, place: tuple[tuple[int, ...], int, tuple[int, ...]],
+        operands: Sequence[Aval], result: Aval | None, place: tuple[tuple[int, ...], int, tuple[int, ...]],
     ) -> None:  # fmt: skip
-        """Note what gave `result`.
+        """Note what gives a result.
 
         Args:
             rule: as of `plain_rule`; where there is none, `otherwise` is called with the operands.
+            operands, result: types, perhaps with symbols; of the result where there is a rule.
             place: `read`, `first` and `dead` of the call.
         """
         self.fit = self.fit and len(operands) + len(attrs) <= MOST_ARGUMENTS
-        host = None if rule is None else op.host_call([_aval(x) for x in operands], _aval(result), **attrs)
+        host = None if rule is None or result is None else op.host_call(operands, result, **attrs)
         if host is not None and len(operands) + len(host.extra) > MOST_ARGUMENTS:
             host = None
         if rule is None:
@@ -85,7 +86,8 @@ class Calls:
         return [c._replace(function=None, extra=()) if c.first in short else c for c in self._calls]
 
 
-def _aval(x: Any) -> Aval:
+def aval_of(x: Any) -> Aval:
+    """The type of an array of NumPy."""
     return Aval(x.shape, dtypes.of(x.dtype))
 
 

@@ -59,11 +59,14 @@ class OpProgram:
 
     Attributes:
         prepared: what evaluation keeps with it.
+        costs: where whoever made it knows: ops of what it was made of, what these take in element operations and in
+            seconds.
     """
 
     _calls: list[host_calls.Call] | None = None
     _runs = 0
     prepared: Any = None
+    costs: tuple[int, float, float] | None = None
 
     def __init__(
         self,
@@ -130,24 +133,33 @@ class OpProgram:
             OutOfMemoryError: there is no memory for a result. What the libraries of ops raise.
         """
         frame = self._frame.copy()
-        frame[: len(arrays)] = arrays
         checked = settings.check
         with np.errstate(all="ignore"):
-            if self._calls is None or checked:
-                self._run_rules(frame, checked)
-            else:
-                frame.append(None)
-                for i, x in enumerate(arrays):
-                    if type(x) is not np.ndarray:  # NumPy's scalars, of which methods of arrays know nothing
-                        frame[i] = np.asarray(x)
-                try:
-                    host_calls.run(frame, self._calls)
-                except MemoryError as error:
-                    if frame[-1] is None:
-                        raise
-                    view = self._steps[frame[-1]][0]
-                    raise out_of_memory(view.op, error, view) from None
+            if self._calls is not None and not checked:
+                return self._run_calls(frame, arrays)
+            frame[: len(arrays)] = arrays
+            self._run_rules(frame, checked)
         return [frame[i] for i in self._returns]
+
+    def _run_calls(self, frame: list[Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run what was noted."""
+        assert self._calls is not None
+        frame[: len(arrays)] = arrays
+        frame.append(None)
+        for i, x in enumerate(arrays):
+            if type(x) is not np.ndarray:  # NumPy's scalars, of which methods of arrays know nothing
+                frame[i] = np.asarray(x)
+        try:
+            host_calls.run(frame, self._calls)
+        except MemoryError as error:
+            if frame[-1] is None:
+                raise
+            view = self._view(frame[-1])
+            raise out_of_memory(view.op, error, view) from None
+        return [frame[i] for i in self._returns]
+
+    def _view(self, place: int) -> OpView:
+        return self._steps[place][0]
 
     def call(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """`run` of single arguments, without NumPy's scalars."""
@@ -169,7 +181,9 @@ class OpProgram:
                 raise out_of_memory(op, error, view) from None
             if calls is not None:
                 otherwise = functools.partial(self._result_list, view, attrs)
-                calls.note(op, rule, attrs, otherwise, operands, frame[first], (read, first, dead))
+                avals = [host_calls.aval_of(x) for x in operands]
+                result = None if rule is None else host_calls.aval_of(frame[first])
+                calls.note(op, rule, attrs, otherwise, avals, result, (read, first, dead))
             operands.clear()
             for i in dead:
                 frame[i] = None

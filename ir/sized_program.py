@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import symbolic
+from . import host_calls, symbolic
 from .aval import Aval
 from .errors import IRError
 from .op_program import OpProgram, run_plain, worth_keeping
+from .settings import settings
 from .symbolic import has_symbol
 from .values import OpView, Value
 
@@ -21,12 +23,20 @@ class SizedProgram(OpProgram):
     Args:
         arguments, ops, returns: a function's, without calls, branches and loops.
         numbers: the program of the symbols.
+        costs: as of `OpProgram`, with symbols.
     """
 
     def __init__(
-        self, arguments: Sequence[Value], ops: Sequence[OpView], returns: Sequence[Value], numbers: symbolic.Program
-    ):
+        self, arguments: Sequence[Value], ops: Sequence[OpView], returns: Sequence[Value], numbers: symbolic.Program,
+        costs: tuple[int, Any, Any] | None = None,
+    ):  # fmt: skip
         super().__init__(arguments, ops, returns, _no_function)
+        calls, self._sized_calls = self._noted(), []
+        if calls is not None:
+            self._sized_calls = [place for place, call in enumerate(calls) if has_symbol(call.extra)]
+        self._calls, self._views, self._bare = calls, [step[0] for step in self._steps], self._frame
+        self._is_pure = super().is_pure
+        extras = [calls[place].extra for place in self._sized_calls] if calls is not None else []
         constant = {i for i, x in enumerate(self._frame) if x is not None}
         self._sized: list[int] = []  # steps with symbols among their attributes
         self._constant: list[int] = []  # steps that depend on sizes alone
@@ -37,14 +47,32 @@ class SizedProgram(OpProgram):
                 self._constant.append(place)
                 constant.update(range(first, first + len(view.results)))
         self._steps = [(*step[:-1], tuple([i for i in step[-1] if i not in constant])) for step in self._steps]
-        self._bind = numbers.compiled(
-            [
-                [v.aval.shape for v in (*arguments, *returns)],
-                [self._steps[place][3] for place in self._sized],
-                [max([r.aval.size for r in self._steps[place][0].results]) for place in self._constant],
-            ]
-        )
+        self._numbers = numbers
+        self._outputs = [
+            [v.aval.shape for v in (*arguments, *returns)],
+            [self._steps[place][3] for place in self._sized],
+            [max([r.aval.size for r in self._steps[place][0].results]) for place in self._constant],
+        ]
+        self._quick = numbers.compiled((extras, costs))
         self._taken = len(arguments)
+
+    @functools.cached_property
+    def _bind(self) -> Callable[..., Any]:
+        """What `made` needs for sizes: seldom asked for."""
+        return self._numbers.compiled(self._outputs)
+
+    def _noted(self) -> list[host_calls.Call] | None:
+        """The steps as calls of NumPy, with symbols; None where that takes values."""
+        calls = host_calls.Calls()
+        try:
+            for view, op, rule, attrs, *place in self._steps:
+                if rule is None:
+                    return None
+                avals = [v.aval for v in view.operands]
+                calls.note(op, rule, attrs, _no_function, avals, view.results[0].aval, tuple(place))
+        except Exception:  # a rule that symbols are nothing for
+            return None
+        return calls.done(self._returns) if calls.fit else None
 
     def _fold(self, op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
         sized = any(map(has_symbol, op.attrs.values())) or any(has_symbol(r.aval.shape) for r in op.results)
@@ -57,6 +85,26 @@ class SizedProgram(OpProgram):
             values: of the symbols.
             run_function: as of `OpProgram`.
         """
+        try:
+            found = self._quick(*values)
+        except (ArithmeticError, MemoryError):
+            return None
+        if found is None:
+            return None
+        extras, costs = found
+        if self._calls is None:
+            made = self.made(values, run_function)
+            if made is not None:
+                made.costs = costs
+            return made
+        calls: list[Any] = self._calls.copy()
+        for place, extra in zip(self._sized_calls, extras):
+            function, before, _, names, read, first, dead = calls[place]
+            calls[place] = (function, before, extra, names, read, first, dead)
+        return BoundProgram(self, values, calls, costs, run_function)
+
+    def made(self, values: Sequence[Any], run_function: Callable[..., list[np.ndarray]]) -> OpProgram | None:
+        """`bound`, as ops with attributes."""
         try:
             found = self._bind(*values)
         except (ArithmeticError, MemoryError):
@@ -86,6 +134,69 @@ class SizedProgram(OpProgram):
         program._run_function, program._functions = run_function, ()
         program._frame, program._steps, program._returns = frame, steps, self._returns
         return program
+
+
+class BoundProgram(OpProgram):
+    """A `SizedProgram` for sizes: calls of NumPy. Its ops are made of it where somebody asks for them.
+
+    Args:
+        calls: those of the program. values, run_function: as of `SizedProgram.bound`.
+    """
+
+    def __init__(
+        self, sized: SizedProgram, values: Sequence[Any], calls: list[Any], costs: Any,
+        run_function: Callable[..., list[np.ndarray]],
+    ):  # fmt: skip
+        self._sized, self._values, self._calls = sized, values, calls
+        self._run_function, self.costs = run_function, costs
+
+    @functools.cached_property
+    def _made(self) -> OpProgram:
+        found = self._sized.made(self._values, self._run_function)
+        assert found is not None
+        return found
+
+    # What `OpProgram` keeps
+
+    @property
+    def _steps(self) -> Any:  # type: ignore[override]
+        return self._made._steps
+
+    @property
+    def _frame(self) -> Any:  # type: ignore[override]
+        return self._made._frame
+
+    @property
+    def _returns(self) -> Any:  # type: ignore[override]
+        return self._sized._returns
+
+    @property
+    def arguments(self) -> list[Aval]:  # type: ignore[override]
+        return self._made.arguments
+
+    @property
+    def results(self) -> list[Aval]:  # type: ignore[override]
+        return self._made.results
+
+    @property
+    def is_pure(self) -> bool:
+        return self._sized._is_pure
+
+    def __len__(self) -> int:
+        return len(self._sized)
+
+    @property
+    def nbytes(self) -> int:
+        return 200 * len(self)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if settings.check:
+            return self._made.run(arrays)
+        with np.errstate(all="ignore"):
+            return self._run_calls(self._sized._bare.copy(), arrays)
+
+    def _view(self, place: int) -> OpView:
+        return self._sized._views[place]
 
 
 def _no_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import SmeltError
+from smelt.ir.kinds import Contraction
 from smelt.ir.op import Op, registry
 from smelt.ir.op_program import OpProgram
 from smelt.ir.sized_program import SizedProgram
 from smelt.ir.symbolic import Program, Symbol, value_of
 from smelt.runtime import LruCache
 
+from . import tiers
 from .build import MOST_ELEMENTS
 from .graph import ALIAS, APPLY, GraphFunction, Ref
 from .recorded import Transforms
@@ -182,13 +184,19 @@ def _program(f: GraphFunction, transforms: Transforms, reader: _Reader) -> Sized
         body = writer.function(f, transforms)
         if any(op.op.kind in ("control", "call") for op in body.ops):
             return None
-        return SizedProgram(body.arguments, body.ops, body.returns, numbers)
+        return SizedProgram(body.arguments, body.ops, body.returns, numbers, writer.costs)
     except Exception:  # also what a rule gets wrong where it is given a symbol
         return None
 
 
 class _Writer:
-    """Writes functions on tapes, in the order in which `_Reader` reads them."""
+    """Writes functions on tapes, in the order in which `_Reader` reads them.
+
+    Attributes:
+        costs: of running the function that was written last: how many ops, element operations, seconds.
+    """
+
+    costs: Any
 
     def __init__(self, sizes: dict[int, Symbol], numbers: Iterator[Symbol]):
         self.sizes, self.numbers = sizes, numbers
@@ -202,6 +210,9 @@ class _Writer:
         env: dict[Ref, Any] = {}
         for ref, value in zip(f.parameters, arguments):
             env.setdefault(ref, value)
+        ops: int = 0
+        work: Any = 0.0
+        seconds: Any = 0.0
         for step in f.body:
             tape.location = None if step.where is None else tapes.UserPlace(*step.where)
             operands: Sequence[Any] = [env[r] for r in step.inputs]
@@ -209,17 +220,27 @@ class _Writer:
                 results: Sequence[Any] = tape.inline(
                     self.function(step.attrs["callee"], step.attrs["transforms"]), operands
                 )
+                own = self.costs
             elif step.op is ALIAS:
-                results = operands
+                results, own = operands, (1, 0.0, 0.0)
             else:
-                results = tape.emit(step.op, operands, self.attributes(step.op, step.attrs))
+                attrs = self.attributes(step.op, step.attrs)
+                results = tape.emit(step.op, operands, attrs)
+                own = _costs(step.op, attrs, [v.aval for v in operands], [v.aval for v in results])
+            ops, work, seconds = ops + own[0], work + own[1], seconds + own[2]
             for i, (value, aval) in enumerate(zip(results, step.avals)):
                 if value_of(value.aval.shape) != aval.shape or value.aval.dtype is not aval.dtype:
                     raise _NoFamilyError(f.name)
                 env[(step.node, i)] = value
         body = tapes.Recorded(arguments, tape.ops, [env[r] for r in f.outputs])
-        for name, attrs in transforms:
-            body = tapes.transform(module, body.pruned(module), name, self.attributes(registry[name], attrs))
+        work = work * 3.0
+        for name, given in transforms:
+            attrs = self.attributes(registry[name], given)
+            body = tapes.transform(module, body.pruned(module), name, attrs)
+            ops = ops * tiers.GRADIENT
+            work = work * attrs["size"] if name == "batch" else work
+            seconds = seconds * (attrs["size"] if name == "batch" else tiers.GRADIENT)
+        self.costs = max(ops, 1), work, seconds
         return body.pruned(module)
 
     def aval(self, aval: Aval) -> Aval:
@@ -242,3 +263,15 @@ class _Writer:
                 return self.sizes[int(x)] * 1.0 if 1 < x < _EXACT else x
             return next(self.numbers)
         return x
+
+
+def _costs(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], results: Sequence[Aval]) -> tuple[int, Any, Any]:
+    """What `tiers.count`, `work` and `tiers.op_by_op_seconds` say of an op. Which of its arrays is the largest is what
+    it is in the first member of the family, for these are estimates and no guards."""
+    size = max([aval.size for aval in (*operands, *results)], key=value_of)
+    work = size * max(op.flops, 1.0)
+    if not isinstance(op, Contraction):
+        return 1, work, size * (tiers.ELEMENT * max(op.rule_flops, 1.0)) + tiers.OP
+    product = op.work(*operands, **attrs)
+    seconds = product * (tiers.PRODUCT if operands[0].dtype.is_inexact else tiers.ELEMENT) + tiers.OP
+    return 1, max(work, product, key=value_of), seconds

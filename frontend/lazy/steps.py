@@ -136,8 +136,8 @@ def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
     if found is None and not program.is_pure:
         found = program.prepared = False
     if found is None:
-        ops, seconds = tiers.count((step,)), tiers.op_by_op_seconds((step,))
-        found = Prepared(program.call, None, (), None, SEVERAL, work((step,)), seconds, next(numbers), step.op, ops)
+        ops, cost, seconds = program.costs or (tiers.count((step,)), work((step,)), tiers.op_by_op_seconds((step,)))
+        found = Prepared(program.call, None, (), None, SEVERAL, cost, seconds, next(numbers), step.op, ops)
         program.prepared = found
     return found
 
