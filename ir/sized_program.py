@@ -148,7 +148,7 @@ class BoundProgram(OpProgram):
         run_function: Callable[..., list[np.ndarray]],
     ):  # fmt: skip
         self._sized, self._values, self._calls = sized, values, calls
-        self._run_function, self.costs = run_function, costs
+        self._run_function, self.costs, self._functions = run_function, costs, ()
 
     @functools.cached_property
     def _made(self) -> OpProgram:
