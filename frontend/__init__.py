@@ -108,7 +108,8 @@ __all__ = [
     "custom_function", "custom_jvp", "custom_vjp",
     "default_device", "default_stream", "degrees", "dequantize", "device_count", "device_info", "diag", "diagonal",
     "diff",
-    "disable_compile", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
+    "disable_compile",
+    "distributed", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
     "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
     "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "finfo",
@@ -147,9 +148,9 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import compat, fast, metal, nn, optimizers
+    from . import compat, distributed, fast, metal, nn, optimizers
 else:
-    _LAZY = ("compat", "fast", "metal", "nn", "optimizers")  # modules that the first use loads
+    _LAZY = ("compat", "distributed", "fast", "metal", "nn", "optimizers")  # modules that the first use loads
 
     def __getattr__(name):
         if name in _LAZY:

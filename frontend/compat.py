@@ -14,7 +14,7 @@ import types
 import smelt
 from smelt.ir.errors import SettingError, at_user_line
 
-from . import fast, linalg, metal, nn, optimizers, random, utils
+from . import distributed, fast, linalg, metal, nn, optimizers, random, utils
 from .nn import layers
 from .optimizers import schedulers
 
@@ -36,7 +36,7 @@ def _modules() -> dict[str, types.ModuleType]:
         "mlx.optimizers.schedulers": schedulers,
         "mlx.nn.layers": layers,
     }
-    for module in (fast, linalg, metal, random, smelt.fft):
+    for module in (distributed, fast, linalg, metal, random, smelt.fft):
         found[f"mlx.core.{module.__name__.rpartition('.')[2]}"] = module
     for name in ("init", "losses", "utils"):
         found[f"mlx.nn.{name}"] = getattr(nn, name)

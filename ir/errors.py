@@ -84,6 +84,10 @@ class CustomCallError(SmeltError, RuntimeError):
     """What the target of a `smelt.custom_call` returned is not what the call states."""
 
 
+class DistributedError(SmeltError, RuntimeError):
+    """Processes that should compute together cannot."""
+
+
 class KernelError(SmeltError, RuntimeError):
     """A checked kernel (SMELT_CHECK=1) would have read or written outside of an array."""
 

@@ -5,6 +5,7 @@ smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
 smelt check-metal kernel.metal
 smelt doctor
+smelt launch -n 4 train.py
 smelt cache
 """
 
@@ -42,6 +43,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .doctor import doctor
 
             return doctor(options)
+        if options.command == "launch":
+            from .launch import launch
+
+            return launch(options)
         if options.command == "cache":
             from .cache import cache
 
@@ -120,6 +125,18 @@ def _parser() -> argparse.ArgumentParser:
     metal.add_argument("--strict", action="store_true", help="hold the text to smelt's own rules of style as well")
     metal.add_argument("--parse-timeout", type=float, default=60.0, metavar="SECONDS", help=argparse.SUPPRESS)
     metal.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    launch = commands.add_parser(
+        "launch",
+        help="run a program in several processes",
+        description="Run a program in several processes of this machine, which compute together by smelt.distributed: "
+        "mpiexec, with mpi4py. If one ends with an error, all do.",
+        epilog="Exit status: that of mpiexec. Example: smelt launch -n 4 train.py --epochs 3",
+    )
+    launch.add_argument("-n", type=int, required=True, metavar="COUNT", help="how many processes")
+    launch.add_argument("--mpiexec", metavar="FILE", help="the launcher; default: that of this environment, or PATH's")
+    launch.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    launch.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help="a file and its arguments")
 
     doctor = commands.add_parser(
         "doctor",

@@ -16,6 +16,14 @@ from .layers.base import Module
 from .layers.containers import Flatten, Sequential
 from .layers.convolution import Conv1d, Conv2d, Conv3d
 from .layers.convolution_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .layers.distributed import (
+    AllToShardedLinear,
+    FullyShardedModule,
+    QuantizedAllToShardedLinear,
+    QuantizedShardedToAllLinear,
+    ShardedToAllLinear,
+    fully_shard,
+)
 from .layers.dropout import Dropout, Dropout2d, Dropout3d
 from .layers.embedding import Embedding
 from .layers.embedding_bag import EmbeddingBag
@@ -39,19 +47,20 @@ from .utils import average_gradients, value_and_grad
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "ALiBi", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d",
-    "AvgPool3d", "BatchNorm", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "Dropout", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "Flatten", "GRUCell",
-    "GroupNorm", "HardShrink", "HardTanh", "Hardswish", "Identity", "InstanceNorm", "LSTMCell", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "Module",
-    "MultiHeadAttention", "PReLU", "QQLinear", "QuantizedEmbedding", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU",
-    "ReLU2", "ReLU6", "RoPE", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositionalEncoding", "Softmax", "Softmin",
+    "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AllToShardedLinear",
+    "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "Flatten",
+    "FullyShardedModule", "GRUCell", "GroupNorm", "HardShrink", "HardTanh", "Hardswish", "Identity", "InstanceNorm",
+    "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "Mish", "Module", "MultiHeadAttention", "PReLU", "QQLinear", "QuantizedAllToShardedLinear", "QuantizedEmbedding",
+    "QuantizedLinear", "QuantizedShardedToAllLinear", "RMSNorm", "RNNCell", "ReLU", "ReLU2", "ReLU6", "RoPE",
+    "Sequential", "ShardedToAllLinear", "SiLU", "Sigmoid", "SinusoidalPositionalEncoding", "Softmax", "Softmin",
     "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Step", "Tanh", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "WeightNorm",
-    "average_gradients", "celu", "elu", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh",
-    "hardswish", "init", "layers", "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu", "quantize",
-    "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign",
-    "step", "tanh", "utils", "value_and_grad",
+    "average_gradients", "celu", "elu", "fully_shard", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink",
+    "hard_tanh", "hardswish", "init", "layers", "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu",
+    "quantize", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "step", "tanh", "utils", "value_and_grad",
 ]  # fmt: skip
 
 

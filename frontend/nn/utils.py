@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import smelt
+from smelt.distributed import Group, all_sum
 from smelt.ir.errors import TreeError, at_user_line
 
+from ..distributed.groups import group_or_world
 from ..lazy.signatures import P, R, T
 from ..lazy.tree import kind_of
-from ..utils import tree_flatten
+from ..utils import tree_flatten, tree_map
 from .layers.base import Module
 
-__all__ = ["average_gradients", "checkpoint", "value_and_grad"]
+__all__ = ["average_gradients", "checkpoint", "clip_grad_norm_sharded", "value_and_grad"]
 
 
 def __dir__() -> list[str]:
@@ -134,17 +136,61 @@ def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable
 
 def average_gradients(
     gradients: T,
-    group: Any = None,
+    group: Group | None = None,
     all_reduce_size: int = 32 * 1024**2,
     communication_stream: Any = None,
 ) -> T:
-    """The mean of gradients over the processes of a group. There is one process: they are that already.
+    """The mean of gradients over the processes of a group.
 
     Args:
-        gradients: a tree of arrays. group, all_reduce_size, communication_stream: what MLX takes; without effect.
+        gradients: a tree of arrays, the same in all processes but for the values. group: all processes by default.
+        all_reduce_size: gradients of one dtype travel together, in messages of about so many bytes.
+        communication_stream: what MLX takes; without effect.
 
     >>> import smelt
     >>> smelt.nn.average_gradients({"w": smelt.array([1.0])})
     {'w': array([1], dtype=float32)}
     """
-    return gradients
+    group = group_or_world("average_gradients", group)
+    if group.size() == 1:
+        return gradients
+    leaves = [x for _, x in tree_flatten(gradients) if isinstance(x, smelt.array)]
+    found: dict[int, Any] = {}
+    for dtype in dict.fromkeys(x.dtype for x in leaves):
+        together: list[int] = []
+        size = 0
+        chosen = [i for i, x in enumerate(leaves) if x.dtype is dtype]
+        for i in chosen:
+            together.append(i)
+            size += leaves[i].nbytes
+            if size >= all_reduce_size or i == chosen[-1]:
+                found |= _averaged([(i, leaves[i]) for i in together], group)
+                together, size = [], 0
+    means = iter([found[i] for i in range(len(leaves))])
+    return tree_map(lambda x: next(means) if isinstance(x, smelt.array) else x, gradients)
+
+
+def _averaged(parts: list[tuple[int, Any]], group: Group) -> dict[int, Any]:
+    """The means of arrays of one dtype, as one message."""
+    total = all_sum(smelt.concatenate([x.reshape(-1) for _, x in parts]), group=group) / group.size()
+    found, start = {}, 0
+    for i, x in parts:
+        found[i] = total[start : start + x.size].reshape(x.shape)
+        start += x.size
+    return found
+
+
+def clip_grad_norm_sharded(gradients: Any, max_norm: float, group: Group | None = None) -> tuple[Any, smelt.array]:
+    """`smelt.optimizers.clip_grad_norm` of gradients of which each process has a part (`fully_shard`).
+
+    Returns:
+        The tree of gradients, and the norm of all parts together.
+
+    >>> import smelt
+    >>> smelt.nn.utils.clip_grad_norm_sharded({"w": smelt.array([3.0, 4.0])}, 2.5)
+    ({'w': array([1.5, 2], dtype=float32)}, array(5, dtype=float32))
+    """
+    squares = [smelt.sum(smelt.square(x)) for _, x in tree_flatten(gradients) if isinstance(x, smelt.array)]
+    norm = smelt.sqrt(all_sum(sum(squares[1:], squares[0]) if squares else smelt.array(0.0), group=group))
+    factor = smelt.minimum(max_norm / (norm + 1e-6), 1.0)
+    return tree_map(lambda x: x * factor if isinstance(x, smelt.array) else x, gradients), norm
