@@ -8,12 +8,15 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
+from .operands import takes_arrays
+
 __all__ = ["ctc_loss"]
 
 #: Stands for log 0, whose differences are NaN.
 NEVER = -1e30
 
 
+@takes_arrays
 def ctc_loss(
     log_probs: array,
     targets: array,

@@ -14,6 +14,7 @@ from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
 from .ctc import ctc_loss
+from .operands import takes_arrays
 
 __all__ = [
     "binary_cross_entropy", "cosine_similarity_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_loss",
@@ -58,6 +59,7 @@ def _weighted(name: str, loss: array, weights: array | None) -> array:
     return loss * weights
 
 
+@takes_arrays
 def cross_entropy(
     logits: array,
     targets: array,
@@ -109,6 +111,7 @@ def cross_entropy(
     return _reduced("cross_entropy", loss, reduction)
 
 
+@takes_arrays
 def binary_cross_entropy(
     inputs: array,
     targets: array,
@@ -138,6 +141,7 @@ def binary_cross_entropy(
     return _reduced("binary_cross_entropy", _weighted("binary_cross_entropy", loss, weights), reduction)
 
 
+@takes_arrays
 def l1_loss(predictions: array, targets: array, reduction: Reduction = "mean") -> array:
     """|predictions - targets|.
 
@@ -152,6 +156,7 @@ def l1_loss(predictions: array, targets: array, reduction: Reduction = "mean") -
     return _reduced("l1_loss", smelt.abs(predictions - targets), reduction)
 
 
+@takes_arrays
 def mse_loss(predictions: array, targets: array, reduction: Reduction = "mean") -> array:
     """(predictions - targets)².
 
@@ -166,6 +171,7 @@ def mse_loss(predictions: array, targets: array, reduction: Reduction = "mean") 
     return _reduced("mse_loss", smelt.square(predictions - targets), reduction)
 
 
+@takes_arrays
 def nll_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction = "none") -> array:
     """-inputs[targets] along an axis.
 
@@ -183,6 +189,7 @@ def nll_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction
     return _reduced("nll_loss", -smelt.squeeze(chosen, axis), reduction)
 
 
+@takes_arrays
 def gaussian_nll_loss(
     inputs: array,
     targets: array,
@@ -211,6 +218,7 @@ def gaussian_nll_loss(
     return _reduced("gaussian_nll_loss", loss, reduction)
 
 
+@takes_arrays
 def kl_div_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction = "none") -> array:
     """Σ exp(targets) · (targets - inputs) along an axis: how far the distribution of `targets` is from `inputs`.
 
@@ -226,6 +234,7 @@ def kl_div_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduct
     return _reduced("kl_div_loss", loss, reduction)
 
 
+@takes_arrays
 def smooth_l1_loss(predictions: array, targets: array, beta: float = 1.0, reduction: Reduction = "mean") -> array:
     """½ · d² / beta where d = |predictions - targets| is less than `beta`, else d - ½ · beta.
 
@@ -244,6 +253,7 @@ def smooth_l1_loss(predictions: array, targets: array, beta: float = 1.0, reduct
     return _reduced("smooth_l1_loss", loss, reduction)
 
 
+@takes_arrays
 def huber_loss(inputs: array, targets: array, delta: float = 1.0, reduction: Reduction = "none") -> array:
     """½ · d² where d = |inputs - targets| is at most `delta`, else delta · (d - ½ · delta).
 
@@ -256,6 +266,7 @@ def huber_loss(inputs: array, targets: array, delta: float = 1.0, reduction: Red
     return _reduced("huber_loss", 0.5 * smelt.square(near) + delta * (distance - near), reduction)
 
 
+@takes_arrays
 def log_cosh_loss(inputs: array, targets: array, reduction: Reduction = "none") -> array:
     """log cosh(inputs - targets).
 
@@ -267,6 +278,7 @@ def log_cosh_loss(inputs: array, targets: array, reduction: Reduction = "none") 
     return _reduced("log_cosh_loss", smelt.logaddexp(error, -error) - math.log(2), reduction)
 
 
+@takes_arrays
 def hinge_loss(inputs: array, targets: array, reduction: Reduction = "none") -> array:
     """max(1 - inputs · targets, 0), with targets 1 or -1.
 
@@ -277,6 +289,7 @@ def hinge_loss(inputs: array, targets: array, reduction: Reduction = "none") -> 
     return _reduced("hinge_loss", smelt.maximum(1 - inputs * targets, 0), reduction)
 
 
+@takes_arrays
 def triplet_loss(
     anchors: array,
     positives: array,
@@ -304,6 +317,7 @@ def triplet_loss(
     return _reduced("triplet_loss", smelt.maximum(distance(positives) - distance(negatives) + margin, 0), reduction)
 
 
+@takes_arrays
 def cosine_similarity_loss(
     x1: array, x2: array, axis: int = 1, eps: float = 1e-8, reduction: Reduction = "none"
 ) -> array:
@@ -318,6 +332,7 @@ def cosine_similarity_loss(
     return _reduced("cosine_similarity_loss", loss, reduction)
 
 
+@takes_arrays
 def margin_ranking_loss(
     inputs1: array, inputs2: array, targets: array, margin: float = 0.0, reduction: Reduction = "none"
 ) -> array:

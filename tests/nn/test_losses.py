@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from scipy import special
 
 import smelt
+from smelt.ir.errors import DTypeError
 from smelt.ir.settings import settings
 from smelt.nn import losses
 
@@ -128,3 +130,18 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert isinstance(caught.value, smelt.SmeltError) and "test_losses.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(losses.__all__))
+def test_what_makes_no_array_is_an_error_and_what_does_is_taken(name: str) -> None:
+    loss = getattr(losses, name)
+    parameters = inspect.signature(loss).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and "array" in str(p.annotation)]
+    for bad in object(), "x", np.array(["x"]), {}:
+        with pytest.raises(DTypeError):
+            loss(*[bad for _ in needed])
+    if name not in ("ctc_loss", "nll_loss"):  # their targets are labels
+        rows = [np.full((2, 3), 0.5, np.float32) for _ in needed]
+        expected = loss(*map(smelt.array, rows))
+        for way in (lambda x: x), np.ndarray.tolist:
+            np.testing.assert_array_equal(np.asarray(loss(*map(way, rows))), np.asarray(expected))

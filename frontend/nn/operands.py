@@ -1,0 +1,44 @@
+"""What functions of modules do with arguments that are arrays by their signature."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import smelt
+
+__all__ = ["takes_arrays"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+def takes_arrays(function: F) -> F:
+    """The function, with what is given for its array parameters as arrays: NumPy's, lists and numbers, too.
+
+    Raises:
+        DTypeError: from a call; no array can be made of what was given.
+
+    >>> import smelt
+    >>> smelt.nn.losses.l1_loss([1.0, 2.0], smelt.array([0.0, 0.0]))
+    array(1.5, dtype=float32)
+    """
+    kinds = {p.name: str(p.annotation).split(" ")[0] for p in inspect.signature(function).parameters.values()}
+    arrays = {name for name, kind in kinds.items() if kind == "array"}
+    places = list(kinds)
+
+    def converted(name: str, x: Any) -> Any:
+        return x if name not in arrays or x is None or isinstance(x, smelt.array) else smelt.asarray(x)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = [converted(name, x) for name, x in zip(places, args)]
+        named = {name: converted(name, x) for name, x in kwargs.items()}
+        return function(*given, *args[len(places) :], **named)
+
+    return called  # type: ignore[return-value]
