@@ -203,22 +203,22 @@ class Loaded:
     """A program on the GPU, with its memory."""
 
     def __init__(self, directory: Path, w: Workload, options: Sequence[str]):
-        from smelt.backends.cuda import nvidia
+        from smelt.backends.cuda import compiler, driver, source
         from smelt.backends.gpu.manifest import Manifest
 
         text = (directory / f"{w.name}.metal").read_text()
         self.manifest = Manifest.from_json((directory / f"{w.name}.json").read_text())
         threads = {k.entry: k.threads for k in self.manifest.kernels}
-        source, _ = nvidia.cuda_source(text, threads)
-        self.module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture(), options))
+        cuda, _ = source.cuda_source(text, threads)
+        self.module = driver.Module(compiler.compile_cubin(cuda, driver.architecture(), options))
         rng = np.random.default_rng(0)
         self.arrays = [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in w.arrays]
-        self.arguments = [nvidia.Memory(a.nbytes) for a in self.arrays]
+        self.arguments = [driver.Memory(a.nbytes) for a in self.arrays]
         for memory, array in zip(self.arguments, self.arrays):
             memory.write(array.ctypes.data)
         self.outs = [np.empty(r.shape, _numpy(r.dtype)) for r in self.manifest.results]
-        self.results = [nvidia.Memory(o.nbytes) for o in self.outs]
-        self.arena = nvidia.Memory(self.manifest.arena_bytes)
+        self.results = [driver.Memory(o.nbytes) for o in self.outs]
+        self.arena = driver.Memory(self.manifest.arena_bytes)
         self.tables = {"argument": self.arguments, "result": self.results, "arena": [self.arena]}
         self.launches: list[tuple[str, list[int], Any]] = []  #: of the last run
         self.asks = True  #: whether a loop or branch asks for values while it runs
@@ -270,11 +270,11 @@ def _numpy(name: str) -> Any:
 
 def milliseconds(run: Callable[[], None]) -> float:
     """The median time of `run` on the GPU."""
-    from smelt.backends.cuda import nvidia
+    from smelt.backends.cuda import driver
 
     times = []
     for i in range(REPEATS + 5):
-        start, end = nvidia.Event(), nvidia.Event()
+        start, end = driver.Event(), driver.Event()
         start.record()
         run()
         end.record()
@@ -285,9 +285,9 @@ def milliseconds(run: Callable[[], None]) -> float:
 
 def copy_milliseconds(nbytes: int) -> float:
     """The median time of a copy on the device that reads and writes `nbytes` together."""
-    from smelt.backends.cuda import nvidia
+    from smelt.backends.cuda import driver
 
-    source, target = nvidia.Memory(nbytes // 2), nvidia.Memory(nbytes // 2)
+    source, target = driver.Memory(nbytes // 2), driver.Memory(nbytes // 2)
     found = milliseconds(lambda: target.copy_from(source))
     source.free()
     target.free()
@@ -309,10 +309,10 @@ def check(w: Workload, loaded: Loaded) -> float:
 
 def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
     """Check and time the kernels in a directory; the table."""
-    from smelt.backends.cuda import nvidia
+    from smelt.backends.cuda import driver
 
     lines = [
-        f"{_gpu_name()} ({nvidia.architecture()}), median of {REPEATS} runs.", "",
+        f"{driver.gpu_name()} ({driver.architecture()}), median of {REPEATS} runs.", "",
         "| workload | launches | µs | GB/s | copy GB/s | of the copy | TFLOP/s | error |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]  # fmt: skip
@@ -321,7 +321,7 @@ def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
             continue
         loaded = Loaded(directory, w, nvrtc)
         loaded.run()
-        nvidia.synchronize()
+        driver.synchronize()
         error = check(w, loaded)
         time = milliseconds(loaded.run)
         moved = loaded.bytes_moved
@@ -337,13 +337,6 @@ def run(directory: Path, names: Sequence[str], nvrtc: Sequence[str]) -> str:
         print(lines[-1], flush=True)
         loaded.free()
     return "\n".join(lines) + "\n"
-
-
-def _gpu_name() -> str:
-    import subprocess
-
-    asked = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True)
-    return asked.stdout.strip().split("\n")[0] or "an NVIDIA GPU"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Programs of a GPU whose memory the CPU sees: texts that are launched, and functions on the CPU between them.
+"""Programs of a GPU: texts that are launched, and functions on the CPU between them.
 
 What a GPU's backend adds is where memory comes from, and what runs a text.
 """
@@ -20,8 +20,49 @@ from ..executable import Executable, results_of
 from .program import HostSegment, Program
 
 
+class _At:
+    """Memory that a host segment works on."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: int):
+        self.address = address
+
+
+class HostCall:
+    """A function on the CPU, between launches of a GPU whose memory the CPU sees."""
+
+    def __init__(self, segment: HostSegment):
+        self.segment = segment
+
+    def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
+        tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
+
+        def at(place: Any) -> _At:
+            return _At(tables[place.kind][place.index].address + place.offset)
+
+        self.call([at(p) for p, _ in self.segment.arguments], [at(p) for p, _ in self.segment.results])
+
+    def call(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Run it on memory of the host: anything with an `address`."""
+        program = self.segment.program
+        address, keep = scratch(program.arena_bytes)
+        program.run(inputs, outputs, address)
+        for i, source in program.aliases.items():  # a result that is an argument's memory is copied here
+            _, aval = self.segment.results[i]
+            lies_at = inputs[source].address if isinstance(source, int) else outputs[source[1]].address
+            copy(lies_at, outputs[i].address, aval.nbytes)
+        del keep
+
+
 class GpuExecutable(Executable):
-    """Runs kernels emitted as text, and what was placed on the CPU between them."""
+    """Runs kernels emitted as text, and what was placed on the CPU between them.
+
+    Attributes:
+        host_call: what runs a function on the CPU, with the arguments of `load`'s ``run``.
+    """
+
+    host_call: type[HostCall] = HostCall
 
     def __init__(self, module: Any, device: Device):
         assert device.lower is not None, "a GPU's programs are made before they are loaded"
@@ -29,7 +70,8 @@ class GpuExecutable(Executable):
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._memory = device.memory
         self._segments = [
-            HostCall(s) if isinstance(s, HostSegment) else self.load(s.text, s.manifest) for s in self.program.segments
+            self.host_call(s) if isinstance(s, HostSegment) else self.load(s.text, s.manifest)
+            for s in self.program.segments
         ]
         self._aliases = dict(self.program.aliases)
         self.texts |= {stage: functools.partial(self.program.as_text, stage) for stage in device.stages}
@@ -55,39 +97,6 @@ class GpuExecutable(Executable):
     @property
     def arena_bytes(self) -> int:
         return self.program.arena_bytes
-
-
-class _At:
-    """Memory that a host segment works on."""
-
-    __slots__ = ("address",)
-
-    def __init__(self, address: int):
-        self.address = address
-
-
-class HostCall:
-    """A function on the CPU, between launches."""
-
-    def __init__(self, segment: HostSegment):
-        self.segment = segment
-
-    def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
-        tables: dict[str, Sequence[Any]] = {"argument": arguments, "result": results, "arena": [arena]}
-        program = self.segment.program
-
-        def at(place: Any) -> _At:
-            return _At(tables[place.kind][place.index].address + place.offset)
-
-        inputs = [at(place) for place, _ in self.segment.arguments]
-        outputs = [at(place) for place, _ in self.segment.results]
-        address, keep = scratch(program.arena_bytes)
-        program.run(inputs, outputs, address)
-        for i, source in program.aliases.items():  # a result that is an argument's memory is copied here
-            _, aval = self.segment.results[i]
-            lies_at = inputs[source].address if isinstance(source, int) else outputs[source[1]].address
-            copy(lies_at, outputs[i].address, aval.nbytes)
-        del keep
 
 
 def fill(buffers: Sequence[Buffer], value: bool | int | float | None) -> None:

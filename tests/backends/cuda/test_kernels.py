@@ -1,4 +1,4 @@
-"""The same kernels as in test_simulator.py through NVRTC, and on an NVIDIA GPU where there is one."""
+"""The same kernels as in metal/test_simulator.py through NVRTC, and on an NVIDIA GPU where there is one."""
 
 from __future__ import annotations
 
@@ -7,41 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from smelt.backends.cuda import nvidia
+from smelt.backends.cuda import driver
+from smelt.backends.cuda.compiler import compile_cubin
+from smelt.backends.cuda.source import cuda_source
 from smelt.ir.errors import DeviceError
 from tests.backends.metal import test_simulator as simulator
 
+from .needs import needs_gpu, needs_nvrtc
 
-def installed() -> bool:
-    try:
-        nvidia._nvrtc()
-    except DeviceError:
-        return False
-    return True
-
-
-def present() -> bool:
-    try:
-        nvidia.architecture()
-    except DeviceError:
-        return False
-    return True
-
-
-needs_nvrtc = pytest.mark.skipif(not installed(), reason="NVRTC is not installed")
-needs_gpu = pytest.mark.skipif(not present(), reason="there is no NVIDIA GPU")
 TEXTS = ("ELEMENTWISE", "SOFTMAX", "SCAN", "MATMUL", "CONVERSIONS", "FUNCTIONS", "SIMD")
 
 
 def launch(text: str, entry: str, arrays: Sequence[np.ndarray], threadgroups: int, threads: int) -> list[np.ndarray]:
     """The arrays after the launch."""
-    source, _ = nvidia.cuda_source(simulator.HEAD + text, {entry: (threads, 1, 1)})
-    module = nvidia.Module(nvidia.compile_cubin(source, nvidia.architecture()))
-    memories = [nvidia.Memory(a.nbytes) for a in arrays]
+    source, _ = cuda_source(simulator.HEAD + text, {entry: (threads, 1, 1)})
+    module = driver.Module(compile_cubin(source, driver.architecture()))
+    memories = [driver.Memory(a.nbytes) for a in arrays]
     for memory, array in zip(memories, arrays):
         memory.write(np.ascontiguousarray(array).ctypes.data)
     module.launch(entry, [m.address for m in memories], (threadgroups, 1, 1), (threads, 1, 1))
-    nvidia.synchronize()
+    driver.synchronize()
     results = [np.empty_like(a) for a in arrays]
     for memory, result in zip(memories, results):
         memory.read(result.ctypes.data)
@@ -51,7 +36,7 @@ def launch(text: str, entry: str, arrays: Sequence[np.ndarray], threadgroups: in
 
 
 def test_source() -> None:
-    source, entries = nvidia.cuda_source(simulator.HEAD + simulator.SOFTMAX, {"softmax": (128, 1, 1)})
+    source, entries = cuda_source(simulator.HEAD + simulator.SOFTMAX, {"softmax": (128, 1, 1)})
     assert "__shared__ float part[32];" in source
     assert (
         'extern "C" __global__ __launch_bounds__(128) void softmax(void* buffer_0, void* buffer_1, void* buffer_2)'
@@ -64,15 +49,15 @@ def test_source() -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("name", TEXTS)
 def test_compiles(name: str) -> None:
-    source, _ = nvidia.cuda_source(simulator.HEAD + getattr(simulator, name))
-    assert nvidia.compile_cubin(source)[:4] == b"\x7fELF"
+    source, _ = cuda_source(simulator.HEAD + getattr(simulator, name))
+    assert compile_cubin(source)[:4] == b"\x7fELF"
 
 
 @needs_nvrtc
 def test_message_of_nvrtc() -> None:
-    source, _ = nvidia.cuda_source("kernel void k(device float* x [[buffer(0)]]) { x[0] = undeclared; }")
+    source, _ = cuda_source("kernel void k(device float* x [[buffer(0)]]) { x[0] = undeclared; }")
     with pytest.raises(DeviceError, match=r"kernel.metal\(1\).*undeclared"):
-        nvidia.compile_cubin(source)
+        compile_cubin(source)
 
 
 @needs_gpu

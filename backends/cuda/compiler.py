@@ -1,0 +1,67 @@
+"""CUDA to machine code by NVRTC: from the package ``nvidia-cuda-nvrtc`` or the system. Needs no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import glob
+import os
+import sys
+from collections.abc import Sequence
+
+from smelt.backends.metal.simulator.compiler import HEADERS
+from smelt.ir.errors import DeviceError
+
+
+@functools.cache
+def nvrtc_library() -> ctypes.CDLL:
+    """NVRTC, loaded. Raises DeviceError where it is not installed."""
+    places = [
+        path for root in sys.path for path in glob.glob(os.path.join(root, "nvidia", "*", "lib", "libnvrtc.so.*"))
+    ]
+    places += sorted(glob.glob("/usr/local/cuda*/lib64/libnvrtc.so.*"), reverse=True)
+    system = ctypes.util.find_library("nvrtc")
+    for place in [*places, *([system] if system else [])]:
+        if "builtins" in place or "alt" in os.path.basename(place):
+            continue
+        try:
+            return ctypes.CDLL(place)
+        except OSError:
+            continue
+    raise DeviceError("NVRTC was not found: install smelt-mlir[cuda], or nvidia-cuda-nvrtc alone")
+
+
+def compile_cubin(source: str, arch: str = "sm_90", options: Sequence[str] = ("--fmad=false",)) -> bytes:
+    """Compiles CUDA to machine code.
+
+    Args:
+        source: from `cuda_source`.
+        arch: ``sm_`` and the compute capability.
+        options: of NVRTC, beside those that every text needs.
+
+    Raises:
+        DeviceError: NVRTC is not installed, or refuses; the message is its own.
+    """
+    nvrtc = nvrtc_library()
+    headers = [path for path in sorted(HEADERS.iterdir()) if path.is_file()]
+    texts = (ctypes.c_char_p * len(headers))(*(path.read_bytes() for path in headers))
+    names = (ctypes.c_char_p * len(headers))(*(path.name.encode() for path in headers))
+    program = ctypes.c_void_p()
+    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", len(headers), texts, names):
+        raise DeviceError("NVRTC could not make a program")
+    try:
+        flags = [f"-arch={arch}", "-std=c++17", "-default-device", "-w", *options]
+        given = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
+        size = ctypes.c_size_t()
+        if nvrtc.nvrtcCompileProgram(program, len(flags), given):
+            nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+            log = ctypes.create_string_buffer(size.value)
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise DeviceError(f"the Metal text does not compile as CUDA\n{log.value.decode(errors='replace')[:8000]}")
+        nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        cubin = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetCUBIN(program, cubin)
+        return cubin.raw
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))

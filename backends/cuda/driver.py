@@ -1,0 +1,244 @@
+"""NVIDIA's driver API through ctypes: memory, machine code, launches, events of the first GPU.
+
+    >>> module = Module(compile_cubin(source, architecture()))       # doctest: +SKIP
+    >>> module.launch("add", [a.address, b.address], (4, 1, 1), (256, 1, 1))   # doctest: +SKIP
+
+All work goes to one stream: what is launched later sees what was launched before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from smelt.backends.gpu.manifest import Size
+from smelt.ir.errors import DeviceError, OutOfMemoryError
+
+#: What the driver says where memory has run out.
+OUT_OF_MEMORY = 2
+
+
+def call(name: str, *arguments: object) -> None:
+    """Calls the driver.
+
+    Raises:
+        OutOfMemoryError: the GPU has no more. DeviceError: the driver's name of another error.
+    """
+    code = getattr(driver_library(), name)(*arguments)
+    if code == OUT_OF_MEMORY:
+        raise OutOfMemoryError(f"{name}: the GPU has no more memory")
+    if code:
+        text = ctypes.c_char_p()
+        driver_library().cuGetErrorString(code, ctypes.byref(text))
+        raise DeviceError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+
+
+@functools.cache
+def driver_library() -> Any:
+    """The driver, loaded. Raises DeviceError where there is none."""
+    try:
+        return ctypes.CDLL("libcuda.so.1" if sys.platform != "win32" else "nvcuda.dll")
+    except OSError as error:
+        raise DeviceError(f"there is no NVIDIA driver: {error}") from None
+
+
+@functools.cache
+def _context() -> tuple[ctypes.c_void_p, int]:
+    """The first GPU's context, and the process that has it."""
+    call("cuInit", 0)
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    return context, os.getpid()
+
+
+def enter() -> None:
+    """Makes the GPU's context that of the calling thread. Raises DeviceError where there is no GPU."""
+    context, process = _context()
+    if process != os.getpid():
+        raise DeviceError(
+            "a process that was forked cannot use the GPU of its parent: let multiprocessing start processes by spawn"
+        )
+    call("cuCtxSetCurrent", context)
+
+
+def architecture() -> str:
+    """Of the first GPU: ``sm_90``, ... Raises DeviceError if there is none."""
+    enter()
+    device, value, digits = ctypes.c_int(), ctypes.c_int(), ""
+    call("cuCtxGetDevice", ctypes.byref(device))
+    for attribute in (75, 76):  # compute capability, major and minor
+        call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
+        digits += str(value.value)
+    return f"sm_{digits}"
+
+
+class Memory:
+    """Bytes on the GPU.
+
+    Attributes:
+        address: where they are.
+        nbytes: how many.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        enter()
+        address = ctypes.c_uint64()
+        call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
+        self.address, self.nbytes = address.value, nbytes
+
+    def write(self, source: int, nbytes: int | None = None, offset: int = 0) -> None:
+        """Copies from an address of the host to `offset`, when what was launched before has finished."""
+        enter()
+        size = ctypes.c_size_t(self.nbytes if nbytes is None else nbytes)
+        if size.value:
+            call("cuMemcpyHtoD_v2", ctypes.c_uint64(self.address + offset), ctypes.c_void_p(source), size)
+
+    def read(self, target: int, nbytes: int | None = None, offset: int = 0) -> None:
+        """Copies from `offset` to an address of the host, when what was launched before has finished."""
+        enter()
+        size = ctypes.c_size_t(self.nbytes if nbytes is None else nbytes)
+        if size.value:
+            call("cuMemcpyDtoH_v2", ctypes.c_void_p(target), ctypes.c_uint64(self.address + offset), size)
+
+    def number(self, offset: int, nbytes: int) -> int:
+        """The signed integer at an offset, when what was launched before has finished."""
+        enter()
+        found = (ctypes.c_char * nbytes)()
+        call("cuMemcpyDtoH_v2", found, ctypes.c_uint64(self.address + offset), ctypes.c_size_t(nbytes))
+        return int.from_bytes(bytes(found), sys.byteorder, signed=True)
+
+    def copy_from(self, other: Memory) -> None:
+        """Copies another memory of the same length, on the GPU, without waiting."""
+        enter()
+        size = ctypes.c_size_t(self.nbytes)
+        call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(self.address), ctypes.c_uint64(other.address), size, None)
+
+    def free(self) -> None:
+        """Gives the memory back; it must not be used after."""
+        if self.address:
+            enter()
+            call("cuMemFree_v2", ctypes.c_uint64(self.address))
+            self.address = 0
+
+
+def memory_info() -> tuple[int, int]:
+    """Bytes of the GPU that are free, and all of them."""
+    enter()
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+    return free.value, total.value
+
+
+def gpu_name() -> str:
+    """As its maker calls it, e.g. "NVIDIA H200"."""
+    enter()
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
+    call("cuCtxGetDevice", ctypes.byref(device))
+    call("cuDeviceGetName", name, 256, device)
+    return name.value.decode(errors="replace")
+
+
+class Event:
+    """A point in the stream of launches, for measuring time."""
+
+    def __init__(self) -> None:
+        enter()
+        self._handle = ctypes.c_void_p()
+        call("cuEventCreate", ctypes.byref(self._handle), 0)
+
+    def record(self) -> None:
+        """Puts the point after everything launched so far."""
+        call("cuEventRecord", self._handle, None)
+
+    def milliseconds_since(self, start: Event) -> float:
+        """Waits for this point; the time since another."""
+        elapsed = ctypes.c_float()
+        call("cuEventSynchronize", self._handle)
+        call("cuEventElapsedTime", ctypes.byref(elapsed), start._handle, self._handle)
+        return elapsed.value
+
+
+def synchronize() -> None:
+    """Waits for everything launched. Raises DeviceError if a kernel failed."""
+    enter()
+    call("cuCtxSynchronize")
+
+
+class Module:
+    """Machine code on the GPU."""
+
+    def __init__(self, cubin: bytes) -> None:
+        self._handle = ctypes.c_void_p()
+        enter()
+        call("cuModuleLoadData", ctypes.byref(self._handle), cubin)
+        self._functions: dict[str, ctypes.c_void_p] = {}
+
+    def _function(self, name: str) -> ctypes.c_void_p:
+        found = self._functions.get(name)
+        if found is None:
+            found = ctypes.c_void_p()
+            call("cuModuleGetFunction", ctypes.byref(found), self._handle, name.encode())
+            self._functions[name] = found
+        return found
+
+    def launch(
+        self,
+        entry: str,
+        addresses: Sequence[int],
+        threadgroups: Size,
+        threads: Size,
+        threadgroup_lengths: Sequence[int] = (),
+    ) -> None:
+        """Starts a kernel, without waiting.
+
+        Args:
+            entry: the kernel's name.
+            addresses: of its buffers, in the order of their indices.
+            threadgroups, threads: along x, y, z.
+            threadgroup_lengths: bytes of each ``[[threadgroup(n)]]``, in order.
+        """
+        enter()
+        values: list[ctypes.c_uint64 | ctypes.c_uint32] = [ctypes.c_uint64(address) for address in addresses]
+        shared = 0
+        for length in threadgroup_lengths:
+            values.append(ctypes.c_uint32(shared))
+            shared += -(-length // 16) * 16
+        pointers = (ctypes.c_void_p * max(len(values), 1))(*(ctypes.addressof(value) for value in values))
+        call("cuLaunchKernel", self._function(entry), *threadgroups, *threads, shared, None, pointers, None)
+
+    def dispatch(self, entry: str, addresses: Sequence[int], grid: Size, threads: Size) -> None:
+        """Starts a kernel that was made for it (`cuda_source`) over `grid` threads, without waiting: the last
+        threadgroups along an axis have fewer where `threads` is no divisor, as in Metal."""
+        enter()
+        for first, groups, own in _parts(grid, threads):
+            values: list[Any] = [ctypes.c_uint64(address) for address in addresses]
+            values += [(ctypes.c_uint32 * 3)(*numbers) for numbers in (first, threads, grid)]
+            pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+            call("cuLaunchKernel", self._function(entry), *groups, *own, 0, None, pointers, None)
+
+    def unload(self) -> None:
+        """Drops the code; the module must not be used after."""
+        if self._handle:
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            enter()
+            call("cuModuleUnload", handle)
+
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing() and getattr(self, "_handle", None):
+            self.unload()
+
+
+def _parts(grid: Size, threads: Size) -> Iterator[tuple[Size, Size, Size]]:
+    """A grid as launches of equal threadgroups: the first of them, how many, and the threads of each."""
+    axes = []
+    for n, size in zip(grid, threads):
+        whole, rest = divmod(n, size)
+        axes.append([part for part in ((0, whole, size), (whole, 1, rest)) if part[1] * part[2]])
+    for (x, gx, tx), (y, gy, ty), (z, gz, tz) in product(*axes):
+        yield (x, y, z), (gx, gy, gz), (tx, ty, tz)

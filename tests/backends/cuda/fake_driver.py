@@ -1,0 +1,141 @@
+"""A driver without a GPU: the functions that smelt calls, with their arguments, over the host's memory and the
+simulator. It enforces what a GPU does: addresses of the host mean nothing to kernels, and freed memory is gone."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.backends.metal.simulator import Library
+
+#: Where the fake's memory begins: no address of the host.
+BASE = 1 << 60
+INVALID, OUT_OF_MEMORY = 1, 2
+
+
+class FakeDriver:
+    """Attributes:
+    total: bytes of memory; used: those in use.
+    launches: names of kernels, in order.
+    """
+
+    def __init__(self, total: int = 1 << 32):
+        self.total, self.used = total, 0
+        self.launches: list[str] = []
+        self._memory: dict[int, np.ndarray] = {}
+        self._next = BASE
+        self._modules: dict[int, Library] = {}
+        self._functions: dict[int, tuple[int, str]] = {}
+
+    # What runs
+
+    def cuInit(self, flags: int) -> int:
+        return 0
+
+    def cuDeviceGet(self, device: Any, ordinal: int) -> int:
+        device._obj.value = ordinal
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
+        context._obj.value = 7
+        return 0
+
+    def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
+        return 0 if context.value == 7 else INVALID
+
+    def cuCtxGetDevice(self, device: Any) -> int:
+        return 0
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: Any) -> int:
+        value._obj.value = {75: 9, 76: 0}[attribute]
+        return 0
+
+    def cuDeviceGetName(self, name: Any, length: int, device: Any) -> int:
+        name.value = b"a fake GPU"
+        return 0
+
+    def cuCtxSynchronize(self) -> int:
+        return 0
+
+    def cuGetErrorString(self, code: int, text: Any) -> int:
+        text._obj.value = {INVALID: b"invalid argument"}.get(code, b"unknown error")
+        return 0
+
+    # Memory
+
+    def cuMemGetInfo_v2(self, free: Any, total: Any) -> int:
+        free._obj.value, total._obj.value = self.total - self.used, self.total
+        return 0
+
+    def cuMemAlloc_v2(self, address: Any, nbytes: ctypes.c_size_t) -> int:
+        if self.used + nbytes.value > self.total:
+            return OUT_OF_MEMORY
+        self.used += nbytes.value
+        self._memory[self._next] = np.full(nbytes.value + 16, 0xA5, np.uint8)
+        address._obj.value = self._next
+        self._next += -(-nbytes.value // 256) * 256 + 256
+        return 0
+
+    def cuMemFree_v2(self, address: ctypes.c_uint64) -> int:
+        found = self._memory.pop(address.value, None)
+        self.used -= 0 if found is None else found.nbytes - 16
+        return INVALID if found is None else 0
+
+    def _find(self, address: int) -> tuple[int, int] | None:
+        """Where bytes lie on the host, and how many there are from there on."""
+        for start, memory in self._memory.items():
+            begin = memory.__array_interface__["data"][0]
+            begin += -begin % 16
+            if start <= address < start + memory.nbytes - 16:
+                return begin + address - start, memory.nbytes - 16 - (address - start)
+        return None
+
+    def cuMemcpyHtoD_v2(self, target: ctypes.c_uint64, source: ctypes.c_void_p, nbytes: ctypes.c_size_t) -> int:
+        found = self._find(target.value)
+        if found is None or nbytes.value > found[1]:
+            return INVALID
+        ctypes.memmove(found[0], source, nbytes.value)
+        return 0
+
+    def cuMemcpyDtoH_v2(self, target: Any, source: ctypes.c_uint64, nbytes: ctypes.c_size_t) -> int:
+        found = self._find(source.value)
+        if found is None or nbytes.value > found[1]:
+            return INVALID
+        ctypes.memmove(target, found[0], nbytes.value)
+        return 0
+
+    # Code
+
+    def cuModuleLoadData(self, module: Any, cubin: bytes) -> int:
+        module._obj.value = 100 + len(self._modules)
+        self._modules[module._obj.value] = Library(cubin.decode())
+        return 0
+
+    def cuModuleUnload(self, module: ctypes.c_void_p) -> int:
+        return 0 if self._modules.pop(module.value or 0, None) is not None else INVALID
+
+    def cuModuleGetFunction(self, function: Any, module: ctypes.c_void_p, name: bytes) -> int:
+        if name.decode() not in self._modules[module.value or 0].entries:
+            return INVALID
+        function._obj.value = 1000 + len(self._functions)
+        self._functions[function._obj.value] = module.value or 0, name.decode()
+        return 0
+
+    def cuLaunchKernel(
+        self, function: ctypes.c_void_p, gx: int, gy: int, gz: int, tx: int, ty: int, tz: int, shared: int,
+        stream: None, parameters: Sequence[int], extra: None,
+    ) -> int:  # fmt: skip
+        module, name = self._functions[function.value or 0]
+        library = self._modules[module]
+        bound = {}
+        for i, buffer in enumerate(sorted(library.entries[name].buffers(), key=lambda b: b.index)):
+            found = self._find(ctypes.c_uint64.from_address(parameters[i]).value)
+            if found is None:
+                return INVALID
+            bound[buffer.index] = found
+        self.launches.append(name)
+        library.launch(name, bound, (gx, gy, gz), (tx, ty, tz))
+        return 0

@@ -1,0 +1,22 @@
+"""What tests of NVIDIA GPUs need, and skip without."""
+
+from __future__ import annotations
+
+import pytest
+
+from smelt.backends.cuda import driver
+from smelt.backends.cuda.compiler import nvrtc_library
+from smelt.ir.errors import DeviceError
+
+
+def _works(load: object) -> bool:
+    assert callable(load)
+    try:
+        load()
+    except DeviceError:
+        return False
+    return True
+
+
+needs_nvrtc = pytest.mark.skipif(not _works(nvrtc_library), reason="NVRTC is not installed")
+needs_gpu = pytest.mark.skipif(not _works(driver.enter), reason="there is no NVIDIA GPU")

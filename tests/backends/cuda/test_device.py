@@ -1,0 +1,165 @@
+"""The device ``cuda`` over a driver without a GPU, and over the real one where there is one."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.buffer import pools
+from smelt.backends.cuda import compiler, driver, executable, memory
+from smelt.backends.cuda.source import cuda_source
+from smelt.backends.device import devices, registered
+from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.settings import override
+from smelt.lazy import evaluate, tiers
+
+from .fake_driver import FakeDriver
+from .needs import needs_gpu
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[FakeDriver]:
+    """The device's driver, with its kernels simulated."""
+    found = FakeDriver()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "driver_library", lambda: found)
+        patch.setattr(executable, "cuda_source", lambda text, threads, dispatched: (text, {}))
+        patch.setattr(executable, "compile_cubin", lambda source, architecture: source.encode())
+        patch.setitem(devices, "cuda", registered["cuda"])
+        _forget()
+        yield found
+        _forget()
+
+
+def _forget() -> None:
+    """Programs and memory of another driver."""
+    for cache in (evaluate.executables, evaluate._known, tiers.structures):
+        cache.clear()
+    gc.collect()
+    memory.MEMORY.pool.clear()
+    executable._code.cache_clear()
+    driver._context.cache_clear()
+    if memory.MEMORY.pool in pools:
+        pools.remove(memory.MEMORY.pool)
+
+
+@pytest.fixture
+def fake(gpu: FakeDriver) -> Iterator[FakeDriver]:
+    gpu.launches.clear()
+    with smelt.stream("cuda"), override(small_work=0):
+        yield gpu
+
+
+def test_it_is_never_the_default() -> None:
+    assert smelt.default_device().name != "cuda" and registered["cuda"].rank < registered["cpu"].rank
+
+
+def test_values(fake: FakeDriver) -> None:
+    x = smelt.array(np.arange(12, dtype=np.float32).reshape(3, 4))
+    y = smelt.softmax(x * 2, axis=-1)
+    want = np.exp(2 * (np.arange(12).reshape(3, 4) - np.array([[3], [7], [11]])))
+    np.testing.assert_allclose(np.array(y), want / want.sum(-1, keepdims=True), rtol=1e-6)
+    assert fake.launches
+
+
+def test_arrays_stay_on_the_gpu_until_they_are_asked_for(fake: FakeDriver) -> None:
+    x = smelt.array(np.ones(1000, np.float32))
+    y = x + 1
+    smelt.eval(y)
+    z = y * 2
+    smelt.eval(z)
+    before = fake.used
+    np.testing.assert_array_equal(np.array(z), np.full(1000, 4, np.float32))
+    assert fake.used == before and len(fake.launches) == 2
+
+
+def test_what_the_cpu_computes_between_kernels(fake: FakeDriver) -> None:
+    """Placed ops read from the GPU and write there: sorts of float64, factorizations."""
+    a = smelt.array(np.array([[4.0, 1.0], [1.0, 3.0]], np.float32))
+    lower = smelt.linalg.cholesky(a * 2) + 1
+    np.testing.assert_allclose(np.array(lower), np.linalg.cholesky(2 * np.array(a)) + 1, rtol=1e-6)
+    x = smelt.array(np.linspace(0, 1, 5))
+    np.testing.assert_array_equal(np.array(x.astype(smelt.float64) * 3), np.linspace(0, 1, 5).astype(np.float32) * 3.0)
+
+
+def test_loops_and_branches(fake: FakeDriver) -> None:
+    def run(x: smelt.array) -> smelt.array:
+        x = smelt.while_loop(lambda x: smelt.sum(x) < 100, lambda x: x * 2, x)
+        return smelt.cond(x[0] > 3, lambda x: x + 1, lambda x: x - 1, x)
+
+    np.testing.assert_array_equal(np.array(smelt.compile(run)(smelt.ones(4))), np.full(4, 33, np.float32))
+    carry, ys = smelt.scan(lambda c, x: (c + x, c), smelt.zeros(()), smelt.arange(5.0))
+    assert carry.item() == 10 and np.array(ys).tolist() == [0, 0, 1, 3, 6]
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (0, 3), (1, 1, 1)])
+def test_few_elements(fake: FakeDriver, shape: tuple[int, ...]) -> None:
+    x = smelt.array(np.ones(shape, np.float32))
+    np.testing.assert_array_equal(np.array(x + 1), np.full(shape, 2, np.float32))
+    np.testing.assert_array_equal(np.array(smelt.sum(x, axis=0)), np.sum(np.ones(shape, np.float32), axis=0))
+
+
+def test_gradients_and_steps_reuse_memory(fake: FakeDriver) -> None:
+    @smelt.compile
+    def step(w: smelt.array, x: smelt.array) -> smelt.array:
+        return w - 0.1 * smelt.grad(lambda w: ((x @ w - 1) ** 2).mean())(w)
+
+    x = smelt.array(np.linspace(-1, 1, 4000, dtype=np.float32).reshape(500, 8))
+    w = smelt.zeros((8, 1))
+    used = []
+    for _ in range(6):
+        w = step(w, x)
+        smelt.eval(w)
+        used.append(fake.used)
+    assert used[-1] == used[2]
+
+
+def test_memory_that_runs_out(fake: FakeDriver) -> None:
+    fake.total = fake.used + (1 << 20)
+    with pytest.raises(OutOfMemoryError, match="could not allocate 2,097,152 bytes"):
+        smelt.eval(smelt.zeros((1 << 19,)) + smelt.array(np.ones(1 << 19, np.float32)))
+    np.testing.assert_array_equal(np.array(smelt.array(np.ones(9, np.float32)) + 1), np.full(9, 2, np.float32))
+
+
+def test_a_forked_child_is_told(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.enter()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(DeviceError, match="forked"):
+        driver.enter()
+
+
+@pytest.mark.parametrize("grid", [(8, 1, 1), (10, 1, 1), (3, 1, 1), (5, 7, 2), (4, 2, 3), (0, 3, 1)])
+def test_grids_are_covered_once(grid: tuple[int, int, int]) -> None:
+    threads, seen = (4, 2, 2), []
+    for first, groups, own in driver._parts(grid, threads):
+        for at in np.ndindex(*groups):
+            for thread in np.ndindex(*own):
+                seen.append(tuple((a + f) * n + t for a, f, n, t in zip(at, first, threads, thread)))
+    assert sorted(seen) == sorted(np.ndindex(*grid))
+
+
+def test_positions_of_grids_that_are_no_multiples() -> None:
+    text = "kernel void k(device uint* y [[buffer(0)]], uint2 at [[thread_position_in_grid]]) { y[at.x] = at.y; }"
+    source, _ = cuda_source("#include <metal_stdlib>\nusing namespace metal;\n" + text, {}, dispatched=True)
+    assert "uint3 first, uint3 whole, uint3 grid" in source and "(blockIdx.x + first.x) * whole.x" in source
+
+
+def test_headers_are_found() -> None:
+    assert any(path.name == "metal_stdlib" for path in compiler.HEADERS.iterdir())
+
+
+@needs_gpu
+def test_a_kernel_of_the_user_on_a_grid_that_is_no_multiple() -> None:
+    kernel = smelt.fast.metal_kernel(
+        "place", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] + threads_per_threadgroup.x;"
+    )
+    with smelt.stream("cuda"):
+        x = smelt.zeros((10,))
+        (y,) = kernel(inputs=[x], output_shapes=[(10,)], output_dtypes=[smelt.float32], grid=(10, 1, 1),
+                      threadgroup=(4, 1, 1))  # fmt: skip
+        assert np.array(y).tolist() == [4] * 8 + [2] * 2
