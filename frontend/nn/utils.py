@@ -49,7 +49,8 @@ def _places(model: Module) -> list[tuple[Any, Any]]:
 def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, dict[str, Any]]]:
     """A function that returns the value of `fun` and its gradient with respect to the trainable parameters of a model.
 
-    What `fn` changes in the model besides, such as running means, is as `fn` leaves it.
+    What `fn` changes in the model besides, such as running means, is as `fn` leaves it. Integers and booleans among the
+    parameters (positions, masks) are constants, whose gradient is zeros; `smelt.optimizers` leave them as they are.
 
     Args:
         model: a module, which `fn` uses. fn: returns a scalar, or a tuple or list whose first entry is one.
@@ -75,15 +76,16 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> tuple[R, dict[str, Any]]:
         parameters = model.trainable_parameters()
-        if not tree_flatten(parameters):
+        floats = tree_map(lambda x: x if smelt.issubdtype(x.dtype, smelt.inexact) else None, parameters)
+        if all(x is None for _, x in tree_flatten(floats)):
             raise TreeError(
                 at_user_line(f"smelt.nn.value_and_grad: no parameter of {type(model).__name__} is trainable")
             )
         changed: list[tuple[Any, Any]] = []
 
         @functools.wraps(fn)
-        def of_parameters(parameters: Any, args: Any, kwargs: Any) -> Any:
-            model.update(parameters)
+        def of_parameters(floats: Any, args: Any, kwargs: Any) -> Any:
+            model.update(tree_map(lambda x, given: x if given is None else given, parameters, floats))
             before = {(id(holder), key): holder[key] for holder, key in _places(model)}
             result = fn(*args, **kwargs)
             changed.extend((h, k) for h, k in _places(model) if h[k] is not before.get((id(h), k)))
@@ -91,12 +93,12 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
             return loss, result, [holder[key] for holder, key in changed]
 
         try:
-            (_, value, values), gradients = smelt.value_and_grad(of_parameters)(parameters, args, kwargs)
+            (_, value, values), gradients = smelt.value_and_grad(of_parameters)(floats, args, kwargs)
         finally:
             model.update(parameters)
         for (holder, key), x in zip(changed, values):
             holder[key] = x
-        return value, gradients
+        return value, tree_map(lambda x, g: smelt.zeros_like(x) if g is None else g, parameters, gradients)
 
     return wrapped
 

@@ -162,6 +162,8 @@ class Optimizer:
                         f"{gradients.aval}, of integers"
                     )
                 )
+            if no_number:
+                return parameters  # positions, masks: no step leads anywhere
             if not state:
                 self.init_single(parameters, state)
             return apply(gradients, parameters, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import smelt
 from smelt import nn, optimizers
+from smelt.ir.errors import TreeError
 from smelt.ir.settings import settings
 
 
@@ -185,3 +187,44 @@ def test_a_checkpoint_of_what_has_state(kind: Any, how: str) -> None:
     np.testing.assert_allclose(found[0], wanted[0], 1e-5)
     for (path, a), (_, b) in zip(*(smelt.utils.tree_flatten(x[1]) for x in (found, wanted))):
         assert smelt.allclose(a, b, atol=1e-6).item(), path
+
+
+def test_integers_among_the_parameters_are_constants() -> None:
+    class Picks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+            self.order = smelt.array([2, 0])
+            self.masks = [smelt.array([True, False])]
+
+        def __call__(self, x: smelt.array) -> smelt.array:
+            return smelt.where(self.masks[0], self.layer(x)[:, self.order], 0)
+
+    x = smelt.array([[1.0, 2.0, 3.0]])
+    for decay, compiled in itertools.product((0.0, 0.1), (False, True)):
+        model, optimizer = Picks(), optimizers.AdamW(0.1, weight_decay=decay)
+
+        def step(x: smelt.array, model: Picks = model, optimizer: optimizers.Optimizer = optimizer) -> Any:
+            loss, gradients = nn.value_and_grad(model, lambda x: model(x).sum())(x)
+            optimizer.update(model, gradients)
+            return loss, gradients
+
+        state = [model.state, optimizer.state]
+        run = smelt.compile(step, inputs=state, outputs=state) if compiled else step
+        before = np.asarray(model.layer.weight)
+        for _ in range(2):
+            loss, gradients = run(x)
+        assert np.asarray(gradients["layer"]["weight"]).tolist() == [[0, 0, 0], [0, 0, 0], [1, 2, 3]]
+        assert gradients["order"].tolist() == [0, 0] and gradients["order"].dtype is smelt.int32
+        assert gradients["masks"][0].tolist() == [False, False]
+        assert model.order.tolist() == [2, 0] and model.order.dtype is smelt.int32
+        assert model.masks[0].tolist() == [True, False]
+        assert not np.array_equal(before, np.asarray(model.layer.weight)) and isinstance(loss.item(), float)
+    with pytest.raises(TreeError, match="no parameter of Positions is trainable"):
+        nn.value_and_grad(Positions(), lambda: smelt.array(1.0))()
+
+
+class Positions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = smelt.arange(3)
