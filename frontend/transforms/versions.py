@@ -196,8 +196,9 @@ class Versions:
                 self.surroundings = None
         yield
         if self.surroundings is not None:
-            own = before.own | before.changed(Surroundings(fun, before.own))
-            self.surroundings = Surroundings(fun, own)
+            after = Surroundings(fun, before.own)
+            changed = before.changed(after)
+            self.surroundings = Surroundings(fun, before.own | changed) if changed else after
 
 
 #: By the identity of the function, or of a method's object, and the options of the compile.
