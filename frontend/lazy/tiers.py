@@ -110,11 +110,13 @@ class Structure:
         """
         if self.runs:
             return self.prefers_ops
+        if self.pending is not None:
+            return not self.pending.ready()
         expected = self.ops_seconds if self.spent else seconds
         limit = cost.seconds(ops)
         begins = self.can_wait and self.spent + expected >= limit * BESIDE
         looks = not self.looked and self.spent + expected >= LOOK
-        return not (begins or looks or self.pending is not None or self.spent + expected >= limit)
+        return not (begins or looks or self.spent + expected >= limit)
 
     @property
     def reason(self) -> str:
