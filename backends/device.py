@@ -7,6 +7,7 @@ when it is asked for.
 
 from __future__ import annotations
 
+import enum
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
@@ -76,8 +77,29 @@ _TYPES: dict[str, type] = {
 }  # fmt: skip
 
 
+class DeviceType(enum.Enum):
+    """MLX's names of kinds of devices. Equal to the devices of the kind, too.
+
+    >>> import smelt
+    >>> smelt.default_device().type == smelt.DeviceType.cpu, smelt.Device(smelt.DeviceType.cpu)
+    (True, Device(cpu))
+    """
+
+    cpu = "cpu"
+    gpu = "gpu"
+
+    def __eq__(self, other: object) -> bool:
+        return other.kind == self.value if isinstance(other, Device) else self is other
+
+    __hash__ = enum.Enum.__hash__
+
+    def __repr__(self) -> str:
+        return f"DeviceType.{self.name}"
+
+
 class Device:
-    """A place where programs run. ``Device(name)`` stands for the one that is registered under that name.
+    """A place where programs run. ``Device(name)`` stands for the one that is registered under that name; so does, as
+    MLX writes it, ``Device(device_type, 0)`` for the one of a kind.
 
     Devices of one name are equal. What they differ in stands in the attributes; nothing asks for the name.
 
@@ -87,7 +109,7 @@ class Device:
         executable: makes a program of a module that has been through the pipeline, and the device.
         memory: where its arrays lie.
         target: what its kernels are made for: its limits.
-        kind: ``cpu`` or ``gpu``: which of MLX's names it goes by.
+        kind: ``cpu`` or ``gpu``: which of MLX's names it goes by; `type` is that as a `DeviceType`.
         rank: the device of the highest rank that is here is the default.
         interprets: whether an op by itself runs as it would in a program: then what needs no compile gets none.
         tiers: whether a graph may run op by op on the host until its program pays.
@@ -130,8 +152,8 @@ class Device:
 
     def __init__(
         self,
-        name: str,
-        pipeline: str | Lazy | None = None,
+        name: str | DeviceType | Device,
+        pipeline: str | Lazy | int | None = None,
         executable: Callable[[Any, Device], Executable] | Lazy | None = None,
         memory: Memory | Lazy | None = None,
         target: Target | Lazy | None = None,
@@ -148,6 +170,10 @@ class Device:
         missing: str = "",
         details: Callable[[], dict[str, str | int]] | Lazy = dict,
     ):
+        if isinstance(name, (DeviceType, Device)):
+            if pipeline not in (None, 0):
+                raise DeviceError(at_user_line(f"smelt.Device: there is one {name!r}, number 0, not {shown(pipeline)}"))
+            name, pipeline = (of_kind(name.value) if isinstance(name, DeviceType) else name).name, None
         if not isinstance(name, str):
             raise ArgumentTypeError(at_user_line(f"smelt.Device: name must be a text, is {shown(name)}"))
         languages = {} if languages is None else languages
@@ -176,6 +202,11 @@ class Device:
 
     def __reduce__(self) -> Any:
         return Device, (self.name,)
+
+    @property
+    def type(self) -> DeviceType:
+        """Which of MLX's names it goes by."""
+        return DeviceType(self.kind)
 
     @property
     def is_complete(self) -> bool:

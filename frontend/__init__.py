@@ -32,7 +32,7 @@ from smelt.ir.dtypes import (
     uint64,
 )
 from smelt.ir.errors import SmeltError
-from smelt.runtime.device import Device, cpu, default_device, gpu, reference, set_default_device
+from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, reference, set_default_device
 from smelt.runtime.explain import explain
 
 from . import fft, linalg, random, utils
@@ -63,14 +63,18 @@ from .functions.shaping import *
 from .functions.sorting import *
 from .functions.structured_products import *
 from .functions.transcendental import *
+from .functions.updating import ArrayAt
 from .functions.views import *
 from .io import *
-from .lazy.arrays import array
+from .lazy.arrays import ArrayIterator, array
+from .lazy.depends import *
 from .lazy.dot import *
 from .lazy.eval import async_eval, eval, synchronize
-from .lazy.printing import get_printoptions, printoptions, set_printoptions
+from .lazy.printing import PrintOptions, get_printoptions, printoptions, set_printoptions
 from .lazy.shape_dtype import ShapeDtype
+from .lazy.signatures import ArrayLike
 from .lazy.streams import *
+from .linalg.norms import norm as matrix_norm
 from .memory import *
 from .transforms.compile import compile, disable_compile, enable_compile, make_ir
 from .transforms.control import *
@@ -91,8 +95,9 @@ __array_api_version__ = _namespace.VERSION
 __array_namespace_info__ = _namespace.array_namespace_info
 
 __all__ = [
-    "Device", "Dtype", "DtypeCategory", "FunctionExporter", "ShapeDtype", "SmeltError", "Stream", "StreamContext",
-    "__version__",
+    "ArrayAt", "ArrayIterator", "ArrayLike", "Device", "DeviceType", "Dtype", "DtypeCategory", "FunctionExporter",
+    "PrintOptions", "ShapeDtype", "SmeltError", "Stream", "StreamContext",
+    "ThreadLocalStream", "__version__",
     "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
     "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
     "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
@@ -104,9 +109,10 @@ __all__ = [
     "concatenate", "cond", "conj", "conjugate", "contiguous", "conv1d", "conv2d", "conv3d", "conv_general",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "copysign", "cos", "cosh",
     "count_nonzero", "cpu",
-    "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
+    "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
     "custom_function", "custom_jvp", "custom_vjp",
-    "default_device", "default_stream", "degrees", "dequantize", "device_count", "device_info", "diag", "diagonal",
+    "default_device", "default_stream", "degrees", "depends", "dequantize", "device_count", "device_info", "diag",
+    "diagonal",
     "diff",
     "disable_compile",
     "distributed", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
@@ -117,7 +123,7 @@ __all__ = [
     "fori_loop",
     "frexp",
     "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
-    "get_active_memory", "get_cache_memory",
+    "get_active_memory", "get_array_buffer_size", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hadamard_transform",
     "hamming", "hanning", "hessian", "hypot", "identity", "iinfo", "imag", "import_function", "inexact", "inf",
@@ -127,8 +133,10 @@ __all__ = [
     "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal",
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
-    "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min", "minimum",
-    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "newaxis",
+    "matmul", "matrix_norm", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min",
+    "minimum",
+    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "new_thread_local_stream",
+    "new_thread_unsafe_stream", "newaxis",
     "nextafter", "nn", "nonzero",
     "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
     "positive", "pow", "power",
@@ -148,9 +156,9 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import compat, distributed, fast, metal, nn, optimizers
+    from . import compat, cuda, distributed, fast, metal, nn, optimizers
 else:
-    _LAZY = ("compat", "distributed", "fast", "metal", "nn", "optimizers")  # modules that the first use loads
+    _LAZY = ("compat", "cuda", "distributed", "fast", "metal", "nn", "optimizers")  # modules that the first use loads
 
     def __getattr__(name):
         if name in _LAZY:

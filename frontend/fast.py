@@ -12,7 +12,7 @@ from smelt.backends.gpu.devices import METAL
 from smelt.backends.metal.custom.source import NAME, KernelSource, error_of, identifier, parameters
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import DeviceError, ShapeError, at_user_line
 
 from .functions.attention import rope, scaled_dot_product_attention
 from .functions.custom_calls import custom_call_of
@@ -20,11 +20,15 @@ from .functions.normalization import cross_entropy, layer_norm, rms_norm
 from .lazy.arguments import aval_of, dtype_of
 from .lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array
 from .lazy.streams import check_stream
+from .recurrences import gated_delta_update
 
 __all__ = [
     "cross_entropy",
+    "cuda_kernel",
+    "gated_delta_update",
     "layer_norm",
     "metal_kernel",
+    "precompiled_cuda_kernel",
     "rms_norm",
     "rope",
     "scaled_dot_product_attention",
@@ -208,3 +212,41 @@ class GpuKernel:
                 value = dtype_of("fast.metal_kernel", value)
             found.append((name, value))
         return found
+
+
+def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> Any:
+    """MLX's kernels in CUDA, which smelt does not run. It has `metal_kernel`, whose text runs on Apple's GPUs and is
+    simulated on a CPU; `smelt.custom_call` calls any other code.
+
+    Raises:
+        DeviceError: always.
+
+    >>> import smelt
+    >>> try:
+    ...     smelt.fast.cuda_kernel("myexp", ["x"], ["y"], "y[0] = exp(x[0]);")
+    ... except smelt.SmeltError as error:
+    ...     print(str(error).partition(";")[0])
+    smelt.fast.cuda_kernel: smelt runs no kernels in CUDA
+    """
+    raise _no_cuda("cuda_kernel")
+
+
+def precompiled_cuda_kernel(*args: Any, **kwargs: Any) -> Any:
+    """MLX's compiled kernels for NVIDIA GPUs, which smelt does not run; see `cuda_kernel`.
+
+    Raises:
+        DeviceError: always.
+
+    >>> import smelt
+    >>> try:
+    ...     smelt.fast.precompiled_cuda_kernel(name="f", compiled_source=b"")
+    ... except smelt.SmeltError as error:
+    ...     print(type(error).__name__)
+    DeviceError
+    """
+    raise _no_cuda("precompiled_cuda_kernel")
+
+
+def _no_cuda(name: str) -> DeviceError:
+    instead = "write smelt.fast.metal_kernel, or call code of your own by smelt.custom_call"
+    return DeviceError(at_user_line(f"smelt.fast.{name}: smelt runs no kernels in CUDA; {instead}"))

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from smelt.ir.settings import settings
-from smelt.runtime import pools
+import gc
+import mmap
+from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
+
+from smelt.ir.errors import AttributeValueError, at_user_line
+from smelt.ir.settings import settings
+from smelt.runtime import Buffer, pools
+
+from .lazy import tree
 from .lazy.arguments import integer
+from .lazy.arrays import array
 
 __all__ = [
     "clear_cache",
     "get_active_memory",
+    "get_array_buffer_size",
     "get_cache_memory",
     "get_memory_limit",
     "get_peak_memory",
@@ -21,8 +32,72 @@ __all__ = [
 
 
 def get_active_memory() -> int:
-    """Bytes in use by arrays above 64 KiB (smaller ones are not counted), on all devices."""
-    return sum(pool.active_bytes for pool in pools)
+    """Bytes in use by arrays, on all devices. Files that arrays are mapped from are not counted.
+
+    >>> import smelt
+    >>> before = smelt.get_active_memory()
+    >>> x = smelt.zeros(10)
+    >>> smelt.eval(x)
+    >>> smelt.get_active_memory() - before
+    40
+    """
+    found = sum(pool.active_bytes for pool in pools) + _outside()
+    for pool in pools[:1]:
+        pool.peak_bytes = max(pool.peak_bytes, found - sum(other.active_bytes for other in pools[1:]))
+    return found
+
+
+def _outside() -> int:
+    """Bytes of arrays whose memory no pool has: small ones, and what libraries have made.
+
+    They are counted when somebody asks, so that making one costs nothing.
+    """
+    buffers = [x for x in gc.get_objects() if isinstance(x, Buffer) and x.home is None and x.is_on_host]
+    return sum(nbytes for owner, nbytes in _memories(buffers) if not isinstance(owner, _POOLED))
+
+
+_POOLED = type(pools[0].make(0))
+
+
+def _memories(buffers: Iterable[Buffer]) -> list[tuple[Any, int]]:
+    """What owns the memory of buffers, each once, and its bytes."""
+    found: dict[int, tuple[Any, int]] = {}
+    for buffer in buffers:
+        owner: Any = buffer.array
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        held = owner.obj if isinstance(owner, memoryview) else owner
+        if not isinstance(held, mmap.mmap):
+            found[id(held)] = (held, owner.nbytes if isinstance(owner, np.ndarray) else buffer.aval.nbytes)
+    return list(found.values())
+
+
+def get_array_buffer_size(*args: Any) -> int:
+    """Bytes of the memory that arrays lie in; what several share is counted once, and whole.
+
+    Args:
+        args: arrays, or trees of them, that have been evaluated; other leaves are passed over.
+
+    Raises:
+        AttributeValueError: an array that has not been evaluated.
+
+    >>> import smelt
+    >>> x = smelt.zeros(10)
+    >>> smelt.eval(x)
+    >>> smelt.get_array_buffer_size(x, {"again": x, "n": 3})
+    40
+    """
+    buffers = []
+    for x in tree.flatten(args)[0]:
+        if isinstance(x, array):
+            node, i = x._ref
+            if node.values is None:
+                message = f"{x.aval} has not been evaluated; smelt.eval does it"
+                raise AttributeValueError(at_user_line(f"smelt.get_array_buffer_size: {message}"))
+            buffers.append(node.values[i])
+    on_host = [b for b in buffers if b.home is None and b.is_on_host]
+    blocks = {id(b.home): b.aval.nbytes for b in buffers if b.home is not None}
+    return sum(nbytes for _, nbytes in _memories(on_host)) + sum(blocks.values())
 
 
 def get_cache_memory() -> int:
@@ -31,7 +106,11 @@ def get_cache_memory() -> int:
 
 
 def get_peak_memory() -> int:
-    """The largest number of bytes in use since the start or `reset_peak_memory`."""
+    """The largest number of bytes in use since the start or `reset_peak_memory`.
+
+    Arrays of up to 64 KiB are counted as they are when one of these functions is called.
+    """
+    get_active_memory()
     return sum(pool.peak_bytes for pool in pools)
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import threading
 
-from smelt.backends.device import AUTO, Device, best, devices, import_backends, load_entry_points, of_kind, unknown
+from smelt.backends.device import (
+    AUTO,
+    Device,
+    DeviceType,
+    best,
+    devices,
+    import_backends,
+    load_entry_points,
+    of_kind,
+    unknown,
+)
 from smelt.ir.errors import DeviceError, at_user_line
 from smelt.ir.settings import settings
 
 import_backends()
 
 
-def device_named(name: str | Device, asked: str = "") -> Device:
+def device_named(name: str | Device | DeviceType, asked: str = "") -> Device:
     """The device called `name`; ``"auto"`` is the one of the highest rank: ``metal`` where there is one, else ``cpu``.
 
     Packages that have a device of that name (entry points of the group ``smelt.devices``) are loaded for it.
@@ -22,6 +32,8 @@ def device_named(name: str | Device, asked: str = "") -> Device:
     Raises:
         DeviceError: there is no such device here.
     """
+    if isinstance(name, DeviceType):
+        name = of_kind(name.value)
     wanted = name.name if isinstance(name, Device) else name
     found = devices.get(wanted) if isinstance(wanted, str) else None
     if found is None:

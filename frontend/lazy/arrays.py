@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -130,7 +131,7 @@ class array(_Methods, Handle):
     def __iter__(self) -> Iterator[array]:
         if not self.aval.shape:
             raise ArgumentTypeError(at_user_line("iteration over a 0-dimensional array"))
-        return (self[i] for i in range(len(self)))
+        return ArrayIterator(self)
 
     # Values
 
@@ -254,6 +255,29 @@ class array(_Methods, Handle):
         return wrap(self._ref)
 
     # Arithmetic: the methods are attached by `methods.py`, from the functions of the same name.
+
+
+class ArrayIterator:
+    """The elements of an array along its first axis.
+
+    >>> import smelt
+    >>> [x.item() for x in smelt.array([1, 2])]
+    [1, 2]
+    """
+
+    __slots__ = ("_array", "_places")
+
+    def __init__(self, x: array):
+        self._array, self._places = x, iter(range(len(x)))
+
+    def __iter__(self) -> ArrayIterator:
+        return self
+
+    def __next__(self) -> array:
+        return self._array[next(self._places)]
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self._places)
 
 
 def _unpickle(host: np.ndarray, name: str) -> array:

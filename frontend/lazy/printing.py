@@ -23,6 +23,9 @@ class PrintOptions:
 
     precision: int = -1
 
+    def __post_init__(self) -> None:
+        integer("PrintOptions", "precision", self.precision)
+
 
 class _Local(threading.local):
     """The options of the block that this thread is in."""

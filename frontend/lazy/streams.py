@@ -13,19 +13,22 @@ from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
 from smelt.ir.settings import settings
-from smelt.runtime.device import Device, chosen, default_device, device_named
+from smelt.runtime.device import Device, DeviceType, chosen, default_device, device_named
 
 from .arguments import integer
 
 __all__ = [
     "Stream",
     "StreamContext",
+    "ThreadLocalStream",
     "clear_streams",
     "default_stream",
     "device_count",
     "device_info",
     "is_available",
     "new_stream",
+    "new_thread_local_stream",
+    "new_thread_unsafe_stream",
     "set_default_stream",
     "stream",
 ]
@@ -57,10 +60,31 @@ class Stream:
         integer("Stream", "index", self.index)
 
 
+class ThreadLocalStream(threading.local):
+    """A stream of a device that is another one in each thread; see `new_thread_local_stream`."""
+
+    def __init__(self, device: Device):
+        self._stream = new_stream(device)
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return self._stream.device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream of this thread."""
+        return self._stream
+
+    def __repr__(self) -> str:
+        return f"ThreadLocalStream({self.device})"
+
+
 class StreamContext:
     """Evaluates on a stream's device inside a with block; see `stream`. Threads may share one."""
 
-    def __init__(self, s: Stream | Device | str):
+    def __init__(self, s: Stream | ThreadLocalStream | Device | DeviceType | str):
+        s = s.stream if isinstance(s, ThreadLocalStream) else s
         self._stream = s if isinstance(s, Stream) else None
         self._device = device_named(s.device if isinstance(s, Stream) else s)
 
@@ -86,7 +110,7 @@ def check_stream(stream: Any) -> None:
     """
     if stream is None:
         return
-    if isinstance(stream, (Stream, Device)):
+    if isinstance(stream, (Stream, Device, DeviceType, ThreadLocalStream)):
         return
     if not isinstance(stream, str):
         raise ArgumentTypeError(
@@ -95,7 +119,7 @@ def check_stream(stream: Any) -> None:
     device_named(stream)
 
 
-def stream(s: Stream | Device | str) -> StreamContext:
+def stream(s: Stream | ThreadLocalStream | Device | DeviceType | str) -> StreamContext:
     """A context in which this thread evaluates arrays on the device of `s`; a stream is the default of its device.
 
     Raises:
@@ -109,7 +133,7 @@ def stream(s: Stream | Device | str) -> StreamContext:
     return StreamContext(s)
 
 
-def default_stream(device: Device | str) -> Stream:
+def default_stream(device: Device | DeviceType | str) -> Stream:
     """The stream of a device that this thread's work goes to by default. Each thread has its own.
 
     >>> import smelt
@@ -126,9 +150,36 @@ def default_stream(device: Device | str) -> Stream:
     return _defaults.streams[found.name]
 
 
-def new_stream(device: Device | str) -> Stream:
+def new_stream(device: Device | DeviceType | str) -> Stream:
     """Another stream of a device."""
     return Stream(device_named(device), next(_serial))
+
+
+def new_thread_local_stream(device: Device | DeviceType | str) -> ThreadLocalStream:
+    """A stream of a device that is another one in each thread that uses it.
+
+    Raises:
+        DeviceError: there is no such device.
+
+    >>> import smelt
+    >>> with smelt.stream(smelt.new_thread_local_stream(smelt.cpu)):
+    ...     smelt.default_stream(smelt.cpu).index > 0
+    True
+    """
+    return ThreadLocalStream(device_named(device))
+
+
+def new_thread_unsafe_stream(device: Device | DeviceType | str) -> Stream:
+    """Another stream of a device: those of `new_stream` may be used in any thread, and so may this.
+
+    Raises:
+        DeviceError: there is no such device.
+
+    >>> import smelt
+    >>> smelt.new_thread_unsafe_stream(smelt.cpu).device
+    Device(cpu)
+    """
+    return new_stream(device)
 
 
 def set_default_stream(stream: Stream) -> None:
@@ -146,7 +197,7 @@ def clear_streams() -> None:
     """Forget the streams made by `new_stream`; they hold nothing."""
 
 
-def is_available(device: Device | str) -> bool:
+def is_available(device: Device | DeviceType | str) -> bool:
     """Whether there is such a device here.
 
     >>> import smelt
@@ -160,12 +211,12 @@ def is_available(device: Device | str) -> bool:
     return True
 
 
-def device_count(device_type: Device | str) -> int:
+def device_count(device_type: Device | DeviceType | str) -> int:
     """How many devices of a kind there are: one, or none."""
     return int(is_available(device_type))
 
 
-def device_info(d: Device | str | None = None) -> dict[str, str | int]:
+def device_info(d: Device | DeviceType | str | None = None) -> dict[str, str | int]:
     """What is known of a device: its name, the machine's architecture, the number of threads, and of its own."""
     device = default_device() if d is None else device_named(d)
     threads = settings.num_threads or os.cpu_count() or 1

@@ -49,7 +49,7 @@ class AppleDevice:
     _default_lock: ClassVar[Any] = locks.lock()
 
     def __init__(self, metal_module: Any = None):
-        self._metal = metal = metal_module if metal_module is not None else _import_metal()
+        self._metal = metal = metal_module if metal_module is not None else import_metal()
         ownership.register()
         with autorelease_pool():
             device = metal.MTLCreateSystemDefaultDevice()
@@ -261,7 +261,8 @@ class _Library:
         return pipeline
 
 
-def _import_metal() -> Any:
+def import_metal() -> Any:
+    """PyObjC's ``Metal``. Raises DeviceError where there is none."""
     try:
         import Metal
     except ImportError as error:

@@ -1,0 +1,21 @@
+"""What `mlx.core.cuda` has, for programs that ask for an NVIDIA GPU before they use it."""
+
+from __future__ import annotations
+
+from .lazy.streams import is_available as _is_available
+
+__all__ = ["is_available"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+def is_available() -> bool:
+    """Whether there is a device ``cuda`` here: smelt has none of its own, other packages may.
+
+    >>> import smelt
+    >>> smelt.cuda.is_available()
+    False
+    """
+    return _is_available("cuda")
