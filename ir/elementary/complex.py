@@ -8,6 +8,7 @@ from .floats import absolute, copysign, fast_two_sum, is_negative, two_product, 
 from .hyperbolic import arcsinh, cosh, sinh
 from .trigonometric import arctan2, cos, sin, sin_cos, tan
 
+_HALF_PI = 1.5707963267948966
 _LN2 = 0.6931471805599453
 _LOG2_E = 1.4426950408889634
 _LOG10_E = 0.4342944819032518
@@ -84,9 +85,11 @@ def complex_exp(k: ScalarBuilder, z: Scalar) -> Scalar:
     s, c = sin_cos(k, y)
     e = exp_scaled(k, x, -1)  # twice in two factors: e^x may overflow where the product does not
     real, imag = (e * c) * 2.0, (e * s) * 2.0
-    vanishes = x.eq(float("-inf"))
-    real = k.select(vanishes, 0.0, real)
-    imag = k.select(vanishes, 0.0, imag)
+    # As C has it: e^-∞ vanishes and e^∞ is infinite also where there is no angle.
+    vanishes, no_angle, zero = x.eq(float("-inf")), k.isnan(c), k.const(0.0, x.dtype)
+    real = k.select(k.logical_and(no_angle, x.eq(float("inf"))), x, real)
+    real = k.select(vanishes, k.select(no_angle, zero, copysign(k, zero, c)), real)
+    imag = k.select(vanishes, copysign(k, zero, k.select(no_angle, y, s)), imag)
     return k.complex(k.select(y.eq(0.0), exp(k, x), real), k.select(y.eq(0.0), y, imag))
 
 
@@ -153,7 +156,8 @@ def complex_expm1(k: ScalarBuilder, z: Scalar) -> Scalar:
     h = sin(k, y * 0.5)
     w = complex_exp(k, z)
     real = k.fma(expm1(k, x), cos(k, y), -2.0 * h * h)
-    return k.complex(k.select(x > 1.0, k.real(w) - 1.0, real), k.imag(w))
+    beyond = k.logical_or(x > 1.0, x.eq(float("-inf")))
+    return k.complex(k.select(beyond, k.real(w) - 1.0, real), k.imag(w))
 
 
 def complex_sinh(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -164,7 +168,8 @@ def complex_sinh(k: ScalarBuilder, z: Scalar) -> Scalar:
     x, y = _parts(k, z)
     s, c = sin_cos(k, y)
     real, imag = sinh(k, x) * c, cosh(k, x) * s
-    return k.complex(k.select(x.eq(0.0), x, real), k.select(y.eq(0.0), y, imag))
+    kept = k.logical_or(x.eq(0.0), absolute(k, x).eq(float("inf")))  # zeros and infinities need no angle
+    return k.complex(k.select(k.logical_and(k.isnan(c), kept), x, real), k.select(y.eq(0.0), y, imag))
 
 
 def complex_cosh(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -177,7 +182,9 @@ def complex_cosh(k: ScalarBuilder, z: Scalar) -> Scalar:
     imag = sinh(k, x) * s
     signed_zero = copysign(k, k.const(0.0, x.dtype), x) * copysign(k, k.const(1.0, y.dtype), y)
     imag = k.select(k.logical_or(x.eq(0.0), y.eq(0.0)), signed_zero, imag)
-    return k.complex(cosh(k, x) * c, imag)
+    size = absolute(k, x)
+    no_angle = k.logical_and(k.isnan(c), size.eq(float("inf")))
+    return k.complex(k.select(no_angle, size, cosh(k, x) * c), imag)
 
 
 def complex_tanh(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -200,7 +207,8 @@ def complex_tanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     real = k.select(saturated, copysign(k, k.const(1.0, x.dtype), x), real)
     infinite = a.eq(float("inf"))
     far = k.select(k.logical_and(infinite, k.isnan(far)), 0.0, far)
-    return k.complex(real, k.select(saturated, far, imag))
+    imag = k.select(y.eq(0.0), y, k.select(saturated, far, imag))
+    return k.complex(k.select(x.eq(0.0), x, real), imag)
 
 
 def complex_sin(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -247,6 +255,20 @@ def _roots(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]
     return *_parts(k, minus), *_parts(k, plus)
 
 
+def _infinity(k: ScalarBuilder, x: Scalar) -> Scalar:
+    return k.const(float("inf"), x.dtype)
+
+
+def _infinite(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Whether a part is infinite; and the direction of z then: 1 for parts that are, 0 for others, NaN beside NaN."""
+    x, y = _parts(k, z)
+    one, zero = k.const(1.0, x.dtype), k.const(0.0, x.dtype)
+    a, b = absolute(k, x).eq(float("inf")), absolute(k, y).eq(float("inf"))
+    across = k.select(k.isnan(x), x, k.select(a, one, zero))
+    along = k.select(k.isnan(y), y, k.select(b, one, zero))
+    return k.logical_or(a, b), across, along
+
+
 def complex_arcsin(k: ScalarBuilder, z: Scalar) -> Scalar:
     """arctan(x / Re(√(1-z)·√(1+z))) + i·arcsinh(Im(conj √(1-z)·√(1+z))).
 
@@ -255,7 +277,11 @@ def complex_arcsin(k: ScalarBuilder, z: Scalar) -> Scalar:
     x, _ = _parts(k, z)
     mr, mi, pr, pi = _roots(k, z)
     real = arctan2(k, x, k.fma(mr, pr, -(mi * pi)))
-    return k.complex(real, arcsinh(k, k.fma(mr, pi, -(mi * pr))))
+    imag = arcsinh(k, k.fma(mr, pi, -(mi * pr)))
+    infinite, across, along = _infinite(k, z)
+    angle = arctan2(k, copysign(k, across, x), along)
+    real, imag = k.select(infinite, angle, real), k.select(infinite, copysign(k, _infinity(k, x), k.imag(z)), imag)
+    return k.complex(k.select(x.eq(0.0), x, real), imag)
 
 
 def complex_arccos(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -263,8 +289,13 @@ def complex_arccos(k: ScalarBuilder, z: Scalar) -> Scalar:
 
     Largest relative error found: 2.2e-07.
     """
+    x, y = _parts(k, z)
     mr, mi, pr, pi = _roots(k, z)
-    return k.complex(2.0 * arctan2(k, mr, pr), arcsinh(k, k.fma(pr, mi, -(pi * mr))))
+    real, imag = 2.0 * arctan2(k, mr, pr), arcsinh(k, k.fma(pr, mi, -(pi * mr)))
+    infinite, across, along = _infinite(k, z)
+    real = k.select(infinite, arctan2(k, along, copysign(k, across, x)), real)
+    imag = k.select(infinite, copysign(k, _infinity(k, x), -y), imag)
+    return k.complex(k.select(k.logical_and(x.eq(0.0), k.isnan(y)), _HALF_PI, real), imag)
 
 
 def complex_arccosh(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -275,7 +306,11 @@ def complex_arccosh(k: ScalarBuilder, z: Scalar) -> Scalar:
     x, y = _parts(k, z)
     mr, mi = _parts(k, complex_sqrt(k, k.complex(x - 1.0, y)))
     pr, pi = _parts(k, complex_sqrt(k, k.complex(x + 1.0, y)))
-    return k.complex(arcsinh(k, k.fma(mr, pr, mi * pi)), 2.0 * arctan2(k, mi, pr))
+    real, imag = arcsinh(k, k.fma(mr, pr, mi * pi)), 2.0 * arctan2(k, mi, pr)
+    infinite, across, along = _infinite(k, z)
+    angle = copysign(k, arctan2(k, along, copysign(k, across, x)), y)
+    imag = k.select(k.logical_and(x.eq(0.0), k.isnan(y)), _HALF_PI, k.select(infinite, angle, imag))
+    return k.complex(k.select(infinite, float("inf"), real), imag)
 
 
 def complex_arcsinh(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -300,7 +335,8 @@ def complex_arctanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     # 1/z far away
     h = _hypot(k, a, b)
     real = k.select(far, k.select(h < float("inf"), (a / h) / h, 0.0), real)
-    imag = k.select(far, copysign(k, k.const(1.5707963267948966, y.dtype), y), imag)
+    imag = k.select(far, copysign(k, k.const(_HALF_PI, y.dtype), y), imag)
+    real = k.select(k.logical_or(x.eq(0.0), a.eq(float("inf"))), 0.0, real)
     return k.complex(copysign(k, real, x), imag)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import dtypes, elementary
+from ..aval import Aval
 from ..error_functions import erf_array, erfinv_array
 from ..kinds import Elementwise
-from ..op import Operand, Tangents, Values, only
+from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
@@ -67,7 +68,13 @@ class Expm1(Elementwise, name="expm1"):
     widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        return in_float32(np.expm1, x)
+        found = in_float32(np.expm1, x)
+        if x.dtype.kind == "c":  # NumPy's has NaN where a part is not finite
+            return np.where(np.isfinite(x), found, in_float32(np.exp, x) - np.ones((), x.dtype))
+        return found
+
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return None if result.dtype.is_complex else super().host_call(operands, result)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results
