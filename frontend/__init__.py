@@ -47,6 +47,7 @@ from .functions.custom_calls import *
 from .functions.diagonals import *
 from .functions.dtypes import *
 from .functions.floats import *
+from .functions.incomplete import *
 from .functions.index_functions import *
 from .functions.joining import *
 from .functions.linear import *
@@ -61,6 +62,7 @@ from .functions.searching import *
 from .functions.sets import *
 from .functions.shaping import *
 from .functions.sorting import *
+from .functions.special import *
 from .functions.structured_products import *
 from .functions.transcendental import *
 from .functions.updating import ArrayAt
@@ -101,7 +103,7 @@ __all__ = [
     "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
     "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
     "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
-    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "bfloat16", "bitwise_and",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "betainc", "bfloat16", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
     "block_masked_mm",
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
@@ -114,32 +116,43 @@ __all__ = [
     "default_device", "default_stream", "degrees", "depends", "dequantize", "device_count", "device_info", "diag",
     "diagonal",
     "diff",
+    "digamma",
     "disable_compile",
     "distributed", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
-    "equal", "erf", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
+    "equal", "erf", "erfc", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
     "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "finfo",
     "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide",
     "fori_loop",
     "frexp",
-    "from_dlpack", "from_fp8", "full", "full_like", "gather_mm", "gather_qmm", "gather_qqmm", "generic",
+    "from_dlpack", "from_fp8", "full", "full_like",
+    "gammainc",
+    "gammaincc",
+    "gather_mm", "gather_qmm", "gather_qqmm", "generic",
     "get_active_memory", "get_array_buffer_size", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
     "hadamard_transform",
-    "hamming", "hanning", "hessian", "hypot", "identity", "iinfo", "imag", "import_function", "inexact", "inf",
+    "hamming", "hanning", "hessian", "hypot", "i0", "i0e", "i1", "i1e",
+    "identity", "iinfo", "imag", "import_function", "inexact", "inf",
     "inner", "int8", "int16",
     "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan",
     "isneginf",
-    "isposinf", "issubdtype", "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal",
+    "isposinf", "issubdtype",
+    "j0",
+    "j1",
+    "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal",
+    "lgamma",
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
-    "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "make_ir", "map",
+    "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logit",
+    "logsumexp", "make_ir", "map",
     "matmul", "matrix_norm", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min",
     "minimum",
     "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "new_thread_local_stream",
     "new_thread_unsafe_stream", "newaxis",
     "nextafter", "nn", "nonzero",
     "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
-    "positive", "pow", "power",
+    "polygamma", "positive", "pow", "power",
     "printoptions", "prod", "put_along_axis", "qqmm", "quantize", "quantized_matmul", "radians", "random", "real",
     "reciprocal", "reference", "remainder",
     "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
@@ -152,7 +165,7 @@ __all__ = [
     "transpose", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
     "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "where",
-    "while_loop", "zeros", "zeros_like",
+    "while_loop", "zeros", "zeros_like", "zeta",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

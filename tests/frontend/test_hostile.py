@@ -101,6 +101,7 @@ ROWS = np.ones((2, 64), np.float32)
 #: Arguments of a valid call, where the name of a parameter does not tell: by function and parameter.
 VALID: dict[tuple[str, str], Any] = {
     ("addmm", "c"): np.ones((2, 2), np.float32), ("addmm", "b"): X.T, ("matmul", "b"): X.T, ("gather_mm", "b"): X.T,
+    ("polygamma", "n"): 1, ("betainc", "x"): 0.5,
     ("searchsorted", "sorted_sequence"): [1.0, 2.0], ("take", "indices"): [0],
     ("take_along_axis", "indices"): [[0], [1]], ("compress", "condition"): [True, False],
     ("put_along_axis", "indices"): [0], ("put_along_axis", "values"): [9.0], ("where", "condition"): X > 2,

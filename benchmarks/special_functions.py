@@ -1,0 +1,202 @@
+"""The special functions: their coefficients, and the table of their errors; both by mpmath.
+
+python -m benchmarks.special_functions coefficients   writes frontend/functions/special_coefficients.py
+python -m benchmarks.special_functions errors          prints the table of docs/accuracy.md
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+Function = Callable[[Any], Any]
+DIGITS = 50
+OUT = Path(__file__).parents[1] / "frontend" / "functions" / "special_coefficients.py"
+HEAD = '''"""Coefficients of the special functions, by mpmath at 50 digits: benchmarks/special_functions.py.
+
+Chebyshev series, or where they say so polynomials, in t from -1 to 1; each holds what float64 needs, and a function
+takes as many as its dtype needs.
+"""
+
+'''
+
+
+def chebyshev(f: Function, count: int) -> list[Any]:
+    """The first coefficients of a function on [-1, 1]; those at the end that float64 does not see are left out."""
+    n = 4 * count
+    angles = [mp.pi * (k + mp.mpf(1) / 2) / n for k in range(n)]
+    values = [f(mp.cos(angle)) for angle in angles]
+    found = [2 / mp.mpf(n) * sum(v * mp.cos(j * a) for v, a in zip(values, angles)) for j in range(count)]
+    found[0] /= 2
+    while abs(found[-1]) < mp.mpf(2) ** -57 * max(map(abs, found)):
+        found.pop()
+    return found
+
+
+def polynomial(series: Sequence[Any]) -> list[Any]:
+    """The same function in powers of t."""
+    before, now = [mp.mpf(0)], [mp.mpf(1)]
+    found = [mp.mpf(0)] * len(series)
+    for k, c in enumerate(series):
+        for i, v in enumerate(now):
+            found[i] += c * v
+        after = [mp.mpf(0)] + [v * (2 if k else 1) for v in now]
+        for i, v in enumerate(before):
+            after[i] -= v
+        before, now = now, after
+    return found
+
+
+def scaled_erfc(t: Any) -> Any:
+    x = mp.mpf(15) / 4 * (1 + t) / (1 - t)
+    if x < 60:
+        return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+    return (
+        (1 + 2 * x) * sum((-1) ** j * mp.fac2(2 * j - 1) / (2 * x * x) ** j for j in range(12)) / (x * mp.sqrt(mp.pi))
+    )
+
+
+def hankel(order: int, second: bool) -> Function:
+    """P, or x / 8 times Q, of √(πx / 2)·J(x) = P·cos χ - Q·sin χ."""
+
+    def value(t: Any) -> Any:
+        y = mp.sqrt((t + 1) / 2)
+        with mp.workdps(DIGITS + 20):
+            x = 8 / y
+            angle = x - (2 * order + 1) * mp.pi / 4
+            j, y_ = (mp.sqrt(mp.pi * x / 2) * f(order, x) for f in (mp.besselj, mp.bessely))
+            if second:
+                return (-j * mp.sin(angle) + y_ * mp.cos(angle)) / y
+            return j * mp.cos(angle) + y_ * mp.sin(angle)
+
+    return value
+
+
+def near(f: Function) -> Function:
+    return lambda t: f(4 * (t + 1))
+
+
+def far(f: Function) -> Function:
+    return lambda t: f(16 / (t + 1))
+
+
+def by_square(f: Function) -> Function:
+    return lambda t: f(mp.sqrt(32 * (t + 1)))
+
+
+def coefficients() -> str:
+    mp.mp.dps = DIGITS
+    root = mp.findroot(mp.digamma, 1.46)
+    gamma = polynomial(chebyshev(lambda t: mp.loggamma(2 + t / 2) / ((1 + t / 2) * t / 2), 26))
+    psi = polynomial(chebyshev(lambda t: mp.digamma((3 + t) / 2) / ((3 + t) / 2 - root), 30))
+    series: list[tuple[str, str, list[Any]]] = [
+        ("LGAMMA", "Polynomial of log Γ(x) / ((x - 1)(x - 2)), x = 2 + t / 2.", gamma),
+        ("DIGAMMA", "Polynomial of ψ(x) / (x - root), x = 3 / 2 + t / 2; and the root in two words.", psi),
+        ("ERFCX", "(1 + 2x)·exp(x²)·erfc(x), t = (x - 15 / 4) / (x + 15 / 4).", chebyshev(scaled_erfc, 36)),
+    ]
+    for n, sub in ((0, "₀"), (1, "₁")):
+        small, by_x = (f"I{sub}(x)", "") if n == 0 else (f"I{sub}(x)", " / x")
+        series += [
+            (f"I{n}_SMALL", f"exp(-x)·{small}{by_x}, x = 4t + 4.",
+             chebyshev(near(lambda x, n=n: mp.exp(-x) * mp.besseli(n, x) / x**n), 40)),
+            (f"I{n}_LARGE", f"√x·exp(-x)·I{sub}(x), x = 16 / (t + 1).",
+             chebyshev(far(lambda x, n=n: mp.sqrt(x) * mp.exp(-x) * mp.besseli(n, x)), 36)),
+        ]  # fmt: skip
+    for n, sub in ((0, "₀"), (1, "₁")):
+        series.append((f"J{n}_SMALL", f"J{sub}(x){' / x' * n}, x² = 32t + 32.",
+                       chebyshev(by_square(lambda x, n=n: mp.besselj(n, x) / x**n), 30)))  # fmt: skip
+    for n, sub in ((0, "₀"), (1, "₁")):
+        series.append((f"J{n}_P", f"Hankel's P of J{sub}, 64 / x² = (t + 1) / 2.", chebyshev(hankel(n, False), 26)))
+        series.append((f"J{n}_Q", f"x / 8 times Hankel's Q of J{sub}.", chebyshev(hankel(n, True), 26)))
+    lines = []
+    for name, what, found in series:
+        numbers = ", ".join(repr(float(c)) for c in found) + ","
+        indent = " " * 4
+        lines += [
+            f"#: {what}",
+            f"{name} = (",
+            *textwrap.wrap(numbers, 114, initial_indent=indent, subsequent_indent=indent),
+        ]
+        lines.append(")  # fmt: skip")
+        if name == "DIGAMMA":
+            high = float(np.float32(float(root)))
+            lines.append(f"ROOT = ({high!r}, {float(root - mp.mpf(high))!r})")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def spread(low: float, high: float, count: int, rng: np.random.Generator) -> np.ndarray:
+    return np.exp(rng.uniform(np.log(low), np.log(high), count))
+
+
+def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray], str]]:
+    """By name: the truth, operands, and what these are."""
+    rng = np.random.default_rng(1)
+    x, a, b = rng.uniform(-50, 50, count), spread(1e-2, 3e3, count, rng), spread(0.05, 400, count, rng)
+    about = np.abs(a + 2 * np.sqrt(a) * rng.normal(size=count))
+    c = spread(0.05, 400, count, rng)
+    mean = b / (b + c)
+    inside = np.clip(mean + 2 * np.sqrt(mean * (1 - mean) / (b + c + 1)) * rng.normal(size=count), 1e-3, 1 - 1e-3)
+    wide = np.concatenate([rng.uniform(0, 10, count // 2), spread(1e-12, 1e12, count - count // 2, rng)])
+    return {
+        "erfc": (mp.erfc, [rng.uniform(-6, 9, count)], "-6 … 9"),
+        "logit": (lambda x: mp.log(x / (1 - x)), [rng.uniform(0, 1, count)], "0 … 1"),
+        "lgamma": (mp.loggamma, [wide], "0 … 10¹²"),
+        "digamma": (mp.digamma, [wide], "0 … 10¹²"),
+        "polygamma": (mp.polygamma, [np.full(count, 2.0), spread(0.05, 50, count, rng)], "n = 2, 0.05 … 50"),
+        "zeta": (mp.zeta, [1 + spread(0.05, 15, count, rng), spread(0.05, 15, count, rng)], "1.05 … 16, 0.05 … 15"),
+        "i0e": (lambda x: mp.exp(-abs(x)) * mp.besseli(0, x), [x], "-50 … 50"),
+        "i1e": (lambda x: mp.exp(-abs(x)) * mp.besseli(1, x), [x], "-50 … 50"),
+        "i0": (lambda x: mp.besseli(0, x), [x], "-50 … 50"),
+        "i1": (lambda x: mp.besseli(1, x), [x], "-50 … 50"),
+        "j0": (lambda x: mp.besselj(0, x), [x], "-50 … 50"),
+        "j1": (lambda x: mp.besselj(1, x), [x], "-50 … 50"),
+        "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [a, about], "0.01 … 3000, 2σ"),
+        "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [a, about], "0.01 … 3000, 2σ"),
+        "betainc": (lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [b, c, inside], "0.05 … 400, 2σ"),
+    }
+
+
+#: Of these the error is told in units of the last place of 1, for they have zeros.
+ABSOLUTE = ("j0", "j1")
+
+
+def error(name: str, truth: Callable[..., Any], operands: Sequence[np.ndarray], dtype: Any) -> np.ndarray:
+    """In units of the last place."""
+    import smelt
+
+    xs = [x.astype(dtype) for x in operands]
+    found = np.asarray(getattr(smelt, name)(*[smelt.array(x, np.dtype(dtype).name) for x in xs]))
+    errors = []
+    with mp.workdps(40):
+        for i, value in enumerate(found):
+            want = truth(*[mp.mpf(float(x[i])) for x in xs])
+            size = 1.0 if name in ABSOLUTE else abs(float(want))
+            unit = mp.mpf(float(np.spacing(np.asarray(size, dtype))))
+            errors.append(float(abs(mp.mpf(float(value)) - want) / unit))
+    return np.array(errors)
+
+
+def table(count: int) -> str:
+    lines = ["| function | operands | float32, ulp | 90 % | float64, ulp | 90 % |", "|---|---|---|---|---|---|"]
+    for name, (truth, operands, where) in subjects(count).items():
+        row = [name + ("*" if name in ABSOLUTE else ""), where]
+        for dtype in (np.float32, np.float64):
+            found = error(name, truth, operands, dtype)
+            row += [f"{found.max():.1f}", f"{np.percentile(found, 90):.1f}"]
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["coefficients"]:
+        OUT.write_text(coefficients(), encoding="utf-8")
+    elif sys.argv[1:] == ["errors"]:
+        print(table(400))
+    else:
+        sys.exit(__doc__)

@@ -1,0 +1,344 @@
+"""Special functions: compositions of ops, so that they fuse, run on every device and have derivatives of every order.
+
+Half precision is computed in float32, integers are converted to it. Errors are measured in ``docs/accuracy.md``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array
+from ..lazy.core import remembered
+from ..lazy.streams import check_stream
+from .arithmetic import abs as absolute
+from .arithmetic import minimum, power, remainder, sqrt
+from .logic import isinf, logical_and, where
+from .rounding import floor, round
+from .special_coefficients import (
+    DIGAMMA,
+    ERFCX,
+    I0_LARGE,
+    I0_SMALL,
+    I1_LARGE,
+    I1_SMALL,
+    J0_P,
+    J0_Q,
+    J0_SMALL,
+    J1_P,
+    J1_Q,
+    J1_SMALL,
+    ROOT,
+)
+from .special_parts import FAR, chebyshev, computed, epsilon, log_gamma, polynomial
+from .transcendental import arctanh, cos, exp, log, sin, tan
+
+__all__ = [
+    "digamma", "erfc", "i0", "i0e", "i1", "i1e", "j0", "j1", "lgamma", "logit", "polygamma", "zeta",
+]  # fmt: skip
+
+#: B₂ₖ / (2k), of ψ(x) = log x - 1 / 2x - Σ cₖ / x²ᵏ.
+_PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160, 43867 / 14364)
+#: B₂ₖ / (2k)!, of Euler's and Maclaurin's sum.
+_EULER = tuple(
+    b / math.factorial(2 * k)
+    for k, b in enumerate(
+        (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+         854513 / 138, -236364091 / 2730),
+        1,
+    )
+)  # fmt: skip
+#: Terms of zeta that are added one by one.
+_TERMS = 10
+
+
+@remembered
+def erfc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The complementary error function 1 - erf(a), precise where it is small.
+
+    Chebyshev series of exp(x²)·erfc(x) (Schonfelder, "Chebyshev expansions for the error and related functions", 1978).
+
+    >>> import smelt
+    >>> smelt.erfc(smelt.array([0.0, 1.0, 9.0]))
+    array([1, 0.157299, 4.13703e-37], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("erfc", _erfc, a)
+
+
+def _erfc(x: array) -> array:
+    u = minimum(absolute(x), 28.0 if epsilon(x.dtype) < 1e-10 else 11.0)  # there it is 0
+    t = (u - 3.75) / (u + 3.75)
+    # exp(-u²) in two factors: the square of a number of few bits is exact, and the rest is small
+    rough = round(u * 16) * 0.0625
+    value = chebyshev(ERFCX, t) / (1 + 2 * u) * exp(-rough * rough) * exp(-(u - rough) * (u + rough))
+    return where(x < 0, 2 - value, value)
+
+
+@remembered
+def logit(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """log(a / (1 - a)), the inverse of `sigmoid`; ±inf at 1 and 0, NaN outside.
+
+    >>> import smelt
+    >>> smelt.logit(smelt.array([0.0, 0.25, 0.5]))
+    array([-inf, -1.09861, 0], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("logit", _logit, a)
+
+
+def _logit(x: array) -> array:
+    middle = absolute(x - 0.5) < 0.25
+    inside = where(middle, x, 0.5)
+    outside = where(middle, 0.25, x)
+    return where(middle, 2 * arctanh(2 * inside - 1), log(outside / (1 - outside)))
+
+
+@remembered
+def lgamma(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The logarithm of |Γ(a)|; inf at 0 and at negative integers.
+
+    A polynomial between 1.5 and 2.5, recurrence and Stirling's series, and reflection (Abramowitz and Stegun, 6.1).
+
+    >>> import smelt
+    >>> smelt.lgamma(smelt.array([1.0, 5.0, 0.5]))
+    array([0, 3.17805, 0.572365], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("lgamma", _lgamma, a)
+
+
+def _lgamma(x: array) -> array:
+    size = absolute(x)
+    found, below = log_gamma(size), logical_and(x < 0, size < math.inf)
+    z = where(below, size, 0.5)
+    mirrored = math.log(math.pi) - log(z * absolute(sin(math.pi * (z - round(z)))))
+    return where(below, mirrored - where(below, found, 0), found)
+
+
+@remembered
+def digamma(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The derivative of log Γ(a); -inf at 0, NaN at negative integers.
+
+    A polynomial between 1 and 2, recurrence, an asymptotic series and reflection (Abramowitz and Stegun, 6.3).
+
+    >>> import smelt
+    >>> smelt.digamma(smelt.array([1.0, 10.0, -1.5]))
+    array([-0.577216, 2.25175, 0.703157], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("digamma", _digamma, a)
+
+
+def _digamma(x: array) -> array:
+    size, below = absolute(x), x < 0
+    far = size >= FAR
+    z = where(far, size, FAR)
+    inverse = 1 / z
+    square = inverse * inverse
+    scaled = [c / FAR ** (2 * k + 2) for k, c in enumerate(_PSI)]
+    large = log(z) - 0.5 * inverse - square * (FAR * FAR) * polynomial(scaled, square * (FAR * FAR))
+    z = where(far, 1.5, size)
+    steps = floor(z) - 1
+    moved = z * 0.0
+    for i in range(1, 7):
+        moved = moved + where(steps >= i, 1 / where(steps >= i, z - i, 1), 0)
+    little = z < 1
+    moved = where(little, -1 / where(little, z, 1), moved)
+    y = z - where(little, -1, steps)
+    small = ((y - ROOT[0]) - ROOT[1]) * polynomial(DIGAMMA, 2 * y - 3) + moved
+    found = where(far, large, small)
+    z = where(below, size, 0.25)
+    part = z - round(z)
+    mirrored = found + 1 / z + math.pi / tan(math.pi * where(part == 0, math.nan, part))
+    return where(below, mirrored, found)
+
+
+@remembered
+def zeta(a: ArrayLike, q: ArrayLike = 1, /, *, stream: StreamOrDevice = None) -> array:
+    """Hurwitz' zeta function Σₖ (q + k)⁻ᵃ from k = 0 on; of q = 1, Riemann's. inf at a = 1.
+
+    Euler's and Maclaurin's sum. NaN for a < 1 and for q ≤ 0.
+
+    >>> import smelt
+    >>> smelt.zeta(smelt.array([2.0, 4.0]))
+    array([1.64493, 1.08232], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("zeta", _zeta, a, q)
+
+
+def _zeta(s: array, q: array) -> array:
+    known = logical_and(s >= 1, q > 0)
+    s, q = where(known, s, 2), where(known, q, 1)
+    found = power(q, -s)
+    for k in range(1, _TERMS):
+        found = found + power(q + k, -s)
+    w = q + _TERMS
+    last = power(w, -s)
+    found = found + last * (w / (s - 1) + 0.5)
+    factor = last * s / w
+    square = 1 / (w * w)
+    for k, c in enumerate(_EULER):
+        found = found + factor * c
+        factor = factor * square * (s + (2 * k + 1)) * (s + (2 * k + 2))
+    return where(known, found, math.nan)
+
+
+@remembered
+def polygamma(n: ArrayLike, a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The n-th derivative of `digamma`, of a > 0: (-1)ⁿ⁺¹·n!·ζ(n + 1, a).
+
+    Args:
+        n: an int that is not negative, or an array of such numbers.
+        a: NaN is the result where it is not positive, unless n is 0.
+
+    >>> import smelt
+    >>> smelt.polygamma(1, smelt.array([1.0, 2.0]))
+    array([1.64493, 0.644934], dtype=float32)
+    """
+    check_stream(stream)
+    if isinstance(n, int) and 0 <= n <= 20:
+        if n == 0:
+            return computed("polygamma", _digamma, a)
+        factor = float(math.factorial(n) * (-1) ** (n + 1))
+        return computed("polygamma", lambda x: factor * _zeta(x * 0.0 + (n + 1), x), a)
+    return computed("polygamma", _polygamma, n, a)
+
+
+def _polygamma(n: array, x: array) -> array:
+    first = n == 0
+    order = where(first, 1, n)
+    sign = where(remainder(order, 2) == 0, -1, 1)
+    found = sign * exp(log_gamma(order + 1)) * _zeta(order + 1, where(first, 1, x))
+    whole = logical_and(order == floor(order), order > 0)
+    return where(first, _digamma(x), where(whole, found, math.nan))
+
+
+# Bessel functions: Chebyshev series up to 8, and of asymptotic forms from there on (Clenshaw, "Chebyshev series for
+# mathematical functions", 1962).
+
+
+@remembered
+def i0e(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """exp(-|a|)·I₀(a), of the modified Bessel function of order 0.
+
+    >>> import smelt
+    >>> smelt.i0e(smelt.array([0.0, 1.0, 100.0]))
+    array([1, 0.46576, 0.0399444], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("i0e", _i0e, a)
+
+
+def _i0e(x: array) -> array:
+    size = absolute(x)
+    far = size > 8
+    small = chebyshev(I0_SMALL, where(far, 8.0, size) * 0.25 - 1)
+    z = where(far, size, 8.0)
+    return where(far, chebyshev(I0_LARGE, 16 / z - 1) / sqrt(z), small)
+
+
+@remembered
+def i1e(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """exp(-|a|)·I₁(a), of the modified Bessel function of order 1.
+
+    >>> import smelt
+    >>> smelt.i1e(smelt.array([0.0, 1.0, -100.0]))
+    array([0, 0.20791, -0.0397442], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("i1e", _i1e, a)
+
+
+def _i1e(x: array) -> array:
+    size = absolute(x)
+    far = size > 8
+    near = where(far, 8.0, x)
+    small = near * chebyshev(I1_SMALL, absolute(near) * 0.25 - 1)
+    z = where(far, size, 8.0)
+    large = chebyshev(I1_LARGE, 16 / z - 1) / sqrt(z)
+    return where(far, where(x < 0, -large, large), small)
+
+
+@remembered
+def i0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """I₀(a), the modified Bessel function of order 0.
+
+    >>> import smelt
+    >>> smelt.i0(smelt.array([0.0, 1.0, 10.0]))
+    array([1, 1.26607, 2815.72], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("i0", lambda x: _grown(x, _i0e(x), absolute(x)), a)
+
+
+@remembered
+def i1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """I₁(a), the modified Bessel function of order 1.
+
+    >>> import smelt
+    >>> smelt.i1(smelt.array([0.0, 1.0, -10.0]))
+    array([0, 0.565159, -2670.99], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("i1", lambda x: _grown(x, _i1e(x), x), a)
+
+
+def _grown(x: array, scaled: array, limit: array) -> array:
+    """exp(|x|) times a scaled function, which overflows no earlier than the product; `limit` where x is infinite."""
+    infinite = isinf(x)
+    half = exp(absolute(where(infinite, 0, x)) * 0.5)
+    return where(infinite, limit, half * scaled * half)
+
+
+@remembered
+def j0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """J₀(a), the Bessel function of the first kind of order 0. Around its zeros the error is absolute.
+
+    >>> import smelt
+    >>> smelt.j0(smelt.array([0.0, 1.0, 10.0]))
+    array([1, 0.765198, -0.245936], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("j0", _j0, a)
+
+
+def _j0(x: array) -> array:
+    size = absolute(x)
+    far = size > 8
+    near = where(far, 0, x)
+    small = chebyshev(J0_SMALL, near * near * 0.03125 - 1)
+    z, y, c, s, p, q = _hankel(size, far, J0_P, J0_Q)
+    large = sqrt((1 / math.pi) / z) * (p * (c + s) - y * q * (s - c))
+    return where(far, where(isinf(x), 0, large), small)
+
+
+@remembered
+def j1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """J₁(a), the Bessel function of the first kind of order 1. Around its zeros the error is absolute.
+
+    >>> import smelt
+    >>> smelt.j1(smelt.array([0.0, 1.0, -10.0]))
+    array([0, 0.440051, -0.0434727], dtype=float32)
+    """
+    check_stream(stream)
+    return computed("j1", _j1, a)
+
+
+def _j1(x: array) -> array:
+    size = absolute(x)
+    far = size > 8
+    near = where(far, 0, x)
+    small = near * chebyshev(J1_SMALL, near * near * 0.03125 - 1)
+    z, y, c, s, p, q = _hankel(size, far, J1_P, J1_Q)
+    large = sqrt((1 / math.pi) / z) * (p * (s - c) + y * q * (s + c))
+    large = where(isinf(x), 0, large)
+    return where(far, where(x < 0, -large, large), small)
+
+
+def _hankel(size: array, far: array, p: tuple[float, ...], q: tuple[float, ...]) -> tuple[array, ...]:
+    """x and 8 / x where they are far, cos x and sin x (whose sums are those of x - π/4, without its rounding), P, Q."""
+    z = where(logical_and(far, size < math.inf), size, 8.0)
+    y = 8 / z
+    t = 2 * y * y - 1
+    return z, y, cos(z), sin(z), chebyshev(p, t), chebyshev(q, t)

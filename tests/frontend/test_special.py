@@ -1,0 +1,157 @@
+"""Special functions against mpmath and SciPy: values, special values, derivatives, and that they are compositions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+import smelt
+from benchmarks.special_functions import error, subjects
+
+SUBJECTS = subjects(40)
+#: Units of the last place; see docs/accuracy.md.
+BOUNDS = {"i1e": 12, "i0": 9, "i1": 18, "lgamma": 9, "zeta": 9, "gammainc": 200, "gammaincc": 200, "betainc": 200}
+INF, NAN = np.inf, np.nan
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, -2.5, INF, -INF, NAN])
+
+
+def f64(x: Any) -> smelt.array:
+    return smelt.array(np.asarray(x), smelt.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_errors_in_units_of_the_last_place(name: str, dtype: Any) -> None:
+    truth, operands, _ = SUBJECTS[name]
+    assert error(name, truth, operands, dtype).max() <= BOUNDS.get(name, 6)
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_kernels_agree(name: str) -> None:
+    xs = [x.astype(np.float32) for x in SUBJECTS[name][1]]
+    f = getattr(smelt, name)
+    want = np.asarray(f(*map(smelt.array, xs)))
+    for device in ("cpu", "metal:sim"):
+        with smelt.stream(device):
+            found = np.asarray(smelt.compile(lambda *xs: f(*xs))(*map(smelt.array, xs)))
+        np.testing.assert_allclose(found, want, rtol=3e-5, atol=2e-7)
+    rows = [x[:6].reshape(2, 3) for x in xs]
+    batched = smelt.vmap(f)(*map(smelt.array, rows))
+    np.testing.assert_allclose(np.asarray(batched), want[:6].reshape(2, 3), rtol=3e-5, atol=2e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("erfc", [1, 1, 0.15729920705, 1.84270079295, 1.99959304798, 0, 2, NAN]),
+        ("logit", [-INF, -INF, INF, NAN, NAN, NAN, NAN, NAN]),
+        ("lgamma", [INF, INF, 0, INF, -0.05624371649767, INF, INF, NAN]),
+        ("digamma", [-INF, -INF, -0.5772156649, NAN, 1.1031566406, INF, NAN, NAN]),
+        ("i0", [1, 1, 1.2660658778, 1.2660658778, 3.2898391441, INF, INF, NAN]),
+        ("i1", [0, 0, 0.565159104, -0.565159104, -2.5167162453, INF, -INF, NAN]),
+        ("i0e", [1, 1, 0.4657596076, 0.4657596076, 0.2700464416, 0, 0, NAN]),
+        ("i1e", [0, 0, 0.2079104154, -0.2079104154, -0.2065846495, 0, 0, NAN]),
+        ("j0", [1, 1, 0.7651976866, 0.7651976866, -0.0483837765, 0, 0, NAN]),
+        ("j1", [0, 0, 0.4400505857, -0.4400505857, -0.4970941025, 0, 0, NAN]),
+    ],
+)
+def test_special_values(name: str, want: list[float]) -> None:
+    np.testing.assert_allclose(np.asarray(getattr(smelt, name)(f64(EDGES))), want, rtol=1e-9)
+
+
+def test_special_values_of_two_operands() -> None:
+    a, x = np.meshgrid([0.0, 1.0, 0.5, INF, NAN, -1.0], [0.0, 1.0, INF, NAN, -1.0])
+    for name in ("gammainc", "gammaincc"):
+        found = np.asarray(getattr(smelt, name)(f64(a), f64(x)))
+        np.testing.assert_allclose(found, getattr(scipy.special, name)(a, x), rtol=1e-12)
+    found = smelt.zeta(f64([1.0, 0.5, 2.0, 2.0]), f64([1.0, 1.0, 0.0, -1.0]))
+    np.testing.assert_array_equal(np.asarray(found), [INF, NAN, NAN, NAN])
+    found = smelt.betainc(
+        f64([1, 1, 0, INF, 2, 2, 2]), f64([1, 1, 1, 1, 2, 2, 2]), f64([0, 1, 0.5, 0.5, NAN, -0.1, 1.1])
+    )
+    np.testing.assert_array_equal(np.asarray(found), [0, 1, NAN, NAN, NAN, NAN, NAN])
+
+
+POSITIVE = np.linspace(0.3, 18, 23)
+DERIVATIVES: dict[str, tuple[Callable[..., Any], list[np.ndarray], int, Callable[..., Any]]] = {
+    "erfc": (smelt.erfc, [POSITIVE - 5], 0, lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x)),
+    "logit": (smelt.logit, [POSITIVE / 19], 0, lambda x: 1 / (x * (1 - x))),
+    "lgamma": (smelt.lgamma, [POSITIVE - 3], 0, mp.digamma),
+    "digamma": (smelt.digamma, [POSITIVE - 3], 0, lambda x: mp.polygamma(1, x)),
+    "polygamma": (lambda x: smelt.polygamma(2, x), [POSITIVE], 0, lambda x: mp.polygamma(3, x)),
+    "i0": (smelt.i0, [POSITIVE - 7], 0, lambda x: mp.besseli(1, x)),
+    "i1": (smelt.i1, [POSITIVE - 7], 0, lambda x: mp.besseli(0, x) - mp.besseli(1, x) / x),
+    "j0": (smelt.j0, [POSITIVE - 7], 0, lambda x: -mp.besselj(1, x)),
+    "j1": (smelt.j1, [POSITIVE - 7], 0, lambda x: mp.besselj(0, x) - mp.besselj(1, x) / x),
+    "zeta of a": (smelt.zeta, [1 + POSITIVE, POSITIVE], 0, lambda s, q: mp.zeta(s, q, 1)),
+    "zeta of q": (smelt.zeta, [1 + POSITIVE, POSITIVE], 1, lambda s, q: -s * mp.zeta(s + 1, q)),
+    "gammainc of x": (
+        smelt.gammainc, [POSITIVE, POSITIVE[::-1]], 1, lambda a, x: x ** (a - 1) * mp.exp(-x) / mp.gamma(a),
+    ),
+    "gammainc of a": (
+        smelt.gammainc, [POSITIVE, POSITIVE * 1.2], 0,
+        lambda a, x: mp.diff(lambda a: mp.gammainc(a, 0, x, regularized=True), a),
+    ),
+    "gammaincc of a": (
+        smelt.gammaincc, [POSITIVE, POSITIVE * 0.8], 0,
+        lambda a, x: mp.diff(lambda a: mp.gammainc(a, x, mp.inf, regularized=True), a),
+    ),
+    "betainc of a": (
+        smelt.betainc, [POSITIVE, POSITIVE[::-1], np.linspace(0.2, 0.8, 23)], 0,
+        lambda a, b, x: mp.diff(lambda a: mp.betainc(a, b, 0, x, regularized=True), a),
+    ),
+    "betainc of x": (
+        smelt.betainc, [POSITIVE, POSITIVE[::-1], np.linspace(0.2, 0.8, 23)], 2,
+        lambda a, b, x: x ** (a - 1) * (1 - x) ** (b - 1) / mp.beta(a, b),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives(name: str) -> None:
+    f, operands, argnum, truth = DERIVATIVES[name]
+    with mp.workdps(40):
+        want = [float(truth(*[mp.mpf(float(x[i])) for x in operands])) for i in range(len(operands[0]))]
+    gradient = smelt.grad(lambda *xs: f(*xs).sum(), argnums=argnum)
+    found = np.asarray(gradient(*map(f64, operands)))
+    np.testing.assert_allclose(found, want, rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(np.asarray(smelt.compile(gradient)(*map(f64, operands))), found, rtol=1e-10, atol=1e-14)
+    ones = [np.ones_like(x) if i == argnum else np.zeros_like(x) for i, x in enumerate(operands)]
+    _, (forward,) = smelt.jvp(f, [*map(f64, operands)], [*map(f64, ones)])
+    np.testing.assert_allclose(np.asarray(forward), found, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_second_derivatives(name: str) -> None:
+    f, operands, argnum, _ = DERIVATIVES[name]
+    gradient = smelt.grad(lambda *xs: f(*xs).sum(), argnums=argnum)
+    second = smelt.grad(lambda *xs: gradient(*xs).sum(), argnums=argnum)
+    found, h = np.asarray(second(*map(f64, operands))), 1e-5
+    moved = [[x + s * h * (i == argnum) for i, x in enumerate(operands)] for s in (1, -1)]
+    high, low = (np.asarray(gradient(*map(f64, xs))) for xs in moved)
+    scale = np.abs(found).max()
+    np.testing.assert_allclose(found, (high - low) / (2 * h), rtol=1e-5, atol=1e-7 * scale)
+
+
+def test_orders_of_polygamma_may_be_arrays() -> None:
+    n, x = np.array([0.0, 1.0, 2.0, 5.0, 0.5, -1.0]), np.array([1.5, 2.5, 0.3, 4.0, 1.0, 1.0])
+    want = [float(mp.polygamma(int(i), v)) if i >= 0 and i == int(i) else NAN for i, v in zip(n, x)]
+    np.testing.assert_allclose(np.asarray(smelt.polygamma(f64(n), f64(x))), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_dtypes(name: str) -> None:
+    f, count = getattr(smelt, name), len(SUBJECTS[name][1])
+    for dtype in (smelt.float16, smelt.bfloat16, smelt.float32, smelt.float64):
+        found = f(*[smelt.array([0.5], dtype)] * count) if name != "polygamma" else f(1, smelt.array([0.5], dtype))
+        assert found.dtype == dtype
+    assert f(*[smelt.array([1])] * count).dtype == smelt.float32
+    with pytest.raises(TypeError, match=re.escape(f"smelt.{name}: not defined for complex numbers")):
+        f(*[smelt.array([1j])] * count)
+    assert f(*[smelt.zeros((0, 2))] * count).shape == (0, 2)
