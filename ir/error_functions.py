@@ -7,7 +7,8 @@ points at 50 digits: erf(x) / x in x² where |x| < 1, and else erfc(x)·exp(x²)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,25 @@ def erf_array(x: np.ndarray) -> np.ndarray:
     array([ 0.        ,  0.52049988, -0.99532227,  1.        ])
     """
     wide = x.astype(np.float64, copy=False)
-    return np.copysign(_erf_and_erfc(np.abs(wide))[0], wide).astype(x.dtype, copy=False)
+    size = np.abs(wide)
+    if _loops and size.flags.c_contiguous and size.ndim:
+        _loops[0](size, np.exp(-size * size))
+    else:
+        size = _erf_and_erfc(size)[0]
+    return np.copysign(size, wide).astype(x.dtype, copy=False)
+
+
+_loops: list[Callable[[np.ndarray, np.ndarray], None]] = []
+
+
+def use_loop(connect: Callable[..., Any], loop: Callable[[np.ndarray, np.ndarray], None]) -> None:
+    """Compute erf by a loop that gives the same bits: of numbers >= 0 in place, given exp(-x²).
+
+    Args:
+        connect: takes the coefficients.
+    """
+    connect(_SMALL, _LARGE, _FIRST, _LAST)
+    _loops[:] = [loop]
 
 
 def erfinv_array(x: np.ndarray) -> np.ndarray:

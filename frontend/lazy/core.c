@@ -68,6 +68,8 @@ static PyMethodDef functions[] = {
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "See `smelt.lazy.core.call`."},
     {"plan", plan, METH_O, "See `smelt.lazy.steps.plan`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
+    {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
+    {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},
     {"connect_steps", connect_steps, METH_VARARGS, "Take what `steps.py` has."},
     {"user_place", place, METH_O, "See `smelt.lazy.core.user_place`."},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Take what `core.py` has."},

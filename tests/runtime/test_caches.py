@@ -53,6 +53,7 @@ KEPT = {
     "ir/context.py _loaders": "the dialects there are",
     "ir/custom_call.py _targets": "the targets that are registered",
     "ir/dialect.py _loaded": "the ops there are",
+    "ir/error_functions.py _loops": "one loop",
     "ir/errors.py places_in_programs": "one function, of smelt.nn",
     "ir/errors.py _internal_files": "10,000 names of files",
     "ir/locks.py _gates": "weak",
