@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -23,6 +24,8 @@ class LruCache:
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._nbytes = 0
         self._lock = locks.lock()
+        #: Held by who makes the value of a key in `get_or_wait`.
+        self._making: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
         self._weigh = weigh
         self.hits = 0
         self.misses = 0
@@ -47,6 +50,26 @@ class LruCache:
                     return entry[0]
                 self.misses += 1
                 value = make()
+                self.put(key, value)
+        return value
+
+    def get_or_wait(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """`get_or_make` for what takes long to make: only who wants the same value waits. Where `make` gives None
+        nothing is kept."""
+        value = self.get(key)
+        if value is not None:
+            return value
+        with self._lock:
+            making = self._making.get(key)
+            if making is None:
+                making = self._making[key] = locks.lock()
+        with making:
+            entry = self._entries.get(key)
+            if entry is not None:
+                return entry[0]
+            value = make()
+            if value is not None:
+                self.misses += 1
                 self.put(key, value)
         return value
 

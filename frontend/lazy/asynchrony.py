@@ -1,7 +1,7 @@
 """Evaluation beside the calling thread: `async_eval` hands a graph to a worker thread and returns.
 
-The worker evaluates as everybody does, under the lock of `evaluate`. So whoever asks for a value while it runs waits at
-that lock, and finds the value; where the worker failed, it computes the value itself, and gets the same error. What is
+The worker evaluates as everybody does. So whoever asks for a value that it has in work waits for the end of that
+evaluation, and finds the value; where the worker failed, it computes the value itself, and gets the same error. What is
 small is evaluated before the call returns: to hand it over would take longer.
 """
 

@@ -14,6 +14,7 @@ from smelt.ir.errors import OutOfMemoryError, line_of
 from smelt.ir.op import registry
 
 from .graph import ALIAS, APPLY, GraphFunction, Node, RecordedNode, Ref, callees
+from .rolled import rolled
 
 #: 64-bit addresses reach so many elements of 8 bytes.
 MOST_ELEMENTS = 1 << 60
@@ -60,6 +61,7 @@ class _ModuleBuilder:
         public: bool = False,
         names: Sequence[str | None] = (),
     ) -> None:
+        body, outputs = rolled(body, outputs)
         applied = {id(f): f for n in body for f in callees(n)}
         symbols = {key: self.callee(f) for key, f in applied.items()}
         ir = mlir.ir

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,12 +29,14 @@ from .graph import (
     Node,
     RecordedNode,
     Ref,
+    callees,
     snapshot,
     state,
     structure_key,
 )
 from .programs import kept_program, program_in_background, program_of
 from .results import as_buffer
+from .rolled import rolled
 from .steps import Plan, plan, walking
 from .work import work
 
@@ -44,9 +48,6 @@ if TYPE_CHECKING:
 MAX_NODES = 1000
 
 executables = LruCache(weigh=lambda program: program.nbytes)
-
-#: What takes more than a plan of calls is evaluated by one thread at a time.
-_lock = locks.lock()
 
 
 def evaluate(refs: Sequence[Ref]) -> None:
@@ -70,8 +71,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
                 known.structure.run_ops(functools.partial(_run_silently, found))
                 return
     del found  # it holds the nodes and what they are made from
-    with _lock:
-        _evaluate(refs, known)
+    _evaluate(refs, known)
 
 
 class _Known:
@@ -80,17 +80,24 @@ class _Known:
     Attributes:
         structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
         is_shared: whether it is.
+        ops: how many there are to compile, once that matters.
     """
 
-    __slots__ = ("is_shared", "structure")
+    __slots__ = ("is_shared", "ops", "structure")
 
     def __init__(self) -> None:
         self.structure = tiers.Structure()
         self.is_shared = False
+        self.ops: int | None = None
 
     def rests(self, found: Plan) -> bool:
         """Whether nothing is to be done about a program this time."""
-        return self.structure.rests(found.ops, found.seconds)
+        if self.structure.rests(1, found.seconds):  # the least that there can be to compile
+            return True
+        if self.ops is None:
+            order = found.order()
+            self.ops = tiers.count(rolled(snapshot(order), _results(_held(order, found.kept())), by_value=True)[0])
+        return self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
         """Take what is known of graphs, and add what is known here."""
@@ -131,38 +138,147 @@ def _run_silently(found: Plan) -> None:
         _silence.context = context
 
 
+class _Evaluation:
+    """Nodes that a thread has in work. Other threads that want their values wait for it.
+
+    Attributes:
+        owned: what its nodes have as `owner`: a list of it, which is empty when it is over.
+        busy: a lock that its thread has until then.
+        thread, process: whose it is.
+    """
+
+    __slots__ = ("busy", "owned", "process", "thread")
+
+    def __init__(self) -> None:
+        self.thread, self.process = threading.get_ident(), os.getpid()
+        self.busy = locks.lock()
+        self.owned: list[_Evaluation] = [self]
+        self.busy.acquire()
+
+    def claim(self, order: Sequence[Node]) -> list[_Evaluation] | None:
+        """Take the nodes that nobody has in work. Where another thread has some that is to be waited for, nothing is
+        taken, and that is the result. Call it under `walking`: nobody else takes nodes meanwhile."""
+        for owned in {id(node.owner): node.owner for node in order if node.owner}.values():
+            other = next(iter(owned), None)
+            if other is not None and other.process == self.process and not self._is_waited_for_by(other):
+                _waiting[self.thread] = owned
+                return owned
+        for node in order:
+            # In a child process what other threads of its parent have in work is nobody's.
+            if not node.owner or any(other.process != self.process for other in node.owner):
+                node.owner = self.owned
+        return None
+
+    def _is_waited_for_by(self, other: _Evaluation | None) -> bool:
+        """Whether it is the same thread's, or that thread waits for this one: what runs inside of an evaluation, a
+        function of the user's, may need other values. Then both compute the same."""
+        while other is not None and other.thread != self.thread:
+            other = next(iter(_waiting.get(other.thread, ())), None)
+        return other is not None
+
+    def wait(self, owned: list[_Evaluation]) -> None:
+        """Wait for what `claim` gave, until it is empty."""
+        try:
+            for other in owned.copy():
+                while owned and not other.busy.acquire(timeout=0.1):
+                    pass
+                if other.busy._is_owned():
+                    other.busy.release()
+        finally:
+            _waiting.pop(self.thread, None)
+
+    def end(self) -> None:
+        self.owned.clear()  # the first call: Ctrl-C cannot come before it
+        self.busy.release()
+
+
+#: What each thread waits for that does; changed under `walking`, but for its end.
+_waiting: dict[int, list[_Evaluation]] = {}
+
+
+class _Own(threading.local):
+    """What nodes that the thread has in work have as `owner`."""
+
+    owned: list[_Evaluation] | None = None
+
+
+_own = _Own()
+
+
 def _evaluate(refs: list[Ref], known: _Known | None) -> None:
+    outer = _own.owned
     while True:
-        owner = [True]
+        mine, other = _Evaluation(), None
         try:
             with walking:
                 found = plan(refs)
                 if found is None:
                     return
-                order, held = found.order(), set(found.kept())
-                for node in order:
-                    if not node.owner:
-                        node.owner = owner
+                order = found.order()
+                held = _held(order, found.kept())
+                other = mine.claim(order)
+            del found
             # Plans in C give values without the lock: a node that was not marked yet has forgotten its inputs.
-            if any(node.op is LEAF for node in order):
-                continue
-            del found, node
-            _evaluate_nodes(refs, order, held, known)
-            return
+            if other is None and not any(node.op is LEAF for node in order):
+                _own.owned = mine.owned
+                _evaluate_nodes(refs, order, held, known)
+                return
+            order.clear()
+            held.clear()
         finally:
-            owner.clear()
+            mine.end()
+            _own.owned = outer
+        if other is not None:
+            mine.wait(other)
+
+
+def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
+    """Those of `kept` that somebody refers to besides the graph and the functions that it applies: these were recorded
+    on the very arrays. As that of `held_outside`, a wrong guess costs a recomputation or a store."""
+    functions: dict[int, GraphFunction] = {}
+    waiting = [f for node in order if node.op is APPLY for f in callees(node)]
+    while waiting:
+        f = waiting.pop()
+        if id(f) not in functions:
+            functions[id(f)] = f
+            waiting += [inner for step in f.body for inner in callees(step)]
+    if not functions:
+        return set(kept)
+    wanted = set(kept)
+    holders: dict[int, Sequence[Ref]] = {id(node.inputs): node.inputs for node in order}
+    for f in functions.values():
+        lists = (f.parameters, f.captured, f.outputs, *(step.inputs for step in f.body))
+        holders.update((id(node.inputs), node.inputs) for node, _ in f.parameters)  # other names of the arguments
+        holders.update((id(refs), refs) for refs in lists)
+    # The first tells how often this function refers to each.
+    counts: dict[int, list[Any]] = {0: [0, object()]}
+    for refs in holders.values():
+        for ref in refs:
+            if ref[0] in wanted:
+                counts.setdefault(id(ref), [0, ref])[0] += 1
+    del refs, ref
+    found: set[Node] = set()
+    own = -1
+    for count, ref in counts.values():
+        more = getrefcount(ref) - count
+        if own < 0:
+            own = more
+        elif more > own:
+            found.add(ref[0])
+    return found
 
 
 def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None) -> None:
     check_values(order)
     roots = {n for n, _ in refs}
     has_calls = any(node.op is COMPILED for node in order)
-    if len(order) <= MAX_NODES and not has_calls:
-        keep = [n for n in order if n in roots or n in held]
+    keep = [n for n in order if n in roots or n in held]
+    if not has_calls and (len(order) <= MAX_NODES or _is_loop(order, keep)):
         held.clear()
         roots.clear()
         _run(order, keep, known)
         return
+    keep.clear()
     # The consumers still to come decide which results of a piece must be kept. Nodes are counted by
     # identity, so that nothing here keeps them (and their values) alive once their piece has run.
     last_use: dict[int, int] = {}
@@ -176,6 +292,10 @@ def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: 
     start = 0
     for end in _ends(order):
         piece = order[start:end]
+        if done := [node for node in piece if node.values is not None]:  # what ran before needed them, and others
+            _settle(done)
+            piece = [node for node in piece if node.values is None]
+            done.clear()
         if len(piece) == 1 and piece[0].op is COMPILED:
             _call(piece[0])
         elif all(n.op is ALIAS for n in piece):
@@ -187,6 +307,15 @@ def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: 
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
         piece.clear()
         start = end
+
+
+def _is_loop(order: Sequence[Node], keep: Sequence[Node]) -> bool:
+    """Whether a long graph is so long since it repeats itself."""
+    return len(rolled(snapshot(order), _results(keep), by_value=True)[0]) <= MAX_NODES
+
+
+def _results(keep: Iterable[Node]) -> list[Ref]:
+    return [(n, i) for n in keep for i in range(len(n.avals))]
 
 
 def _ends(order: Sequence[Node]) -> Iterator[int]:
@@ -272,13 +401,17 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     if known is not None:
         known.share(structure)
-    program = executables.get(graph.key)
-    if program is None and settings.tier != "strided":
-        program = structure.program(
-            order, lambda: graph.find(device), lambda: graph.begin(device), lambda: graph.make(device)
-        )
-        if program is not None:
-            executables.put(graph.key, program)
+    begins = settings.tier != "strided"
+    program = executables.get_or_wait(
+        graph.key,
+        lambda: (
+            structure.program(
+                graph.body, lambda: graph.find(device), lambda: graph.begin(device), lambda: graph.make(device)
+            )
+            if begins
+            else None
+        ),
+    )
     if program is None or structure.prefers_ops:
         without_sizes = _without_sizes(graph, order, device)
         if without_sizes is None:
@@ -296,7 +429,7 @@ def _without_sizes(graph: _Graph, order: Sequence[Node], device: Device) -> OpPr
     """The program of a graph with kernels for all sizes, where that pays."""
     if settings.tier != "strided" and not strided.pays(tiers.op_by_op_seconds(order), len(order)):
         return None
-    f = GraphFunction("graph", graph.inputs, (), graph.body, graph.outputs)
+    f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
     return strided.program_of_function(graph.key, f, device)
 
 
@@ -311,14 +444,14 @@ class _Graph(NamedTuple):
 
     key: Any
     inputs: list[Ref]
-    body: list[RecordedNode]
+    body: Sequence[RecordedNode]
     outputs: list[Ref]
 
     def values(self) -> list[Buffer]:
         return [n.values[i] for n, i in self.inputs]  # type: ignore[index]
 
     def program(self, device: Device, small: bool) -> Executable:
-        return executables.get_or_make(self.key, lambda: self.make(device, small))
+        return executables.get_or_wait(self.key, lambda: self.make(device, small))
 
     def make(self, device: Device, small: bool = False) -> Executable:
         """Compile it in place."""
@@ -336,8 +469,8 @@ class _Graph(NamedTuple):
 
 
 def _graph(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool) -> _Graph:
-    outputs = [(n, i) for n in keep for i in range(len(n.avals))]
-    inputs, body = _inputs(order), snapshot(order)
+    body, outputs = rolled(snapshot(order), _results(keep), by_value=True)
+    inputs = _inputs(body)
     return _Graph((structure_key(inputs, body, outputs), device.name, small, settings.check), inputs, body, outputs)
 
 
@@ -359,15 +492,18 @@ def _settle(nodes: Sequence[Node]) -> None:
     if state.recording:
         state.deferred.extend(nodes)
         return
+    mine = _own.owned
     for node in nodes:
-        node.detach()
+        owner = node.owner
+        if owner is mine or not owner:  # else another evaluation still looks at it
+            node.detach()
 
 
-def _inputs(order: Sequence[Node]) -> list[Ref]:
-    inside = set(order)
+def _inputs(body: Sequence[RecordedNode]) -> list[Ref]:
+    inside = {step.node for step in body}
     found: dict[Ref, None] = {}
-    for node in order:
-        for ref in node.inputs:
+    for step in body:
+        for ref in step.inputs:
             if ref[0] not in inside:
                 found.setdefault(ref)
     return list(found)

@@ -116,20 +116,23 @@ def structure_key(inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: 
     for ref in inputs:
         number.setdefault(ref, len(number))
     parts: list[Any] = [tuple((n.avals[i].shape, n.avals[i].dtype.name) for n, i in inputs)]
-    for node, op, given, operands, avals, where in body:
-        if op is APPLY:
-            attrs: Any = (given["callee"].key, transforms_key(given["transforms"]))
-        elif op.kind == "control":
-            attrs = tuple([(k, _function_keys(v)) for k, v in given.items()])
-        else:
-            attrs = attrs_key(given) if given else ()
-            if op.tells_line:
-                attrs = (attrs, where)
-        parts.append((op.name, attrs, tuple([number[r] for r in operands])))
-        for i in range(len(avals)):
-            number[(node, i)] = len(number)
+    for step in body:
+        parts.append((*step_key(step), tuple([number[r] for r in step.inputs])))
+        for i in range(len(step.avals)):
+            number[(step.node, i)] = len(number)
     parts.append(tuple(number[r] for r in outputs))
     return tuple(parts)
+
+
+def step_key(step: RecordedNode) -> tuple[str, Any]:
+    """Op and attributes, and the line where running names it."""
+    op, given = step.op, step.attrs
+    if op is APPLY:
+        return op.name, (given["callee"].key, transforms_key(given["transforms"]))
+    if op.kind == "control":
+        return op.name, tuple([(k, _function_keys(v)) for k, v in given.items()])
+    attrs = attrs_key(given) if given else ()
+    return op.name, (attrs, step.where) if op.tells_line else attrs
 
 
 def callees(node: Node | RecordedNode) -> list[GraphFunction]:
