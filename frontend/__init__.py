@@ -36,6 +36,7 @@ from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, r
 from smelt.runtime.explain import explain
 
 from . import fft, linalg, random, utils
+from .foreign import missing as _missing
 from .functions import methods as _methods  # attaches the operators to array
 from .functions import namespace as _namespace
 from .functions.arithmetic import *
@@ -176,7 +177,9 @@ else:
     def __getattr__(name):
         if name in _LAZY:
             return _importlib.import_module(f".{name}", __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name[:2] == "__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing(name, __all__)
 
 
 def __dir__() -> list[str]:

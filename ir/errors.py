@@ -40,6 +40,10 @@ class ArgumentTypeError(SmeltError, TypeError):
     """An argument of a Python type that a function does not take."""
 
 
+class MissingNameError(SmeltError, AttributeError):
+    """A module has no such name."""
+
+
 class AttributeValueError(SmeltError, ValueError):
     """A parameter of an op (axis, permutation, mode, ...) has an impossible value."""
 
