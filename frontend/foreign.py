@@ -62,7 +62,7 @@ TORCH = {
         "rms_norm=fast.rms_norm embedding=nn.Embedding dropout=nn.Dropout inverse=linalg.inv norm=linalg.norm "
         "svd=linalg.svd qr=linalg.qr cholesky=linalg.cholesky det=linalg.det pinverse=linalg.pinv eig=linalg.eig "
         "lu=linalg.lu stft=fft.stft istft=fft.istft hann_window=hanning hamming_window=hamming "
-        "blackman_window=blackman bartlett_window=bartlett long=int64 short=int16 optim=optimizers Generator=random.key "
+        "blackman_window=blackman bartlett_window=bartlett long=int64 short=int16 optim=optimizers "
         "logdet=linalg.slogdet matrix_exp=linalg.expm matrix_power=linalg.matrix_power conv1=conv1d conv2=conv2d "
         "conv3=conv3d scaled_dot_product_attention=fast.scaled_dot_product_attention Size=array narrow=slice "
         "bitwise_not=bitwise_invert multinomial=random.categorical bernoulli=random.bernoulli"
@@ -90,7 +90,7 @@ JAX = {
         "block_until_ready=eval tree_map=utils.tree_map tree_flatten=utils.tree_flatten tree_leaves=utils.tree_flatten "
         "tree_unflatten=utils.tree_unflatten tree_util=utils tree=utils dynamic_slice=slice PRNGKey=random.key "
         "dynamic_update_slice=slice_update device_get=eval export=export_function pure_callback=custom_call "
-        
+
     ),
     "numpy": "smelt itself: import smelt as jnp", "lax": "smelt itself: smelt.scan, smelt.cond, smelt.while_loop, …",
     "device_put": "smelt.array(x), and with smelt.stream(device): where it is computed",

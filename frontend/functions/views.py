@@ -33,8 +33,8 @@ __all__ = ["as_strided", "astype", "contiguous", "view"]
 @remembered
 def astype(
     a: ArrayLike,
-    dtype: DType,
     /,
+    dtype: DType,
     stream: StreamOrDevice = None,
     *,
     copy: bool = True,

@@ -60,6 +60,11 @@ def noted(value):
     return smelt.custom_call("tests.noted", smelt.array(value), types=smelt.ShapeDtype((), smelt.float32))
 
 
+def test_the_dtype_has_a_name():
+    assert smelt.array([1.5]).astype(dtype=smelt.int32).tolist() == [1]
+    assert smelt.astype([1.5], dtype=smelt.int32).tolist() == [1]
+
+
 def test_depends():
     x = smelt.array([1.0, 2.0])
     y = smelt.depends(x + 1, noted(1.0))

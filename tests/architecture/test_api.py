@@ -1,0 +1,34 @@
+"""docs/api.md: it has every name, and what it says is there is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from . import api
+
+SECTIONS = {
+    module: text
+    for part in re.split(r"^## ", api.PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for module, text in re.findall(r"^### (\S+)\n(.*?)(?=^### |\Z)", part, flags=re.MULTILINE | re.DOTALL)
+}
+
+
+@pytest.mark.parametrize("inventory", api.NAMES)
+def test_the_page_has_every_name(inventory: str) -> None:
+    for entry in api.entries(inventory):
+        text = SECTIONS[entry.module]
+        absent = re.search(rf"^\| `{re.escape(entry.name)}` \| absent", text, flags=re.MULTILINE) is not None
+        assert f"`{entry.name}`" in text, f"{entry.path}: run python -m tests.architecture.api"
+        assert entry.found is not None or absent, f"{entry.path} is not there; run python -m tests.architecture.api"
+
+
+def test_what_is_absent_has_a_reason() -> None:
+    missing = [e.path for inventory in api.NAMES for e in api.entries(inventory) if e.found is None]
+    assert set(missing) <= set(api.ABSENT), "say in tests/architecture/api.py why"
+
+
+def test_what_differs_is_there() -> None:
+    known = {e.path for inventory in api.NAMES for e in api.entries(inventory)}
+    assert set(api.DIFFERENT) | set(api.ABSENT) <= known and all(api.DIFFERENT.values())
