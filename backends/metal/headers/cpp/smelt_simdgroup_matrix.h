@@ -37,8 +37,44 @@ template <class T> SMELT_FUNCTION void simdgroup_store(simdgroup_matrix<T, 8, 8>
   ulong row = m.row(), column = m.column();
   for (uint i = 0; i < 2u; i++) (transpose ? p[(column + i) * stride + row] : p[row * stride + column + i]) = m.own[i];
 }
+}  // namespace metal
+
+#if defined(SMELT_CUDA) && __CUDA_ARCH__ >= 800
+#define SMELT_TENSOR_CORES
+namespace smelt {
+template <class T> constexpr bool is_half = false;
+template <> constexpr bool is_half<metal::half> = true;
+/// Two neighbours as one register. A lane's elements are those of the left fragment and of the sums of
+/// mma.m16n8k8 (PTX ISA, "Matrix Fragments for mma.m16n8k8"); the right fragment is the matrix transposed.
+SMELT_FUNCTION uint packed(const metal::half* own) { return copied_bits<ushort>(own[0]) | uint(copied_bits<ushort>(own[1])) << 16; }
+SMELT_FUNCTION uint transposed(uint rows) {
+  uint columns;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(columns) : "r"(rows));
+  return columns;
+}
+/// Adds the product of two 8 x 8 matrices on a tensor core, whose lower 8 rows are zeros.
+SMELT_FUNCTION void multiply_accumulate(float& r0, float& r1, uint left, uint right) {
+  float rest0, rest1;
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+      : "=f"(r0), "=f"(r1), "=f"(rest0), "=f"(rest1)
+      : "r"(left), "r"(0u), "r"(right), "f"(r0), "f"(r1), "f"(0.0f), "f"(0.0f));
+}
+}  // namespace smelt
+#endif
+
+namespace metal {
+
 template <class D, class A, class B, class C>
 SMELT_FUNCTION void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a, simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c SMELT_SITE_AFTER) {
+#ifdef SMELT_TENSOR_CORES
+  if constexpr (smelt::is_half<A> && smelt::is_half<B>) {
+    float r0 = float(c.own[0]), r1 = float(c.own[1]);
+    smelt::multiply_accumulate(r0, r1, smelt::packed(a.own), smelt::transposed(smelt::packed(b.own)));
+    d.own[0] = D(r0);
+    d.own[1] = D(r1);
+    return;
+  }
+#endif
   struct Both { A a[2]; B b[2]; } mine;
   for (uint i = 0; i < 2u; i++) { mine.a[i] = a.own[i]; mine.b[i] = b.own[i]; }
   auto all = smelt::exchange_whole(mine SMELT_PASS);
