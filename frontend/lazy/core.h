@@ -42,7 +42,8 @@ SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at; /* offsets of sl
 /* nodes.c */
 SHARED PyTypeObject NodeType;
 SHARED PyObject *make_node(PyObject *op, PyObject *attrs, PyObject *inputs, PyObject *avals, PyObject *values,
-                           PyObject *traced, PyObject *where, PyObject *prepared);
+                           PyObject *traced, PyObject *where, PyObject *prepared, int tracked);
+SHARED PyObject *make_ref(PyObject *node, PyObject *number);
 SHARED PyObject *make_leaf(PyObject *buffer, PyObject *avals, PyObject *traced);
 SHARED PyObject *user_place(long depth);
 SHARED PyObject *leaf(PyObject *module, PyObject *buffer);

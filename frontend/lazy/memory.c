@@ -224,7 +224,7 @@ static PyObject *number_of(PyObject *value, PyObject *attrs, PyObject *avals, Py
         if (buffer != NULL) {
             PyObject *node = make_leaf(buffer, avals, traced);
             Py_DECREF(buffer);
-            PyObject *ref = node == NULL ? NULL : PyTuple_Pack(2, node, zero);
+            PyObject *ref = node == NULL ? NULL : make_ref(node, zero);
             Py_XDECREF(node);
             return ref;
         }
@@ -276,14 +276,19 @@ static PyObject *follow(PyObject *recipe, PyObject **inputs, Py_ssize_t given, P
             PyObject *refs = PyTuple_New(m);
             if (refs == NULL)
                 goto done;
+            int tracked = 0;
             for (Py_ssize_t k = 0; k < m; k++) {
                 PyObject *ref = values[PyLong_AsSsize_t(PyTuple_GET_ITEM(operands, k))];
                 Py_INCREF(ref);
                 PyTuple_SET_ITEM(refs, k, ref);
+                tracked |= PyObject_GC_IsTracked(PyTuple_GET_ITEM(ref, 0));
             }
+            if (!tracked && m)
+                PyObject_GC_UnTrack(refs);
             /* A list of one: what computes such nodes, once it is known. */
             PyObject *memo = PyTuple_GET_ITEM(step, 5), *known = Py_NewRef(PyList_GET_ITEM(memo, 0));
-            node = make_node(op, attrs, refs, avals, NULL, traced, where, known == Py_None ? memo : known);
+            node = make_node(op, attrs, refs, avals, NULL, traced, where, known == Py_None ? memo : known,
+                             tracked);
             Py_DECREF(known); /* the list may have got another while there was made room for the node */
             Py_DECREF(refs);
         }
@@ -292,7 +297,7 @@ static PyObject *follow(PyObject *recipe, PyObject **inputs, Py_ssize_t given, P
         Py_ssize_t several = PyTuple_GET_SIZE(avals);
         for (Py_ssize_t k = 0; k < several; k++) {
             PyObject *number = k ? PyLong_FromSsize_t(k) : zero;
-            PyObject *ref = number == NULL ? NULL : PyTuple_Pack(2, node, number);
+            PyObject *ref = number == NULL ? NULL : make_ref(node, number);
             if (k)
                 Py_XDECREF(number);
             if (ref == NULL) {
@@ -342,7 +347,7 @@ PyObject *evaluated(PyObject *module, PyObject *buffers)
         PyObject *buffer = PyList_GET_ITEM(given, i), *aval = PyObject_GetAttr(buffer, str_aval), *x = NULL;
         PyObject *avals = aval == NULL ? NULL : PyTuple_Pack(1, aval);
         PyObject *node = avals == NULL ? NULL : make_leaf(buffer, avals, traced);
-        PyObject *ref = node == NULL ? NULL : PyTuple_Pack(2, node, zero);
+        PyObject *ref = node == NULL ? NULL : make_ref(node, zero);
         if (ref != NULL)
             x = handle(ref, traced, 0);
         Py_XDECREF(aval);

@@ -43,9 +43,13 @@ static void node_dealloc(Node *self)
     Py_TRASHCAN_END
 }
 
-/* A node of these parts (borrowed, NULL for those that are not there yet); `values` is stolen. */
+/* A node of these parts (borrowed, NULL for those that are not there yet); `values` is stolen.
+
+   Python's collector of cycles looks at what is `tracked`. A value is in no cycle, nor is what a recipe makes of values:
+   ops, attributes and types lead to nothing else. Most nodes are such, and to look at them all would take longer than to
+   make them. What is not tracked is never freed too early; what refers to it counts references. */
 PyObject *make_node(PyObject *op, PyObject *attrs, PyObject *inputs, PyObject *avals, PyObject *values,
-                    PyObject *traced, PyObject *where, PyObject *prepared)
+                    PyObject *traced, PyObject *where, PyObject *prepared, int tracked)
 {
     Node *node = PyObject_GC_New(Node, &NodeType);
     if (node == NULL) {
@@ -72,7 +76,8 @@ PyObject *make_node(PyObject *op, PyObject *attrs, PyObject *inputs, PyObject *a
     node->edge = NULL;
     node->walk = 0;
     node->mark = node->edges = 0;
-    PyObject_GC_Track(node);
+    if (tracked)
+        PyObject_GC_Track(node);
     return (PyObject *)node;
 }
 
@@ -108,6 +113,8 @@ PyObject *user_place(long depth)
             PyObject *at = PyObject_GetAttrString(frame, "f_lasti");
 #endif
             PyObject *found = at == NULL ? NULL : PyTuple_Pack(2, (PyObject *)code, at);
+            if (found != NULL)
+                PyObject_GC_UnTrack(found);
             Py_XDECREF(at);
             Py_DECREF(code);
             Py_DECREF(frame);
@@ -129,7 +136,7 @@ static PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     static char *names[] = {"op", "attrs", "inputs", "avals", NULL};
     PyObject *op, *attrs, *inputs, *avals;
     if (!PyTuple_GET_SIZE(args) && kwargs == NULL) /* Node.__new__(Node), as of a class of Python */
-        return make_node(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+        return make_node(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!O!:Node", names, &op, &attrs, &PyTuple_Type, &inputs,
                                      &PyTuple_Type, &avals))
         return NULL;
@@ -138,15 +145,25 @@ static PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     PyObject *where = user_place(0), *node = NULL;
     if (where != NULL)
-        node = make_node(op, attrs, inputs, avals, NULL, traced, where, NULL);
+        node = make_node(op, attrs, inputs, avals, NULL, traced, where, NULL, 1);
     Py_XDECREF(where);
     Py_DECREF(traced);
     return node;
 }
 
+/* A reference to a result of a node, new; `number` is borrowed. */
+PyObject *make_ref(PyObject *node, PyObject *number)
+{
+    PyObject *ref = PyTuple_Pack(2, node, number);
+    if (ref != NULL && !PyObject_GC_IsTracked(node))
+        PyObject_GC_UnTrack(ref);
+    return ref;
+}
+
 /* What `detach` does. */
 void node_forget(Node *self)
 {
+    PyObject_GC_UnTrack(self); /* now it is a value */
     PyObject *op = self->op, *attrs = self->attrs, *inputs = self->inputs, *prepared = self->prepared;
     Py_INCREF(LEAF);
     Py_INCREF(NO_ATTRS);
@@ -208,7 +225,8 @@ PyObject *make_leaf(PyObject *buffer, PyObject *avals, PyObject *traced)
         return NULL;
     Py_INCREF(buffer);
     PyList_SET_ITEM(values, 0, buffer);
-    return make_node(LEAF, NO_ATTRS, empty, avals, values, traced, Py_None, NULL);
+    PyObject_GC_UnTrack(values);
+    return make_node(LEAF, NO_ATTRS, empty, avals, values, traced, Py_None, NULL, 0);
 }
 
 PyObject *leaf(PyObject *module, PyObject *buffer)

@@ -255,3 +255,30 @@ print(failed)
     pytest.importorskip("_testcapi")
     done = run(code, PYTHONMALLOC="debug")
     assert done.returncode == 0 and int(done.stdout) > 20, done.stderr[-2000:]
+
+
+class _Model:
+    """Something that holds arrays without values, made by functions that hold it."""
+
+    k: smelt.array
+    y: Any
+
+
+@pytest.mark.parametrize("how", ["compile", "vmap", "grad", "plain"])
+def test_what_waits_for_its_value_is_collected_with_what_it_was_made_by(how: str) -> None:
+    model = _Model()
+    model.k = smelt.array([2.0, 3.0])
+
+    @smelt.custom_function
+    def rule(x: smelt.array) -> smelt.array:
+        return x * model.k
+
+    functions = {
+        "compile": smelt.compile(lambda x: x * model.k), "vmap": smelt.vmap(lambda x: rule(x[None])[0]),
+        "grad": smelt.grad(lambda x: rule(x).sum()), "plain": lambda x: x * model.k,
+    }  # fmt: skip
+    model.y = smelt.softmax(functions[how](smelt.array([1.0, 2.0]) + 1.0) * 2.0) + 1.0, rule
+    watched = weakref.ref(model)
+    del model, rule, functions
+    gc.collect()
+    assert watched() is None
