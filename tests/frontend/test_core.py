@@ -264,21 +264,21 @@ class _Model:
     y: Any
 
 
-@pytest.mark.parametrize("how", ["compile", "vmap", "grad", "plain"])
-def test_what_waits_for_its_value_is_collected_with_what_it_was_made_by(how: str) -> None:
+def _unevaluated(how: str) -> _Model:
+    """A model whose results have no values yet."""
     model = _Model()
     model.k = smelt.array([2.0, 3.0])
-
-    @smelt.custom_function
-    def rule(x: smelt.array) -> smelt.array:
-        return x * model.k
-
+    rule = smelt.custom_function(lambda x: x * model.k)
     functions = {
         "compile": smelt.compile(lambda x: x * model.k), "vmap": smelt.vmap(lambda x: rule(x[None])[0]),
         "grad": smelt.grad(lambda x: rule(x).sum()), "plain": lambda x: x * model.k,
     }  # fmt: skip
     model.y = smelt.softmax(functions[how](smelt.array([1.0, 2.0]) + 1.0) * 2.0) + 1.0, rule
-    watched = weakref.ref(model)
-    del model, rule, functions
+    return model
+
+
+@pytest.mark.parametrize("how", ["compile", "vmap", "grad", "plain"])
+def test_what_waits_for_its_value_is_collected_with_what_it_was_made_by(how: str) -> None:
+    watched = weakref.ref(_unevaluated(how))
     gc.collect()
     assert watched() is None
