@@ -61,12 +61,15 @@ class OpProgram:
         prepared: what evaluation keeps with it.
         costs: where whoever made it knows: ops of what it was made of, what these take in element operations and in
             seconds.
+        origin: the program of its family, the sizes of this one, and which steps of that were computed when it was
+            made; None where there is no family.
     """
 
     _calls: list[host_calls.Call] | None = None
     _runs = 0
     prepared: Any = None
     costs: tuple[int, float, float] | None = None
+    origin: tuple[Any, Sequence[Any], frozenset[int]] | None = None
 
     def __init__(
         self,
@@ -118,6 +121,11 @@ class OpProgram:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    @property
+    def constant_steps(self) -> frozenset[int]:
+        """Steps, by number, that depend on sizes alone."""
+        return frozenset()
 
     @property
     def nbytes(self) -> int:

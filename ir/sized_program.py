@@ -31,6 +31,7 @@ class SizedProgram(OpProgram):
         costs: tuple[int, Any, Any] | None = None,
     ):  # fmt: skip
         super().__init__(arguments, ops, returns, _no_function)
+        self.grouped: Any = None  #: what `smelt.lazy.strided` knows of its groups
         calls, self._sized_calls = self._noted(), []
         if calls is not None:
             self._sized_calls = [place for place, call in enumerate(calls) if has_symbol(call.extra)]
@@ -47,7 +48,7 @@ class SizedProgram(OpProgram):
                 self._constant.append(place)
                 constant.update(range(first, first + len(view.results)))
         self._steps = [(*step[:-1], tuple([i for i in step[-1] if i not in constant])) for step in self._steps]
-        self._numbers = numbers
+        self.numbers = numbers
         self._outputs = [
             [v.aval.shape for v in (*arguments, *returns)],
             [self._steps[place][3] for place in self._sized],
@@ -56,10 +57,14 @@ class SizedProgram(OpProgram):
         self._quick = numbers.compiled((extras, costs))
         self._taken = len(arguments)
 
+    @property
+    def constant_steps(self) -> frozenset[int]:
+        return frozenset(self._constant)
+
     @functools.cached_property
     def _bind(self) -> Callable[..., Any]:
         """What `made` needs for sizes: seldom asked for."""
-        return self._numbers.compiled(self._outputs)
+        return self.numbers.compiled(self._outputs)
 
     def _noted(self) -> list[host_calls.Call] | None:
         """The steps as calls of NumPy, with symbols; None where that takes values."""
@@ -133,6 +138,7 @@ class SizedProgram(OpProgram):
         program.arguments, program.results = avals[: self._taken], avals[self._taken :]
         program._run_function, program._functions = run_function, ()
         program._frame, program._steps, program._returns = frame, steps, self._returns
+        program.origin = self, values, frozenset(folded)
         return program
 
 
@@ -177,6 +183,10 @@ class BoundProgram(OpProgram):
     @property
     def results(self) -> list[Aval]:  # type: ignore[override]
         return self._made.results
+
+    @property
+    def origin(self) -> Any:  # type: ignore[override]
+        return self._made.origin
 
     @property
     def is_pure(self) -> bool:

@@ -41,12 +41,13 @@ _DTYPES = frozenset((dtypes.bool_, *dtypes.REAL))
 
 
 class Item(NamedTuple):
-    """An op of a program on numbered slots, with one result."""
+    """An op of a program on numbered slots, with one result. `joins`: whether it may be in a group."""
 
     op: Op
     attrs: Mapping[str, Any]
     read: tuple[int, ...]
     slot: int
+    joins: bool = True
 
 
 class StridedGroup:
@@ -58,6 +59,8 @@ class StridedGroup:
         axes: how many of the last ones are reduced; 0: it has no reductions.
         levels: whether its values are full, by slot.
         operands: slots that it reads, and whether these are full. results: slots that others read of it.
+        gives: whether these are full.
+        has_kernel: whether its kernel has run.
         text: the kernel, but for how its operands lie in a row. Equal for groups that have the same kernel.
     """
 
@@ -67,7 +70,8 @@ class StridedGroup:
         self.levels: dict[int, bool] = {}
         self.operands: dict[int, bool] = {}
         self.results: list[int] = []
-        self.text = ""
+        self.gives: list[bool] = []
+        self.text, self.has_kernel = "", False
         self.ops, self.worth = 0, 0.0
 
     @property
@@ -110,6 +114,7 @@ class StridedGroup:
                     self.operands[slot] = item.op.kind == "reduction" or self.levels[item.slot]
         members = set(self.members)
         self.results = [s for s in self.levels if any(i not in members for i in readers.get(s, ()))]
+        self.gives = [self.levels[slot] for slot in self.results]
         if not self.results or len(self.operands) + len(self.results) > MOST_ARRAYS:
             return False
         numbers = {slot: n for n, slot in enumerate(self.operands)}
@@ -199,6 +204,8 @@ class _Grouping:
     def _group_of(self, item: Item) -> tuple[StridedGroup | None, bool]:
         """The group of an op, and whether its result is a full value there."""
         op = item.op
+        if not item.joins:
+            return None, False
         if op.kind == "movement":
             return self._group_of_view(item)
         known = [self._avals.get(slot) for slot in (*item.read, item.slot)]

@@ -10,9 +10,6 @@ from ..device import Device
 from ..executable import Executable, results_of
 from .running import Program
 
-#: Kernels without sizes that compute fewer elements run on the calling thread.
-ALONE = 64 * 1024
-
 
 class CpuExecutable(Executable):
     """Runs kernels compiled by the cpu backend, here or by another process."""
@@ -46,7 +43,7 @@ class CpuExecutable(Executable):
         return self._run(inputs, results_of(self._memory, self.results, inputs, {**placed, **self._aliases}))
 
     def run_at(self, addresses: Sequence[int], work: int, lines: Callable[[int], Sequence[int]]) -> None:
-        self.program.run_strided(addresses, work < ALONE, lines)
+        self.program.run_strided(addresses, work, lines)
 
     def _run(self, inputs: Sequence[Buffer], outputs: list[Buffer]) -> list[Buffer]:
         program = self.program

@@ -16,6 +16,9 @@ from .checks import Checks
 from .description import EntryStep, HostStep, KernelCost, ProgramDescription
 from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
 
+#: Kernels without sizes run on the calling thread where there is less work: a fraction of a millisecond.
+ALONE = 1 << 20
+
 
 class MachineCode(Protocol):
     """Where a program's functions are: an object in memory, or MLIR's engine."""
@@ -79,6 +82,7 @@ class Program:
         self.is_checked = description.is_checked
         self._parallel = description.parallel
         self._pace = threads.Pace()
+        self._paces: dict[int, threads.Pace] = {}  #: of kernels without sizes, by how many bits their work has
         self._as_text = as_text
         self._checks = Checks(description.sites) if description.is_checked else None
         symbols = Symbols(self.team, self.has_long, self._checks)
@@ -132,17 +136,24 @@ class Program:
             if self._checks is not None:
                 self._checks.raise_found()
 
-    def run_strided(self, addresses: Buffers[int], alone: bool, lines: Callable[[int], Buffers[int]]) -> None:
-        """Run a kernel without sizes; see `Executable.run_at`. `alone`: by the calling thread."""
+    def run_strided(self, addresses: Buffers[int], work: int, lines: Callable[[int], Buffers[int]]) -> None:
+        """Run a kernel without sizes; see `Executable.run_at`."""
         frame = self._main.frame()
         values = frame[0]
-        count = 1 if alone else threads.available_threads(self.team) * self.team.shares
+        members = 1 if work < ALONE else threads.available_threads(self.team)
+        start = perf_counter()
+        pace = self._paces.setdefault(work.bit_length(), threads.Pace()) if members > 1 else None
+        by_team = pace is not None and (settings.num_threads > 0 or pace.wants_team(start))
+        count = members * self.team.shares if by_team else 1
         found = lines(count)
         operands = len(self.arguments) - len(found)
         for i, address in enumerate((*addresses[:operands], *found, *addresses[operands:]), TABLE):
             values[i] = address
         try:
             self._main.execute(frame, 0, count)
+            if pace is not None:
+                end = perf_counter()
+                pace.ran(by_team, end - start, end, members)
         finally:
             if self._checks is not None:
                 self._checks.raise_found()

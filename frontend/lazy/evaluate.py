@@ -401,6 +401,10 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     if known is not None:
         known.share(structure)
+    known_program = executables.get(graph.key)
+    without_sizes = _without_sizes(graph, order, device) if known_program is None or structure.prefers_ops else None
+    if without_sizes is not None:
+        structure.runs_by(*strided.state_of(without_sizes))
     begins = settings.tier != "strided"
     program = executables.get_or_wait(
         graph.key,
@@ -413,7 +417,6 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
         ),
     )
     if program is None or structure.prefers_ops:
-        without_sizes = _without_sizes(graph, order, device)
         if without_sizes is None:
             _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
         else:

@@ -9,15 +9,17 @@ With the setting `tier` = ``strided`` kernels are compiled at once, in place, an
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from smelt.backends.strided import LINE, Binding, bind
-from smelt.ir import dtypes, locks
+from smelt.ir import dtypes, locks, symbolic
 from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram, plain_rule
 from smelt.ir.settings import settings
@@ -127,25 +129,30 @@ kernels = LruCache(weigh=lambda kernel: kernel.nbytes)
 class StridedStep:
     """A group as a step of a program, for certain sizes.
 
+    Args:
+        group: what it computes. last: its last op, for errors.
+        space, results: the shapes of its full values and of its results.
+        items: its ops with their attributes.
+
     Attributes:
-        op, location: for errors: of its last op.
+        op, location: for errors.
     """
 
     def __init__(
-        self, group: StridedGroup, items: Sequence[Item], avals: dict[int, Aval], last: OpView, device: Device
-    ):
+        self, group: StridedGroup, dtypes_of_results: Sequence[DType], last: OpView, space: tuple[int, ...],
+        results: Sequence[tuple[int, ...]], items: Sequence[Item], device: Device,
+    ):  # fmt: skip
         self.op: Op = last.op
-        self._last, self._device = last, device
-        self._text, self._ops = group.text, group.ops
-        self._space, self._axes = group.space, group.axes
-        self._operands = list(group.operands)
-        self._full = list(group.operands.values())
-        self._is_full = [group.levels[slot] for slot in group.results]
-        self._results = [avals[slot] for slot in group.results]
-        self._items = [items[i] for i in group.members]
-        self._given = group.results
-        self._work = group.ops * avals[max(group.levels, key=lambda s: avals[s].size)].size
+        self._last, self._device, self._group = last, device, group
+        self._space, self._items = space, items
+        self._results = list(zip(results, dtypes_of_results))
+        self._work = group.ops * math.prod(space)
         self._bindings: dict[Any, tuple[Binding, Kernel]] = {}
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether a kernel computes it; not where it is too small for one."""
+        return self._group.has_kernel and self._work >= SMALL
 
     @property
     def location(self) -> Any:
@@ -170,10 +177,11 @@ class StridedStep:
         key = tuple([x.strides for x in operands])
         found = self._bindings.get(key)
         if found is None or not all(x.flags.aligned for x in operands):
-            binding = bind(self._space, self._axes, operands, self._full, self._is_full)
-            name = (self._text, binding.layout, self._device.name, settings.check)
+            group = self._group
+            binding = bind(self._space, group.axes, operands, list(group.operands.values()), group.gives)
+            name = (group.text, binding.layout, self._device.name, settings.check)
             kernel = kernels.get_or_make(
-                name, lambda: Kernel(with_layout(self._text, binding.layout), self._ops, self._device)
+                name, lambda: Kernel(with_layout(group.text, binding.layout), group.ops, self._device)
             )
             if len(self._bindings) >= _MOST_BINDINGS:
                 self._bindings.clear()
@@ -181,10 +189,11 @@ class StridedStep:
         return found
 
     def _run_kernel(self, kernel: Executable, binding: Binding, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        self._group.has_kernel = True
         arrays = list(operands)
         for i in binding.copied:
             arrays[i] = np.ascontiguousarray(arrays[i])
-        results = [np.empty(aval.shape, aval.dtype.numpy) for aval in self._results]
+        results = [np.empty(shape, dtype.numpy) for shape, dtype in self._results]
         lines = kernel.arguments[1 + len(arrays) :]
         held: list[np.ndarray] = []
 
@@ -198,13 +207,14 @@ class StridedStep:
         return results
 
     def _run_ops(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-        values = dict(zip(self._operands, operands))
+        values = dict(zip(self._group.operands, operands))
         with np.errstate(all="ignore"):
-            for op, attrs, read, slot in self._items:
-                rule = plain_rule(op)
+            for item in self._items:
+                rule = plain_rule(item.op)
                 assert rule is not None
-                values[slot] = np.asarray(rule(op, *[values[i] for i in read], **attrs))
-        return [values[slot] for slot in self._given]
+                operands = [values[i] for i in item.read]
+                values[item.slot] = np.asarray(rule(item.op, *operands, **item.attrs))
+        return [values[slot] for slot in self._group.results]
 
 
 def _address(x: np.ndarray) -> int:
@@ -241,47 +251,63 @@ def program_of(program: OpProgram, device: Device) -> OpProgram:
     return found if found.groups else program
 
 
+#: Held while groups are looked for on symbols: one writer at a time to what these write down.
+_grouping = locks.lock()
+
+
+def state_of(program: OpProgram) -> tuple[str, bool]:
+    """What `explain` says of a program that `program_of` gave, and whether kernels compute all of its groups."""
+    if not isinstance(program, StridedProgram):
+        return "nothing in it is a kernel for all sizes", False
+    groups = [step[0] for step in program._steps if type(step[0]) is StridedStep]
+    made = sum([step.has_kernel for step in groups])
+    return f"{made} of {len(groups)} kernels for all sizes are there", made == len(groups)
+
+
 class StridedProgram(OpProgram):
     """An `OpProgram` whose ops run in groups, where they can.
 
     Args:
         program: what it does.
+
+    Attributes:
+        groups: how many there are.
     """
 
     def __init__(self, program: OpProgram, device: Device):
         self.arguments, self.results = program.arguments, program.results
         self._run_function, self._functions = program._run_function, program._functions
-        frame = self._frame = program._frame.copy()
-        avals: dict[int, Aval] = dict(enumerate(program.arguments))
-        avals.update((i, _aval_of(x)) for i, x in enumerate(frame) if x is not None)
-        items = [_item(step, avals) for step in program._steps]
-        parts = strided_groups(items, avals, program._returns)
-        self.groups = sum(isinstance(part, StridedGroup) for part in parts)
-        moved: dict[int, int] = {}
-        steps: list[tuple[Any, tuple[int, ...], int, int]] = []
-        for part in parts:
-            if isinstance(part, StridedGroup):
-                last = program._steps[part.members[-1]][0]
-                first = len(frame)
-                frame += [None] * len(part.results)
-                moved.update(zip(part.results, range(first, len(frame))))
-                read = tuple([moved.get(i, i) for i in part.operands])
-                steps.append((StridedStep(part, items, avals, last, device), read, first, len(part.results)))
-            else:
-                view, _, _, attrs, read, first, _ = program._steps[part]
-                steps.append(((view, attrs), tuple([moved.get(i, i) for i in read]), first, len(view.results)))
-        self._returns = [moved.get(i, i) for i in program._returns]
-        lasting = {i for i, x in enumerate(frame) if x is not None} | set(self._returns)
-        self._steps: list[tuple[Any, ...]] = []
-        for what, read, first, count in reversed(steps):
-            dead = tuple({i for i in (*read, *range(first, first + count)) if i not in lasting})
-            lasting.update(dead)
-            if isinstance(what, StridedStep):
-                self._steps.append((what, what.op, None, {}, read, first, dead))
-            else:
-                view, attrs = what
-                self._steps.append((view, view.op, plain_rule(view.op), attrs, read, first, dead))
-        self._steps.reverse()
+        layout, found = None, None
+        if program.origin is not None:
+            sized, values, folded = program.origin
+            with _grouping:
+                if sized.grouped is None:
+                    sized.grouped = _Layout(sized, sized.numbers)
+            layout = sized.grouped
+            found = layout.shapes(values)
+        if layout is None or found is None:
+            layout, folded = _Layout(program), frozenset()
+            found = layout.shapes(())
+        assert found is not None
+        kept = iter(program._steps)
+        steps = {place: next(kept) for place in range(layout.steps) if place not in folded}
+        self._frame = program._frame + [None] * layout.more
+        self._returns = layout.returns
+        self._steps = []
+        shapes = iter(found)
+        for part, read, first, dead in layout.parts:
+            if isinstance(part, int):
+                if part in steps:
+                    view, op, rule, attrs, *_ = steps[part]
+                    self._steps.append((view, op, rule, attrs, read, first, dead))
+                continue
+            group, dtypes_of_results = part
+            items = [Item(s[1], s[3], s[4], s[5]) for s in [steps[i] for i in group.members]]
+            space, results = next(shapes)
+            last = steps[group.members[-1]][0]
+            step = StridedStep(group, dtypes_of_results, last, space, results, items, device)
+            self._steps.append((step, step.op, None, {}, read, first, dead))
+        self.groups = layout.groups
 
     @property
     def is_pure(self) -> bool:
@@ -293,16 +319,79 @@ class StridedProgram(OpProgram):
         return super()._results(view, attrs, operands)
 
 
+class _Layout:
+    """The groups of a program, or of all programs of a family, and what lies in which slot.
+
+    Args:
+        numbers: the sizes of a family; None: those of the program are no symbols.
+
+    Attributes:
+        parts: groups, with the dtypes of their results, and the numbers of other steps, in order; each with the slots
+            that it reads, the first that it writes, and those that are emptied after it.
+        returns: slots. more: how many there are beside those of the program.
+        groups, steps: how many there are; steps of the program, before.
+    """
+
+    def __init__(self, program: OpProgram, numbers: symbolic.Program | None = None):
+        frame = program._frame
+        constant = program.constant_steps
+        avals: dict[int, Aval] = dict(enumerate(program.arguments))
+        avals.update((i, _aval_of(x)) for i, x in enumerate(frame) if x is not None)
+        sized = numbers is not None
+        items = [_item(step, avals, place not in constant, sized) for place, step in enumerate(program._steps)]
+        self.steps = len(items)
+        found = strided_groups(items, avals, program._returns)
+        chosen = [part for part in found if isinstance(part, StridedGroup)]
+        self.groups = len(chosen)
+        shapes = [(group.space, [avals[slot].shape for slot in group.results]) for group in chosen]
+        self.shapes: Callable[..., Any] = lambda values: shapes
+        if numbers is not None:
+            run = numbers.compiled(shapes)
+            self.shapes = lambda values: _run_guarded(run, values)
+        moved: dict[int, int] = {}
+        ends = len(frame)
+        placed: list[tuple[Any, tuple[int, ...], int, int]] = []
+        for part in found:
+            if isinstance(part, StridedGroup):
+                read = tuple([moved.get(i, i) for i in part.operands])
+                moved.update(zip(part.results, range(ends, ends + len(part.results))))
+                kinds = [avals[slot].dtype for slot in part.results]
+                placed.append(((part, kinds), read, ends, len(part.results)))
+                ends += len(part.results)
+            else:
+                view, _, _, _, read, first, _ = program._steps[part]
+                placed.append((part, tuple([moved.get(i, i) for i in read]), first, len(view.results)))
+        self.more = ends - len(frame)
+        self.returns = [moved.get(i, i) for i in program._returns]
+        lasting = {i for i, x in enumerate(frame) if x is not None} | set(self.returns)
+        for place in constant:
+            view, _, _, _, _, first, _ = program._steps[place]
+            lasting.update(range(first, first + len(view.results)))
+        self.parts: list[tuple[Any, tuple[int, ...], int, tuple[int, ...]]] = []
+        for what, read, first, count in reversed(placed):
+            dead = tuple({i for i in (*read, *range(first, first + count)) if i not in lasting})
+            lasting.update(dead)
+            self.parts.append((what, read, first, dead))
+        self.parts.reverse()
+
+
+def _run_guarded(run: Callable[..., Any], values: Sequence[Any]) -> Any:
+    try:
+        return run(*values)
+    except ArithmeticError:
+        return None
+
+
 def _aval_of(x: Any) -> Aval:
     found = np.asarray(x)
     return Aval(found.shape, dtypes.of(found.dtype))
 
 
-def _item(step: tuple[Any, ...], avals: dict[int, Aval]) -> Item:
-    """A step as an item; `avals` gets those of its results."""
+def _item(step: tuple[Any, ...], avals: dict[int, Aval], joins: bool, sized: bool) -> Item:
+    """A step as an item; `avals` gets those of its results. `sized`: whether these may have symbols."""
     view, op, _, attrs, read, first, _ = step
     found = [r.aval for r in view.results]
-    if any(has_symbol(a.shape) for a in found):
+    if not sized and any(has_symbol(a.shape) for a in found):
         found = list(op.infer_checked([avals[i] for i in read], attrs))
     avals.update(zip(range(first, first + len(found)), found))
-    return Item(op, attrs, read, first)
+    return Item(op, attrs, read, first, joins)

@@ -58,6 +58,7 @@ class TieredExecutable(Executable):
                 if program is None and tier == "program":
                     program = self._program = self._make()
                 elif program is None:
+                    self._grouped()
                     body = self._function.body
                     program = self._program = structure.program(body, self._find, self._begin, self._make)
         if program is None or (structure.prefers_ops and tier == "auto"):
@@ -68,12 +69,17 @@ class TieredExecutable(Executable):
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        ops = self._ops
-        if settings.tier != "ops":
-            ops = self._strided or strided.program_of(ops, self._device)
-            self._strided = ops
+        ops = self._ops if settings.tier == "ops" else self._grouped()
         found = ops.run([b.array for b in inputs])
         return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
+
+    def _grouped(self) -> OpProgram:
+        """The ops, in groups where they can be."""
+        found = self._strided
+        if found is None:
+            found = self._strided = strided.program_of(self._ops, self._device)
+        self._structure.runs_by(*strided.state_of(found))
+        return found
 
     def _find(self) -> Executable | None:
         f = self._function

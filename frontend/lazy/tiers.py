@@ -43,6 +43,8 @@ BESIDE = 0.25
 #: Programs are looked for on disk when what was spent comes to so many seconds: the first look of a process takes as
 #: long.
 LOOK = 0.03
+#: The part of what kernels for all sizes take that a program for these sizes alone would save, at most.
+GAIN = 0.25
 #: Programs are compared with the other way from so many runs on.
 RUNS = 3
 
@@ -57,9 +59,13 @@ class Structure:
         looked: whether it was looked for on disk.
         runs: how often their program has been measured.
         ops_seconds, program_seconds: the least that one run took, each way.
+        sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
+        share: the part of what a run takes that a program might save.
     """
 
-    __slots__ = ("can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "spent")
+    __slots__ = (
+        "can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes", "spent"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.spent = 0.0
@@ -68,6 +74,7 @@ class Structure:
         self.looked = False
         self.ops_seconds = self.program_seconds = float("inf")
         self.runs = 0
+        self.sizes, self.share = "", 1.0
 
     def program(
         self,
@@ -89,7 +96,8 @@ class Structure:
             with explain.because(self.reason):
                 found, self.pending = self.pending.program(), None
                 return _made(order, make) if found is None else found
-        limit, expected = cost.seconds(count(order)), self.ops_seconds if self.spent else op_by_op_seconds(order)
+        limit = cost.seconds(count(order))
+        expected = self.share * (self.ops_seconds if self.spent else op_by_op_seconds(order))
         if not self.looked and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:
@@ -112,7 +120,7 @@ class Structure:
             return self.prefers_ops
         if self.pending is not None:
             return not self.pending.ready()
-        expected = self.ops_seconds if self.spent else seconds
+        expected = self.share * (self.ops_seconds if self.spent else seconds)
         limit = cost.seconds(ops)
         begins = self.can_wait and self.spent + expected >= limit * BESIDE
         looks = not self.looked and self.spent + expected >= LOOK
@@ -121,7 +129,9 @@ class Structure:
     @property
     def reason(self) -> str:
         """Why there is a program, for `smelt.explain`."""
-        return f"its ops have taken {self.spent * 1e3:.0f} ms" if self.spent else "its ops would take longer"
+        taken = f"its ops have taken {self.spent / self.share * 1e3:.0f} ms"
+        why = taken if self.spent else "its ops would take longer"
+        return f"{why}; {self.sizes}" if self.sizes else why
 
     @property
     def prefers_ops(self) -> bool:
@@ -132,9 +142,13 @@ class Structure:
         start = time.perf_counter()
         found = run()
         seconds = time.perf_counter() - start
-        self.spent += seconds
+        self.spent += seconds * self.share
         self.ops_seconds = min(self.ops_seconds, seconds)
         return found
+
+    def runs_by(self, sizes: str, by_kernels: bool) -> None:
+        """Note what `strided` says of it, and whether kernels for all sizes compute all that they can."""
+        self.sizes, self.share = sizes, GAIN if by_kernels else 1.0
 
     def run_program(self, run: Callable[[], T]) -> T:
         if self.runs >= RUNS:

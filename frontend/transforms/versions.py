@@ -28,6 +28,8 @@ __all__: list[str] = []
 
 #: Versions kept for one function; the least recently used goes first.
 MAX_VERSIONS = 64
+#: Versions are weighed when so many-th part of what they may weigh has come.
+UNWEIGHED = 64
 #: Objects that `_surroundings` looks at before it gives up.
 _MOST_OBJECTS = 2000
 
@@ -165,6 +167,7 @@ class Versions:
         self.traces = 0
         self.last_key: Any = None
         self.surroundings = found
+        self._unweighed = 0  #: bytes of versions that were put since all were weighed
 
     def use(self, key: Any, version: Version) -> None:
         """Note that a version is used now; callers ask `recent` before, which is quicker."""
@@ -176,6 +179,11 @@ class Versions:
         self.entries[key] = self.recent = version
         if len(self.entries) > MAX_VERSIONS:
             self.entries.popitem(last=False)
+        captured = sum([b.array.nbytes for b in version.captured])
+        self._unweighed += version.executable.nbytes + captured
+        if self._unweighed <= settings.cache_bytes // UNWEIGHED:  # to weigh all of them takes long
+            return
+        self._unweighed = 0
         while len(self.entries) > 1 and self.nbytes > settings.cache_bytes:
             self.entries.popitem(last=False)
 
