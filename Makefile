@@ -17,7 +17,7 @@ ON_PYTHONS := tests/runtime tests/ir tests/backends/test_cpu.py tests/backends/t
 PYTHONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs-check format bench bench-setup clean
+.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,10 @@ format: $(VENV)/.test ## sort imports and apply ruff's safe fixes
 
 bench: $(VENV)/.test ## time the named workloads, beside the frameworks that bench-setup installed
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.test $(PACKAGE) ## build/docs: the reference of all functions, as pages
+	PYTHONPATH=$(dir $(PACKAGE)) $(BIN)/python -m pdoc --docformat google --output-directory build/docs smelt
+	@echo "open build/docs/index.html"
 
 bench-setup: $(BENCH_VENV)/.ready ## install torch, jax and mlx for `make bench`
 

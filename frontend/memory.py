@@ -101,7 +101,13 @@ def get_array_buffer_size(*args: Any) -> int:
 
 
 def get_cache_memory() -> int:
-    """Bytes kept for reuse."""
+    """Bytes kept for reuse.
+
+    >>> import smelt
+    >>> smelt.clear_cache()
+    >>> smelt.get_cache_memory()
+    0
+    """
     return sum(pool.cached_bytes for pool in pools)
 
 
@@ -109,13 +115,21 @@ def get_peak_memory() -> int:
     """The largest number of bytes in use since the start or `reset_peak_memory`.
 
     Arrays of up to 64 KiB are counted as they are when one of these functions is called.
+
+    >>> import smelt
+    >>> smelt.get_peak_memory() >= smelt.get_active_memory()
+    True
     """
     get_active_memory()
     return sum(pool.peak_bytes for pool in pools)
 
 
 def reset_peak_memory() -> None:
-    """Forget the peak."""
+    """Forget the peak.
+
+    >>> import smelt
+    >>> smelt.reset_peak_memory()
+    """
     for pool in pools:
         pool.peak_bytes = pool.active_bytes
 
@@ -137,7 +151,14 @@ def set_cache_limit(limit: int) -> int:
 
 
 def get_memory_limit() -> int:
-    """Bytes that arrays may use on each device; 0 stands for no limit but the machine's."""
+    """Bytes that arrays may use on each device; 0 stands for no limit but the machine's.
+
+    >>> import smelt
+    >>> previous = smelt.set_memory_limit(1 << 30)
+    >>> smelt.get_memory_limit() == 1 << 30
+    True
+    >>> _ = smelt.set_memory_limit(previous)
+    """
     return pools[0].limit
 
 
@@ -163,12 +184,20 @@ def set_wired_limit(limit: int) -> int:
 
     Raises:
         AttributeValueError: a negative limit.
+
+    >>> import smelt
+    >>> smelt.set_wired_limit(1 << 20)
+    0
     """
     integer("set_wired_limit", "limit", limit, 0)
     return 0
 
 
 def clear_cache() -> None:
-    """Give the memory kept for reuse back to the system."""
+    """Give the memory kept for reuse back to the system.
+
+    >>> import smelt
+    >>> smelt.clear_cache()
+    """
     for pool in pools:
         pool.clear()

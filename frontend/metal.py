@@ -55,7 +55,12 @@ def is_available() -> bool:
 
 
 def device_info() -> dict[str, str | int]:
-    """What is known of the GPU; of the CPU where there is none. See `smelt.device_info`."""
+    """What is known of the GPU; of the CPU where there is none. See `smelt.device_info`.
+
+    >>> import smelt
+    >>> "device_name" in smelt.metal.device_info()
+    True
+    """
     return _device_info(_gpu if is_available() else _cpu)
 
 

@@ -22,6 +22,10 @@ class DType:
         mlir: its spelling in a tensor type, e.g. ``"f32"``, ``"ui8"``, ``"complex<f32>"``.
         kind: ``"b"`` bool, ``"u"`` unsigned, ``"i"`` signed, ``"f"`` floating, ``"c"`` complex.
         size: bytes of one element.
+
+    >>> import smelt
+    >>> smelt.float16.size, smelt.array([1, 2]).dtype is smelt.int32
+    (2, True)
     """
 
     __slots__ = ("_numpy", "kind", "mlir", "name", "size")

@@ -25,6 +25,13 @@ class SmeltError(Exception):
     """Base class of all errors raised by smelt.
 
     Its subclasses are also the builtin errors that Python programs expect, and ValueError where MLX raises that.
+
+    >>> import smelt
+    >>> try:
+    ...     smelt.zeros(2) + smelt.zeros(3)
+    ... except smelt.SmeltError as error:
+    ...     print(type(error).__name__, isinstance(error, ValueError))
+    ShapeError True
     """
 
 

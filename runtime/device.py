@@ -69,6 +69,10 @@ def default_device() -> Device:
     """The device on which this thread evaluates arrays.
 
     What it has set last, else SMELT_DEVICE, else ``metal`` where there is one, else ``cpu``.
+
+    >>> import smelt
+    >>> smelt.default_device() in (smelt.cpu, smelt.gpu, smelt.reference)
+    True
     """
     return chosen.device or (best() if settings.device == AUTO else device_named(settings.device, _ASKED))
 

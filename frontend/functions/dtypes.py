@@ -21,7 +21,12 @@ __all__ = [
 
 
 class DtypeCategory(enum.Enum):
-    """Sets of dtypes, one within another: see `issubdtype`."""
+    """Sets of dtypes, one within another: see `issubdtype`.
+
+    >>> import smelt
+    >>> smelt.issubdtype(smelt.bfloat16, smelt.floating)
+    True
+    """
 
     complexfloating = "complexfloating"
     floating = "floating"

@@ -91,6 +91,10 @@ def to_device(self: array, device: StreamOrDevice, /, *, stream: StreamOrDevice 
 
     Raises:
         DeviceError: there is no such device.
+
+    >>> import smelt
+    >>> smelt.array([1, 2]).to_device(smelt.cpu)
+    array([1, 2], dtype=int32)
     """
     check_stream(device)
     check_stream(stream)

@@ -67,6 +67,10 @@ def synchronize(stream: Any = None) -> None:
     Raises:
         ArgumentTypeError: `stream` is neither a stream nor a device. DeviceError: there is no such device.
         And the first error of what `async_eval` began.
+
+    >>> import smelt
+    >>> smelt.async_eval(smelt.zeros(3) + 1)
+    >>> smelt.synchronize()
     """
     check_stream(stream)
     wait()

@@ -19,7 +19,12 @@ from .graph import state
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """How floating-point numbers print. Attributes: precision (digits after the point; -1: six significant ones)."""
+    """How floating-point numbers print. Attributes: precision (digits after the point; -1: six significant ones).
+
+    >>> import smelt
+    >>> smelt.get_printoptions().precision
+    -1
+    """
 
     precision: int = -1
 
@@ -56,6 +61,12 @@ def set_printoptions(precision: int = -1) -> None:
 
     Raises:
         AttributeValueError: less than -1, or more than 1074, which no number needs. ArgumentTypeError: not an int.
+
+    >>> import smelt
+    >>> smelt.set_printoptions(precision=2)
+    >>> smelt.array(3.14159)
+    array(3.14, dtype=float32)
+    >>> smelt.set_printoptions()
     """
     global _options
     found = _checked(precision)

@@ -49,7 +49,12 @@ _defaults = _Defaults()
 
 @dataclass(frozen=True)
 class Stream:
-    """A queue of work on a device."""
+    """A queue of work on a device.
+
+    >>> import smelt
+    >>> smelt.Stream(smelt.cpu).device
+    Device(cpu)
+    """
 
     device: Device
     index: int = 0
@@ -61,7 +66,12 @@ class Stream:
 
 
 class ThreadLocalStream(threading.local):
-    """A stream of a device that is another one in each thread; see `new_thread_local_stream`."""
+    """A stream of a device that is another one in each thread; see `new_thread_local_stream`.
+
+    >>> import smelt
+    >>> smelt.new_thread_local_stream(smelt.cpu)
+    ThreadLocalStream(Device(cpu))
+    """
 
     def __init__(self, device: Device):
         self._stream = new_stream(device)
@@ -81,7 +91,13 @@ class ThreadLocalStream(threading.local):
 
 
 class StreamContext:
-    """Evaluates on a stream's device inside a with block; see `stream`. Threads may share one."""
+    """Evaluates on a stream's device inside a with block; see `stream`. Threads may share one.
+
+    >>> import smelt
+    >>> with smelt.StreamContext(smelt.reference):
+    ...     smelt.default_device()
+    Device(reference)
+    """
 
     def __init__(self, s: Stream | ThreadLocalStream | Device | DeviceType | str):
         s = s.stream if isinstance(s, ThreadLocalStream) else s
@@ -151,7 +167,12 @@ def default_stream(device: Device | DeviceType | str) -> Stream:
 
 
 def new_stream(device: Device | DeviceType | str) -> Stream:
-    """Another stream of a device."""
+    """Another stream of a device.
+
+    >>> import smelt
+    >>> smelt.new_stream("cpu").device
+    Device(cpu)
+    """
     return Stream(device_named(device), next(_serial))
 
 
@@ -187,6 +208,13 @@ def set_default_stream(stream: Stream) -> None:
 
     Raises:
         ArgumentTypeError: not a stream. DeviceError: a stream of a device that is not here.
+
+    >>> import smelt
+    >>> before = smelt.default_stream("cpu")
+    >>> smelt.set_default_stream(smelt.new_stream("cpu"))
+    >>> smelt.default_stream("cpu") == before
+    False
+    >>> smelt.set_default_stream(before)
     """
     if not isinstance(stream, Stream):
         raise ArgumentTypeError(at_user_line(f"smelt.set_default_stream: needs a smelt.Stream, got {shown(stream)}"))
@@ -194,7 +222,11 @@ def set_default_stream(stream: Stream) -> None:
 
 
 def clear_streams() -> None:
-    """Forget the streams made by `new_stream`; they hold nothing."""
+    """Forget the streams made by `new_stream`; they hold nothing.
+
+    >>> import smelt
+    >>> smelt.clear_streams()
+    """
 
 
 def is_available(device: Device | DeviceType | str) -> bool:
@@ -212,12 +244,22 @@ def is_available(device: Device | DeviceType | str) -> bool:
 
 
 def device_count(device_type: Device | DeviceType | str) -> int:
-    """How many devices of a kind there are: one, or none."""
+    """How many devices of a kind there are: one, or none.
+
+    >>> import smelt
+    >>> smelt.device_count("cpu")
+    1
+    """
     return int(is_available(device_type))
 
 
 def device_info(d: Device | DeviceType | str | None = None) -> dict[str, str | int]:
-    """What is known of a device: its name, the machine's architecture, the number of threads, and of its own."""
+    """What is known of a device: its name, the machine's architecture, the number of threads, and of its own.
+
+    >>> import smelt
+    >>> smelt.device_info("cpu")["device_name"]
+    'cpu'
+    """
     device = default_device() if d is None else device_named(d)
     threads = settings.num_threads or os.cpu_count() or 1
     return {"device_name": device.name, "architecture": platform.machine(), "threads": threads, **device.details()}

@@ -500,12 +500,23 @@ def compile(
 
 
 def disable_compile() -> None:
-    """Make compiled functions run uncompiled, e.g. to debug them."""
+    """Make compiled functions run uncompiled, e.g. to debug them.
+
+    >>> import smelt
+    >>> smelt.disable_compile()
+    >>> smelt.compile(lambda x: x.item() + 1)(smelt.array(1.0))  # would be an error in a trace
+    2.0
+    >>> smelt.enable_compile()
+    """
     settings.disable_compile = True
 
 
 def enable_compile() -> None:
-    """Undo `disable_compile`."""
+    """Undo `disable_compile`.
+
+    >>> import smelt
+    >>> smelt.enable_compile()
+    """
     settings.disable_compile = False
 
 
