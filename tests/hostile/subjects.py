@@ -156,6 +156,41 @@ def _file(kind: str, rng: random.Random) -> Callable[[], None]:
     return run
 
 
+@functools.cache
+def _exported() -> tuple[bytes, ...]:
+    weights, x = smelt.array(np.arange(20, dtype=np.float32).reshape(4, 5)), smelt.ones((3, 4))
+
+    def looped(x: smelt.array) -> tuple[smelt.array, ...]:
+        x = smelt.fori_loop(0, 3, lambda i, x: x * 2 + i, x)
+        return smelt.scan(lambda c, r: (c + r, c * r), smelt.zeros(4), x)
+
+    functions: list[tuple[Callable[..., object], dict[str, object]]] = [
+        (lambda x: smelt.exp(x @ weights), {"shapeless": True, "metadata": "m"}), (looped, {}),
+        (smelt.vmap(smelt.grad(lambda x: smelt.sin(x).sum())), {}), (lambda x: {"a": [x, 3], "b": (None, "t")}, {}),
+    ]  # fmt: skip
+    return tuple(_saved(smelt.export_function, f, x, **more) for f, more in functions)
+
+
+def exported(rng: random.Random) -> Callable[[], None]:
+    """A mutated file of a function, which is read, and called with what the file asked for and with other sizes."""
+    files = _exported()
+    source = rng.choice(files)
+    if rng.random() < 0.5:
+        data = mutated_bytes(source, files, rng)
+    else:
+        text = "\n".join(gently_mutated(part, _mlir_words(), rng) for part in (source.decode("latin-1"),))
+        data = text.encode("latin-1", "replace")
+
+    def run() -> None:
+        found = smelt.import_function(io.BytesIO(data))
+        for shape in ((3, 4), (7, 4), (1, 4)):
+            with contextlib.suppress(SmeltError):
+                found(smelt.ones(shape))  # not evaluated: loops may have no end
+
+    run.subject = repr(data)  # type: ignore[attr-defined]
+    return run
+
+
 # Metal
 
 
@@ -235,5 +270,5 @@ def _overridden(name: str, value: str) -> None:
 SUBJECTS: dict[str, Callable[[random.Random], Callable[[], None]]] = {
     "mlir": module, "npy": functools.partial(_file, "npy"), "npz": functools.partial(_file, "npz"),
     "safetensors": functools.partial(_file, "safetensors"), "gguf": functools.partial(_file, "gguf"),
-    "metal": kernel, "pipelines": pipeline, "settings": setting,
+    "functions": exported, "metal": kernel, "pipelines": pipeline, "settings": setting,
 }  # fmt: skip

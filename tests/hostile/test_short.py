@@ -16,7 +16,8 @@ from .subjects import SUBJECTS
 
 #: How many, in two or three seconds.
 COUNTS = {
-    "mlir": 600, "npy": 4000, "npz": 2000, "safetensors": 4000, "gguf": 4000, "metal": 60, "pipelines": 500,
+    "mlir": 600, "npy": 4000, "npz": 2000, "safetensors": 4000, "gguf": 4000, "functions": 300, "metal": 60,
+    "pipelines": 500,
     "settings": 2000,
 }  # fmt: skip
 
