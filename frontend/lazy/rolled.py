@@ -12,6 +12,7 @@ and everything else that they read comes from the step itself, or from as many s
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ BODY = 32
 STEPS, TRIED = 4, 8
 #: Values that differ from step to step become a list if each has so many bytes at most.
 SMALL = 1 << 16
+_REPEATED = b"\x01" * LEAST
 #: A step reads values of so many steps before, at most.
 MOST_BACK = 4
 
@@ -121,7 +123,11 @@ class _Repetitions:
         tried = [period for period, _ in found.most_common(TRIED)]
         for at in sorted((at for at in places.values() if len(at) >= STEPS), key=len)[:TRIED]:
             tried += [p for p, _ in Counter(b - a for a, b in itertools.pairwise(at)).most_common(1)]
-        yield from dict.fromkeys(p for p in tried if p * STEPS <= len(self.body))
+        yield from (p for p in dict.fromkeys(tried) if p * STEPS <= len(self.body) and self._may_repeat(p))
+
+    def _may_repeat(self, period: int) -> bool:
+        """Whether enough nodes in a row are of the kind of those a period later."""
+        return _REPEATED in bytes(map(operator.eq, self.kinds, self.kinds[period:]))
 
     def _steps(self, period: int) -> _Steps:
         """The longest repetition with that period."""

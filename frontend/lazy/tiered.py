@@ -3,6 +3,7 @@ until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
 from . import direct, strided, tiers
-from .graph import GraphFunction
+from .graph import GraphFunction, RecordedNode
 from .programs import kept_program, program_in_background
+from .rolled import rolled
 
 
 class TieredExecutable(Executable):
@@ -59,7 +61,7 @@ class TieredExecutable(Executable):
                     program = self._program = self._make()
                 elif program is None:
                     self._grouped()
-                    body = self._function.body
+                    body = self._rolled
                     program = self._program = structure.program(body, self._find, self._begin, self._make)
         if program is None or (structure.prefers_ops and tier == "auto"):
             found = structure.run_ops(lambda: self._run_ops(inputs))
@@ -67,6 +69,11 @@ class TieredExecutable(Executable):
                 structure.can_wait, self._passing = True, False
             return found
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
+
+    @functools.cached_property
+    def _rolled(self) -> Sequence[RecordedNode]:
+        """What would be compiled."""
+        return rolled(self._function.body, self._function.outputs)[0]
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         ops = self._ops if settings.tier == "ops" else self._grouped()
