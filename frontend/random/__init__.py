@@ -13,13 +13,17 @@ ops, so samples fuse with what uses them.
 
 from __future__ import annotations
 
+from .choosing import choice, shuffle
 from .continuous import gumbel, laplace, multivariate_normal, normal, truncated_normal, uniform
+from .counts import binomial, geometric, poisson
 from .discrete import bernoulli, bits, categorical, permutation, randint
+from .gamma_family import beta, chisquare, dirichlet, exponential, gamma, student_t
 from .keys import key, seed, split, state
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "gumbel", "key", "laplace", "multivariate_normal", "normal",
-    "permutation", "randint", "seed", "split", "state", "truncated_normal", "uniform",
+    "bernoulli", "beta", "binomial", "bits", "categorical", "chisquare", "choice", "dirichlet", "exponential",
+    "gamma", "geometric", "gumbel", "key", "laplace", "multivariate_normal", "normal", "permutation", "poisson",
+    "randint", "seed", "shuffle", "split", "state", "student_t", "truncated_normal", "uniform",
 ]  # fmt: skip
 
 

@@ -144,7 +144,9 @@ VALID: dict[tuple[str, str], Any] = {
     ("block_masked_mm", "b"): X.T, ("segmented_mm", "b"): X.T, ("segmented_mm", "segments"): [0, 2],
     ("hadamard_transform", "a"): ROWS,
     ("quantized_matmul", "x"): ROWS, ("gather_qmm", "x"): ROWS, ("from_fp8", "x"): np.ones(3, np.uint8),
-    ("concat", "arrays"): [X, X], ("random.permutation", "x"): X, ("random.split", "key"): [0, 1],
+    ("concat", "arrays"): [X, X], ("random.permutation", "x"): X,
+    ("random.choice", "shape"): (2,), ("random.choice", "p"): [0.5, 0.5], ("random.dirichlet", "alpha"): [1.0, 2.0],
+    ("random.split", "key"): [0, 1],
 }  # fmt: skip
 #: By the name of the parameter.
 NAMED: dict[str, Any] = {

@@ -1,0 +1,216 @@
+"""Numbers of events: Poisson, binomial and geometric distributions.
+
+Small means by the sum of probabilities, large ones by refusing trials (Hörmann, "The transformed rejection method for
+generating Poisson random variables", 1993, and "The generation of binomial random variates", 1993); both are computed,
+so that there is no loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.op import registry as ops
+
+from ..functions.arithmetic import abs as absolute
+from ..functions.arithmetic import maximum, minimum, sqrt
+from ..functions.index_functions import take_along_axis
+from ..functions.logic import logical_and, logical_or, where
+from ..functions.reductions import argmax
+from ..functions.reductions import sum as total
+from ..functions.rounding import floor
+from ..functions.sorting import cumprod, cumsum
+from ..functions.special_parts import HALF_LOG_TAU, log1p_less, stirling_remainder
+from ..functions.transcendental import exp, log, log1p
+from ..lazy.arguments import dtype_of
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_shapes, broadcast_to_shape, convert, emit
+from ..lazy.streams import check_stream
+from .keys import checked_key, split
+from .sampling import check_fits, parameter, shape_of, uniform_unit
+from .sampling import exponential as unit_exponential
+
+#: From this mean on trials are refused; below, these are all values that occur.
+MEAN, VALUES = 10.0, 48
+#: Trials of a sample, of which one is refused with a probability of at most 0.25.
+TRIALS = 16
+
+
+def poisson(
+    lam: ArrayLike = 1.0,
+    shape: Sequence[int] | None = None,
+    dtype: DType | None = dtypes.int32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Poisson distributed numbers of events with mean `lam`.
+
+    Args:
+        lam: not negative; a number, or an array that broadcasts to `shape`, which is its own shape by default.
+        dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
+
+    >>> import smelt
+    >>> x = smelt.random.poisson(3.0, (20000,), key=smelt.random.key(0))
+    >>> smelt.round(smelt.mean(x), 1)
+    array(3, dtype=float32)
+    """
+    check_stream(stream)
+    target, (mean,), shape = _parameters("poisson", dtype, shape, lam=lam)
+    few, many = split(checked_key("poisson", key))
+    large = mean >= MEAN
+    little = where(large, 1.0, maximum(mean, 0.0))
+    small = _inverted(few, exp(-little), lambda k: little.reshape((*shape, 1)) / k)
+    m = where(large, mean, MEAN)
+    b = 0.931 + 2.53 * sqrt(m)
+    a = -0.059 + 0.02483 * b
+    inverse = 1.1239 + 1.1328 / (b - 3.4)
+    most = m * 0 + 2.0**31
+    found = _refused(many, a, b, m + 0.43, 0.9277 - 3.6224 / (b - 2), inverse, most, lambda k: _log_poisson(k, m))
+    return convert(where(large, found, small), target)
+
+
+def _log_poisson(k: array, m: array) -> array:
+    """log(mᵏ·e⁻ᵐ / k!), where what is large has been cancelled."""
+    n = maximum(k, 1)
+    found = n * log1p_less((m - n) / n, m / n) - stirling_remainder(n) - HALF_LOG_TAU - 0.5 * log(n)
+    return where(k < 1, -m, found)
+
+
+def binomial(
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DType | None = dtypes.int32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Binomially distributed: how many of `n` trials succeed, each with probability `p`.
+
+    Args:
+        n: not negative, whole; p: from 0 to 1. Numbers, or arrays that broadcast to `shape`.
+        dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
+
+    >>> import smelt
+    >>> x = smelt.random.binomial(10, 0.25, (20000,), key=smelt.random.key(0))
+    >>> smelt.round(smelt.mean(x), 1)
+    array(2.5, dtype=float32)
+    """
+    check_stream(stream)
+    target, (count, chance), shape = _parameters("binomial", dtype, shape, n=n, p=p)
+    few, many = split(checked_key("binomial", key))
+    # the rarer outcome is counted
+    flipped = chance > 0.5
+    q = where(flipped, 1 - chance, chance)
+    count = maximum(floor(count), 0.0)
+    large = count * q >= MEAN
+    seldom, rounds = where(large, 0.1, q).reshape((*shape, 1)), where(large, 1.0, count)
+    small = _inverted(
+        few,
+        exp(rounds * log1p(-where(large, 0.1, q))),
+        lambda k: maximum(rounds.reshape((*shape, 1)) - (k - 1), 0.0) / k * (seldom / (1 - seldom)),
+    )
+    trials, rate = where(large, count, 40.0), where(large, q, 0.5)
+    spread = sqrt(trials * rate * (1 - rate))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * rate
+    scale = (2.83 + 5.1 / b) * spread
+
+    mode = _log_binomial(floor((trials + 1) * rate), trials, rate)
+    center = trials * rate + 0.5
+    found = _refused(many, a, b, center, 0.92 - 4.2 / b, scale, trials, lambda k: _log_binomial(k, trials, rate) - mode)
+    found = where(large, found, small)
+    return convert(where(flipped, count - found, found), target)
+
+
+def _log_binomial(k: array, n: array, p: array) -> array:
+    """The logarithm of the probability of k of n, where what is large has been cancelled (Loader, 2000)."""
+    rest = n - k
+    x, y = maximum(k, 1), maximum(rest, 1)
+    mean, other = n * p, n * (1 - p)
+    found = x * log1p_less((mean - x) / x, mean / x) + y * log1p_less((other - y) / y, other / y)
+    found = found + stirling_remainder(n) - stirling_remainder(x) - stirling_remainder(y)
+    found = found + 0.5 * log(n / (x * y)) - HALF_LOG_TAU
+    return where(k < 1, n * log1p(-p), where(rest < 1, n * log(p), found))
+
+
+def geometric(
+    p: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DType | None = dtypes.int32,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Geometrically distributed: the number of the first trial that succeeds, each with probability `p`; at least 1.
+
+    Args:
+        p: above 0, at most 1; a number, or an array that broadcasts to `shape`, which is its own shape by default.
+        dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
+
+    >>> import smelt
+    >>> x = smelt.random.geometric(0.5, (20000,), key=smelt.random.key(0))
+    >>> smelt.round(smelt.mean(x), 1)
+    array(2, dtype=float32)
+    """
+    check_stream(stream)
+    target, (chance,), shape = _parameters("geometric", dtype, shape, p=p)
+    waiting = unit_exponential(checked_key("geometric", key), shape, chance.dtype)
+    return convert(floor(waiting / -log1p(-chance)) + 1, target)
+
+
+def _parameters(
+    name: str, dtype: DType | None, shape: Sequence[int] | None, **given: ArrayLike
+) -> tuple[DType, list[array], tuple[int, ...]]:
+    """The dtype of samples; parameters of their shape in float32 (float64 if one is); the shape."""
+    target = dtype_of(f"random.{name}", dtype, dtypes.int32)
+    if target is dtypes.bool_ or target.is_complex:
+        raise DTypeError(at_user_line(f"smelt.random.{name}: dtype must be one of real numbers, is {target.name}"))
+    wide = any(isinstance(x, array) and x.dtype is dtypes.float64 for x in given.values())
+    work = dtypes.float64 if wide else dtypes.float32
+    found = {what: parameter(name, what, value, work) for what, value in given.items()}
+    if shape is None:
+        whole = broadcast_shapes(f"random.{name}", *(x.shape for x in found.values()))
+    else:
+        whole = shape_of(name, shape)
+        check_fits(name, whole, **found)
+    return target, [broadcast_to_shape(x, whole) for x in found.values()], whole
+
+
+def _inverted(key: array, first: array, ratio: Callable[[array], array]) -> array:
+    """Samples of the probabilities p(0) = `first` and p(k) = p(k - 1)·`ratio`(k), for k up to `VALUES`."""
+    k = convert(emit(ops["iota"], (), {"shape": (VALUES,), "axis": 0, "dtype": dtypes.int32}), first.dtype) + 1
+    start = first.reshape((*first.shape, 1))
+    below = start + start * cumsum(cumprod(ratio(k), -1), -1, inclusive=False)  # p(0) + … + p(k - 1)
+    drawn = uniform_unit(key, first.shape, first.dtype).reshape(start.shape)
+    return total(convert(drawn >= below, first.dtype), -1)
+
+
+def _refused(
+    key: array,
+    a: array,
+    b: array,
+    center: array,
+    limit: array,
+    factor: array,
+    most: array,
+    weight: Callable[..., array],
+) -> array:
+    """The first of some trials that is not refused: those of Hörmann's hat, k = (2a / (1/2 - |u|) + b)·u + center.
+
+    Args:
+        limit: below it, and away from the ends, the second uniform number is within the squeeze.
+        factor: what that number is multiplied by. most: the largest k.
+        weight: the logarithm of the probability of k that it is compared with.
+    """
+    several = (TRIALS, *a.shape)
+    one, other = split(key)
+    u = uniform_unit(one, several, a.dtype) - 0.5
+    v = 1 - uniform_unit(other, several, a.dtype)
+    edge = maximum(0.5 - absolute(u), 1e-7)
+    k = floor((2 * a / edge + b) * u + center)
+    inside = logical_and(k >= 0, k <= most)
+    kept = minimum(maximum(k, 0.0), most)
+    squeezed = logical_and(edge >= 0.07, v <= limit)
+    fits = log(v * factor / (a / (edge * edge) + b)) <= weight(kept)
+    taken = logical_and(inside, logical_or(squeezed, fits))
+    return take_along_axis(kept, argmax(taken, axis=0, keepdims=True), axis=0)[0]

@@ -1,0 +1,186 @@
+"""Distributions: against SciPy's, fixed numbers of a key, derivatives, transformations, and bad parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats as st
+
+import smelt
+
+R = smelt.random
+COUNT = 8000
+CONTINUOUS: dict[str, tuple[Any, Any]] = {
+    "gamma 0.1": (lambda k: R.gamma(0.1, shape=(COUNT,), key=k), st.gamma(0.1)),
+    "gamma 1": (lambda k: R.gamma(1.0, 2.0, (COUNT,), key=k), st.gamma(1.0, scale=2)),
+    "gamma 40": (lambda k: R.gamma(40.0, shape=(COUNT,), dtype=smelt.float64, key=k), st.gamma(40.0)),
+    "exponential": (lambda k: R.exponential(3.0, (COUNT,), key=k), st.expon(scale=3)),
+    "chisquare": (lambda k: R.chisquare(3.0, (COUNT,), key=k), st.chi2(3)),
+    "beta": (lambda k: R.beta(0.5, 2.0, (COUNT,), key=k), st.beta(0.5, 2)),
+    "student_t": (lambda k: R.student_t(4.0, (COUNT,), key=k), st.t(4)),
+    "dirichlet": (lambda k: R.dirichlet(smelt.array([1.0, 2.0, 3.0]), (COUNT,), key=k)[:, 1], st.beta(2, 4)),
+}
+DISCRETE: dict[str, tuple[Any, Any]] = {
+    "poisson 0.3": (lambda k: R.poisson(0.3, (COUNT,), key=k), st.poisson(0.3)),
+    "poisson 9": (lambda k: R.poisson(9.0, (COUNT,), key=k), st.poisson(9)),
+    "poisson 10": (lambda k: R.poisson(10.0, (COUNT,), key=k), st.poisson(10)),
+    "poisson 300": (lambda k: R.poisson(300.0, (COUNT,), key=k), st.poisson(300)),
+    "binomial 10": (lambda k: R.binomial(10, 0.25, (COUNT,), key=k), st.binom(10, 0.25)),
+    "binomial 30": (lambda k: R.binomial(30, 0.9, (COUNT,), key=k), st.binom(30, 0.9)),
+    "binomial 100": (lambda k: R.binomial(100, 0.5, (COUNT,), key=k), st.binom(100, 0.5)),
+    "binomial 5000": (lambda k: R.binomial(5000, 0.7, (COUNT,), key=k), st.binom(5000, 0.7)),
+    "geometric": (lambda k: R.geometric(0.3, (COUNT,), key=k), st.geom(0.3)),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_distributions(name: str) -> None:
+    """Kolmogorov's and Smirnov's test, for three keys: one of them may be unlucky."""
+    draw, law = CONTINUOUS[name]
+    found = [st.kstest(np.asarray(draw(R.key(seed)), np.float64), law.cdf).pvalue for seed in range(3)]
+    assert sorted(found)[1] > 0.02, found
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete_distributions(name: str) -> None:
+    """Pearson's test, for three keys."""
+    draw, law = DISCRETE[name]
+    found = []
+    for seed in range(3):
+        x = np.asarray(draw(R.key(seed)))
+        values = np.arange(int(law.ppf(1e-4)), int(law.ppf(1 - 1e-4)) + 1)
+        seen, wanted = np.array([(x == v).sum() for v in values]), law.pmf(values) * COUNT
+        often = wanted > 5
+        rest = COUNT - wanted[often].sum()
+        seen, wanted = np.append(seen[often], COUNT - seen[often].sum()), np.append(wanted[often], rest)
+        seen, wanted = (seen, wanted) if rest > 5 else (seen[:-1], wanted[:-1] * seen[:-1].sum() / wanted[:-1].sum())
+        found.append(st.chisquare(seen, wanted).pvalue)
+    assert sorted(found)[1] > 0.02, found
+
+
+def test_fixed_numbers() -> None:
+    """Samples of a key are the same for ever, op by op and in kernels."""
+    key = R.key(7)
+
+    def draw(key: smelt.array) -> list[smelt.array]:
+        return [
+            R.gamma(smelt.array([0.3, 4.0]), key=key), R.exponential(1.0, (2,), key=key),
+            R.chisquare(3.0, (2,), key=key),
+            R.beta(2.0, 3.0, (2,), key=key), R.student_t(5.0, (2,), key=key),
+            R.poisson(smelt.array([2.0, 50.0]), key=key),
+            R.binomial(smelt.array([9, 90]), 0.4, key=key), R.geometric(0.2, (2,), key=key),
+            R.choice(9, (3,), False, key=key), R.choice(9, (3,), key=key), R.choice(3, (4,), p=[1, 2, 3], key=key),
+            R.dirichlet(smelt.array([1.0, 2.0]), key=key),
+        ]  # fmt: skip
+
+    for way in (lambda f: f, smelt.compile):
+        for found, want in zip(way(draw)(key), FIXED, strict=True):
+            np.testing.assert_allclose(np.asarray(found), want, rtol=2e-5)
+    with smelt.stream("metal:sim"):
+        for found, want in zip(smelt.compile(draw)(key), FIXED, strict=True):
+            np.testing.assert_allclose(np.asarray(found), want, rtol=5e-5)
+
+
+FIXED: list[list[float]] = [
+    [0.18618841, 7.2140713],
+    [1.8585852, 0.046476059],
+    [0.82852876, 7.093112],
+    [0.42367932, 0.53165877],
+    [-0.9442907, 1.5460541],
+    [1, 50],
+    [2, 36],
+    [9, 1],
+    [4, 1, 3],
+    [7, 0, 2],
+    [2, 0, 1, 0],
+    [0.034349043, 0.96565098],
+]
+
+
+@pytest.mark.parametrize("a", [0.05, 0.7, 1.0, 6.0, 200.0])
+def test_gamma_moves_with_its_parameter(a: float) -> None:
+    """The number that a probability belongs to, by SciPy's inverse."""
+    order = np.full(12, a)
+
+    def draw(a: smelt.array) -> smelt.array:
+        return R.gamma(a, dtype=smelt.float64, key=R.key(3))
+
+    x, (found,) = smelt.jvp(draw, [smelt.array(order, smelt.float64)], [smelt.ones(12, smelt.float64)])
+    z, h = np.asarray(x[0]), 1e-5 * a
+    place = scipy.special.gammainc(a, z)
+    want = (scipy.special.gammaincinv(a + h, place) - scipy.special.gammaincinv(a - h, place)) / (2 * h)
+    sure = (place > 1e-10) & (place < 0.999)
+    np.testing.assert_allclose(np.asarray(found)[sure], want[sure], rtol=1e-4)
+    gradient = smelt.grad(lambda a: draw(a).sum())(smelt.array(order, smelt.float64))
+    np.testing.assert_allclose(np.asarray(gradient), np.asarray(found), rtol=1e-9)
+
+
+def test_transformations() -> None:
+    keys, orders = R.split(R.key(5), 3), smelt.array([0.5, 2.0, 30.0])
+    alone = [R.gamma(orders[i], shape=(2,), key=keys[i]) for i in range(3)]
+    batched = smelt.vmap(lambda key, a: R.gamma(a, shape=(2,), key=key))(keys, orders)
+    np.testing.assert_allclose(np.asarray(batched), np.stack(alone), rtol=1e-5)
+
+    def slope(key: smelt.array, a: smelt.array) -> smelt.array:
+        return smelt.grad(lambda a: R.gamma(a, shape=(2,), key=key).sum())(a)
+
+    want = np.stack([np.asarray(slope(keys[i], orders[i])) for i in range(3)])
+    np.testing.assert_allclose(np.asarray(smelt.vmap(slope)(keys, orders)), want, rtol=1e-4)
+    counts = smelt.compile(smelt.vmap(lambda key, m: R.poisson(m, (4,), key=key)))(keys, orders)
+    want = np.stack([np.asarray(R.poisson(orders[i], (4,), key=keys[i])) for i in range(3)])
+    np.testing.assert_array_equal(np.asarray(counts), want)
+
+
+def test_special_parameters() -> None:
+    np.testing.assert_array_equal(
+        np.asarray(R.binomial(smelt.array([5, 5, 0, 5000]), smelt.array([0, 1, 0.5, 1]))), [0, 5, 0, 5000]
+    )
+    np.testing.assert_array_equal(np.asarray(R.poisson(smelt.zeros(3))), 0)
+    np.testing.assert_array_equal(np.asarray(R.geometric(smelt.ones(3))), 1)
+    assert np.isnan(np.asarray(R.gamma(smelt.array([-1.0, 0.0])))).all()
+    tiny = np.asarray(R.beta(1e-3, 1e-3, (50,), key=R.key(0)))
+    assert ((tiny >= 0) & (tiny <= 1)).all()
+    sums = np.asarray(R.dirichlet(smelt.full((4,), 1e-3), (50,), key=R.key(0))).sum(-1)
+    np.testing.assert_allclose(sums, 1, rtol=1e-5)
+    for dtype in (smelt.float16, smelt.bfloat16, smelt.float64):
+        assert R.gamma(2.0, shape=(3,), dtype=dtype).dtype == dtype
+    assert R.poisson(2.0, (3,), smelt.float32).dtype == smelt.float32
+    assert R.gamma(smelt.ones((2, 1)), smelt.ones(3)).shape == (2, 3) and R.exponential().shape == ()
+
+
+def test_choice_and_shuffle() -> None:
+    x = smelt.array([[1, 2, 3], [4, 5, 6]])
+    assert R.choice(x, (4, 2), axis=1).shape == (2, 4, 2)
+    assert sorted(np.asarray(R.choice(x, (3,), replace=False, axis=1))[0]) == [1, 2, 3]
+    often = np.bincount(np.asarray(R.choice(4, (20000,), p=[1, 2, 3, 4], key=R.key(1))), minlength=4) / 20000
+    np.testing.assert_allclose(often, [0.1, 0.2, 0.3, 0.4], atol=0.015)
+    for seed in range(20):
+        found = np.asarray(R.choice(5, (3,), replace=False, p=[0.5, 0, 0.2, 0.2, 0.1], key=R.key(seed)))
+        assert len(set(found)) == 3 and 1 not in found
+    assert R.choice(5).shape == () and R.choice(smelt.zeros((0, 2)), (0,)).shape == (0, 2)
+    y = smelt.arange(12).reshape(4, 3)
+    R.shuffle(y, key=R.key(0))
+    assert np.array_equal(np.sort(np.asarray(y)[:, 0]), [0, 3, 6, 9])
+    assert np.array_equal(np.asarray(y), np.asarray(R.permutation(smelt.arange(12).reshape(4, 3), key=R.key(0))))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: R.gamma(smelt.ones(3), shape=(2,)), ValueError, r"smelt\.random\.gamma: .*cannot be broadcast|must"),
+        (lambda: R.gamma(1j), TypeError, "must be real"),
+        (lambda: R.gamma(1.0, dtype=smelt.int32), TypeError, r"smelt\.random\.gamma: dtype must be one of"),
+        (lambda: R.poisson(1.0, dtype=smelt.complex64), TypeError, r"smelt\.random\.poisson: dtype"),
+        (lambda: R.dirichlet(1.0), ValueError, r"smelt\.random\.dirichlet: alpha must have an axis"),
+        (lambda: R.choice(0, (2,)), ValueError, "2 elements cannot be chosen from 0"),
+        (lambda: R.choice(3, (4,), replace=False), ValueError, "4 elements cannot be chosen from 3"),
+        (lambda: R.choice(3, (4,), p=[1.0]), ValueError, "p must have the shape"),
+        (lambda: R.shuffle(np.ones(3)), ValueError, "x must be an array"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
