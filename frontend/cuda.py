@@ -12,10 +12,10 @@ def __dir__() -> list[str]:
 
 
 def is_available() -> bool:
-    """Whether there is a device ``cuda`` here: smelt has none of its own, other packages may.
+    """Whether there is an NVIDIA GPU here. It is the device ``cuda``, which has to be asked for.
 
     >>> import smelt
-    >>> smelt.cuda.is_available()
-    False
+    >>> smelt.cuda.is_available() is smelt.is_available("cuda")
+    True
     """
     return _is_available("cuda")

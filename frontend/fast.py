@@ -215,8 +215,8 @@ class GpuKernel:
 
 
 def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> Any:
-    """MLX's kernels in CUDA, which smelt does not run. It has `metal_kernel`, whose text runs on Apple's GPUs and is
-    simulated on a CPU; `smelt.custom_call` calls any other code.
+    """MLX's kernels in CUDA, which smelt does not run. It has `metal_kernel`, whose text runs on Apple's and
+    NVIDIA's GPUs, and simulated on a CPU; `smelt.custom_call` calls any other code.
 
     Raises:
         DeviceError: always.

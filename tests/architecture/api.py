@@ -28,7 +28,6 @@ DIFFERENT: dict[str, str] = {
     "mlx.core.fast.cuda_kernel": "an error: smelt runs no CUDA text; write `fast.metal_kernel`, or `custom_call`",
     "mlx.core.fast.precompiled_cuda_kernel": "an error, as `cuda_kernel`",
     "mlx.core.set_wired_limit": "checked and ignored: no memory is kept resident",
-    "mlx.core.cuda.is_available": "whether another package has registered a device `cuda`",
     "mlx.core.export_function": "MLIR text, not MLX's own bytes: [files](files.md); those are not read",
     "mlx.core.import_function": "reads what `export_function` writes, and no `custom_call` unless told to",
     "mlx.core.depends": "states no order in traced functions, where values are all there is",

@@ -47,7 +47,7 @@ def test_classes():
     it = iter(x)
     assert it is iter(it) and [y.item() for y in it] == [1, 2] and list(it) == []
     assert smelt.PrintOptions(3).precision == 3 and smelt.PrintOptions() == smelt.PrintOptions(-1)
-    assert not smelt.cuda.is_available() and smelt.ArrayLike is not None
+    assert smelt.cuda.is_available() is smelt.is_available("cuda") and smelt.ArrayLike is not None
     with pytest.raises(ArgumentTypeError, match="0-dimensional"):
         iter(smelt.array(1))
 
