@@ -30,6 +30,7 @@ from . import (
     shaping,
     sorting,
     transcendental,
+    ufuncs,
     updating,
     views,
 )
@@ -194,6 +195,7 @@ def _attach() -> None:
         "__divmod__": namespace.divided,
         "__rdivmod__": namespace.divided_by,
         "_repr_html_": namespace.html_of,
+        "__array_ufunc__": ufuncs.array_ufunc,
     }.items():
         setattr(array, name, method)
     for name, (module, function_name) in OPERATORS.items():

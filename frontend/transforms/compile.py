@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Generic, overload
@@ -74,9 +75,19 @@ class CompiledFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<smelt.compile of {self._name}, {len(self._store.entries)} versions>"
 
-    def __reduce__(self) -> str:
-        """Pickled and copied as what it is called, like a function; a child process compiles for itself."""
-        return getattr(self, "__qualname__", self._name)
+    def __reduce__(self) -> Any:
+        """Pickled as what it is called, like a function, or as the function of that name compiled; a child process
+        compiles for itself."""
+        name = getattr(self, "__qualname__", self._name)
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not self._fun or self._inputs is not None or self._outputs is not None:
+            return name
+        return compile, (self._fun, None, None, self._shapeless, self._pipeline, self._donate)
+
+    def __copy__(self) -> CompiledFunction[P, R]:
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction[P, R]:
         fun = copy.deepcopy(self._fun, memo)  # another function where it is bound to an object

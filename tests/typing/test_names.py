@@ -118,7 +118,7 @@ def test_a_declaration_is_the_methods_signature(name: str) -> None:
 
 def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
     a = node.args
-    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs]
+    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
 
 
 def _without_types(node: ast.FunctionDef) -> str:
