@@ -54,6 +54,8 @@ from .functions.joining import *
 from .functions.linear import *
 from .functions.logic import *
 from .functions.mixtures import *
+from .functions.nans import *
+from .functions.numerics import *
 from .functions.padding import *
 from .functions.quantization import *
 from .functions.quantized_products import *
@@ -64,6 +66,8 @@ from .functions.sets import *
 from .functions.shaping import *
 from .functions.sorting import *
 from .functions.special import *
+from .functions.stacking import *
+from .functions.statistics import *
 from .functions.structured_products import *
 from .functions.transcendental import *
 from .functions.updating import ArrayAt
@@ -103,23 +107,27 @@ __all__ = [
     "ThreadLocalStream", "__version__",
     "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
     "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
-    "array_equal", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
-    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "betainc", "bfloat16", "bitwise_and",
+    "array_equal",
+    "array_split", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "average", "bartlett", "betainc", "bfloat16", "bincount", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
     "block_masked_mm",
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
-    "clear_cache", "clear_streams", "clip", "compat", "compile", "complex64", "complexfloating", "compress", "concat",
+    "clear_cache", "clear_streams", "clip",
+    "column_stack", "compat", "compile", "complex64", "complexfloating", "compress", "concat",
     "concatenate", "cond", "conj", "conjugate", "contiguous", "conv1d", "conv2d", "conv3d", "conv_general",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "copysign", "cos", "cosh",
-    "count_nonzero", "cpu",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "copysign", "corrcoef", "cos", "cosh",
+    "count_nonzero", "cov", "cpu",
     "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
     "custom_function", "custom_jvp", "custom_vjp",
     "default_device", "default_stream", "degrees", "depends", "dequantize", "device_count", "device_info", "diag",
     "diagonal",
     "diff",
-    "digamma",
+    "digamma", "digitize",
     "disable_compile",
-    "distributed", "divide", "divmod", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
+    "distributed", "divide", "divmod", "dsplit",
+    "dstack", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
     "equal", "erf", "erfc", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
     "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "finfo",
@@ -129,32 +137,39 @@ __all__ = [
     "from_dlpack", "from_fp8", "full", "full_like",
     "gammainc",
     "gammaincc",
-    "gather_mm", "gather_qmm", "gather_qqmm", "generic",
+    "gather_mm", "gather_qmm", "gather_qqmm", "generic", "geomspace",
     "get_active_memory", "get_array_buffer_size", "get_cache_memory",
-    "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "greater", "greater_equal",
+    "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater", "greater_equal",
     "hadamard_transform",
-    "hamming", "hanning", "hessian", "hypot", "i0", "i0e", "i1", "i1e",
+    "hamming", "hanning", "hessian", "histogram",
+    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i0e", "i1", "i1e",
     "identity", "iinfo", "imag", "import_function", "inexact", "inf",
     "inner", "int8", "int16",
-    "int32", "int64", "integer", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan",
+    "int32", "int64", "integer", "interp", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan",
     "isneginf",
     "isposinf", "issubdtype",
     "j0",
     "j1",
-    "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal",
+    "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal", "lexsort",
     "lgamma",
     "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
     "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "logit",
+    "logit", "logspace",
     "logsumexp", "make_ir", "map",
     "matmul", "matrix_norm", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min",
     "minimum",
-    "minmax", "moveaxis", "multiply", "nan", "nan_to_num", "negative", "new_stream", "new_thread_local_stream",
+    "minmax", "moveaxis", "multiply", "nan", "nan_to_num",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
+    "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+    "nanquantile", "nanstd", "nansum", "nanvar", "negative", "new_stream", "new_thread_local_stream",
     "new_thread_unsafe_stream", "newaxis",
     "nextafter", "nn", "nonzero",
-    "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "permute_dims", "pi",
+    "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition",
+    "percentile", "permute_dims", "pi",
     "polygamma", "positive", "pow", "power",
-    "printoptions", "prod", "put_along_axis", "qqmm", "quantize", "quantized_matmul", "radians", "random", "real",
+    "printoptions", "prod", "ptp", "put_along_axis", "qqmm",
+    "quantile", "quantize", "quantized_matmul", "radians", "random",
+    "ravel", "ravel_multi_index", "real",
     "reciprocal", "reference", "remainder",
     "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
     "save_gguf", "save_safetensors",
@@ -163,9 +178,11 @@ __all__ = [
     "sigmoid", "sign", "signbit", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
     "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
     "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "topk", "trace",
-    "transpose", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values",
-    "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "where",
+    "transpose",
+    "trapezoid", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index",
+    "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "vsplit",
+    "vstack", "where",
     "while_loop", "zeros", "zeros_like", "zeta",
 ]  # fmt: skip
 

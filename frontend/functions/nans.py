@@ -1,0 +1,281 @@
+"""Reductions and running sums that leave NaN out, under NumPy's names."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+
+from ..lazy.arguments import dtype_of, number
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.core import remembered
+from ..lazy.operands import as_floating, constant
+from ..lazy.streams import check_stream
+from .complex_numbers import imag, real
+from .logic import isnan, logical_not, where
+from .reductions import Axis, normalize_axes, root_of_squares, widened
+from .reductions import argmax as argmax_of
+from .reductions import argmin as argmin_of
+from .reductions import max as max_of
+from .reductions import min as min_of
+from .reductions import prod as prod_of
+from .reductions import sum as sum_of
+from .sorting import cumprod, cumsum
+from .statistics import quantiles
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
+    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+
+def _without(x: array, value: float) -> array:
+    """x with a number in place of each NaN."""
+    return where(isnan(x), constant(value, x.dtype, x.shape), x) if x.dtype.is_inexact else x
+
+
+@remembered
+def nansum(
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """Sum over axes of what is no NaN; of nothing it is 0. Small integers widen as in `smelt.sum`.
+
+    >>> import smelt
+    >>> smelt.nansum(smelt.array([1.0, float("nan"), 2.0]))
+    array(3, dtype=float32)
+    """
+    check_stream(stream)
+    return sum_of(_without(as_array(a), 0), axis, keepdims, dtype=dtype)
+
+
+@remembered
+def nanprod(
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """Product over axes of what is no NaN; of nothing it is 1. Small integers widen as in `smelt.prod`.
+
+    >>> import smelt
+    >>> smelt.nanprod(smelt.array([2.0, float("nan"), 3.0]))
+    array(6, dtype=float32)
+    """
+    check_stream(stream)
+    return prod_of(_without(as_array(a), 1), axis, keepdims, dtype=dtype)
+
+
+def _extremum(a: ArrayLike, axis: Axis, keepdims: bool, largest: bool) -> array:
+    x = as_array(a)
+    reduce, least = (max_of, -math.inf) if largest else (min_of, math.inf)
+    if not x.dtype.is_float:
+        return reduce(x, axis, keepdims)
+    found = reduce(_without(x, least), axis, keepdims)
+    empty = isnan(x).all(axis, keepdims)
+    return where(empty, constant(math.nan, x.dtype, found.shape), found)
+
+
+@remembered
+def nanmax(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
+    """Largest element over axes that is no NaN; NaN where all are.
+
+    Raises:
+        ShapeError: a reduced axis is empty.
+
+    >>> import smelt
+    >>> smelt.nanmax(smelt.array([1.0, float("nan"), 2.0]))
+    array(2, dtype=float32)
+    """
+    check_stream(stream)
+    return _extremum(a, axis, keepdims, True)
+
+
+@remembered
+def nanmin(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
+    """Smallest element over axes that is no NaN; NaN where all are.
+
+    Raises:
+        ShapeError: a reduced axis is empty.
+
+    >>> import smelt
+    >>> smelt.nanmin(smelt.array([1.0, float("nan"), 2.0]))
+    array(1, dtype=float32)
+    """
+    check_stream(stream)
+    return _extremum(a, axis, keepdims, False)
+
+
+@remembered
+def nanargmax(
+    a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+) -> array:
+    """Index of the largest element along an axis that is no NaN, uint32; 0 where all are (an error in NumPy).
+
+    >>> import smelt
+    >>> smelt.nanargmax(smelt.array([1.0, float("nan"), 2.0]))
+    array(2, dtype=uint32)
+    """
+    check_stream(stream)
+    return argmax_of(_without(as_array(a), -math.inf), axis, keepdims)
+
+
+@remembered
+def nanargmin(
+    a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
+) -> array:
+    """Index of the smallest element along an axis that is no NaN, uint32; 0 where all are (an error in NumPy).
+
+    >>> import smelt
+    >>> smelt.nanargmin(smelt.array([3.0, float("nan"), 2.0]))
+    array(2, dtype=uint32)
+    """
+    check_stream(stream)
+    return argmin_of(_without(as_array(a), math.inf), axis, keepdims)
+
+
+def _counts(x: array, axes: tuple[int, ...], dtype: DType) -> array:
+    return convert(sum_of(convert(logical_not(isnan(x)), dtypes.int32), axes, True), dtype)
+
+
+def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:
+    """What is computed with, and the dtype of the result."""
+    x = as_floating(a) if dtype is None else convert(as_array(a), dtypes.to_float(dtype_of(name, dtype)))
+    return widened(x), x.dtype
+
+
+@remembered
+def nanmean(
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """Mean over axes of what is no NaN; NaN of nothing. Integers give float32.
+
+    >>> import smelt
+    >>> smelt.nanmean(smelt.array([1.0, float("nan"), 2.0]))
+    array(1.5, dtype=float32)
+    """
+    check_stream(stream)
+    x, kind = _floating_in("nanmean", a, dtype)
+    axes = normalize_axes("nanmean", x, axis)
+    found = sum_of(_without(x, 0), axes, True) / _counts(x, axes, x.dtype)
+    return convert(found if keepdims else found.squeeze(axes), kind)
+
+
+def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: float) -> tuple[array, DType]:
+    """With the reduced axes, of one element; real."""
+    x, kind = _floating_in(name, a, dtype)
+    axes = normalize_axes(name, x, axis)
+    count = _counts(x, axes, x.dtype)
+    deviation = _without(x - sum_of(_without(x, 0), axes, True) / count, 0)
+    if x.dtype.is_complex:
+        count = real(count)
+        squares = real(deviation) * real(deviation) + imag(deviation) * imag(deviation)
+        kind = squares.dtype
+    else:
+        squares = deviation * deviation
+    divisor = count - less
+    nan = constant(math.nan, divisor.dtype, divisor.shape)
+    return sum_of(squares, axes, True) / where(divisor > 0, divisor, nan), kind
+
+
+@remembered
+def nanvar(
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, correction: float = 0,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """Variance over axes of what is no NaN, divided by the count less `correction`; NaN where that is not positive.
+
+    >>> import smelt
+    >>> smelt.nanvar(smelt.array([1.0, float("nan"), 3.0]))
+    array(1, dtype=float32)
+    """
+    check_stream(stream)
+    found, kind = _variance("nanvar", a, axis, dtype, _correction("nanvar", correction))
+    return convert(found if keepdims else found.squeeze(normalize_axes("nanvar", as_array(a), axis)), kind)
+
+
+@remembered
+def nanstd(
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, correction: float = 0,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """Standard deviation over axes of what is no NaN: the square root of `nanvar`.
+
+    >>> import smelt
+    >>> smelt.nanstd(smelt.array([1.0, float("nan"), 3.0]))
+    array(1, dtype=float32)
+    """
+    check_stream(stream)
+    found, kind = _variance("nanstd", a, axis, dtype, _correction("nanstd", correction))
+    found = root_of_squares(found)
+    return convert(found if keepdims else found.squeeze(normalize_axes("nanstd", as_array(a), axis)), kind)
+
+
+def _correction(name: str, correction: float) -> float:
+    return number(name, "correction", correction)
+
+
+@remembered
+def nanquantile(
+    a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """`smelt.quantile` of what is no NaN; NaN of nothing.
+
+    >>> import smelt
+    >>> smelt.nanquantile(smelt.array([1.0, float("nan"), 3.0]), 0.5)
+    array(2, dtype=float32)
+    """
+    check_stream(stream)
+    return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, skip_nan=True)
+
+
+@remembered
+def nanpercentile(
+    a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
+    """`smelt.percentile` of what is no NaN; NaN of nothing.
+
+    >>> import smelt
+    >>> smelt.nanpercentile(smelt.array([1.0, float("nan"), 3.0]), 50)
+    array(2, dtype=float32)
+    """
+    check_stream(stream)
+    return quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, skip_nan=True)
+
+
+@remembered
+def nanmedian(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
+    """Median over axes of what is no NaN; NaN of nothing.
+
+    >>> import smelt
+    >>> smelt.nanmedian(smelt.array([1.0, float("nan"), 3.0, 9.0]))
+    array(3, dtype=float32)
+    """
+    check_stream(stream)
+    return quantiles("nanmedian", a, 0.5, 1.0, axis, "linear", keepdims, skip_nan=True)
+
+
+@remembered
+def nancumsum(a: ArrayLike, /, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Running sum along an axis (of the flattened array if None), in which NaN counts as 0.
+
+    >>> import smelt
+    >>> smelt.nancumsum(smelt.array([1.0, float("nan"), 3.0]))
+    array([1, 1, 4], dtype=float32)
+    """
+    check_stream(stream)
+    return cumsum(_without(as_array(a), 0), axis)
+
+
+@remembered
+def nancumprod(a: ArrayLike, /, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Running product along an axis (of the flattened array if None), in which NaN counts as 1.
+
+    >>> import smelt
+    >>> smelt.nancumprod(smelt.array([2.0, float("nan"), 3.0]))
+    array([2, 2, 6], dtype=float32)
+    """
+    check_stream(stream)
+    return cumprod(_without(as_array(a), 1), axis)

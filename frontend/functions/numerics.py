@@ -1,0 +1,302 @@
+"""Interpolation, differences and integrals of what is given at points, and points themselves, under NumPy's names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+
+from ..lazy.arguments import dtype_of, integer, number
+from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, from_host
+from ..lazy.core import remembered
+from ..lazy.movement import Axes, many_axes, one_axis, piece, to_shape
+from ..lazy.operands import as_floating
+from ..lazy.streams import check_stream
+from .arithmetic import remainder
+from .index_functions import take, take_along_axis
+from .joining import concatenate
+from .logic import where
+from .reductions import sum as total
+from .sorting import argsort, diff, searchsorted
+
+__all__ = ["geomspace", "gradient", "interp", "lexsort", "logspace", "trapezoid"]
+
+
+def _points(name: str, make: Any, start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any, **more: Any) -> array:
+    target = dtype_of(name, dtype, dtypes.float32)
+    first, last = number(name, "start", start), number(name, "stop", stop)
+    count = integer(name, "num", num, 0)
+    if count > 1 << 28:
+        raise AttributeValueError(at_user_line(f"smelt.{name}: num may be 2**28 at most, is {shown(num)}"))
+    with np.errstate(all="ignore"):
+        return from_host(np.asarray(make(float(first), float(last), count, endpoint=bool(endpoint), **more)), target)
+
+
+def logspace(
+    start: Scalar,
+    stop: Scalar,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: DType | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """Powers of `base` whose exponents are `num` numbers at equal distances; see `smelt.linspace`. float32 by default.
+
+    >>> import smelt
+    >>> smelt.logspace(0, 2, 3)
+    array([1, 10, 100], dtype=float32)
+    """
+    check_stream(stream)
+    return _points("logspace", np.logspace, start, stop, num, endpoint, dtype, base=number("logspace", "base", base))
+
+
+def geomspace(
+    start: Scalar,
+    stop: Scalar,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DType | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before. float32 by default.
+
+    Raises:
+        AttributeValueError: one of them is 0, or their signs differ.
+
+    >>> import smelt
+    >>> smelt.geomspace(1, 8, 4)
+    array([1, 2, 4, 8], dtype=float32)
+    """
+    check_stream(stream)
+    first, last = number("geomspace", "start", start), number("geomspace", "stop", stop)
+    if not first or not last or (first < 0) != (last < 0):
+        message = f"smelt.geomspace: start {shown(first)} and stop {shown(last)} must be of one sign, and not 0"
+        raise AttributeValueError(at_user_line(message))
+    return _points("geomspace", np.geomspace, first, last, num, endpoint, dtype)
+
+
+@remembered
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: float | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The values at x of the line through the points (xp, fp).
+
+    Args:
+        x: any shape. xp: a vector, ascending. fp: a vector of its size.
+        left, right: scalars for x before the first and behind the last point; by default the values at these.
+        period: of x and xp, which then need not be in order; no left or right then.
+
+    Returns:
+        In the shape of x and the common dtype; integers count as float32. Derivatives by x, xp and fp.
+
+    Raises:
+        ShapeError: xp and fp are no vectors of one size, or empty. AttributeValueError: a period of 0.
+
+    >>> import smelt
+    >>> smelt.interp(smelt.array([0.5, 3.0]), smelt.array([0.0, 1.0, 2.0]), smelt.array([0.0, 10.0, 20.0]))
+    array([5, 20], dtype=float32)
+    """
+    check_stream(stream)
+    at, points, values = as_floating(x), as_floating(xp), as_floating(fp)
+    if points.ndim != 1 or points.shape != values.shape or not points.size:
+        message = f"smelt.interp: xp and fp must be vectors of one size, are {points.aval} and {values.aval}"
+        raise ShapeError(at_user_line(message))
+    dtype = dtypes.promote(dtypes.promote(at.dtype, points.dtype), values.dtype)
+    at, points, values = convert(at, dtype), convert(points, dtype), convert(values, dtype)
+    if period is not None:
+        span = abs(number("interp", "period", period))
+        if not span or not math.isfinite(span):
+            message = f"smelt.interp: period must be finite and not 0, is {shown(period)}"
+            raise AttributeValueError(at_user_line(message))
+        at, points = remainder(at, span), remainder(points, span)
+        order = argsort(points)
+        points, values = take(points, order), take(values, order)
+        points = concatenate([points[-1:] - span, points, points[:1] + span])
+        values = concatenate([values[-1:], values, values[:1]])
+        left = right = None
+    size = points.size
+    low = values[0] if left is None else _scalar("left", left, dtype)
+    high = values[-1] if right is None else _scalar("right", right, dtype)
+    if size == 1:
+        inside = where(at == at, values[0], at)
+    else:
+        i = convert(searchsorted(points, at, "right"), dtypes.int32)
+        i = where(i < 1, 1, where(i > size - 1, size - 1, i))
+        x0, x1, y0, y1 = take(points, i - 1), take(points, i), take(values, i - 1), take(values, i)
+        width = x1 - x0
+        flat = width == 0
+        inside = where(flat, y1, y0 + (at - x0) / where(flat, 1, width) * (y1 - y0))
+        inside = where(at == points[-1], values[-1], inside)
+    return where(at < points[0], low, where(at > points[-1], high, inside))
+
+
+def _scalar(what: str, a: ArrayLike, dtype: DType) -> array:
+    found = convert(as_array(a, dtype), dtype)
+    if found.ndim:
+        raise ShapeError(at_user_line(f"smelt.interp: {what} must be a scalar, is {found.aval}"))
+    return found
+
+
+@remembered
+def lexsort(keys: Sequence[ArrayLike], /, axis: int = -1, *, stream: StreamOrDevice = None) -> array:
+    """Indices (uint32) that sort by several keys: by the last one, where that is equal by the one before, and so on.
+
+    Args:
+        keys: arrays of one shape, or one array with the keys along its first axis.
+        axis: along which each is sorted.
+
+    Raises:
+        ShapeError: no keys, or keys of different shapes.
+
+    >>> import smelt
+    >>> smelt.lexsort([smelt.array([2, 1, 3]), smelt.array([1, 1, 0])])
+    array([2, 1, 0], dtype=uint32)
+    """
+    check_stream(stream)
+    several: Any = keys if isinstance(keys, (list, tuple, array)) else array(keys)  # type: ignore[arg-type]
+    found = [as_array(k) for k in several]
+    if not found or any(k.shape != found[0].shape for k in found):
+        shapes = ", ".join(str(k.shape) for k in found) or "none"
+        raise ShapeError(at_user_line(f"smelt.lexsort: needs keys of one shape, got {shapes}"))
+    if not found[0].ndim:
+        return convert(as_array(0), dtypes.uint32)
+    along = one_axis("lexsort", axis, found[0].ndim)
+    order = argsort(found[0], along)
+    for key in found[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, along), along), along)
+    return order
+
+
+@remembered
+def trapezoid(
+    y: ArrayLike,
+    /,
+    x: ArrayLike | None = None,
+    dx: float = 1.0,
+    axis: int = -1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The integral of y along an axis by the trapezoidal rule. Integers give float32.
+
+    Args:
+        x: the points, a vector or of the shape of y; by default they are `dx` apart.
+
+    >>> import smelt
+    >>> smelt.trapezoid(smelt.array([1.0, 2.0, 3.0]))
+    array(4, dtype=float32)
+    """
+    check_stream(stream)
+    values = as_floating(y)
+    along = one_axis("trapezoid", axis, values.ndim)
+    d = values.shape[along]
+    pairs = piece(values, along, min(1, d), d) + piece(values, along, 0, max(d - 1, 0))
+    if x is None:
+        return total(pairs * (number("trapezoid", "dx", dx) / 2), along)
+    points = as_floating(x)
+    if points.ndim == 1:
+        points = to_shape(points, (*[1] * along, points.size, *[1] * (values.ndim - along - 1)))
+    if points.ndim != values.ndim or points.shape[along] != d:
+        message = f"smelt.trapezoid: x {points.aval} does not fit to y {values.aval} on axis {axis}"
+        raise ShapeError(at_user_line(message))
+    return total(pairs * diff(points, axis=along) * 0.5, along)
+
+
+@remembered
+def gradient(
+    f: ArrayLike,
+    /,
+    *varargs: ArrayLike,
+    axis: Axes | None = None,
+    edge_order: int = 1,
+    stream: StreamOrDevice = None,
+) -> array | list[array]:
+    """The differences of f by its places: central ones inside, of order `edge_order` at the edges.
+
+    Integers give float32.
+
+    Args:
+        varargs: the distance of neighbours, or the places (a vector); one for all axes, or one for each.
+        axis: one or several; by default all.
+        edge_order: 1 or 2.
+
+    Returns:
+        An array of the shape of f; a list of one for each axis where there are several.
+
+    Raises:
+        ShapeError: too few elements, or places that do not fit. AttributeValueError: another order.
+        ArgumentTypeError: another number of distances.
+
+    >>> import smelt
+    >>> smelt.gradient(smelt.array([1.0, 2.0, 4.0, 7.0]))
+    array([1, 1.5, 2.5, 3], dtype=float32)
+    """
+    check_stream(stream)
+    x = as_floating(f)
+    along = many_axes("gradient", axis, x.ndim)
+    order = integer("gradient", "edge_order", edge_order)
+    if order not in (1, 2):
+        raise AttributeValueError(at_user_line(f"smelt.gradient: edge_order must be 1 or 2, is {order}"))
+    if len(varargs) not in (0, 1, len(along)):
+        raise ArgumentTypeError(at_user_line(f"smelt.gradient: {len(varargs)} distances for {len(along)} axes"))
+    spacing = list(varargs) if len(varargs) == len(along) else [varargs[0] if varargs else 1.0] * len(along)
+    found = [_gradient(x, a, h, order) for a, h in zip(along, spacing)]
+    return found[0] if len(found) == 1 else found
+
+
+def _gradient(x: array, axis: int, h: ArrayLike, order: int) -> array:
+    n = x.shape[axis]
+    if n < order + 1:
+        message = f"smelt.gradient: needs {order + 1} elements on axis {axis} at least; f {x.aval}"
+        raise ShapeError(at_user_line(message))
+    step = convert(as_array(h, x.dtype), x.dtype)
+    if step.ndim > 1 or (step.ndim and step.size != n):
+        raise ShapeError(at_user_line(f"smelt.gradient: places {step.aval} do not fit to axis {axis} of {x.aval}"))
+
+    def one(i: int) -> array:
+        return piece(x, axis, i % n, i % n + 1)
+
+    if step.ndim:
+        widths = to_shape(step[1:] - step[:-1], (*[1] * axis, n - 1, *[1] * (x.ndim - axis - 1)))
+        before, behind = piece(widths, axis, 0, n - 2), piece(widths, axis, 1, n - 1)
+        first, second, last, former = (piece(widths, axis, i % (n - 1), i % (n - 1) + 1) for i in (0, 1, -1, -2))
+    else:
+        before = behind = first = second = last = former = step
+    middle = []
+    if n > 2:
+        low, here, high = (piece(x, axis, i, n - 2 + i) for i in (0, 1, 2))
+        middle.append(
+            low * (-behind / (before * (before + behind)))
+            + here * ((behind - before) / (before * behind))
+            + high * (before / (behind * (before + behind)))
+            if step.ndim
+            else (high - low) / (2 * step)
+        )
+    if order == 1:
+        start, end = (one(1) - one(0)) / first, (one(-1) - one(-2)) / last
+    else:
+        start = _edge(one(0), one(1), one(2), first, second)
+        end = -_edge(one(-1), one(-2), one(-3), last, former)
+    return concatenate([start, *middle, end], axis)
+
+
+def _edge(f0: array, f1: array, f2: array, near: array, far: array) -> array:
+    """The one-sided difference of second order at f0; f1 is `near` away, f2 `far` further."""
+    both = near + far
+    return f0 * (-(near + both) / (near * both)) + f1 * (both / (near * far)) - f2 * (near / (far * both))

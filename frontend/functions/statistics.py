@@ -1,0 +1,580 @@
+"""Counts, quantiles and correlations, under NumPy's names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+
+from ..lazy.arguments import integer, number, word
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, from_host
+from ..lazy.core import remembered
+from ..lazy.movement import filled, iota, permuted, piece, to_shape
+from ..lazy.operands import as_floating
+from ..lazy.streams import check_stream
+from .arithmetic import clip, maximum, sqrt
+from .complex_numbers import conjugate, imag, real
+from .diagonals import diagonal
+from .index_functions import take_along_axis
+from .indexing import holds_array, host_array
+from .joining import concatenate
+from .linear import matmul
+from .logic import isnan, logical_and, where
+from .reductions import Axis, kept_shape, normalize_axes, widened
+from .reductions import max as largest
+from .reductions import mean as mean_of
+from .reductions import min as smallest
+from .reductions import sum as total
+from .rounding import floor
+from .searching import host_values
+from .shaping import matrix_transpose
+from .sorting import searchsorted
+from .sorting import sort as in_order
+
+__all__ = [
+    "average", "bincount", "corrcoef", "cov", "digitize", "histogram", "histogram_bin_edges", "percentile", "ptp",
+    "quantile",
+]  # fmt: skip
+
+#: Methods of quantiles: where the first and last element lie (alpha, beta); or how the place is rounded.
+_METHODS = {
+    "linear": (1.0, 1.0), "lower": (1.0, 1.0), "higher": (1.0, 1.0), "midpoint": (1.0, 1.0), "nearest": (1.0, 1.0),
+    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+#: Bins that a function makes at most.
+_MOST = 1 << 28
+
+
+def _real(name: str, *xs: array) -> None:
+    for x in xs:
+        if x.dtype.is_complex:
+            raise DTypeError(at_user_line(f"smelt.{name}: complex numbers are not counted or ordered here; a {x.aval}"))
+
+
+# Counts
+
+
+@remembered
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: StreamOrDevice = None) -> array:
+    """In which bin each element lies, int32: i where ``bins[i - 1] <= x < bins[i]``, 0 before all, their number behind.
+
+    Args:
+        x: any shape. bins: a vector, ascending or descending.
+        right: whether the bins contain their right end instead of the left one.
+
+    Raises:
+        ShapeError: bins are no vector. DTypeError: complex numbers.
+
+    >>> import smelt
+    >>> smelt.digitize(smelt.array([0.5, 1.0, 9.0]), smelt.array([0.0, 1.0, 2.0]))
+    array([1, 2, 3], dtype=int32)
+    """
+    check_stream(stream)
+    values, edges = as_array(x), as_array(bins)
+    _real("digitize", values, edges)
+    if edges.ndim != 1:
+        raise ShapeError(at_user_line(f"smelt.digitize: bins must be a vector, are {edges.aval}"))
+    up = convert(searchsorted(edges, values, "left" if right else "right"), dtypes.int32)
+    if edges.size < 2:
+        return up
+    down = edges.size - convert(searchsorted(edges[::-1], values, "left" if right else "right"), dtypes.int32)
+    return where(edges[0] <= edges[-1], up, down)
+
+
+def _counted(places: array, valid: array, weights: array, size: int) -> array:
+    """The sums of the weights at each of `size` places."""
+    zero = filled(weights.shape, 0, weights.dtype)
+    return filled((size,), 0, weights.dtype).at[where(valid, places, 0)].add(where(valid, weights, zero))
+
+
+def bincount(
+    x: ArrayLike,
+    /,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """How often each of 0, 1, 2, … occurs, int32; or the sums of `weights` there, in their dtype.
+
+    Without `length` this evaluates `x`.
+
+    Args:
+        x: a vector of integers, not negative.
+        weights: of the shape of x.
+        minlength: the least size of the result, which else ends with the greatest element.
+        length: the size of the result; greater and negative elements do not count.
+
+    Raises:
+        ShapeError: x is no vector, or of another shape than weights. DTypeError: x is not of integers.
+        AttributeValueError: a negative element. TraceError: no `length` inside `smelt.compile` or `smelt.vmap`.
+
+    >>> import smelt
+    >>> smelt.bincount(smelt.array([0, 2, 2]))
+    array([1, 0, 2], dtype=int32)
+    """
+    check_stream(stream)
+    values = as_array(x)
+    if not values.dtype.is_integer and values.dtype is not dtypes.bool_ and values.size:
+        raise DTypeError(at_user_line(f"smelt.bincount: x must be of integers, is {values.aval}"))
+    heavy = filled(values.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    if heavy.dtype is dtypes.bool_:
+        heavy = convert(heavy, dtypes.int32)
+    if values.ndim != 1 or heavy.shape != values.shape:
+        message = f"smelt.bincount: x and weights must be vectors of one size, are {values.aval} and {heavy.aval}"
+        raise ShapeError(at_user_line(message))
+    least = integer("bincount", "minlength", minlength, 0)
+    if length is None:
+        host = host_values("bincount", values, "give length=")
+        if host.size and host.min() < 0:
+            raise AttributeValueError(at_user_line(f"smelt.bincount: x has the negative element {host.min()}"))
+        size = max(int(host.max()) + 1 if host.size else 0, least)
+    else:
+        size = max(integer("bincount", "length", length, 0), least)
+    if size > _MOST:
+        raise AttributeValueError(at_user_line(f"smelt.bincount: {size} bins are too many"))
+    if not size or not values.size:
+        return filled((size,), 0, heavy.dtype)
+    kind = values.dtype
+    wide = dtypes.uint64 if kind is dtypes.uint64 else dtypes.int64 if kind.size >= 4 else dtypes.int32
+    places = convert(values, wide)
+    valid = logical_and(places >= 0, places < size)
+    return _counted(convert(where(valid, places, 0), dtypes.int32), valid, heavy, size)
+
+
+class Histogram(NamedTuple):
+    """What `histogram` returns."""
+
+    hist: array
+    bin_edges: array
+
+
+def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
+    if not isinstance(bins, (array, np.ndarray, list, tuple)):
+        count = integer(name, "bins", bins, 1)
+        if count > _MOST:
+            raise AttributeValueError(at_user_line(f"smelt.{name}: {shown(bins)} bins are too many"))
+        if limits is None and not x.size:
+            limits = (0.0, 1.0)
+        if limits is None:
+            low, high = smallest(x), largest(x)
+            flat = low == high
+            low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
+        else:
+            if not isinstance(limits, (list, tuple)) or len(limits) != 2:
+                message = f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"
+                raise ArgumentTypeError(at_user_line(message))
+            first, last = (number(name, "range", v) for v in limits)
+            if not (math.isfinite(first) and math.isfinite(last) and first <= last):
+                message = f"smelt.{name}: range must be finite and ascending, is {shown(limits)}"
+                raise AttributeValueError(at_user_line(message))
+            if first == last:
+                first, last = first - 0.5, last + 0.5
+            low, high = (convert(as_array(v, x.dtype), x.dtype) for v in (first, last))
+        steps = iota((count,), 0, x.dtype)
+        return concatenate([steps * ((high - low) / count) + low, to_shape(high, (1,))])
+    edges = as_array(bins)
+    if edges.ndim != 1 or edges.size < 2:
+        raise ShapeError(at_user_line(f"smelt.{name}: bins must be a number or a vector of edges, are {edges.aval}"))
+    _real(name, edges)
+    return convert(edges, dtypes.promote(x.dtype, dtypes.to_float(edges.dtype)))
+
+
+def _floats(name: str, a: ArrayLike) -> array:
+    """The flattened array to count, in float32 or float64."""
+    x = as_array(a)
+    _real(name, x)
+    return widened(as_floating(to_shape(x, (x.size,))))
+
+
+@remembered
+def histogram_bin_edges(
+    a: ArrayLike,
+    /,
+    bins: int | ArrayLike = 10,
+    range: tuple[float, float] | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The edges of the bins of `histogram`.
+
+    >>> import smelt
+    >>> smelt.histogram_bin_edges(smelt.array([0.0, 4.0]), 2)
+    array([0, 2, 4], dtype=float32)
+    """
+    check_stream(stream)
+    return _edges("histogram_bin_edges", _floats("histogram_bin_edges", a), bins, range)
+
+
+@remembered
+def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
+    x = _floats("histogram", a)
+    edges = _edges("histogram", x, bins, limits)
+    count = edges.size - 1
+    heavy = filled(x.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    if heavy.dtype is dtypes.bool_:
+        heavy = convert(heavy, dtypes.int32)
+    if heavy.size != x.size:
+        raise ShapeError(at_user_line(f"smelt.histogram: weights {heavy.aval} for {x.size} elements"))
+    heavy = to_shape(heavy, (x.size,))
+    if x.size:
+        place = convert(searchsorted(edges, x, "right"), dtypes.int32) - 1
+        place = where(x == edges[-1], count - 1, place)
+        hist = _counted(place, logical_and(x >= edges[0], x <= edges[-1]), heavy, count)
+    else:
+        hist = filled((count,), 0, heavy.dtype)
+    if density:
+        shares = as_floating(hist)
+        hist = shares / (edges[1:] - edges[:-1]) / total(shares)
+    return [hist, edges]
+
+
+def histogram(
+    a: ArrayLike,
+    /,
+    bins: int | ArrayLike = 10,
+    range: tuple[float, float] | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> Histogram:
+    """How many elements of the flattened array lie in each bin, and the edges of the bins.
+
+    Bins contain their left end, the last one also its right end. NaN lies in none.
+
+    Args:
+        a: not complex; compared in float32, or in float64 where it is that.
+        bins: how many of equal width, or their edges, ascending.
+        range: the first and last edge of bins of equal width; by default the least and greatest element.
+        density: whether to divide by the number of elements and by the widths, so that the integral is 1.
+        weights: what each element counts, of the shape of a.
+
+    Returns:
+        ``(hist, bin_edges)``: int32, or the dtype of the weights (of floats for a density); float32 or float64.
+        Derivatives by the weights.
+
+    Raises:
+        ShapeError, AttributeValueError, ArgumentTypeError: bins, range or weights that are none.
+
+    >>> import smelt
+    >>> smelt.histogram(smelt.array([1.0, 2.0, 1.0]), bins=2).hist
+    array([2, 1], dtype=int32)
+    """
+    check_stream(stream)
+    return Histogram(*_histogram(a, bins, range, weights, bool(density)))
+
+
+# Quantiles
+
+
+@remembered
+def quantile(
+    a: ArrayLike,
+    /,
+    q: ArrayLike,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The elements below which lies a part q of all, over axes; between two elements by `method`. NaN if there is one.
+
+    Args:
+        a: not complex; integers give float32.
+        q: from 0 to 1, any shape: its axes come first in the result.
+        method: NumPy's "linear", "lower", "higher", "midpoint", "nearest", "interpolated_inverted_cdf", "hazen",
+            "weibull", "median_unbiased" or "normal_unbiased".
+
+    Raises:
+        ShapeError: no elements. AttributeValueError: a q that is known is out of range, another method.
+
+    >>> import smelt
+    >>> smelt.quantile(smelt.array([1.0, 2.0, 3.0, 4.0]), 0.5)
+    array(2.5, dtype=float32)
+    """
+    check_stream(stream)
+    return quantiles("quantile", a, q, 1.0, axis, method, keepdims)
+
+
+@remembered
+def percentile(
+    a: ArrayLike,
+    /,
+    q: ArrayLike,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:
+    """`quantile` with q from 0 to 100.
+
+    >>> import smelt
+    >>> smelt.percentile(smelt.array([1.0, 2.0, 3.0, 4.0]), [0, 50, 100])
+    array([1, 2.5, 4], dtype=float32)
+    """
+    check_stream(stream)
+    return quantiles("percentile", a, q, 100.0, axis, method, keepdims)
+
+
+def quantiles(
+    name: str, a: ArrayLike, q: ArrayLike, most: float, axis: Axis, method: str, keepdims: bool, skip_nan: bool = False
+) -> array:
+    """Quantiles of a over axes; with `skip_nan` of what is no NaN."""
+    x = as_floating(a)
+    _real(name, x)
+    dtype, axes = x.dtype, normalize_axes(name, x, axis)
+    word(name, "method", method, *_METHODS)
+    part = _parts(name, q, most)
+    n = math.prod(x.shape[i] for i in axes)
+    if not n and not skip_nan:
+        raise ShapeError(at_user_line(f"smelt.{name}: no elements along axis {axes} of shape {x.shape}"))
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    rest = tuple(x.shape[i] for i in kept)
+    ordered = widened(to_shape(permuted(x, kept + axes), (*rest, n)))
+    out = (*part.shape, *(kept_shape(x.shape, axes) if keepdims else rest))
+    if not n or not math.prod(out):
+        return filled(out, math.nan, dtype)
+    ordered = in_order(ordered, -1)
+    some = (*rest, part.size)
+    if skip_nan:
+        number_of = to_shape(total(convert(ordered == ordered, dtypes.int32), -1), (*rest, 1))
+        place = _place(part, convert(maximum(number_of, 1), part.dtype), method)
+    else:
+        place = _place(part, as_array(float(n), part.dtype), method)
+    place = broadcast_to_shape(place, some)
+    low = floor(place)
+    above = broadcast_to_shape(convert(place - low, ordered.dtype), some)
+    first = convert(low, dtypes.int32)
+    second = where(above > 0, first + 1, first)
+    before, behind = (take_along_axis(ordered, clip(i, 0, n - 1), -1) for i in (first, second))
+    difference = behind - before
+    found = where(above < 0.5, before + difference * above, behind - difference * (1 - above))
+    found = where(above == 0, before, found)
+    if not skip_nan:
+        last = piece(ordered, ordered.ndim - 1, n - 1, n)  # a NaN is sorted last
+        found = where(isnan(last), last, found)
+    found = permuted(found, (len(rest), *_axes_of(rest)))
+    return convert(to_shape(found, out), dtype)
+
+
+def _parts(name: str, q: ArrayLike, most: float) -> array:
+    """q as a part of one, in float64 where it is known."""
+    if isinstance(q, array) or (isinstance(q, (list, tuple)) and holds_array(q)):
+        q = as_array(q)
+        _real(name, q)
+        found = widened(as_floating(q))
+        return found if most == 1 else found / most
+    host = host_array(q) if isinstance(q, (list, tuple, np.ndarray, int, float)) else as_array(q)._host()
+    if host.dtype.kind not in "biuf":
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: q must be numbers, is {shown(q)}"))
+    host = host.astype(np.float64) / most
+    if host.size and not (host.min() >= 0 and host.max() <= 1):
+        raise AttributeValueError(at_user_line(f"smelt.{name}: q must lie within 0 and {most:g}, is {shown(q)}"))
+    return from_host(host, dtypes.float64)
+
+
+def _place(part: array, n: array, method: str) -> array:
+    """Where among n elements in order the quantiles lie."""
+    part = to_shape(part, (part.size,))
+    alpha, beta = _METHODS[method]
+    place = part * (n - 1) if alpha == beta == 1 else n * part + (alpha + part * (1 - alpha - beta)) - 1
+    place = maximum(where(place > n - 1, n - 1, place), 0)
+    low = floor(place)
+    if method == "lower":
+        return low
+    if method == "higher":
+        return where(place > low, low + 1, low)
+    if method == "midpoint":
+        return where(place > low, low + 0.5, low)
+    if method == "nearest":  # ties to even
+        up = (place - low > 0.5) | ((place - low == 0.5) & (low - 2 * floor(low / 2) == 1))
+        return where(up, low + 1, low)
+    return place
+
+
+# Means and correlations
+
+
+@remembered
+def average(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+    stream: StreamOrDevice = None,
+) -> array | tuple[array, array]:
+    """The mean over axes, where each element counts as much as its weight. Integers give float32.
+
+    Args:
+        weights: of the shape of a, or a vector for one axis.
+        returned: whether to return the sum of the weights too.
+
+    Returns:
+        The mean; with `returned` ``(mean, sum of the weights)``. NaN where the weights sum to 0.
+
+    Raises:
+        ShapeError: weights of another shape.
+
+    >>> import smelt
+    >>> smelt.average(smelt.array([1.0, 2.0]), weights=smelt.array([3.0, 1.0]))
+    array(1.25, dtype=float32)
+    """
+    check_stream(stream)
+    x = as_floating(a)
+    axes = normalize_axes("average", x, axis)
+    if weights is None:
+        found = mean_of(x, axes, keepdims)
+        count = float(math.prod(x.shape[i] for i in axes))
+        return (found, filled(found.shape, count, found.dtype)) if returned else found
+    heavy = as_floating(weights)
+    if heavy.shape != x.shape:
+        if heavy.ndim != 1 or len(axes) != 1 or heavy.size != x.shape[axes[0]]:
+            message = f"smelt.average: weights {heavy.aval} do not fit to a {x.aval} on axis {axis}"
+            raise ShapeError(at_user_line(message))
+        others = tuple(i for i in _axes_of(x.shape) if i not in axes)
+        heavy = to_shape(heavy, kept_shape((heavy.size,) * x.ndim, others))
+        heavy = broadcast_to_shape(heavy, x.shape)
+    sums = total(heavy, axes, keepdims)
+    found = total(x * heavy, axes, keepdims) / sums
+    return (found, broadcast_to_shape(sums, found.shape)) if returned else found
+
+
+def _axes_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(i for i, _ in enumerate(shape))  # `range` is an argument's name here
+
+
+@remembered
+def ptp(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
+    """The greatest element less the least one, over axes.
+
+    Raises:
+        ShapeError: no elements. DTypeError: complex numbers.
+
+    >>> import smelt
+    >>> smelt.ptp(smelt.array([3, 1, 7]))
+    array(6, dtype=int32)
+    """
+    check_stream(stream)
+    x = as_array(a)
+    _real("ptp", x)
+    return largest(x, axis, keepdims) - smallest(x, axis, keepdims)
+
+
+def _observations(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> array:
+    """A row a variable, in float32, float64 or complex."""
+
+    def rows(a: ArrayLike) -> array:
+        x = widened(as_floating(a))
+        if x.ndim > 2:
+            raise ShapeError(at_user_line(f"smelt.{name}: takes vectors and matrices, got {x.aval}"))
+        if x.ndim < 2:
+            return to_shape(x, (1, x.size))
+        return x if rowvar or x.shape[0] == 1 else matrix_transpose(x)
+
+    x = rows(m)
+    if y is None:
+        return x
+    other = rows(y)
+    if other.shape[1] != x.shape[1]:
+        raise ShapeError(at_user_line(f"smelt.{name}: {x.shape[1]} and {other.shape[1]} observations"))
+    return concatenate([x, other], 0)
+
+
+def _frequencies(name: str, what: str, weights: ArrayLike, count: int, dtype: DType) -> array:
+    found = as_array(weights)
+    if found.shape != (count,) or found.dtype.is_complex:
+        message = f"smelt.{name}: {what} must be a number for each of {count} observations, is {found.aval}"
+        raise ShapeError(at_user_line(message))
+    return convert(found, dtype)
+
+
+@remembered
+def cov(
+    m: ArrayLike,
+    /,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The covariance of variables, each of which is a row (with ``rowvar=False`` a column). Integers give float32.
+
+    Args:
+        m: a vector or matrix. y: more variables.
+        bias: whether to divide by the number n of observations instead of n - 1.
+        ddof: to divide by n - ddof.
+        fweights: how often each observation was made, integers. aweights: how much each counts.
+
+    Returns:
+        A matrix, in which the diagonal are the variances; a scalar for one variable.
+
+    Raises:
+        ShapeError: more axes, other numbers of observations or weights.
+
+    >>> import smelt
+    >>> smelt.cov(smelt.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    array([[1, -1],
+           [-1, 1]], dtype=float32)
+    """
+    check_stream(stream)
+    x = _observations("cov", m, y, rowvar)
+    less = (0 if bias else 1) if ddof is None else integer("cov", "ddof", ddof)
+    real_dtype = dtypes.float32 if x.dtype is dtypes.complex64 else x.dtype
+    real_dtype = dtypes.float64 if x.dtype.size == 16 else real_dtype
+    count = x.shape[1]
+    often, much = (
+        None if w is None else _frequencies("cov", what, w, count, real_dtype)
+        for what, w in (("fweights", fweights), ("aweights", aweights))
+    )
+    weights = much if often is None else often if much is None else often * much
+    if weights is None:
+        factor: Any = float(max(count - less, 0))
+        deviation = products = x - mean_of(x, 1, True)
+    else:
+        sums = total(weights)
+        center = matmul(x, to_shape(convert(weights, x.dtype), (count, 1))) / sums
+        deviation = x - center
+        products = deviation * weights
+        factor = sums - (less if much is None else less * total(weights * much) / sums)
+        factor = where(factor > 0, factor, 0.0)
+    found = matmul(products, conjugate(matrix_transpose(deviation))) / factor
+    return to_shape(found, ()) if found.size == 1 else found
+
+
+@remembered
+def corrcoef(
+    x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, stream: StreamOrDevice = None
+) -> array:
+    """The correlation coefficients of variables: `cov` divided by the standard deviations, within -1 and 1.
+
+    >>> import smelt
+    >>> smelt.corrcoef(smelt.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))
+    array([[1, -1],
+           [-1, 1]], dtype=float32)
+    """
+    check_stream(stream)
+    found = cov(x, y, rowvar)
+    if not found.ndim:
+        return found / found
+    deviation = sqrt(real(diagonal(found)))
+    found = found / to_shape(deviation, (deviation.size, 1)) / deviation
+    if found.dtype.is_complex:
+        return clip(real(found), -1.0, 1.0) + 1j * clip(imag(found), -1.0, 1.0)
+    return clip(found, -1.0, 1.0)
