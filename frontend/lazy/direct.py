@@ -101,11 +101,11 @@ def _results(node: Node, operands: list[np.ndarray], reference: bool) -> Sequenc
         assert program is not None
         return program.run(operands)
     if isinstance(node.op, ControlOp):
-        return interpret(node.op, node.attrs, operands, node.avals, _run_function)
+        return interpret(node.op, node.attrs, operands, node.avals, run_function)
     return run_op(node.op, operands, node.attrs, node.where, reference)
 
 
-def _run_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+def run_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     program = program_of(f, ())
     assert program is not None
     return program.run(operands)
@@ -134,8 +134,8 @@ def program_of(f: GraphFunction, transforms: Transforms) -> OpProgram | None:
 
 
 def _expand(f: GraphFunction, transforms: Transforms) -> OpProgram | _Refused:
-    bound = bound_program(f, transforms, _run_function)
+    bound = bound_program(f, transforms, run_function)
     if bound is not None:
         return bound
     found = recorded(f, transforms)
-    return _REFUSED if found is None else found.program(_run_function)
+    return _REFUSED if found is None else found.program(run_function)

@@ -226,7 +226,7 @@ class _Writer:
             else:
                 attrs = self.attributes(step.op, step.attrs)
                 results = tape.emit(step.op, operands, attrs)
-                own = _costs(step.op, attrs, [v.aval for v in operands], [v.aval for v in results])
+                own = costs_of(step.op, attrs, [v.aval for v in operands], [v.aval for v in results])
             ops, work, seconds = ops + own[0], work + own[1], seconds + own[2]
             for i, (value, aval) in enumerate(zip(results, step.avals)):
                 if value_of(value.aval.shape) != aval.shape or value.aval.dtype is not aval.dtype:
@@ -265,7 +265,7 @@ class _Writer:
         return x
 
 
-def _costs(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], results: Sequence[Aval]) -> tuple[int, Any, Any]:
+def costs_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], results: Sequence[Aval]) -> tuple[int, Any, Any]:
     """What `tiers.count`, `work` and `tiers.op_by_op_seconds` say of an op. Which of its arrays is the largest is what
     it is in the first member of the family, for these are estimates and no guards."""
     size = max([aval.size for aval in (*operands, *results)], key=value_of)

@@ -27,21 +27,26 @@ class TieredExecutable(Executable):
     """A recorded function that runs op by op until its program pays.
 
     Args:
-        f: the function.
+        function: gives the function.
         ops: the same op by op.
         make: compiles it.
         passing: whether it is likely to run once only: then no other process compiles it for later runs.
     """
 
     def __init__(
-        self, f: GraphFunction, ops: OpProgram, device: Device, make: Callable[[], Executable], passing: bool = False
-    ):
+        self, function: Callable[[], GraphFunction], ops: OpProgram, device: Device, make: Callable[[], Executable],
+        passing: bool = False,
+    ):  # fmt: skip
         super().__init__(ops.arguments, ops.results)
-        self._function, self._ops, self._device, self._make = f, ops, device, make
+        self._find_function, self._ops, self._device, self._make = function, ops, device, make
         self._structure, self._lock = tiers.Structure(), locks.lock()
         self._structure.can_wait, self._passing = not passing, passing
         self._program: Executable | None = None
         self._strided: OpProgram | None = None
+
+    @functools.cached_property
+    def _function(self) -> GraphFunction:
+        return self._find_function()
 
     @property
     def nbytes(self) -> int:
@@ -61,8 +66,10 @@ class TieredExecutable(Executable):
                     program = self._program = self._make()
                 elif program is None:
                     self._grouped()
-                    body = self._rolled
-                    program = self._program = structure.program(body, self._find, self._begin, self._make)
+                    costs = self._ops.costs
+                    if costs is None or not structure.rests(costs[0], costs[2]):
+                        body = self._rolled
+                        program = self._program = structure.program(body, self._find, self._begin, self._make)
         if program is None or (structure.prefers_ops and tier == "auto"):
             found = structure.run_ops(lambda: self._run_ops(inputs))
             if self._passing:  # it is met again
@@ -98,15 +105,17 @@ class TieredExecutable(Executable):
 
 
 def executable_of(
-    f: GraphFunction, device: Device, make: Callable[[], Executable], first: bool, passing: bool = False
-) -> Executable:
+    function: Callable[[], GraphFunction], find_ops: Callable[[], OpProgram | None], device: Device,
+    make: Callable[[], Executable], first: bool, passing: bool = False,
+) -> Executable:  # fmt: skip
     """What runs a recorded function: op by op until its program pays, where that can be; else its program.
 
     Args:
+        function: gives it. find_ops: gives it op by op, if that can be.
         make: compiles it.
         first: whether a program was asked for, and not one for other sizes.
         passing: whether it is likely to run once only.
     """
     tier = settings.tier if device.tiers else "program"
-    ops = None if tier == "program" or (first and not passing and tier == "auto") else direct.program_of(f, ())
-    return make() if ops is None else TieredExecutable(f, ops, device, make, passing)
+    ops = None if tier == "program" or (first and not passing and tier == "auto") else find_ops()
+    return make() if ops is None else TieredExecutable(function, ops, device, make, passing)

@@ -209,16 +209,16 @@ class CompiledFunction(Generic[P, R]):
                 store.use(key, version)
                 return version
             traced, outputs = self._trace_or_know(key, args, kwargs, leaves, treedef, state_arrays)
-            f = traced.function
-            if f.captured:
-                evaluate(f.captured)
+            captured = traced.captured
+            if captured:
+                evaluate(captured)
             version = Version()
             version.passing = self._changes_types(outputs)
-            version.executable = self._executable(f, traced.names, version.passing)
-            version.captured = [n.values[i] for n, i in f.captured]  # type: ignore[index]
+            version.executable = self._executable(traced, version.passing)
+            version.captured = [n.values[i] for n, i in captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
-            version.n_outputs = len(f.outputs) - traced.n_state_out
+            version.n_outputs = traced.n_results - traced.n_state_out
             state_leaves, version.state_tree = tree.flatten(outputs)
             places = iter(_places(_arrays_of(outputs)[0]))
             version.state_leaves = [(next(places), None) if isinstance(x, array) else (None, x) for x in state_leaves]
@@ -251,14 +251,14 @@ class CompiledFunction(Generic[P, R]):
             isinstance(x, array) and isinstance(y, array) and x.aval != y.aval for x, y in zip(before, after)
         )
 
-    def _executable(self, f: GraphFunction, names: Sequence[str | None], passing: bool) -> Executable:
+    def _executable(self, traced: Trace, passing: bool) -> Executable:
         """The first program is what was asked for; for other sizes one is made when it pays, and for state that the
         call makes as well: the next call has it."""
-        make = functools.partial(_compiled, f, names, self._pipeline, self._name)
+        make = lambda: _compiled(traced.function, traced.names, self._pipeline, self._name)  # noqa: E731
         if self._pipeline is not None:
             return make()
         first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
-        return executable_of(f, default_device(), make, first, passing)
+        return executable_of(lambda: traced.function, traced.ops, default_device(), make, first, passing)
 
     def _count_trace(self, key: Any) -> None:
         store = self._store

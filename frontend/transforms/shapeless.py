@@ -7,19 +7,23 @@ are computed. Where they do not, or where the function does with sizes what symb
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IRError
+from smelt.ir.op_program import OpProgram
+from smelt.ir.sized_program import SizedProgram
 from smelt.ir.symbolic import Program
 
+from ..lazy import direct
 from ..lazy.arrays import array, wrap
+from ..lazy.families import costs_of
 from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, callees
+from ..lazy.recorded import recorded
 from ..lazy.static_keys import static_key
-
-if TYPE_CHECKING:
-    from .compile import Trace
+from .traced import Trace
 
 __all__: list[str] = []
 
@@ -127,6 +131,7 @@ class _SizedTrace:
             for f in self._order
         ]
         self._run = program.compiled([functions, trace.static_outputs])
+        self._ops = _sized_ops(trace.function, program)
 
     def _add(self, f: GraphFunction) -> None:
         """A function, after those that it applies."""
@@ -149,12 +154,62 @@ class _SizedTrace:
         if found is None:
             return None
         functions, static = found
-        made: dict[int, GraphFunction] = {}
-        for f, (shapes, steps) in zip(self._order, functions):
-            made[id(f)] = bound(f, shapes, steps, made, f is self._trace.function)
-        trace = self._trace
-        function = made[id(trace.function)]
-        return type(trace)(trace.name, function, trace.out_tree, trace.names, trace.n_state_out, static)
+
+        def function() -> GraphFunction:
+            made: dict[int, GraphFunction] = {}
+            for f, (shapes, steps) in zip(self._order, functions):
+                made[id(f)] = bound(f, shapes, steps, made, f is self._trace.function)
+            return made[id(self._trace.function)]
+
+        return _TraceAt(self._trace, static, function, lambda: self._ops_at(sizes))
+
+    def _ops_at(self, sizes: Sequence[int]) -> OpProgram | None:
+        return None if self._ops is None else self._ops.bound(sizes, direct.run_function)
+
+
+class _TraceAt(Trace):
+    """A trace for sizes, of one on symbols; the function is made where somebody asks for it."""
+
+    def __init__(
+        self, trace: Trace, static: dict[int, Any], function: Callable[[], GraphFunction],
+        ops: Callable[[], OpProgram | None],
+    ):  # fmt: skip
+        self.name, self.out_tree, self.names = trace.name, trace.out_tree, trace.names
+        self.n_state_out, self.static_outputs = trace.n_state_out, static
+        self._captured, self._n_results = trace.function.captured, len(trace.function.outputs)
+        self._find_function, self._find_ops = function, ops
+
+    @functools.cached_property
+    def function(self) -> GraphFunction:  # type: ignore[override]
+        return self._find_function()
+
+    @property
+    def captured(self) -> Sequence[Ref]:
+        return self._captured
+
+    @property
+    def n_results(self) -> int:
+        return self._n_results
+
+    def ops(self) -> OpProgram | None:
+        return self._find_ops() or super().ops()
+
+
+def _sized_ops(f: GraphFunction, numbers: Program) -> SizedProgram | None:
+    """A function on symbols op by op, for all sizes; None where it has branches, loops or rules, or a rule of an op
+    does what symbols cannot do."""
+    try:
+        found = recorded(f, ())
+        if found is None or any(op.op.kind in ("control", "call") for op in found.body.ops):
+            return None
+        body = found.body
+        costs: Any = (0, 0.0, 0.0)
+        for op in body.ops:
+            own = costs_of(op.op, op.attrs, [v.aval for v in op.operands], [v.aval for v in op.results])
+            costs = tuple([x + y for x, y in zip(costs, own)])
+        return SizedProgram(body.arguments, body.ops, body.returns, numbers, costs)
+    except Exception:  # what a rule gets wrong where it is given a symbol
+        return None
 
 
 def bound(

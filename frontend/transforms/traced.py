@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.backends.device import offering, registered_device
 from smelt.ir import text
 from smelt.ir.aval import Aval
+from smelt.ir.op_program import OpProgram
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
 
+from ..lazy import direct
 from ..lazy.build import build_module
-from ..lazy.graph import GraphFunction
+from ..lazy.graph import GraphFunction, Ref
 
 __all__: list[str] = []
 
@@ -34,6 +36,19 @@ class Trace:
         self.names = names
         self.n_state_out = n_state_out
         self.static_outputs = static_outputs
+
+    @property
+    def captured(self) -> Sequence[Ref]:
+        """The arrays from outside that the function reads."""
+        return self.function.captured
+
+    @property
+    def n_results(self) -> int:
+        return len(self.function.outputs)
+
+    def ops(self) -> OpProgram | None:
+        """The function op by op; None where it cannot run so."""
+        return direct.program_of(self.function, ())
 
     @property
     def avals(self) -> list[Aval]:

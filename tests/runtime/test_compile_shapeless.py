@@ -12,6 +12,7 @@ import pytest
 import smelt
 from smelt.ir.settings import override
 from smelt.lazy.tree import flatten
+from smelt.transforms import shapeless
 
 from ..compose.compositions import AXIS_LEAVES, LEAVES, operands
 
@@ -212,3 +213,34 @@ def test_changing_dtypes(dtype) -> None:
         doubled, total = f(x)
         assert (doubled.dtype, doubled.shape) == ((x + x).dtype, shape)
         assert total.item() == x.sum().item()
+
+
+@pytest.mark.parametrize("tier", ["auto", "strided"])
+def test_further_sizes_run_without_a_graph_of_their_own(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def function(x: smelt.array, scale: smelt.array) -> smelt.array:
+        calls.append(x.shape)
+        y = smelt.softmax(x * scale, axis=-1)
+        return smelt.sum(y * smelt.arange(x.shape[0])[:, None], axis=0) / x.shape[1]
+
+    def want(x: np.ndarray) -> np.ndarray:
+        e = np.exp(2.0 * x - (2.0 * x).max(-1, keepdims=True))
+        return (e / e.sum(-1, keepdims=True) * np.arange(len(x))[:, None]).sum(0) / x.shape[1]
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("a graph was made")
+
+    f = smelt.compile(function, shapeless=True)
+    scale = smelt.array(2.0, smelt.float32)
+    rng = np.random.default_rng(0)
+    with override(tier=tier), smelt.explain() as explained:
+        for shape in [(3, 5), (4, 6), (7, 5), (5, 7), (6, 6), (1, 4), (1, 9), (1, 8), (30, 40), (8, 2)]:
+            x = rng.standard_normal(shape).astype(np.float32)
+            np.testing.assert_allclose(f(smelt.array(x), scale), want(x), 1e-5, 1e-6)
+        made, traced = explained.count, len(calls)
+        monkeypatch.setattr(shapeless, "bound", refuse)
+        for shape in [(9, 11), (11, 9), (1, 13), (200, 300), (13, 2)]:
+            x = rng.standard_normal(shape).astype(np.float32)
+            np.testing.assert_allclose(f(smelt.array(x), scale), want(x), 1e-5, 1e-6)
+        assert (explained.count, len(calls)) == (made, traced)
