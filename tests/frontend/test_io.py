@@ -215,3 +215,15 @@ def umask():
     found = os.umask(0)
     os.umask(found)
     return found
+
+
+def test_what_is_loaded_in_traced_functions(tmp_path):
+    path = tmp_path / "w.safetensors"
+    smelt.save_safetensors(path, {"w": smelt.arange(3, dtype=smelt.float32)})
+
+    def f(x):
+        return (x * smelt.load(path)["w"]).sum()
+
+    x = smelt.ones(3)
+    assert smelt.compile(f)(x).item() == f(x).item() == 3 and smelt.grad(f)(x).tolist() == [0, 1, 2]
+    assert smelt.vmap(f)(smelt.ones((2, 3))).tolist() == [3, 3]
