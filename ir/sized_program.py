@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,10 +60,14 @@ class SizedProgram(OpProgram):
     def constant_steps(self) -> frozenset[int]:
         return frozenset(self._constant)
 
-    @functools.cached_property
+    _bound: Callable[..., Any] | None = None
+
+    @property
     def _bind(self) -> Callable[..., Any]:
         """What `made` needs for sizes: seldom asked for."""
-        return self.numbers.compiled(self._outputs)
+        if self._bound is None:
+            self._bound = self.numbers.compiled(self._outputs)
+        return self._bound
 
     def _noted(self) -> list[host_calls.Call] | None:
         """The steps as calls of NumPy, with symbols; None where that takes values."""
@@ -156,11 +159,14 @@ class BoundProgram(OpProgram):
         self._sized, self._values, self._calls = sized, values, calls
         self._run_function, self.costs, self._functions = run_function, costs, ()
 
-    @functools.cached_property
+    _whole: OpProgram | None = None
+
+    @property
     def _made(self) -> OpProgram:
-        found = self._sized.made(self._values, self._run_function)
-        assert found is not None
-        return found
+        if self._whole is None:
+            self._whole = self._sized.made(self._values, self._run_function)
+            assert self._whole is not None
+        return self._whole
 
     # What `OpProgram` keeps
 

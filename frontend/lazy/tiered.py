@@ -3,7 +3,6 @@ until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -42,6 +41,7 @@ class TieredExecutable(Executable):
         self._structure, self._lock = tiers.Structure(), locks.lock()
         self._structure.can_wait, self._passing = not passing, passing
         self._program: Executable | None = None
+        self._compiled: Sequence[RecordedNode] | None = None
         self._strided: OpProgram | None = None
 
     @functools.cached_property
@@ -77,10 +77,12 @@ class TieredExecutable(Executable):
             return found
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
 
-    @functools.cached_property
+    @property
     def _rolled(self) -> Sequence[RecordedNode]:
         """What would be compiled."""
-        return rolled(self._function.body, self._function.outputs)[0]
+        if self._compiled is None:
+            self._compiled = rolled(self._function.body, self._function.outputs)[0]
+        return self._compiled
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         ops = self._ops if settings.tier == "ops" else self._grouped()
