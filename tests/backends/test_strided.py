@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from smelt.backends.cpu import running
 from smelt.backends.strided import bind
 from smelt.ir import dtypes, strided
 from smelt.ir.aval import Aval
 from smelt.ir.errors import KernelError
 from smelt.ir.kinds import Elementwise, Reduction
+from smelt.ir.settings import override
 from smelt.lazy.strided import StridedStep
 
 from ..ops.cases import Case, all_cases, random_operands
@@ -46,6 +48,20 @@ def test_random_graphs(first: int) -> None:
 def test_random_graphs_with_checked_accesses(first: int) -> None:
     for seed in range(first, first + 20, 4):
         check_graph(range(seed, seed + 4), check=True)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_random_graphs_by_a_team(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are divided, and long ones where there are few; each member has lines of its own."""
+    monkeypatch.setattr(running, "ALONE", 0)
+    with override(num_threads=threads):
+        for seed in range(0, 40, 4):
+            check_graph(range(seed, seed + 4), check=seed % 8 == 0)
+        for shape in ((2, 3000), (1, 1000), (50, 70), (5, 1)):
+            ops, groups = both([Aval(shape, F32)], lambda b, x: [*softmax(b, x), b.exp(x) * x])
+            x = np.random.default_rng(threads).standard_normal(shape).astype(np.float32)
+            for found, want in zip(run(groups, [x]), ops.run([x])):
+                np.testing.assert_allclose(found, want, rtol=1e-5)
 
 
 def _has_kernel(case: Case) -> bool:
