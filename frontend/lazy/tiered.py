@@ -43,10 +43,14 @@ class TieredExecutable(Executable):
         self._program: Executable | None = None
         self._compiled: Sequence[RecordedNode] | None = None
         self._strided: OpProgram | None = None
+        self._found_function: GraphFunction | None = None
 
-    @functools.cached_property
+    @property
     def _function(self) -> GraphFunction:
-        return self._find_function()
+        found = self._found_function
+        if found is None:
+            found = self._found_function = self._find_function()
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -7,7 +7,6 @@ are computed. Where they do not, or where the function does with sizes what symb
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -178,10 +177,14 @@ class _TraceAt(Trace):
         self.n_state_out, self.static_outputs = trace.n_state_out, static
         self._captured, self._n_results = trace.function.captured, len(trace.function.outputs)
         self._find_function, self._find_ops = function, ops
+        self._function: GraphFunction | None = None
 
-    @functools.cached_property
+    @property
     def function(self) -> GraphFunction:  # type: ignore[override]
-        return self._find_function()
+        found = self._function
+        if found is None:
+            found = self._function = self._find_function()
+        return found
 
     @property
     def captured(self) -> Sequence[Ref]:
