@@ -17,6 +17,7 @@ from smelt.ir.errors import TreeError, at_user_line, shown
 from .graph import Handle, Ref
 from .signatures import T
 from .tree_nodes import NAMESPACE, TreeDef, adopt, flatten, plain, too_deep, walk
+from .tree_nodes import WALKS as WALKS
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ def flatten_like(like: Any, tree: Any) -> list[Any]:
     return _aligned(like, tree)
 
 
-def _aligned(like: Any, tree: Any, is_leaf: Callable | None = None) -> list[Any]:
+def _aligned(like: Any, tree: Any, is_leaf: Callable | None = None, space: str = NAMESPACE) -> list[Any]:
     """What stands in a tree where another one has its leaves."""
-    below = None if is_leaf is not None and is_leaf(like) else children(like)
+    below = None if is_leaf is not None and is_leaf(like) else _entries(like, space)
     if below is None:
         return [tree]
-    return [leaf for _, x, y in paired(like, tree) for leaf in _aligned(x, y, is_leaf)]
+    return [leaf for _, x, y in paired(like, tree, space) for leaf in _aligned(x, y, is_leaf, space)]
 
 
 def paths(tree: Any, root: str) -> list[str]:
@@ -46,7 +47,7 @@ def paths(tree: Any, root: str) -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [a.codify(root) for a in walk(optree.tree_accessors, tree)]
+    return [a.codify(root) for a in walk(optree.tree_accessors, tree, NAMESPACE)]
 
 
 def is_node(x: Any) -> bool:
@@ -57,12 +58,12 @@ def is_node(x: Any) -> bool:
     return not optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
 
 
-def _entries(tree: Any) -> list[tuple[Any, str, Any]] | None:
+def _entries(tree: Any, space: str = NAMESPACE) -> list[tuple[Any, str, Any]] | None:
     """Of each child of a tree node the entry, as an expression too, and the child; None for a leaf."""
     if not is_node(tree):
         return None
     accessors, below, _ = optree.tree_flatten_with_accessor(
-        tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=NAMESPACE
+        tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=space
     )
     return [(a[0].entry, a.codify(""), child) for a, child in zip(accessors, below)]
 
@@ -73,9 +74,9 @@ def children(tree: Any) -> list[tuple[str, Any]] | None:
     return None if found is None else [(step, child) for _, step, child in found]
 
 
-def paired(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
+def paired(a: Any, b: Any, space: str = NAMESPACE) -> list[tuple[str, Any, Any]]:
     """Expression and both values of the children of two nodes of the same kind and size; in dicts by their keys."""
-    below, entries = _entries(a) or [], _entries(b) or []
+    below, entries = _entries(a, space) or [], _entries(b, space) or []
     if isinstance(a, dict):
         by_entry = {entry: child for entry, _, child in entries}
         if all(entry in by_entry for entry, _, _ in below):
@@ -176,7 +177,7 @@ def _mapped(function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callabl
             continue
         if where := difference(tree, other, "the first tree", prefix=True):
             raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {where}"))
-        columns.append(_aligned(tree, other, is_leaf))
+        columns.append(_aligned(tree, other, is_leaf, WALKS))
     if path is not None:
         paths = [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in treedef.paths()]
         columns.insert(0, paths)

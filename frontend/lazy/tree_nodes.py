@@ -29,6 +29,11 @@ from .static_keys import Same, static_key
 __all__: list[str] = []
 
 NAMESPACE = "smelt"
+#: In trees that users walk, dicts have their own order; in those of transformations, that of their keys, so that equal
+#: dicts are one tree.
+WALKS = "smelt.walks"
+_insertion_order = optree.dict_insertion_ordered(True, namespace=WALKS)
+_insertion_order.__enter__()  # for good: optree keeps it by namespace
 
 #: Types of leaves that hold no arrays, or none that count: those of functions are constants.
 plain: set[type] = {
@@ -77,9 +82,10 @@ def adopt(x: Any, strict: bool = True) -> bool:
                 return True
         elif kind is functools.partial and next(arrays_within(x), None):
             partial: Any = kind
-            optree.register_pytree_node(
-                partial, _split_partial, _join_partial, path_entry_type=_Entry, namespace=NAMESPACE
-            )
+            for space in (NAMESPACE, WALKS):
+                optree.register_pytree_node(
+                    partial, _split_partial, _join_partial, path_entry_type=_Entry, namespace=space
+                )
             _adopted.add(kind)
             return True
     if strict and (found := next(arrays_within(x), None)):
@@ -198,13 +204,15 @@ class Structure:
             attributes. same: attributes that are the same object as an entry.
     """
 
-    __slots__ = ("_key", "factory", "held", "keys", "kind", "others", "same")
+    __slots__ = ("_key", "factory", "held", "keys", "kind", "order", "others", "same")
 
     kind: Any
 
     def __init__(self, x: Any, keys: list, held: list[str], others: dict[str, Any], same: dict[str, int]):
         self.kind, self.keys, self.held, self.others, self.same = type(x), keys, held, others, same
         self.factory = x.default_factory if isinstance(x, defaultdict) else None
+        #: The keys of a dict as it has them; dicts that differ in this alone may be one tree.
+        self.order = list(dict.keys(x)) if isinstance(x, dict) else keys
         self._key = (
             self.kind,
             tuple(map(_key_of_attribute, keys)),
@@ -233,12 +241,12 @@ def _base_of(kind: type) -> Any:
     return next(c for c in kind.__mro__ if c in (OrderedDict, defaultdict, dict, list, tuple))
 
 
-def _entries(x: Any) -> tuple[list, list]:
-    """Keys and children of a node made here, without its attributes."""
+def _entries(x: Any, order: Callable[[Iterable], list]) -> tuple[list, list]:
+    """Keys and children of a node made here, without its attributes; the keys of dicts as `order` has them."""
     if isinstance(x, OrderedDict):
         keys = list(OrderedDict.keys(x))
     elif isinstance(x, dict):
-        keys = _sorted(dict.keys(x))
+        keys = order(dict.keys(x))
     elif isinstance(x, list):
         return list(range(list.__len__(x))), list(list.__iter__(x))
     elif isinstance(x, tuple):
@@ -261,9 +269,9 @@ def _sorted(keys: Iterable) -> list:
             return keys
 
 
-def take_apart(x: Any) -> tuple[list, Structure, list]:
+def take_apart(x: Any, order: Callable[[Iterable], list] = _sorted) -> tuple[list, Structure, list]:
     """Children, structure and entries of a node made here."""
-    keys, children = _entries(x)
+    keys, children = _entries(x, order)
     held, others, same = [], {}, {}
     own = attributes(x)
     if own:
@@ -300,8 +308,10 @@ def _put_together(structure: Any, children: Any) -> Any:
             x = base.__new__(kind)
             if base is list:
                 list.extend(x, children[: len(keys)])
-            for key, child in zip(keys, children) if base is not list else ():
-                base.__setitem__(x, key, child)
+            else:
+                entries = dict(zip(keys, children))
+                for key in structure.order:
+                    base.__setitem__(x, key, entries[key])
             if base is defaultdict:
                 x.default_factory = structure.factory
     else:
@@ -318,11 +328,12 @@ def _put_together(structure: Any, children: Any) -> Any:
 
 
 def _register(kind: Any) -> None:
-    optree.register_pytree_node(kind, take_apart, _put_together, path_entry_type=_Entry, namespace=NAMESPACE)
+    for space, apart in ((NAMESPACE, take_apart), (WALKS, functools.partial(take_apart, order=list))):
+        optree.register_pytree_node(kind, apart, _put_together, path_entry_type=_Entry, namespace=space)
     _adopted.add(kind)
 
 
-def walk(how: Callable, tree: Any, **options: Any) -> Any:
+def walk(how: Callable, tree: Any, space: str = WALKS, **options: Any) -> Any:
     """A walk of optree over a tree; one that nests too deeply is an error of its own. Whoever asked for the walk sees
     its leaves, so objects that hold arrays and are no trees are leaves like others."""
     is_leaf = options.get("is_leaf")
@@ -332,9 +343,9 @@ def walk(how: Callable, tree: Any, **options: Any) -> Any:
         options["is_leaf"] = lambda x: bool(is_leaf(x))
     try:
         stop = options.get("is_leaf")
-        while _any_adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=NAMESPACE), False, is_leaf):
+        while _any_adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=space), False, is_leaf):
             pass
-        return how(tree, **options, none_is_leaf=True, namespace=NAMESPACE)
+        return how(tree, **options, none_is_leaf=True, namespace=space)
     except RecursionError:
         raise too_deep() from None
 
@@ -350,16 +361,17 @@ def _any_adopted(leaves: list[Any], strict: bool, is_leaf: Callable | None = Non
     return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x, strict) for x in leaves)
 
 
-def flatten(tree: Any, strict: bool = True) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree and its structure. None is a leaf.
+def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree and its structure, with dicts in the order of their keys, or in their own (`WALKS`). None is
+    a leaf.
 
     Raises:
         TreeError: strict, and a leaf that is no array holds arrays.
     """
     try:
-        leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+        leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=space)
         if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves, strict):
-            return flatten(tree, strict)
+            return flatten(tree, strict, space)
     except RecursionError:
         raise too_deep() from None
     return leaves, treedef
@@ -400,14 +412,16 @@ def register_class(cls: type[T]) -> type[T]:
         raise TreeError(at_user_line(f"{name} is neither a dataclass nor has tree_flatten and tree_unflatten"))
     with _lock:
         if cls in _adopted or cls in _registered:
-            optree.unregister_pytree_node(made, namespace=NAMESPACE)
+            for space in (NAMESPACE, WALKS):
+                optree.unregister_pytree_node(made, namespace=space)
             _adopted.discard(cls)
         if custom:
 
             def flatten_instance(x: Any) -> Any:
                 return x.tree_flatten()
 
-            optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=NAMESPACE)
+            for space in (NAMESPACE, WALKS):
+                optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=space)
         else:
             _register(made)
         _registered.add(cls)

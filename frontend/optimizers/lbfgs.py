@@ -10,7 +10,8 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, TreeError, at_user_line
 
-from ..utils import tree_flatten, tree_map
+from ..lazy.tree import flatten, unflatten
+from ..utils import tree_flatten, tree_map_with_path
 from .algorithms import Rate
 from .base import Optimizer
 
@@ -55,7 +56,7 @@ class LBFGS(Optimizer):
 
     def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
         """The new values of parameters; see `Optimizer.apply_gradients`. Needs the gradients of all parameters."""
-        wanted = [path for path, _ in tree_flatten(gradients)]
+        wanted = flatten(tree_map_with_path(lambda path, _: path, gradients))[0]
         held = dict(tree_flatten(parameters))
         chosen = [held.get(path) for path in wanted]
         if any(not isinstance(x, array) for x in chosen):
@@ -127,7 +128,7 @@ class LBFGS(Optimizer):
             if -slope <= smelt.finfo(value.dtype).eps * max(1.0, abs(old)):
                 break  # what is left to gain is less than rounding
             while True:
-                tried = _moved(parameters, [x for _, x in tree_flatten(parameters)], length * direction)
+                tried = _moved(parameters, flatten(parameters)[0], length * direction)
                 value, gradients = value_and_gradient(tried)
                 if math.isfinite(value.item()) and value.item() <= old + 1e-4 * length * slope:
                     break
@@ -146,7 +147,7 @@ class LBFGS(Optimizer):
 
 def _vector(tree: Any) -> array:
     """All arrays of a tree as one, of single precision at least."""
-    leaves = [x for _, x in tree_flatten(tree) if isinstance(x, array)]
+    leaves = [x for x in flatten(tree)[0] if isinstance(x, array)]
     dtype = smelt.float64 if any(x.dtype is smelt.float64 for x in leaves) else smelt.float32
     return smelt.concatenate([x.reshape(-1).astype(dtype) for x in leaves]) if leaves else smelt.zeros(0)
 
@@ -157,5 +158,4 @@ def _moved(like: Any, parameters: list[Any], move: array) -> Any:
     for x in parameters:
         values.append(x + move[start : start + x.size].reshape(x.shape).astype(x.dtype))
         start += x.size
-    remaining = iter(values)
-    return tree_map(lambda _: next(remaining), like)
+    return unflatten(flatten(like)[1], values)

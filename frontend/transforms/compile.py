@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -64,6 +65,9 @@ class CompiledFunction(Generic[P, R]):
         self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
         self._lock = locks.lock()
         self._repeated: RepeatedCall | None = None
+        code = getattr(fun, "__code__", None)
+        #: Whether the function may see in which order arguments are named.
+        self._sees_order = code is None or bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> CompiledFunction[P, R]: ...
@@ -119,7 +123,10 @@ class CompiledFunction(Generic[P, R]):
         return self._fun(*args, **kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
-        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
+        # Functions see in which order their dicts are, so it belongs to the key; so do names only for ``**kwargs``.
+        if kwargs and not self._sees_order:
+            kwargs = {name: kwargs[name] for name in sorted(kwargs)}
+        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.WALKS)
         parts: list[Any] = [treedef, (default_device().name, settings.check)]
         if _ARRAYS.issuperset(map(type, leaves)):
             refs = [x._ref for x in leaves]
@@ -134,7 +141,7 @@ class CompiledFunction(Generic[P, R]):
                     parts.append(_static_key(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
-            state_leaves, state_tree = tree.flatten(self._inputs)
+            state_leaves, state_tree = tree.flatten(self._inputs, space=tree.WALKS)
             if _ARRAYS.issuperset(map(type, state_leaves)):
                 state_arrays = state_leaves
                 held = [x._ref for x in state_leaves]
@@ -168,7 +175,9 @@ class CompiledFunction(Generic[P, R]):
             repeated = self._repeated
             if repeated is None or repeated.version is not version:
                 is_clear = store.entries.get(key) is version
-                self._repeated = RepeatedCall.of(args, kwargs, leaves, treedef, version, is_clear)
+                self._repeated = RepeatedCall.of(
+                    args, kwargs, leaves, treedef, version, is_clear, self._sees_order
+                )
         return result
 
     def _results(self, version: Version, refs: list[Ref], args: Any, kwargs: Any) -> list[Any]:
@@ -327,8 +336,9 @@ class CompiledFunction(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> Trace:
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
         args, kwargs = tree.tree_map(_materialize, (args, kwargs))
-        leaves, treedef = tree.flatten((args, kwargs))
-        state_arrays = _arrays_of(self._inputs)[0] if self._inputs is not None else []
+        leaves, treedef = tree.flatten((args, kwargs), space=tree.WALKS)
+        held = tree.flatten(self._inputs, space=tree.WALKS)[0] if self._inputs is not None else []
+        state_arrays = [x for x in held if isinstance(x, array)]
         return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
 
 
@@ -428,15 +438,13 @@ def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:
 
 def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
     """Names for the arguments in the IR: the user's, with paths into trees."""
-    import inspect
-
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs)
     except (TypeError, ValueError):
         return []
     positional = [n for n in bound.arguments if n not in kwargs]
     names: list[str | None] = []
-    values = list(zip(positional, args)) + [(k, kwargs[k]) for k in sorted(kwargs)]
+    values = list(zip(positional, args)) + list(kwargs.items())
     for name, value in values:
         tree.tree_map_with_path(lambda p, x: names.append(p) if isinstance(x, array) else None, value, path=name)
     return names

@@ -59,22 +59,24 @@ class RepeatedCall:
 
     Attributes:
         version: what it ran. treedef: of the arguments; None where none is a tree, which needs no flattening then.
-        count: of the arguments by position. names: of those by name, in order.
+        count: of the arguments by position. names: of those by name, in the order of their leaves.
+        ordered: whether the function may see that order.
         expected: of each leaf the aval, or the value of one that is no array.
     """
 
-    __slots__ = ("check", "count", "device", "expected", "kind", "names", "treedef", "version")
+    __slots__ = ("check", "count", "device", "expected", "kind", "names", "ordered", "treedef", "version")
 
-    def __init__(self, version: Version, count: int, names: list[str], treedef: Any, expected: list[Any],
-                 kind: type | None):  # fmt: skip
+    def __init__(self, version: Version, count: int, names: list[str], ordered: bool, treedef: Any,
+                 expected: list[Any], kind: type | None):  # fmt: skip
         self.version, self.count, self.names, self.expected = version, count, names, expected
+        self.ordered = ordered
         self.treedef = treedef
         self.device, self.check = default_device(), settings.check
         self.kind = kind  #: of the result: array, tuple of arrays; None: another tree
 
     @staticmethod
     def of(args: tuple, kwargs: dict[str, Any], leaves: Sequence[Any], treedef: Any, version: Version,
-           is_clear: bool) -> RepeatedCall | None:  # fmt: skip
+           is_clear: bool, ordered: bool) -> RepeatedCall | None:  # fmt: skip
         """None where a leaf is neither an array nor simple, or the tree does not say all (see `UNCLEAR`)."""
         expected: list[Any] = []
         for x in leaves:
@@ -84,7 +86,7 @@ class RepeatedCall:
                 expected.append(x)
             else:
                 return None
-        names = sorted(kwargs)
+        names = list(kwargs)
         flat = [*args, *[kwargs[n] for n in names]]
         if len(flat) == len(leaves) and all(a is b for a, b in zip(flat, leaves)):
             treedef = None
@@ -96,24 +98,26 @@ class RepeatedCall:
                 kind = array
             elif version.out_tree.type is tuple and all(t.is_leaf() for t in version.out_tree.children()):
                 kind = tuple
-        return RepeatedCall(version, len(args), names, treedef, expected, kind)
+        return RepeatedCall(version, len(args), names, ordered, treedef, expected, kind)
 
     def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
         """What the version runs on for arguments that are like these, and evaluated; None for others."""
         if len(args) != self.count or self.device is not default_device() or self.check is not settings.check:
             return None
         leaves: Sequence[Any] = args
-        if self.treedef is not None:
-            leaves, treedef = tree.flatten((args, kwargs) if kwargs else args)
-            if treedef != self.treedef:
-                return None
-        elif kwargs or self.names:
-            if len(kwargs) != len(self.names):
+        if (kwargs or self.names) and list(kwargs) != self.names:
+            if self.ordered or len(kwargs) != len(self.names):
                 return None
             try:
-                leaves = (*args, *[kwargs[n] for n in self.names])
+                kwargs = {name: kwargs[name] for name in self.names}
             except KeyError:
                 return None
+        if self.treedef is not None:
+            leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.WALKS)
+            if treedef != self.treedef:
+                return None
+        elif kwargs:
+            leaves = (*args, *kwargs.values())
         found: list[Buffer] = []
         for place, (x, expected) in enumerate(zip(leaves, self.expected)):
             if type(x) is array:

@@ -304,3 +304,62 @@ def test_merging_trees_that_contain_themselves_ends() -> None:
     a["x"], b["x"] = a, b
     with pytest.raises(TreeError, match="contains itself"):
         smelt.utils.tree_merge(a, b)
+
+
+class Late(dict):
+    """A dict that is a tree because it holds arrays."""
+
+
+ORDERS: list[Callable[[dict], dict]] = [dict, Late, collections.OrderedDict, lambda d: {"in": [d]}]
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_walks_meet_dicts_in_their_own_order(kind: Callable[[dict], dict]) -> None:
+    backward = kind({"w": X, "b": X + 1, "a": {"z": X + 2, "c": X + 3}})
+    forward = kind({"a": {"c": X + 3, "z": X + 2}, "b": X + 1, "w": X})
+    ends = ["w", "b", "z", "c"]
+    assert [path[-1] for path, _ in smelt.utils.tree_flatten(backward)] == ends
+    seen: list = []
+    smelt.utils.tree_map(lambda x, y: seen.append((x.item(), y.item())), backward, forward)
+    assert seen == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    assert smelt.utils.tree_reduce(lambda found, x: [*found, x.item()], backward, []) == [1, 2, 3, 4]
+    again = smelt.utils.tree_unflatten(smelt.utils.tree_flatten(backward))
+    assert [path[-1] for path, _ in smelt.utils.tree_flatten(again)] == ends
+    total = lambda t: smelt.utils.tree_reduce(lambda s, x: 2 * s + x, t, smelt.array(0.0))  # noqa: E731
+    gradients = smelt.grad(total)(backward)
+    assert [(p[-1], x.item()) for p, x in smelt.utils.tree_flatten(gradients)] == list(zip(ends, (8, 4, 2, 1)))
+
+
+def test_compiled_functions_see_the_order_of_dicts() -> None:
+    stacked = lambda d: smelt.stack(list(d.values()))  # noqa: E731
+    for shapeless in False, True:
+        f = smelt.compile(stacked, shapeless=shapeless)
+        for _ in range(3):
+            for kind in dict, Late:
+                assert f(kind(a=X, b=X + 1)).tolist() == [1, 2]
+                assert f(kind(b=X + 1, a=X)).tolist() == [2, 1]
+    state = {"a": X, "b": X + 1}
+    f = smelt.compile(lambda: stacked(state), inputs=state, outputs=state)
+    for keys, wanted in ("ab", [1, 2]), ("ba", [2, 1]), ("ab", [1, 2]):
+        for key in keys:
+            state[key] = state.pop(key)
+        assert f().tolist() == f().tolist() == wanted and list(state) == list(keys)
+    traced: list = []
+
+    def named(**arrays: smelt.array) -> smelt.array:
+        traced.append(list(arrays))
+        return smelt.stack(list(arrays.values()))
+
+    f = smelt.compile(named)
+    for _ in range(3):
+        assert f(a=X, b=X + 1).tolist() == [1, 2] and f(b=X + 1, a=X).tolist() == [2, 1]
+    assert traced == [["a", "b"], ["b", "a"]]
+
+    def plain(a: smelt.array, b: smelt.array) -> smelt.array:
+        traced.append("plain")
+        return a - 2 * b
+
+    f = smelt.compile(plain)
+    for _ in range(3):
+        assert f(b=X + 1, a=X).item() == f(a=X, b=X + 1).item() == -3
+    assert traced.count("plain") == 1  # names of arguments have no order

@@ -197,7 +197,7 @@ def test_summary() -> None:
     assert [line.split()[0] for line in lines[2:-1]] == [
         "first", "layers.0", "layers.1", "layers.2", "layers.2.layers.0", "by_name.norm",
     ]  # fmt: skip
-    assert "(bias f32[3]), weight f32[3,2]" in lines[2] and lines[2].split()[-2:] == ["9", "36"]
+    assert "weight f32[3,2], (bias f32[3])" in lines[2] and lines[2].split()[-2:] == ["9", "36"]
     assert "30 elements trained of 33" in lines[-1] and lines[-1].split()[-2:] == ["33", "132"]
 
 
