@@ -40,6 +40,18 @@ class Group:
     def __repr__(self) -> str:
         return f"Group(rank={self.rank()}, size={self.size()})"
 
+    def __copy__(self) -> Group:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Group:
+        return self
+
+    def __reduce__(self) -> Any:
+        """What another process reads is its own group of all processes."""
+        if self._communicator is not None and self is not _world:
+            raise DistributedError(at_user_line("smelt.distributed: only the group of all processes can be pickled"))
+        return init, ()
+
     def rank(self) -> int:
         """The number of this process, from 0 on.
 

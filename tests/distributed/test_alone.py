@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +25,14 @@ def test_the_group_of_one() -> None:
         assert getattr(distributed, name)(x, group=group, stream=smelt.cpu) is x
     assert smelt.grad(lambda x: distributed.all_sum(x * x).sum())(x).tolist() == [2.0, -4.0]
     assert not distributed.is_available("nccl")
+
+
+def test_layers_are_copied_and_pickled_with_their_group() -> None:
+    layer = nn.AllToShardedLinear(2, 4, group=distributed.init())
+    x = smelt.ones((1, 2))
+    for other in (copy.deepcopy(layer), copy.copy(layer), pickle.loads(pickle.dumps(layer))):
+        assert other.group is layer.group
+        assert smelt.array_equal(other(x), layer(x)).item()
 
 
 def test_import_does_not_start_mpi() -> None:

@@ -145,6 +145,16 @@ for run in (lambda f: f, smelt.compile):
     np.testing.assert_allclose(
         np.asarray(gradient.layers[2].weight), np.asarray(other.layers[2].weight)[:, own], 1e-4, 1e-6)
     np.testing.assert_allclose(np.asarray(gradient.layers[2].bias), np.asarray(other.layers[2].bias), 1e-4, 1e-6)
+import copy, pickle
+for other in (copy.deepcopy(parts), pickle.loads(pickle.dumps(parts))):
+    assert other.layers[0].group is world
+    np.testing.assert_allclose(np.asarray(other(x)), np.asarray(whole(x)), 1e-4, 1e-6)
+try:
+    pickle.dumps(world.split(0))
+except smelt.SmeltError as error:
+    assert "only the group of all processes" in str(error)
+else:
+    raise AssertionError
 x = smelt.random.normal((2, 128))
 wide, back = nn.Linear(128, 8).to_quantized(32, 8), nn.Linear(128, 4).to_quantized(32, 8)
 np.testing.assert_allclose(
