@@ -59,7 +59,7 @@ class Exported(NamedTuple):
 
 
 def leaves(form: Any) -> list[Aval]:
-    """The types of the arrays of a form, in their order: dicts by sorted keys.
+    """The types of the arrays of a form, in their order.
 
     Raises:
         FileFormatError: it is none.
@@ -81,7 +81,7 @@ def _walk(form: Any, found: list[Aval], depth: int) -> None:
         for part in content:
             _walk(part, found, depth + 1)
     elif kind == "dict" and isinstance(content, dict):
-        for key in sorted(content):
+        for key in content:
             _walk(content[key], found, depth + 1)
     elif kind != "value" or isinstance(content, (list, dict)):
         raise FileFormatError(f"{shown(form)} is no form of a tree")

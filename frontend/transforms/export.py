@@ -58,7 +58,7 @@ def flattened(what: str, tree: Any, found: list[array], depth: int = 0) -> Any:
     if type(tree) in (list, tuple):
         return {type(tree).__name__: [flattened(what, x, found, depth + 1) for x in tree]}
     if type(tree) is dict and all(type(k) is str for k in tree):
-        return {"dict": {k: flattened(what, tree[k], found, depth + 1) for k in sorted(tree)}}
+        return {"dict": {k: flattened(what, tree[k], found, depth + 1) for k in tree}}
     if type(tree) in _PLAIN:
         return {"value": tree}
     kinds = "arrays, numbers, texts, None, and lists, tuples and dicts (by texts) of them"
@@ -71,7 +71,7 @@ def rebuilt(form: Any, found: Any) -> Any:
     if kind == "array":
         return next(found)
     if kind == "dict":
-        return {k: rebuilt(content[k], found) for k in sorted(content)}
+        return {k: rebuilt(content[k], found) for k in content}
     if kind == "value":
         return content
     parts = [rebuilt(x, found) for x in content]
@@ -81,6 +81,7 @@ def rebuilt(form: Any, found: Any) -> Any:
 def unpacked(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments as the function gets them: as in MLX, a tuple of arrays, or a dict of arrays by name, or both, stand
     for positional and named ones where they are all that is given."""
+    kwargs = dict(sorted(kwargs.items()))
     kinds = tuple(map(type, args))
     if kwargs or kinds not in ((tuple,), (dict,), (tuple, dict)):
         return tuple(args), kwargs
@@ -88,7 +89,9 @@ def unpacked(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ..
     positional = args[0] if kinds[0] is tuple else ()
     if not all(isinstance(x, (array, ShapeDtype)) for x in (*positional, *named.values())):
         return tuple(args), kwargs
-    return (tuple(positional), named) if all(type(k) is str for k in named) else (tuple(args), kwargs)
+    if not all(type(k) is str for k in named):
+        return tuple(args), kwargs
+    return tuple(positional), dict(sorted(named.items()))
 
 
 class FunctionExporter:

@@ -83,7 +83,7 @@ def _structure(forms: Any) -> str:
         if kind == "array":
             return {kind: [content[0], len(content) - 1]}
         if kind == "dict":
-            return {kind: {k: without(content[k]) for k in sorted(content)}}
+            return {kind: {k: without(x) for k, x in content.items()}}  # a function may see their order
         return form if kind == "value" else {kind: [without(x) for x in content]}
 
     return json.dumps([without(form) for form in forms])

@@ -351,3 +351,19 @@ def test_pictures(tmp_path):
     for _ in range(20_000):
         many = many + 1
     smelt.export_to_dot(file, many)
+
+
+def test_dicts_keep_their_order(tmp_path):
+    def f(d):
+        return {"z": next(iter(d.values())) * 2, "a": d["a"]}
+
+    x, y = smelt.array([1.0]), smelt.array([5.0])
+    with smelt.exporter(tmp_path / "f", f) as add:
+        add({"b": x, "a": [y]})
+    g = smelt.import_function(tmp_path / "f")
+    found = g({"b": x, "a": [y]})
+    assert list(found) == ["z", "a"] and found["z"].tolist() == [2] and found["a"][0].tolist() == [5]
+    with pytest.raises(TreeError, match="no trace"):
+        g({"a": [y], "b": x})
+    h = through(tmp_path, lambda *, b, a: a - b, b=x, a=y)
+    assert h(a=y, b=x)[0].tolist() == h(b=x, a=y)[0].tolist() == h({"b": x, "a": y})[0].tolist() == [4]
