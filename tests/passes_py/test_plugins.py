@@ -44,7 +44,7 @@ def test_values_that_a_function_cannot_read(use: str) -> None:
             text.verify(module)
         assert text.to_text(module).count("func.func") == count, what
         del module
-        gc.collect()
+    gc.collect()  # once: it takes a second in a process that has run many tests
 
 
 RESULTS = {
