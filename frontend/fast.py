@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class GpuKernel:
         return found
 
 
-def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> Any:
+def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     """MLX's kernels in CUDA, which smelt does not run. It has `metal_kernel`, whose text runs on Apple's and
     NVIDIA's GPUs, and simulated on a CPU; `smelt.custom_call` calls any other code.
 
@@ -231,7 +231,7 @@ def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> Any:
     raise _no_cuda("cuda_kernel")
 
 
-def precompiled_cuda_kernel(*args: Any, **kwargs: Any) -> Any:
+def precompiled_cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn:
     """MLX's compiled kernels for NVIDIA GPUs, which smelt does not run; see `cuda_kernel`.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
 
@@ -14,7 +14,11 @@ from .graph import Node, state
 __all__ = ["depends"]
 
 
-def depends(inputs: array | Sequence[array], dependencies: array | Sequence[array]) -> Any:
+@overload
+def depends(inputs: array, dependencies: array | Sequence[array]) -> array: ...
+@overload
+def depends(inputs: Sequence[array], dependencies: array | Sequence[array]) -> list[array]: ...
+def depends(inputs: array | Sequence[array], dependencies: array | Sequence[array]) -> array | list[array]:
     """`inputs`, evaluated only together with `dependencies`.
 
     It is of use where what `dependencies` compute has an effect, such as a `custom_call` that prints; values do not

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from . import init, layers, losses, utils
 from .layers import places as _places  # noqa: F401  # errors name the path of a layer
-from .layers.activations import *
+from .layers.activation_functions import *
+from .layers.activation_layers import *
 from .layers.adaptive_pooling import *
 from .layers.base import Module
 from .layers.containers import Flatten, Sequential

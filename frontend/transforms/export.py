@@ -105,7 +105,7 @@ class FunctionExporter:
     (array(3, dtype=float32),)
     """
 
-    def __init__(self, file: Any, fun: Callable, shapeless: bool, metadata: str | None):
+    def __init__(self, file: Any, fun: Callable[..., Any], shapeless: bool, metadata: str | None):
         check_function(fun, "smelt.exporter")
         is_open = hasattr(file, "write") and not isinstance(file, type)
         self._file = file if is_open else path_of("exporter", "file", file)
@@ -165,7 +165,7 @@ class _Traced:
         self.sizes: dict[str, Any] | None = None
 
 
-def traced(fun: Callable, name: str, args: Sequence[Any], kwargs: dict[str, Any], shapeless: bool) -> _Traced:
+def traced(fun: Callable[..., Any], name: str, args: Sequence[Any], kwargs: dict[str, Any], shapeless: bool) -> _Traced:
     """The trace of a function for these arguments."""
     what = f"export of {name}"
     args, kwargs = unpacked(args, kwargs)
@@ -321,7 +321,7 @@ def exported(name: str, metadata: str | None, traces: Sequence[_Traced]) -> file
 
 
 def exporter(
-    file: Any, fun: Callable, *, shapeless: bool = False, metadata: str | None = None
+    file: Any, fun: Callable[..., Any], *, shapeless: bool = False, metadata: str | None = None
 ) -> FunctionExporter:
     """What traces a function for arguments of several types, and writes the traces to one file.
 
@@ -348,7 +348,7 @@ def exporter(
 
 
 def export_function(
-    file_or_callback: Any, fun: Callable, *args: Any, shapeless: bool = False, metadata: str | None = None,
+    file_or_callback: Any, fun: Callable[..., Any], *args: Any, shapeless: bool = False, metadata: str | None = None,
     **kwargs: Any,
 ) -> None:  # fmt: skip
     """Write what a function computes for arguments of these types to a file, or hand it to a callback piece by piece.

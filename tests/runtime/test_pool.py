@@ -243,10 +243,11 @@ def test_garbage_is_collected_before_memory_runs_out(monkeypatch: pytest.MonkeyP
             self.me, self.buffer = self, Buffer.empty(AVAL)
 
     def make(size: int) -> Any:
-        if pool.active_bytes + pool.cached_bytes > 5 * AVAL.nbytes:
+        if pool.active_bytes + pool.cached_bytes > most:
             raise MemoryError
         return real(size)
 
+    most = pool.active_bytes + 5 * AVAL.nbytes
     real = pool.make
     monkeypatch.setattr(pool, "make", make)
     gc.disable()

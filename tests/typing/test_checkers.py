@@ -125,6 +125,8 @@ ANYTHING = {
     "smelt.utils.tree_merge": "a tree of the leaves given",
     "smelt.utils.tree_map_with_path": "a tree of what the function returns",
     "smelt.utils.tree_unflatten": "a tree of the leaves given",
+    "smelt.import_function": "a function, or with its metadata",
+    "smelt.array.__array_ufunc__": "an array, or what NumPy gives where smelt has no such function",
     "smelt.array.tolist": "a number, or nested lists of numbers",
     "smelt.array.__dlpack__": "a capsule, which Python has no type for",
     "smelt.array.__reduce__": "what pickle reads",

@@ -6,4 +6,6 @@ from . import activation_functions, activation_layers
 from .activation_functions import *
 from .activation_layers import *
 
-__all__ = [*activation_functions.__all__, *activation_layers.__all__]
+__all__: list[str] = []
+__all__ += activation_functions.__all__
+__all__ += activation_layers.__all__

@@ -160,7 +160,7 @@ class Module(dict[str, Any]):
 
         >>> import smelt
         >>> [name for name, _ in smelt.utils.tree_flatten(smelt.nn.Linear(2, 3).parameters())]
-        ['bias', 'weight']
+        ['weight', 'bias']
         """
         return self.filter_and_map(Module.valid_parameter_filter)
 
@@ -222,11 +222,11 @@ class Module(dict[str, Any]):
 
         >>> import smelt
         >>> print(smelt.nn.Sequential(smelt.nn.Linear(2, 3), smelt.nn.ReLU()).summary())
-        module    class       parameters                     elements  bytes
+        module    class       parameters                    elements  bytes
                   Sequential
-        layers.0  Linear      bias f32[3], weight f32[3,2]          9     36
+        layers.0  Linear      weight f32[3,2], bias f32[3]         9     36
         layers.1  ReLU
-        total                 9 elements trained of 9               9     36
+        total                 9 elements trained of 9              9     36
         """
         return table(_rows(self))
 
