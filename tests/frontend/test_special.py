@@ -69,7 +69,8 @@ def test_special_values_of_two_operands() -> None:
     a, x = np.meshgrid([0.0, 1.0, 0.5, INF, NAN, -1.0], [0.0, 1.0, INF, NAN, -1.0])
     for name in ("gammainc", "gammaincc"):
         found = np.asarray(getattr(smelt, name)(f64(a), f64(x)))
-        np.testing.assert_allclose(found, getattr(scipy.special, name)(a, x), rtol=1e-12)
+        want = np.where(np.isnan(a + x), NAN, getattr(scipy.special, name)(a, x))  # SciPy before 1.16 has numbers there
+        np.testing.assert_allclose(found, want, rtol=1e-12)
     found = smelt.zeta(f64([1.0, 0.5, 2.0, 2.0]), f64([1.0, 1.0, 0.0, -1.0]))
     np.testing.assert_array_equal(np.asarray(found), [INF, NAN, NAN, NAN])
     found = smelt.betainc(
