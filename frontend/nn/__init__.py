@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from . import init, layers, losses, utils
+from .layers import activations as _activations  # noqa: F401  # MLX programs name it
 from .layers import places as _places  # noqa: F401  # errors name the path of a layer
 from .layers.activation_functions import *
 from .layers.activation_layers import *
