@@ -67,7 +67,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
             return
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
-            if known.rests(found) and not strided.pays(found.seconds, found.ops):
+            if known.rests(found) and not strided.pays(found.seconds, found.ops, known.structure.spent):
                 known.structure.run_ops(functools.partial(_run_silently, found))
                 return
     del found  # it holds the nodes and what they are made from
@@ -402,7 +402,9 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     if known is not None:
         known.share(structure)
     known_program = executables.get(graph.key)
-    without_sizes = _without_sizes(graph, order, device) if known_program is None or structure.prefers_ops else None
+    without_sizes = None
+    if known_program is None or structure.prefers_ops:
+        without_sizes = _without_sizes(graph, order, device, structure.spent)
     if without_sizes is not None:
         structure.runs_by(*strided.state_of(without_sizes))
     begins = settings.tier != "strided"
@@ -428,9 +430,9 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     _give_buffers(keep, structure.run_program(lambda: program.run(graph.values())))
 
 
-def _without_sizes(graph: _Graph, order: Sequence[Node], device: Device) -> OpProgram | None:
+def _without_sizes(graph: _Graph, order: Sequence[Node], device: Device, spent: float) -> OpProgram | None:
     """The program of a graph with kernels for all sizes, where that pays."""
-    if settings.tier != "strided" and not strided.pays(tiers.op_by_op_seconds(order), len(order)):
+    if settings.tier != "strided" and not strided.pays(tiers.op_by_op_seconds(order), len(order), spent):
         return None
     f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
     return strided.program_of_function(graph.key, f, device)
