@@ -74,7 +74,7 @@ _CLASS_VARIABLE = re.compile(r"(\w+\.)*ClassVar\b")
 #: Parameters of rules that are also given attributes, by name.
 _PARAMETERS = {
     "self", "b", "operation", "operand", "operands", "primals", "tangents", "result", "results", "cotangents",
-    "linear", "dims", "k", "index", "fetch", "place", "depth", "arguments", "rng", "language",
+    "linear", "dims", "k", "index", "fetch", "place", "depth", "arguments", "rng", "language", "texts",
 }  # fmt: skip
 
 
@@ -151,6 +151,8 @@ class Op:
     gives_positions: ClassVar[bool] = False
     #: Whether the op, which repeats or numbers elements, is shorter than its result written out.
     stays_symbolic: ClassVar[bool] = False
+    #: How the short form (`smelt.ir.short`) writes it: between its two operands, or before the one it has.
+    symbol: ClassVar[str] = ""
     #: Cost of recomputing one element, in units of an addition: fusion's cost model asks.
     flops: ClassVar[float] = 1.0
 
@@ -275,6 +277,14 @@ class Op:
         raise NotImplementedError(f"smelt.{self.name} has no batching rule")
 
     # What generic code asks of an op.
+
+    def symbol_for(self, operands: Avals, *_: Any, **attrs: Any) -> str:
+        """`symbol`, for operands of these types; empty where it would not say all."""
+        return self.symbol
+
+    def short(self, texts: Sequence[str], operands: Avals, *_: Any, **attrs: Any) -> str | None:
+        """How the short form writes the op on operands that are written so; None: as a call by its name."""
+        return None
 
     @property
     def differentiable(self) -> bool:

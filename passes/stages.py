@@ -31,7 +31,9 @@ class Stages:
 
     def __init__(self, module: Any):
         self._last = text.to_text(module)
+        self._located_last = text.to_text(module, locations=True)
         self._texts = {"graph": self._last}
+        self._located = {"graph": self._located_last}  #: with lines of the user
         self._runs: list[tuple[str, str, bool]] = []  #: pass, stage, whether it changed something
 
     def record(self, record: PassRecord, module: Any) -> bool:
@@ -40,17 +42,25 @@ class Stages:
         changed = found != self._last
         if changed:
             self._last = found
+            self._located_last = text.to_text(module, locations=True)
         self._texts[record.stage] = self._last
+        self._located[record.stage] = self._located_last
         self._runs.append((record.name, record.stage, changed))
         return changed
 
     def text(self, name: str) -> str | None:
         """The module at a stage, by the name of a run or of a pass; None where there is none."""
+        return self._texts.get(self._stage(name))
+
+    def located(self, name: str) -> str | None:
+        """`text` with locations."""
+        return self._located.get(self._stage(name))
+
+    def _stage(self, name: str) -> str:
         if name in self._texts:
-            return self._texts[name]
+            return name
         runs = [(changed, stage) for found, stage, changed in self._runs if found == name]
-        last = next((stage for changed, stage in reversed(runs) if changed), runs[0][1] if runs else "")
-        return self._texts.get(last)
+        return next((stage for changed, stage in reversed(runs) if changed), runs[0][1] if runs else "")
 
     @property
     def unchanged(self) -> set[str]:

@@ -90,6 +90,8 @@ def _parser() -> argparse.ArgumentParser:
         help="graph (default), a pass (canonicalize, fuse, ...) or one run of it (linearize#2), kernel, llvm, msl, "
         "gpu, manifest, or list",
     )  # fmt: skip
+    dump.add_argument("--short", action="store_true", help="the short form, to be read: stages graph to plan-buffers")
+    dump.add_argument("--lines", action="store_true", help="with --short: the lines of the user's program")
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
     dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")
     dump.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")

@@ -47,7 +47,10 @@ def dump(options: argparse.Namespace) -> int:
     if options.metal_dir:
         name = options.target.rpartition(":")[2].replace(".", "_")
         return _save_metal(lowered.to_metal(options.gpu), options.metal_dir, name)
-    if stage == "graph":
+    if options.short:
+        program = lowered if stage == "graph" else lowered.compile(options.pass_pipeline)
+        content = program.as_text(stage, short=True, lines=options.lines)
+    elif stage == "graph":
         content = lowered.as_text("graph")
     elif (device := offering(stage)) is not None and device.kind == "gpu":
         content = lowered.lower_for(device, options.gpu).as_text(stage)

@@ -100,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
     add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--short", action="store_true", help="print the IR in the short form, which is to be read and not parsed")
     add("--mlir-timing", action="store_true", help="print how long each pass took")
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
     add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
@@ -300,22 +301,26 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
 
 
 def _print_ir(when: str, module: Any, options: argparse.Namespace) -> None:
-    from smelt.ir import text
-
-    header = f"// -----// IR Dump {when} //----- //\n"
-    sys.stderr.write(header + text.to_text(module, options.mlir_print_debuginfo))
+    sys.stderr.write(f"// -----// IR Dump {when} //----- //\n{shown(module, options)}")
 
 
 def emit(module: Any, options: argparse.Namespace) -> str:
     """The module in the language that ``--emit`` names."""
-    from smelt.ir import text
-
     if options.emit == "dot":
         from .dot import to_dot
 
         return to_dot(module)
     if options.emit != "mlir":
         return emit_backend(module, options.emit)
+    return shown(module, options)
+
+
+def shown(module: Any, options: argparse.Namespace) -> str:
+    """A module as text, in the form that is asked for."""
+    from smelt.ir import short, text
+
+    if options.short:
+        return short.to_short_text(module, options.mlir_print_debuginfo)
     return text.to_text(module, options.mlir_print_debuginfo)
 
 

@@ -539,8 +539,10 @@ def enable_compile() -> None:
     settings.disable_compile = False
 
 
-def make_ir(fun: Callable[P, Any]) -> Callable[P, str]:
+def make_ir(fun: Callable[P, Any], short: bool = False) -> Callable[P, str]:
     """A function that returns the graph IR of `fun` as text, for given arguments.
+
+    `short`: in the short form, which is to be read.
 
     >>> import smelt
     >>> smelt.make_ir(lambda x: x + x)(smelt.array([1.0]))
@@ -550,12 +552,16 @@ def make_ir(fun: Callable[P, Any]) -> Callable[P, str]:
         return %0 : tensor<1xf32>
       }
     }
+    >>> smelt.make_ir(lambda x: x + x, short=True)(smelt.array([1.0]))
+    // The short form, to be read; tools exchange the generic form.
+    @main(%x: f32[1]) -> f32[1]
+      return %x + %x
     """
     check_function(fun, "smelt.make_ir")
     compiled = fun if isinstance(fun, CompiledFunction) else CompiledFunction(fun, None, None, False, None)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> str:
-        return compiled.trace(*args, **kwargs).as_text("graph")
+        return compiled.trace(*args, **kwargs).as_text("graph", short)
 
     return wrapped

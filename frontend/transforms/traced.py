@@ -10,6 +10,7 @@ from smelt.backends.device import offering, registered_device
 from smelt.ir import text
 from smelt.ir.aval import Aval
 from smelt.ir.op_program import OpProgram
+from smelt.ir.short import to_short_text
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
 
@@ -59,8 +60,9 @@ class Trace:
         f = self.function
         return Lowered(self, build_module(f.parameters, f.body, f.outputs, self.names))
 
-    def as_text(self, stage: str = "graph") -> str:
-        return self.lower().as_text(stage)
+    def as_text(self, stage: str = "graph", short: bool = False, lines: bool = False) -> str:
+        """See `Lowered.as_text`."""
+        return self.lower().as_text(stage, short, lines)
 
 
 class Lowered:
@@ -69,9 +71,11 @@ class Lowered:
     def __init__(self, trace: Trace, module: Any):
         self.trace, self.module = trace, module
 
-    def as_text(self, stage: str = "graph") -> str:
-        """The module as text; later stages compile first."""
-        return text.to_text(self.module) if stage == "graph" else self.compile(keep_texts=True).as_text(stage)
+    def as_text(self, stage: str = "graph", short: bool = False, lines: bool = False) -> str:
+        """The module as text; later stages compile first. See `Compiled.as_text`."""
+        if stage != "graph":
+            return self.compile(keep_texts=True).as_text(stage, short, lines)
+        return to_short_text(self.module, lines) if short else text.to_text(self.module)
 
     def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
         """Run the passes and the backend; `pipeline` replaces the default one of the device."""
@@ -121,8 +125,11 @@ class Compiled:
     def stages(self) -> list[str]:
         return self.executable.stages
 
-    def as_text(self, stage: str = "fuse") -> str:
+    def as_text(self, stage: str = "fuse", short: bool = False, lines: bool = False) -> str:
         """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.
+
+        `short`: in the short form, which is to be read (`smelt.ir.short`); it is there from ``graph`` to
+        ``plan-buffers``. `lines`: with the user's line after each of its lines.
 
         A pass that runs more than once is a stage each time: ``linearize#1``, ``linearize#2``, …; ``linearize`` is
         its last run that changed the program. `stages` names those that changed it.
@@ -130,6 +137,8 @@ class Compiled:
         Of every program there are the stages of other devices too: ``msl`` (Metal text), ``manifest`` (its launches,
         JSON) and ``gpu`` (the kernel IR before it).
         """
+        if short:
+            return self.executable.as_short_text(stage, lines)
         if stage not in self.executable.stages and (device := offering(stage)) is not None:
             return self._lower_for(device).as_text(stage)
         return self.executable.as_text(stage)

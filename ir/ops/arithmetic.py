@@ -26,6 +26,7 @@ class Add(Elementwise, name="add"):
 
     x: Operand
     y: Operand
+    symbol = "+"
     accepts = dtypes.ALL
     commutative = True
     linearity = "jointly"
@@ -51,6 +52,7 @@ class Sub(Elementwise, name="sub"):
 
     x: Operand
     y: Operand
+    symbol = "-"
     linearity = "jointly"
     ufunc = np.subtract
 
@@ -74,6 +76,7 @@ class Mul(Elementwise, name="mul"):
 
     x: Operand
     y: Operand
+    symbol = "*"
     accepts = dtypes.ALL
     commutative = True
     odd_operands = (0, 1)
@@ -100,6 +103,7 @@ class Div(Elementwise, name="div"):
 
     x: Operand
     y: Operand
+    symbol = "/"
     accepts = dtypes.INEXACT
     odd_operands = (0, 1)
     linearity = "each"
@@ -132,6 +136,7 @@ class FloorDivide(Elementwise, name="floor_divide"):
 
     x: Operand
     y: Operand
+    symbol = "//"
     accepts = dtypes.REAL
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     flops = 8.0
@@ -165,6 +170,7 @@ class Remainder(Elementwise, name="remainder"):
 
     x: Operand
     y: Operand
+    symbol = "%"
     accepts = dtypes.REAL
     flops = 8.0
 
@@ -199,6 +205,7 @@ class Neg(Elementwise, name="neg"):
     """
 
     x: Operand
+    symbol = "-"
     linearity = "jointly"
     ufunc = np.negative
 

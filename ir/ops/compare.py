@@ -29,6 +29,7 @@ class Equal(Comparison, name="equal"):
 
     x: Operand
     y: Operand
+    symbol = "=="
     complement = "not_equal"
     commutative = True
     not_differentiable = _TRUTH
@@ -49,6 +50,7 @@ class NotEqual(Comparison, name="not_equal"):
 
     x: Operand
     y: Operand
+    symbol = "!="
     complement = "equal"
     commutative = True
     not_differentiable = _TRUTH
@@ -69,6 +71,7 @@ class Less(Comparison, name="less"):
 
     x: Operand
     y: Operand
+    symbol = "<"
     not_differentiable = _TRUTH
     ufunc = np.less
 
@@ -88,6 +91,7 @@ class LessEqual(Comparison, name="less_equal"):
 
     x: Operand
     y: Operand
+    symbol = "<="
     not_differentiable = _TRUTH
     ufunc = np.less_equal
 
@@ -107,6 +111,7 @@ class Greater(Comparison, name="greater"):
 
     x: Operand
     y: Operand
+    symbol = ">"
     not_differentiable = _TRUTH
     ufunc = np.greater
 
@@ -126,6 +131,7 @@ class GreaterEqual(Comparison, name="greater_equal"):
 
     x: Operand
     y: Operand
+    symbol = ">="
     not_differentiable = _TRUTH
     ufunc = np.greater_equal
 
@@ -182,6 +188,7 @@ class LogicalAnd(Elementwise, name="logical_and"):
 
     x: Operand
     y: Operand
+    symbol = "and"
     accepts = (dtypes.bool_,)
     commutative = True
     not_differentiable = _TRUTH
@@ -202,6 +209,7 @@ class LogicalOr(Elementwise, name="logical_or"):
 
     x: Operand
     y: Operand
+    symbol = "or"
     accepts = (dtypes.bool_,)
     commutative = True
     not_differentiable = _TRUTH
@@ -221,6 +229,7 @@ class LogicalNot(Elementwise, name="logical_not"):
     """
 
     x: Operand
+    symbol = "not"
     accepts = (dtypes.bool_,)
     not_differentiable = _TRUTH
     ufunc = np.logical_not
@@ -240,6 +249,7 @@ class BitwiseAnd(Elementwise, name="bitwise_and"):
 
     x: Operand
     y: Operand
+    symbol = "&"
     accepts = _BITS_OF
     commutative = True
     not_differentiable = _BITS
@@ -260,6 +270,7 @@ class BitwiseOr(Elementwise, name="bitwise_or"):
 
     x: Operand
     y: Operand
+    symbol = "|"
     accepts = _BITS_OF
     commutative = True
     not_differentiable = _BITS
@@ -280,6 +291,7 @@ class BitwiseXor(Elementwise, name="bitwise_xor"):
 
     x: Operand
     y: Operand
+    symbol = "^"
     accepts = _BITS_OF
     commutative = True
     not_differentiable = _BITS
@@ -299,6 +311,7 @@ class BitwiseInvert(Elementwise, name="bitwise_invert"):
     """
 
     x: Operand
+    symbol = "~"
     accepts = _BITS_OF
     not_differentiable = _BITS
     ufunc = np.invert
@@ -318,6 +331,7 @@ class LeftShift(Elementwise, name="left_shift"):
 
     x: Operand
     y: Operand
+    symbol = "<<"
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
 
@@ -338,6 +352,7 @@ class RightShift(Elementwise, name="right_shift"):
 
     x: Operand
     y: Operand
+    symbol = ">>"
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
 

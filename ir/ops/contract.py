@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,35 @@ class DotGeneral(Contraction, name="dot_general"):
         left = tuple(lhs.shape[a] for a in _free(lhs.ndim, lhs_batch, lhs_contracting))
         right = tuple(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
         return lhs.with_shape(batch + left + right)
+
+    def symbol_for(
+        self, operands: Avals,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> str:  # fmt: skip
+        """NumPy's product of matrices, and of stacks of them."""
+        lhs, rhs = operands
+        stack = tuple(range(len(lhs_batch)))
+        stacked = lhs_batch == rhs_batch == stack and lhs.ndim >= rhs.ndim == len(stack) + 2
+        plain = stacked and lhs_contracting == (lhs.ndim - 1,) and rhs_contracting == (rhs.ndim - 2,)
+        return "@" if plain and (not stack or lhs.ndim == rhs.ndim) else ""
+
+    def short(
+        self, texts: Sequence[str], operands: Avals,
+        *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
+    ) -> str:  # fmt: skip
+        """Einstein's notation, of letters where there are enough."""
+        lhs, rhs = operands
+        letters = iter("ijklmnopqrstuvwxyzabcdefghBCDEFGHIJKLMNOPQRSTUVWXYZ" + "?" * (lhs.ndim + rhs.ndim))
+        left, right = [""] * lhs.ndim, [""] * rhs.ndim
+        for i, j in zip((*lhs_batch, *lhs_contracting), (*rhs_batch, *rhs_contracting)):
+            left[i] = right[j] = next(letters)
+        for side in (left, right):
+            side[:] = [name or next(letters) for name in side]
+        kept = [left[i] for i in lhs_batch]
+        kept += [left[i] for i in _free(lhs.ndim, lhs_batch, lhs_contracting)]
+        kept += [right[i] for i in _free(rhs.ndim, rhs_batch, rhs_contracting)]
+        spec = f"{''.join(left)},{''.join(right)}->{''.join(kept)}"
+        return f'einsum("{spec}", {", ".join(texts)})'
 
     @silent
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, **axes: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +59,10 @@ class Reshape(Movement, name="reshape"):
     def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:
         return np.reshape(x, shape)
 
+    def short(self, texts: Sequence[str], operands: Avals, *, shape: Ints) -> str | None:
+        index = unit_axes(operands[0].shape, shape)
+        return None if index is None else texts[0] + index
+
     def host_call(self, operands: Avals, result: Aval, *, shape: Ints) -> HostCall | None:
         return HostCall(np.ndarray.reshape, (shape,))
 
@@ -107,6 +112,31 @@ def reshape_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[in
     return groups
 
 
+def unit_axes(old: Sequence[int], new: Sequence[int]) -> str | None:
+    """An index that gives an array of shape `old` the shape `new`, by axes of one element alone; None: there is none.
+
+    >>> unit_axes((8,), (8, 1)), unit_axes((1, 8), (8,)), unit_axes((8,), (2, 4))
+    ('[:, None]', '[0]', None)
+    """
+    parts: list[str] = []
+    had, wanted = list(old), list(new)
+    while had or wanted:
+        if had and wanted and had[0] == wanted[0] and (had[0] != 1 or len(had) == len(wanted)):
+            parts.append(":")
+            had, wanted = had[1:], wanted[1:]
+        elif wanted and wanted[0] == 1:
+            parts.append("None")
+            wanted = wanted[1:]
+        elif had and had[0] == 1:
+            parts.append("0")
+            had = had[1:]
+        else:
+            return None
+    while parts and parts[-1] == ":":
+        parts.pop()
+    return f"[{', '.join(parts)}]"
+
+
 class Transpose(Movement, name="transpose"):
     """Permuted axes: axis i of the result is axis permutation[i] of x.
 
@@ -124,6 +154,9 @@ class Transpose(Movement, name="transpose"):
 
     def reference(self, x: np.ndarray, *, permutation: Ints) -> np.ndarray:
         return np.transpose(x, permutation)
+
+    def short(self, texts: Sequence[str], operands: Avals, *, permutation: Ints) -> str | None:
+        return f"{texts[0]}.T" if permutation == (1, 0) else None
 
     def host_call(self, operands: Avals, result: Aval, *, permutation: Ints) -> HostCall | None:
         return HostCall(np.ndarray.transpose, (permutation,))
@@ -211,6 +244,14 @@ class Slice(Movement, name="slice"):
 
     def reference(self, x: np.ndarray, *, start: Ints, stop: Ints, stride: Ints) -> np.ndarray:
         return x[tuple(slice(*t) for t in zip(start, stop, stride))]
+
+    def short(self, texts: Sequence[str], operands: Avals, *, start: Ints, stop: Ints, stride: Ints) -> str | None:
+        parts = []
+        for a, z, s, d in zip(start, stop, stride, operands[0].shape):
+            parts.append(f"{a or ''}:{'' if z == d else z}{f':{s}' if s != 1 else ''}")
+        while len(parts) > 1 and parts[-1] == ":":
+            parts.pop()
+        return f"{texts[0]}[{', '.join(parts)}]"
 
     def host_call(
         self, operands: Avals, result: Aval, *, start: Ints, stop: Ints, stride: Ints

@@ -467,6 +467,19 @@ def test_dump_mistakes(run, program, target, arguments, part):
     fails(run("dump", target.replace("PROGRAM", program), *arguments, main=cli.main), part)
 
 
+def test_dump_for_reading(run, program):
+    _, out, _ = run("dump", f"{program}:square", "f32[4,8]", "3", "--short", "--lines", main=cli.main)
+    assert "@main(%x: f32[4,8]" in out and "program.py:" in out and "tensor<" not in out
+    _, out, _ = run("dump", f"{program}:square", "f32[4,8]", "3", "--short", "--stage=fuse", main=cli.main)
+    assert "[fusion=map]" in out
+    fails(run("dump", f"{program}:square", "f32[4]", "3", "--short", "--stage=llvm", main=cli.main), "no short form")
+
+
+def test_opt_for_reading(run, good):
+    _, out, err = run(good, "--short", "--cse", "--mlir-print-ir-after-all")
+    assert "sqrt(broadcast(2.0, shape=[2]))" in out and out.removeprefix("// ") in err and "tensor<" not in out + err
+
+
 def test_dump_names_lines_of_the_user_only(run, program):
     assert "program.py:12" in run("dump", f"{program}:broken", "f32[2]", main=cli.main)[2]
     assert "compilation.py" not in run("dump", f"{program}:square", main=cli.main)[2]
