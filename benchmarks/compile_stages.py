@@ -248,8 +248,8 @@ def compiled(made: Made) -> tuple[Clock, int]:
     with (
         mock.patch.object(driver._Run, "one", pass_),
         mock.patch.object(jit, "lower", clock.timed("lower", jit.lower)),
-        override(cache=False),
         mock.patch.object(jit, "compile_module", clock.timed("llvm", jit.compile_module)),
+        mock.patch.object(jit, "object_of", clock.timed("llvm", jit.object_of)),
         override(cache=False),
         clock.stage("kernels"),
     ):

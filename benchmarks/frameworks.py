@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,9 @@ class Framework:
     def forget(self) -> None:
         """Drop compiled programs, before a compile is timed."""
 
+    def settle(self, run: Callable[[], Any], seconds: float) -> None:
+        """Run something until what is compiled beside it is there, for about so long."""
+
 
 class Smelt(Framework):
     package = "smelt"
@@ -54,6 +59,15 @@ class Smelt(Framework):
     def wait(self, result):
         self.module.eval(result)
         return result
+
+    def settle(self, run, seconds):
+        from smelt.runtime.background import wait_for_all
+
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            run()
+        if wait_for_all(60):
+            run()
 
 
 class Mlx(Framework):

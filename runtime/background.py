@@ -221,6 +221,10 @@ class _Worker:
         except (OSError, ValueError):  # closed, by another thread
             return True
 
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._jobs)
+
     def end(self) -> None:
         """Let go of the process at the end of this one. What it is compiling is of use only where that is kept."""
         if self.process is not None and not settings.cache:
@@ -280,6 +284,15 @@ def compile_in_background(
     1
     """
     return submit(Recipe(text, device, located, pipeline))
+
+
+def wait_for_all(seconds: float) -> bool:
+    """Wait until nothing is being compiled, at most so long; whether anything was."""
+    was_busy, end = _worker.is_busy, time.monotonic() + seconds
+    while _worker.is_busy and (left := end - time.monotonic()) > 0:
+        _worker.wait(left)
+        _worker.move()
+    return was_busy
 
 
 def submit(recipe: Recipe) -> Pending | None:

@@ -21,7 +21,7 @@ from smelt.ir.plain import attrs_of, aval_of, plain_attrs, plain_aval
 from .checks import Site
 
 #: Of the form below.
-VERSION = 2
+VERSION = 3
 
 #: Where a value lies: ("table", entry: arguments, then results) or ("arena", offset).
 Slot = tuple[str, int]
@@ -126,6 +126,7 @@ class ProgramDescription:
         donations: results and arguments, by number, that may share memory; see `donations`.
         functions: by name; ``main`` is the program.
         has_code: whether there is machine code at all.
+        work: what a run does, in bytes moved; 0 where that is not known.
     """
 
     arguments: list[Aval]
@@ -142,6 +143,7 @@ class ProgramDescription:
     donations: list[tuple[int, int]]
     functions: dict[str, FunctionDescription]
     has_code: bool
+    work: float = 0.0
 
     @property
     def names_lines(self) -> bool:
@@ -167,6 +169,7 @@ class ProgramDescription:
             "donations": [list(pair) for pair in self.donations],
             "functions": {name: _function(f) for name, f in self.functions.items()},
             "has_code": self.has_code,
+            "work": self.work,
         }
 
     @staticmethod
@@ -190,6 +193,7 @@ class ProgramDescription:
                 [(int(result), int(argument)) for result, argument in found["donations"]],
                 {name: _function_of(f) for name, f in found["functions"].items()},
                 bool(found["has_code"]),
+                float(found["work"]),
             )
         except DescriptionError:
             raise

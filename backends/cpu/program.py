@@ -63,11 +63,12 @@ class _Assembly:
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
         self._describe(main)
-        keep_lock = not self.has_long and sum(p.work for p in main.planned_ops) < KEEP_LOCK_WORK
+        work = sum(p.work for p in main.planned_ops)
+        keep_lock = not self.has_long and work < KEEP_LOCK_WORK
         self.description = ProgramDescription(
             [v.aval for v in main.function.arguments], [v.aval for v in main.function.returns], main.aliases(),
             parts.kernels, arena_bytes(found["main"]), self._parallel, team.together, keep_lock, self.has_long,
-            self._sites is not None, self._sites or [], donations(main), self._functions, bool(self._entries),
+            self._sites is not None, self._sites or [], donations(main), self._functions, bool(self._entries), work,
         )  # fmt: skip
         self._has_complex = parts.has_complex
         self._texts: dict[str, str] = {}

@@ -81,7 +81,7 @@ class Program:
         self.has_long = description.has_long
         self.is_checked = description.is_checked
         self._parallel = description.parallel
-        self._pace = threads.Pace()
+        self._pace = threads.Pace(description.work)
         self._paces: dict[int, threads.Pace] = {}  #: of kernels without sizes, by how many bits their work has
         self._as_text = as_text
         self._checks = Checks(description.sites) if description.is_checked else None

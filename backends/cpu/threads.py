@@ -250,9 +250,12 @@ class Pace:
     ones are alone, too, until the team is tried again. What tries cost is a small part of the time between them.
 
     Several threads may use it at once; a lost update costs a try.
+
+    Args:
+        work: of the program, in bytes moved, where it is known.
     """
 
-    __slots__ = ("_alone", "_best", "_is_alone", "_next_try", "_recent", "_runs", "_team", "_tries")
+    __slots__ = ("_alone", "_best", "_expected", "_is_alone", "_next_try", "_recent", "_runs", "_team", "_tries")
 
     #: Seconds until the next try, at least; and by how much they are more than what the last one lost.
     PAUSE, SHARE = 0.005, 50
@@ -260,11 +263,17 @@ class Pace:
     LONGEST_TRY = 0.02
     #: The first try: of a program that met a busy machine from the beginning.
     FIRST_TRY = 32
+    #: Bytes that a thread moves in a second, at least. A team that takes longer than this is tried against at once:
+    #: many small kernels, on a machine that has been busy from the beginning.
+    SPEED = 1e9
     #: Runs and seconds of a try of the team, at least, of which the later half counts: its threads were asleep, and
     #: where the system wakes them on the caller's core it takes its time to spread them.
     TEAM_RUNS, TEAM_TIME = 16, 0.016
+    #: A try of the team that has lost so many seconds is over.
+    MOST_LOST = 0.05
 
-    def __init__(self) -> None:
+    def __init__(self, work: float = 0.0) -> None:
+        self._expected = work / self.SPEED or float("inf")  # what the calling thread alone takes at most
         self._best = self._recent = float("inf")  # seconds of the team's runs: the shortest, and an average
         self._alone = float("inf")  # an average of the runs alone
         self._runs = 0  # of the team
@@ -282,7 +291,8 @@ class Pace:
         if by_team and self._is_alone:
             runs = self._team
             runs.append(seconds)
-            if len(runs) >= self.TEAM_RUNS and now >= self._next_try + self.TEAM_TIME:
+            is_long = len(runs) >= self.TEAM_RUNS and now >= self._next_try + self.TEAM_TIME
+            if is_long or sum(runs) - len(runs) * self._alone > self.MOST_LOST:
                 later = runs[len(runs) // 2 :]
                 self._team = []
                 self._recent = sum(later) / len(later)
@@ -293,8 +303,9 @@ class Pace:
             self._best = min(1.01 * self._best, seconds)
             before = self._recent
             self._recent = seconds if self._runs <= 2 else before + (min(seconds, 4 * before) - before) / 8
-            if self._runs == self.FIRST_TRY or (self._recent > 1.5 * self._best and now >= self._next_try):
-                self._tries = self._best * members < self.LONGEST_TRY
+            slow = self._recent > 1.5 * self._best or (self._runs > 1 and self._best > self._expected)
+            if self._runs == self.FIRST_TRY or (slow and now >= self._next_try):
+                self._tries = min(self._best * members, self._expected) < self.LONGEST_TRY
         elif self._tries:
             self._tries = False
             self._alone = seconds

@@ -57,22 +57,29 @@ def program_of(
 
 
 def kept_program(
-    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device
+    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device, name: str = ""
 ) -> Executable | None:
-    """The program of a graph if it is on disk, else None: what a look costs is less than a millisecond."""
+    """The program of a graph if it is on disk, else None: what a look costs is less than a millisecond.
+
+    Args:
+        name: as `program_of` has it.
+    """
     start = time.perf_counter()
     recipe = _recipe(inputs, body, outputs, device, (), None) if looks_on_disk() else None
     found = None if recipe is None else recipe.find()
     if found is not None:
         found.seconds = time.perf_counter() - start
-        explain.note(_subject(inputs, body), found, device)
+        explain.note(_subject(inputs, body, name), found, device)
     return found
 
 
 def program_in_background(
-    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device
+    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device, name: str = ""
 ) -> Pending | None:
     """Have the program of a graph compiled by another process; see `smelt.runtime.background`.
+
+    Args:
+        name: as `program_of` has it.
 
     Returns:
         What says when it is ready (at once, where it is on disk); None: it has to be compiled in place.
@@ -91,7 +98,7 @@ def program_in_background(
     recipe = _recipe(inputs, body, outputs, device, (), None)
     pending = None if recipe is None else submit(recipe)
     if pending is not None:
-        pending.subject = _subject(inputs, body)
+        pending.subject = _subject(inputs, body, name)
     return pending
 
 

@@ -30,16 +30,19 @@ class TieredExecutable(Executable):
         ops: the same op by op.
         make: compiles it.
         passing: whether it is likely to run once only: then no other process compiles it for later runs.
+        asked: whether its program was asked for: then another process begins sooner.
     """
 
     def __init__(
         self, function: Callable[[], GraphFunction], ops: OpProgram, device: Device, make: Callable[[], Executable],
-        passing: bool = False,
+        passing: bool = False, asked: bool = False,
     ):  # fmt: skip
         super().__init__(ops.arguments, ops.results)
         self._find_function, self._ops, self._device, self._make = function, ops, device, make
         self._structure, self._lock = tiers.Structure(), locks.lock()
         self._structure.can_wait, self._passing = not passing, passing
+        if asked:
+            self._structure.beside = tiers.ASKED
         self._program: Executable | None = None
         self._compiled: Sequence[RecordedNode] | None = None
         self._strided: OpProgram | None = None
@@ -103,11 +106,11 @@ class TieredExecutable(Executable):
 
     def _find(self) -> Executable | None:
         f = self._function
-        return kept_program(f.parameters, f.body, f.outputs, self._device)
+        return kept_program(f.parameters, f.body, f.outputs, self._device, f.name)
 
     def _begin(self) -> Pending | None:
         f = self._function
-        return program_in_background(f.parameters, f.body, f.outputs, self._device)
+        return program_in_background(f.parameters, f.body, f.outputs, self._device, f.name)
 
 
 def executable_of(
@@ -119,9 +122,21 @@ def executable_of(
     Args:
         function: gives it. find_ops: gives it op by op, if that can be.
         make: compiles it.
-        first: whether a program was asked for, and not one for other sizes.
+        first: whether a program was asked for, and not one for other sizes: that is made at once where it soon pays,
+            or is on disk.
         passing: whether it is likely to run once only.
     """
     tier = settings.tier if device.tiers else "program"
-    ops = None if tier == "program" or (first and not passing and tier == "auto") else find_ops()
-    return make() if ops is None else TieredExecutable(function, ops, device, make, passing)
+    asked = first and not passing and tier == "auto"
+    if tier == "program":
+        return make()
+    if asked:
+        f = function()
+        body = rolled(f.body, f.outputs)[0]
+        if tiers.pays_at_once(body):
+            return make()
+        kept = kept_program(f.parameters, f.body, f.outputs, device, f.name)
+        if kept is not None:
+            return kept
+    ops = find_ops()
+    return make() if ops is None else TieredExecutable(function, ops, device, make, passing, asked)

@@ -6,6 +6,9 @@ that comes to what a compile costs, the program is compiled (the rule of who may
 time of knowing beforehand; Karlin et al., "Competitive snoopy caching", 1988): beside the running program, where
 there is a way, else in place. From then on the quicker way is taken, by what both have been measured to take.
 
+What `compile` was asked for is compiled in place where that takes no time worth mentioning, or a few calls make up for
+it; else it runs op by op, too, and another process begins sooner.
+
 Op by op, runs of ops may be kernels that serve all sizes (`strided`): their time is counted besides, for all sizes
 together, so sizes that keep changing cost a few compiles and no more.
 
@@ -29,8 +32,8 @@ from .graph import APPLY, Node, RecordedNode, callees
 
 T = TypeVar("T")
 
-#: What a compile takes, in seconds: so much, and so much for each op.
-COMPILE, COMPILE_OP = 0.02, 0.003
+#: What a compile takes, in seconds: so much, and so much for each op (see `benchmarks.compile_stages`).
+COMPILE, COMPILE_OP = 0.025, 0.001
 #: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_flops`), or for each
 #: multiplication of a matrix product by a BLAS.
 OP, ELEMENT, PRODUCT = 3e-6, 0.4e-9, 0.03e-9
@@ -40,6 +43,10 @@ GRADIENT = 3
 ASSUMED_STEPS = 10_000
 #: Another process compiles from this part of what a compile takes on.
 BESIDE = 0.25
+#: That of what `compile` was asked for: it is likely to be called often.
+ASKED = 0.1
+#: It is compiled in place where that takes so many seconds at most, or what so many calls save.
+AT_ONCE, CALLS = 0.25, 10
 #: Programs are looked for on disk when what was spent comes to so many seconds: the first look of a process takes as
 #: long.
 LOOK = 0.03
@@ -61,10 +68,11 @@ class Structure:
         ops_seconds, program_seconds: the least that one run took, each way.
         sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
         share: the part of what a run takes that a program might save.
+        beside: the part of what a compile takes from which on another process compiles.
     """
 
     __slots__ = (
-        "can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes", "spent"
+        "beside", "can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes", "spent"
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -75,6 +83,7 @@ class Structure:
         self.ops_seconds = self.program_seconds = float("inf")
         self.runs = 0
         self.sizes, self.share = "", 1.0
+        self.beside = BESIDE
 
     def program(
         self,
@@ -95,14 +104,17 @@ class Structure:
                 return None
             with explain.because(self.reason):
                 found, self.pending = self.pending.program(), None
-                return _made(order, make) if found is None else found
+                if found is None:
+                    return _made(order, make)
+                _learn(order, found)
+                return found
         limit = cost.seconds(count(order))
         expected = self.share * (self.ops_seconds if self.spent else op_by_op_seconds(order))
         if not self.looked and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:
                 return kept
-        if self.can_wait and expected < limit and self.spent + expected >= limit * BESIDE:
+        if self.can_wait and expected < limit and self.spent + expected >= limit * self.beside:
             self.pending = begin()
             self.can_wait = self.pending is not None
         if self.pending is not None or self.spent + expected < limit:
@@ -122,7 +134,7 @@ class Structure:
             return not self.pending.ready()
         expected = self.share * (self.ops_seconds if self.spent else seconds)
         limit = cost.seconds(ops)
-        begins = self.can_wait and self.spent + expected >= limit * BESIDE
+        begins = self.can_wait and self.spent + expected >= limit * self.beside
         looks = not self.looked and self.spent + expected >= LOOK
         return not (begins or looks or self.spent + expected >= limit)
 
@@ -180,8 +192,20 @@ def _made(order: Sequence[Node | RecordedNode], make: Callable[[], Executable]) 
     """Compile in place, and learn what that takes."""
     program = make()
     if not program.loaded:
-        cost.learn(count(order), program.seconds)
+        _learn(order, program)
     return program
+
+
+def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
+    """Learn what a compile has taken, here or in another process; one that was found on disk has taken nothing."""
+    if program.seconds:
+        cost.learn(count(order), program.seconds)
+
+
+def pays_at_once(order: Sequence[Node | RecordedNode]) -> bool:
+    """Whether what `compile` was asked for is compiled in place: nobody notices, or a few calls make up for it."""
+    seconds = cost.seconds(count(order))
+    return seconds <= AT_ONCE or CALLS * (op_by_op_seconds(order) - library_seconds(order)) >= seconds
 
 
 #: What is known, by structure.
@@ -201,23 +225,39 @@ def count(order: Iterable[Node | RecordedNode]) -> int:
 
 def op_by_op_seconds(order: Iterable[Node | RecordedNode]) -> float:
     """What a graph takes op by op, roughly: from its ops and shapes alone."""
+    return _total(order, _seconds)
+
+
+def library_seconds(order: Iterable[Node | RecordedNode]) -> float:
+    """What of that a BLAS takes, for a program as well."""
+    return _total(order, lambda node: _seconds(node) - OP if _is_product(node) else 0.0)
+
+
+def _total(order: Iterable[Node | RecordedNode], seconds: Callable[[Node | RecordedNode], float]) -> float:
     total = 0.0
     for node in order:
         functions = callees(node)
-        if functions:
-            inner = sum(op_by_op_seconds(f.body) for f in functions)
-            if node.op is APPLY:
-                for name, attrs in node.attrs["transforms"]:
-                    inner *= attrs["size"] if name == "batch" else GRADIENT
-            elif node.op is not COND:
-                inner *= node.attrs.get("length", ASSUMED_STEPS)
-            total += inner
+        if not functions:
+            total += seconds(node)
             continue
-        op = node.op
-        avals = [n.avals[i] for n, i in node.inputs]
-        if isinstance(op, Contraction):
-            total += OP + op.work(*avals, **node.attrs) * (PRODUCT if avals[0].dtype.is_inexact else ELEMENT)
-        else:
-            size = max([a.size for a in (*avals, *node.avals)], default=0)
-            total += OP + ELEMENT * size * max(op.rule_flops, 1.0)
+        inner = sum(_total(f.body, seconds) for f in functions)
+        if node.op is APPLY:
+            for name, attrs in node.attrs["transforms"]:
+                inner *= attrs["size"] if name == "batch" else GRADIENT
+        elif node.op is not COND:
+            inner *= node.attrs.get("length", ASSUMED_STEPS)
+        total += inner
     return total
+
+
+def _is_product(node: Node | RecordedNode) -> bool:
+    return isinstance(node.op, Contraction) and node.inputs[0][0].avals[node.inputs[0][1]].dtype.is_inexact
+
+
+def _seconds(node: Node | RecordedNode) -> float:
+    op = node.op
+    avals = [n.avals[i] for n, i in node.inputs]
+    if isinstance(op, Contraction):
+        return OP + op.work(*avals, **node.attrs) * (PRODUCT if _is_product(node) else ELEMENT)
+    size = max([a.size for a in (*avals, *node.avals)], default=0)
+    return OP + ELEMENT * size * max(op.rule_flops, 1.0)

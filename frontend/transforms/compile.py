@@ -261,8 +261,8 @@ class CompiledFunction(Generic[P, R]):
         )
 
     def _executable(self, traced: Trace, passing: bool) -> Executable:
-        """The first program is what was asked for; for other sizes one is made when it pays, and for state that the
-        call makes as well: the next call has it."""
+        """The first program is what was asked for (see `executable_of`); for other sizes one is made when it pays, and
+        for state that the call makes as well: the next call has it."""
         make = lambda: _compiled(traced.function, traced.names, self._pipeline, self._name)  # noqa: E731
         if self._pipeline is not None:
             return make()
@@ -470,8 +470,9 @@ def compile(
 ) -> Any:
     """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
 
-    The first set of types is compiled at once. With others the function runs op by op until what that has taken
-    comes to what a compile takes; it is compiled by another process meanwhile, where there is a way (`SMELT_TIER`).
+    The first set of types is compiled at once where that takes a moment, or where a few calls make up for it. Else,
+    and with other types, the function runs op by op until what that has taken comes to what a compile takes; it is
+    compiled by another process meanwhile, where there is a way (`SMELT_TIER`).
 
     Compiling a function again shares its programs, as long as what it refers to besides its arguments (its closure,
     the globals that it names, their attributes) is as it was. Of each function, 64 programs are kept.

@@ -173,8 +173,8 @@ def test_after_fork_programs_run_on_the_threads_that_there_can_be(make_team: Any
 class Machine:
     """Runs a program on a machine whose clock this is: seconds by the team, and alone."""
 
-    def __init__(self, members: int = 2):
-        self.pace, self.members, self.now = threads.Pace(), members, 1.0
+    def __init__(self, members: int = 2, work: float = 0.0):
+        self.pace, self.members, self.now = threads.Pace(work), members, 1.0
 
     def run(self, runs: int, team: float, alone: float) -> list[bool]:
         """Who ran it each time: True for the team."""
@@ -207,6 +207,12 @@ def test_a_team_that_waits_for_a_core_makes_way(team: float) -> None:
 def test_a_busy_machine_from_the_beginning() -> None:
     chosen = Machine().run(5000, team=1e-3, alone=2e-4)
     assert chosen.count(True) < 500
+
+
+def test_many_small_kernels_on_a_busy_machine() -> None:
+    chosen = Machine(work=4e6).run(200, team=0.1, alone=2e-3)
+    assert chosen.count(True) < 5
+    assert all(Machine(work=4e8).run(20, team=0.1, alone=0.4))  # too long to be tried
 
 
 def test_tries_cost_little_whatever_the_team() -> None:

@@ -62,6 +62,8 @@ def test_a_program_comes_back(worker: Any) -> None:
     program = first.program()
     assert program is first.program() and program is not None and program.seconds > 0
     assert worker.starts == 1 or worker.process.poll() is None
+    third = started(lambda x: x - 2)
+    assert background.wait_for_all(SECONDS) and third.ready() and not background.wait_for_all(SECONDS)
 
 
 def test_what_is_wrong_is_left_to_the_caller(worker: Any) -> None:

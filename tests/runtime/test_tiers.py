@@ -172,8 +172,9 @@ def test_one_op_goes_the_same_way_as_many(small_work: int) -> None:
 
 
 def costing(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """A compile takes so long, everything else 0.4 s."""
+    """A compile takes so long, everything else 0.4 s. What was asked for is compiled at once all the same."""
     ticks = itertools.count()
+    monkeypatch.setattr(tiers, "AT_ONCE", seconds)
     monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.4))
     monkeypatch.setattr(tiers, "cost", cost := tiers.CompileCost())
     monkeypatch.setattr(cost, "seconds", lambda ops: seconds)
@@ -350,6 +351,41 @@ def test_what_a_tape_refuses_is_left_to_the_passes(monkeypatch: pytest.MonkeyPat
     with override(tier="ops"), smelt.explain() as explained:
         np.testing.assert_allclose(smelt.grad(lambda x: (x * x).sum())(X), 2 * np.asarray(X), 1e-6)
     assert explained.count == 1
+
+
+def test_what_was_asked_for_waits_for_no_compile_that_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 4.0)
+    monkeypatch.setattr(tiers, "AT_ONCE", 0.25)
+    expected = np.asarray(network(X, W))
+    f, begun = smelt.compile(network), []
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_: begun.append(f._store.recent))
+    counts = []
+    with override(tier="auto"), smelt.explain() as explained:
+        for _ in range(12):
+            np.testing.assert_allclose(f(X, W), expected, 1e-5)
+            counts.append(explained.count)
+    assert len(begun) == 1  # another process would compile it after a tenth of what that takes
+    assert counts == [0] * 10 + [1] * 2  # in place, since none does
+
+
+def test_what_was_asked_for_is_compiled_in_place_where_a_few_calls_make_up_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tiers, "AT_ONCE", 0.0)
+    big = smelt.ones((3000, 3000))
+    with override(tier="auto"), smelt.explain() as explained:
+        assert smelt.compile(lambda x: smelt.exp(x).mean())(big).item() == pytest.approx(np.e, 1e-5)
+        assert explained.count == 1
+        small = smelt.compile(lambda x: smelt.exp(x @ x).mean())
+        assert small(smelt.zeros((40, 40))).item() == 1.0
+        assert explained.count == 1
+
+
+def test_what_libraries_take_is_not_saved() -> None:
+    product, after = smelt.ones((512, 512)) @ smelt.ones((512, 512)), smelt.exp(smelt.ones((512, 512)))
+    of_product, of_both = topological([product._ref]), topological([product._ref, after._ref])
+    assert tiers.library_seconds(of_product) >= tiers.PRODUCT * 512**3
+    assert tiers.library_seconds(of_product) == tiers.library_seconds(of_both) < tiers.op_by_op_seconds(of_product)
 
 
 def test_threads_share_a_compiled_function_that_comes_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
