@@ -61,6 +61,11 @@ class CpuPool(Pool):
         return np.ndarray(aval.shape, aval.dtype.numpy, owner, memory.start)
 
 
+def is_pooled(owner: Any) -> bool:
+    """Whether this, the base of an array, stands for a block of the pool."""
+    return type(owner) is np.ndarray and isinstance(owner.base, _Memory)
+
+
 pool = CpuPool()
 #: All pools in use: that of the CPU's memory first, those of devices as they are used.
 pools: list[Any] = [pool]

@@ -14,6 +14,7 @@ from smelt.ir.errors import DTypeError, at_user_line
 
 from ..lazy.arrays import StreamOrDevice, array, check_update
 from ..lazy.core import call, memory_of
+from ..lazy.exports import export
 from ..lazy.movement import Axes
 from . import (
     arithmetic,
@@ -39,6 +40,7 @@ from .updating import ArrayAt
 __all__: list[str] = []
 
 array._stack = staticmethod(joining.stack)
+array._export = export  # type: ignore[method-assign, assignment]
 
 #: Methods that are functions with the array as first argument.
 METHODS: dict[Any, str] = {

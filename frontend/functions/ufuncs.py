@@ -66,7 +66,7 @@ def array_ufunc(self: array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
         found = _by_smelt(ufunc, method, inputs, options)
         if found is not None:
             return found
-    hosts = [np.asarray(x) if isinstance(x, array) else x for x in inputs]
+    hosts = [x._host() if isinstance(x, array) else x for x in inputs]
     return getattr(ufunc, method)(*hosts, **options)
 
 

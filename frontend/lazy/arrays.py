@@ -71,6 +71,7 @@ class array(_Methods, Handle):
 
     _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
     _stack: ClassVar[Callable[[Sequence[array]], array]]  #: `smelt.stack`, attached by `methods.py`
+    _export: ClassVar[Callable[[array], np.ndarray]]  #: `exports.export`, attached there
 
     def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
         wanted = None if dtype is None else dtype_of("array", dtype)
@@ -148,41 +149,33 @@ class array(_Methods, Handle):
         view.flags.writeable = False
         return view
 
-    def _export(self) -> HostArray:
-        """`_host` for strangers: nobody can make it writable."""
-        found = self._host()
-        if not found.size:
-            return found
-        flat: Any = found.reshape(-1).view(np.uint8)
-        return np.asarray(memoryview(flat)).view(found.dtype).reshape(found.shape)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
-        """A NumPy array: a copy, or with ``copy=False`` a read-only view of the array's memory.
+        """A NumPy array: a view of the elements, or a copy with ``copy=True`` or of another dtype.
+
+        What is written to the view is seen by this handle, and by no other array.
 
         Raises:
             AttributeValueError: ``copy=False``, but another dtype.
         """
-        found = self._host()
-        if copy is None or copy:
-            return found.copy() if dtype is None else found.astype(dtype)
-        if dtype is not None and found.dtype != dtype:
-            message = f"smelt: {self.aval} becomes a NumPy array of {np.dtype(dtype).name} only by a copy"
-            raise AttributeValueError(at_user_line(message))
-        return self._export()
+        if dtype is not None and np.dtype(dtype) != self.dtype.numpy:
+            if copy is not None and not copy:
+                message = f"smelt: {self.aval} becomes a NumPy array of {np.dtype(dtype).name} only by a copy"
+                raise AttributeValueError(at_user_line(message))
+            return self._host().astype(dtype)
+        return self._host().copy() if copy else self._export()
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None, copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """A DLPack capsule with a copy of the elements.
+        """A DLPack capsule with a view of the elements, or with ``copy=True`` a copy.
 
-        With ``copy=False`` it holds the array's own memory, marked as read-only, which takes version 1.0 of DLPack.
-        A library that writes there in spite of the mark changes this array, and all that share its memory.
+        What is written to the view is seen by this handle, and by no other array.
 
         Raises:
-            BufferExportError: a stream, a device other than the CPU, or read-only memory by a version before 1.0.
+            BufferExportError: a stream, or a device other than the CPU.
         """
-        return exported(self._export(), stream, max_version, dl_device, copy)
+        return exported(self._host() if copy else self._export(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(device type, device number) of DLPack: the CPU."""

@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.ir.errors import BufferExportError, SmeltError, at_user_line
 
-_WRITABLE = 1  # PyBUF_WRITABLE
 
-
-def _exported(x: Any, flags: int) -> Any:
+def _exported(x: Any) -> Any:
     """The NumPy array whose buffer stands for `x`. Raises BufferExportError."""
-    if flags & _WRITABLE:
-        raise BufferExportError(
-            at_user_line(f"smelt: an array is a read-only buffer, {x.aval}; numpy.array(x) is a copy to write to")
-        )
     try:
         found = x._export()
         memoryview(found)
@@ -43,7 +37,7 @@ class _Exporter:
     __slots__ = ()
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(_exported(self, flags))
+        return memoryview(_exported(self))
 
 
 class _Slot(ctypes.Structure):
@@ -97,7 +91,7 @@ def _exporter_before_3_12() -> Any:
     @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
     def export(self: Any, view: int, flags: int) -> int:
         try:
-            return get_buffer(_exported(self, flags), view, flags)
+            return get_buffer(_exported(self), view, flags)
         except Exception as error:
             return failed(error)
 

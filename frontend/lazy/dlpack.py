@@ -3,9 +3,7 @@
 NumPy makes and reads the capsules. It knows no bfloat16, so those travel as uint16 and the capsule's element type is
 changed on the way.
 
-What others get is a copy, unless they ask for the memory itself by ``copy=False``. smelt's arrays do not change, and
-many things may share one's memory: other arrays, work not done yet, constants of compiled programs. Versions of DLPack
-before 1.0 cannot say that memory is read-only; later ones can, but not every library listens (PyTorch does not).
+What others get is memory that they may write to (`exports`), unless they ask for a copy.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from smelt.ir.errors import ArgumentTypeError, BufferExportError, at_user_line, 
 
 #: The device of all that is exported: memory of the CPU.
 CPU = (1, 0)
-#: Versions of DLPack from here on can mark memory as read-only.
-_READ_ONLY_SINCE = (1, 0)
+#: From here on capsules have a version.
+_VERSIONED = (1, 0)
 
 _UINT, _BFLOAT = 1, 4  # kDLUInt, kDLBfloat
 
@@ -68,7 +66,7 @@ def _tensor_in(capsule: Any) -> _Tensor | None:
 
 
 def exported(host: np.ndarray, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
-    """A capsule with the elements of a read-only array; see `array.__dlpack__`."""
+    """A capsule with the elements of an array, or a copy of them; see `array.__dlpack__`."""
     if stream is not None:
         raise BufferExportError(at_user_line(f"smelt: arrays lie in the CPU's memory, without stream {shown(stream)}"))
     if dl_device is not None and _pair(dl_device) != CPU:
@@ -77,13 +75,9 @@ def exported(host: np.ndarray, stream: Any, max_version: Any, dl_device: Any, co
     version = None if max_version is None else _pair(max_version)
     if max_version is not None and version is None:
         raise ArgumentTypeError(at_user_line(f"smelt: max_version must be a pair of ints, is {shown(max_version)}"))
-    if version is not None and not (version >= _READ_ONLY_SINCE and _numpy_has_versions()):
+    if version is not None and not (version >= _VERSIONED and _numpy_has_versions()):
         version = None
-    shares = copy is not None and not copy
-    if shares and version is None:
-        message = "smelt: only DLPack 1.0 and later (NumPy 2.1 and later) export read-only memory, which arrays are, "
-        raise BufferExportError(at_user_line(f"{message}without a copy; asked for is {shown(max_version)}"))
-    memory = host if shares else host.copy()
+    memory = host.copy() if copy else host
     bits = memory.view(np.uint16) if memory.dtype == dtypes.bfloat16.numpy else memory
     capsule = bits.__dlpack__() if version is None else bits.__dlpack__(max_version=version)
     if bits is not memory and (tensor := _tensor_in(capsule)):
@@ -126,7 +120,7 @@ def imported(x: Any) -> np.ndarray:
     if isinstance(x, np.ndarray):  # which may have a dtype that NumPy does not export
         return x
     try:
-        capsule = x.__dlpack__(max_version=_READ_ONLY_SINCE) if _numpy_has_versions() else x.__dlpack__()
+        capsule = x.__dlpack__(max_version=_VERSIONED) if _numpy_has_versions() else x.__dlpack__()
     except TypeError:  # from before there were versions
         capsule = x.__dlpack__()
     tensor = _tensor_in(capsule)

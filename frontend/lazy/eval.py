@@ -33,7 +33,7 @@ def eval(*args: Any) -> None:
 def _refs(args: tuple[Any, ...]) -> list[Ref]:
     refs = []
     for arg in args:
-        if type(arg) is array:
+        if isinstance(arg, array):
             refs.append(arg._ref)
         else:
             refs += [x._ref for x in tree.flatten(arg, strict=False)[0] if isinstance(x, array)]

@@ -21,6 +21,7 @@ from ..lazy import tree
 from ..lazy.arrays import array, wrap
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
+from ..lazy.exports import kept, put_back
 from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_function, state
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
@@ -119,7 +120,7 @@ class CompiledFunction(Generic[P, R]):
         """The function as part of another trace. As in a call of its own, it gets its own handles on its arguments,
         so those of the caller stay as they are."""
         leaves, treedef = tree.flatten((args, kwargs))
-        args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if type(x) is array else unwrapped(x) for x in leaves])
+        args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if isinstance(x, array) else unwrapped(x) for x in leaves])
         return self._fun(*args, **kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
@@ -134,7 +135,7 @@ class CompiledFunction(Generic[P, R]):
         else:
             refs = []
             for x in leaves:
-                if type(x) is array:
+                if isinstance(x, array):
                     refs.append(x._ref)
                     parts.append(x.aval)
                 else:
@@ -296,7 +297,7 @@ class CompiledFunction(Generic[P, R]):
         parameters: list[Ref] = []
         inner = []
         for x in leaves:
-            if type(x) is array:
+            if isinstance(x, array):
                 node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
                 parameters.append((node, 0))
                 inner.append(wrap(parameters[-1]))
@@ -304,9 +305,9 @@ class CompiledFunction(Generic[P, R]):
                 inner.append(unwrapped(x))
         rebuilt = tree.unflatten(treedef, inner)
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
-        saved = [(x, x._ref) for x in state_arrays]
+        saved = [(x, kept(x)) for x in state_arrays]
         before = [(held, tree.tree_map(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
-        saved += [(x, x._ref) for _, copied in before for x in _arrays_of(copied)[0]]
+        saved += [(x, kept(x)) for _, copied in before for x in _arrays_of(copied)[0]]
         outputs: Any = None
         state_out: list[array] = []
         try:
@@ -323,8 +324,8 @@ class CompiledFunction(Generic[P, R]):
                     state_out = _arrays_of(outputs)[0]
                 state_refs = [x._ref for x in state_out]
         finally:
-            for x, ref in saved:
-                x._ref = ref
+            for x, was in saved:
+                put_back(x, was)
             for held, copied in before:
                 put(held, copied)
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}

@@ -42,9 +42,9 @@ class Values(tree.ArrayTree):
         self.places, self.arrays = [], []
         self.scalars: list[Scalar | None] = []
         for i, x in enumerate(self.leaves):
-            if type(x) is array:
+            if isinstance(x, array):
                 found = wrap(x._ref)  # the caller's handle may be updated in place
-            elif isinstance(x, (array, bool, int, float, complex, np.ndarray, np.generic)):
+            elif isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
                 found = as_array(x)
             elif x is None or static:
                 continue

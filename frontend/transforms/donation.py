@@ -57,7 +57,7 @@ class Donations:
         flags = [(value, i in self._numbers) for i, value in enumerate(args)]
         for value, flag in [*flags, *((kwargs[n], n in self._names) for n in sorted(kwargs))]:
             for x in tree.flatten(value)[0]:
-                if type(x) is array:
+                if isinstance(x, array):
                     if flag:
                         found[count] = x
                     count += 1

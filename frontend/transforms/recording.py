@@ -16,6 +16,7 @@ from ..functions.complex_numbers import conjugate
 from ..lazy import tree
 from ..lazy.arrays import array, as_array, scalar_array, wrap
 from ..lazy.evaluate import check_not_donated
+from ..lazy.exports import kept, put_back
 from ..lazy.graph import (
     ALIAS,
     APPLY,
@@ -62,15 +63,15 @@ def tracing() -> Iterator[None]:
 @contextmanager
 def unchanged(*values: Any) -> Iterator[None]:
     """Arrays in these trees stand for the same values afterwards, whatever is assigned to them inside."""
-    saved = [(x, x._ref) for value in values for x in tree.flatten(value)[0] if isinstance(x, array)]
+    saved = [(x, kept(x)) for value in values for x in tree.flatten(value)[0] if isinstance(x, array)]
     lent = [(x, getattr(x, "_made", 0)) for x, _ in saved] if state.control else []
     for x, _ in lent:
         x._made = state.traced
     try:
         yield
     finally:
-        for x, ref in saved:
-            x._ref = ref
+        for x, was in saved:
+            put_back(x, was)
         for x, made in lent:
             x._made = made
 

@@ -94,7 +94,7 @@ def _traced(
     symbols: dict[int, Any] = dict(zip(sizes.values, program.sizes))
 
     def symbolic(x: Any) -> Any:
-        if type(x) is not array:
+        if not isinstance(x, array):
             return x
         aval = x.aval.with_shape([symbols.get(d, d) for d in x.aval.shape])
         return wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))

@@ -80,7 +80,7 @@ class RepeatedCall:
         """None where a leaf is neither an array nor simple, or the tree does not say all (see `UNCLEAR`)."""
         expected: list[Any] = []
         for x in leaves:
-            if type(x) is array:
+            if isinstance(x, array):
                 expected.append(x.aval)
             elif type(x) in _SIMPLE:
                 expected.append(x)
@@ -120,7 +120,7 @@ class RepeatedCall:
             leaves = (*args, *kwargs.values())
         found: list[Buffer] = []
         for place, (x, expected) in enumerate(zip(leaves, self.expected)):
-            if type(x) is array:
+            if isinstance(x, array):
                 node, i = x._ref
                 aval = node.avals[i]
                 if aval is not expected:
@@ -327,7 +327,7 @@ def _part(x: Any) -> Any:
     kind = type(x)
     if kind in _ATOMS or isinstance(x, np.generic):
         return static_key(x)
-    if kind is array:
+    if isinstance(x, array):
         return (_Identity(x._ref[0]), x._ref[1])
     try:
         return _Identity(x)

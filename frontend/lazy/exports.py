@@ -1,0 +1,204 @@
+"""Memory of arrays that others write to: ``np.asarray(x)``, ``memoryview(x)``, ``torch.from_dlpack(x)``.
+
+While there is such a view of its memory, a handle is a `ViewedArray`. The view has memory that nothing else refers to:
+the array's own where that is so, else a copy. What uses the handle asks for its node; then the view's elements are
+compared with those that it had when the handle was used last, and where somebody has written there the handle gets a
+node with a copy of what is there now. So the handle sees what is written, and nothing else does: neither what shares
+the values of its former nodes nor what was recorded on them and has not run yet. When the last view is gone the handle
+is an `array` again. Arrays of which there is no such view pay nothing.
+
+Functions that are differentiated see what is written and know nothing about where it comes from: to the derivative the
+array is what it was.
+"""
+
+from __future__ import annotations
+
+import weakref
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from smelt.backends.buffer import SMALL, is_pooled
+from smelt.ir import dtypes, locks
+from smelt.ir.aval import Aval
+from smelt.ir.op import registry
+from smelt.runtime import Buffer
+
+from .arrays import array, emit, emit_elementwise, wrap
+from .core import LEAF, Ref, leaf
+from .evaluate import evaluate
+from .graph import state
+
+#: Bytes that are compared at a time.
+_COMPARED = 1 << 20
+
+_slot: Any = array.__dict__["_ref"]
+#: Held while a handle begins to be viewed, or is looked up.
+_changing = locks.lock()
+
+
+class _View:
+    """What is known of a viewed handle.
+
+    Attributes:
+        aval: of the array.
+        memory: what the views show, C-contiguous.
+        ref: the array as it was used last; None where it was not used since the view was made.
+        seen: the elements that `memory` had then.
+        origin: what it is to derivatives, inside of functions that are differentiated.
+        owner: what all views keep alive.
+    """
+
+    __slots__ = ("aval", "memory", "origin", "owner", "ref", "seen")
+
+    def __init__(self, aval: Aval, memory: np.ndarray, ref: Ref | None, seen: np.ndarray | None):
+        self.aval, self.memory, self.ref, self.seen = aval, memory, ref, seen
+        self.origin = ref if state.recording and ref is not None and ref[0].op is not LEAF else None
+        self.owner: Any = lambda: None
+
+    def show(self) -> np.ndarray:
+        """An array over the memory, which others may write to."""
+        owner = self.owner()
+        if owner is None:
+            # An array on a memoryview is the base of all views of it, and of their views.
+            flat: Any = self.memory.reshape(-1).view(np.uint8)
+            owner = np.asarray(memoryview(flat))
+            self.owner = weakref.ref(owner)
+        return owner.view(self.memory.dtype).reshape(self.memory.shape)
+
+    def current(self, is_over: bool) -> Ref:
+        """The array as it is now."""
+        if self.ref is None or not _are_same(self.memory, self.seen):
+            if is_over:
+                buffer = Buffer.of(self.memory, self.aval)
+            else:
+                buffer = Buffer.empty(self.aval)
+                buffer.array[...] = self.memory
+            self.seen = buffer.array
+            self.ref = (leaf(buffer), 0)
+            if state.recording and self.origin is not None:
+                self.ref = _with_derivative(self.ref, self.origin)
+        return self.ref
+
+
+def _are_same(memory: np.ndarray, seen: Any) -> bool:
+    """Whether two arrays have the same bytes."""
+    a: Any = memory.reshape(-1).view(np.uint8)
+    b: Any = seen.reshape(-1).view(np.uint8)
+    return all(np.array_equal(a[i : i + _COMPARED], b[i : i + _COMPARED]) for i in range(0, a.size, _COMPARED))
+
+
+def _with_derivative(value: Ref, origin: Ref) -> Ref:
+    """An array with the elements of `value`, and the derivatives of `origin`."""
+    new, old = wrap(value), wrap(origin)
+    if not (new.dtype.is_float or new.dtype.is_complex):
+        return value
+    # new - (stopped - old) is new, to the sign of its zeros; where old is infinite or no number, it has no derivative.
+    difference = emit_elementwise(registry["sub"], emit_elementwise(registry["stop_gradient"], old), old)
+    zero = wrap((leaf(Buffer.of(np.zeros(new.shape, new.dtype.numpy), new.aval)), 0))
+    is_number = emit_elementwise(registry["equal"], difference, difference)
+    difference = emit(registry["select"], [is_number, difference, zero])
+    return emit_elementwise(registry["sub"], new, difference)._ref
+
+
+class ViewedArray(array):
+    """A handle on an array of which others have a view that they may write to."""
+
+    __slots__ = ()
+
+    @property
+    def _ref(self) -> Ref:  # type: ignore[override]
+        with _changing:
+            view = _slot.__get__(self)
+            if type(view) is not _View:  # another thread saw its end
+                return view
+            is_over = view.owner() is None
+            ref = view.current(is_over)
+            if is_over:
+                self._become(ref)
+            return ref
+
+    @_ref.setter
+    def _ref(self, ref: Ref) -> None:
+        # An update in place makes another array of the handle. The views keep the memory that they show.
+        with _changing:
+            self._become(ref)
+
+    def _become(self, ref: Ref) -> None:
+        _slot.__set__(self, ref)
+        self.__class__ = array  # type: ignore[assignment]
+
+    @property
+    def aval(self) -> Aval:
+        view = _slot.__get__(self)
+        return view.aval if type(view) is _View else super().aval
+
+
+ViewedArray.__name__ = ViewedArray.__qualname__ = array.__name__
+ViewedArray.__module__ = array.__module__
+
+
+def export(x: array) -> np.ndarray:
+    """The elements of `x` in memory that others may write to; `x` sees what they write, and nothing else does."""
+    aval = x.aval
+    if not aval.size:
+        return np.empty(aval.shape, aval.dtype.numpy)
+    if x._ref[0].values is None:
+        evaluate((x._ref,))
+    with _changing:
+        if type(x) is not ViewedArray:
+            if _is_alone(x):
+                view = _View(aval, x._buffer.array, None, None)
+            else:
+                seen, copy = x._buffer.array, Buffer.empty(aval).array
+                copy[...] = seen
+                view = _View(aval, copy, x._ref, seen)
+            x.__class__ = ViewedArray  # type: ignore[assignment]
+            _slot.__set__(x, view)
+        return _slot.__get__(x).show()
+
+
+def kept(x: array) -> Any:
+    """What `put_back` makes `x` again, whatever is assigned to it meanwhile."""
+    return _slot.__get__(x)
+
+
+def put_back(x: array, before: Any) -> None:
+    with _changing:
+        if type(before) is _View:
+            x.__class__ = ViewedArray  # type: ignore[assignment]
+            _slot.__set__(x, before)
+        else:
+            x._ref = before
+
+
+def _is_alone(x: array) -> bool:
+    """Whether nothing else refers to the memory of an array, nor may write there without being asked."""
+    found = _references(x)
+    if found is None or state.recording:
+        return False
+    if not _alone:
+        for n in (1, SMALL + 1):
+            _alone.append(_references(wrap((leaf(Buffer.empty(Aval((n,), dtypes.uint8))), 0))))
+    return found in _alone
+
+
+#: How often what leads to memory that nothing else refers to is referred to: to memory of its own, and to a pool's.
+_alone: list[tuple[int, ...] | None] = []
+
+
+def _references(x: array) -> tuple[int, ...] | None:
+    """How often each of what leads from a handle to its memory is referred to; None where the memory is another's."""
+    ref = x._ref
+    node = ref[0]
+    held: Any = node.values
+    buffer: Buffer = held[0]
+    memory = buffer.array
+    owner: Any = memory.base
+    if node.op is not LEAF or len(held) > 1 or buffer.home is not None or not memory.flags.writeable:
+        return None
+    if owner is not None and not is_pooled(owner):
+        return None
+    counts = (getrefcount(ref), getrefcount(node), getrefcount(held), getrefcount(buffer), getrefcount(memory))
+    return (*counts, 0 if owner is None else getrefcount(owner))
