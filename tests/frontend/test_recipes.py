@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,19 +20,21 @@ from smelt.lazy.graph import GraphOp
 Make = Callable[..., Any]
 
 
-MEMORIES: list[Any] = []
+@functools.lru_cache(maxsize=1)
+def memories(modules: int) -> list[Any]:
+    """Of all functions. Looking for them takes long; modules that load, of which there are so many, bring new ones."""
+    return [x for x in gc.get_objects() if type(x) is core.Memory]
 
 
 def forget() -> None:
     """Forget all recipes."""
-    for memory in MEMORIES:
+    for memory in memories(len(sys.modules)):
         for kept in (memory.outside, memory.inside, memory.families):
             kept.clear()
 
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    MEMORIES[:] = [x for x in gc.get_objects() if type(x) is core.Memory]
     forget()
     yield
     forget()
