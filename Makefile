@@ -36,6 +36,7 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
+	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-20} $(BIN)/python -m pytest tests/compose -n 2
 
 test-metal: $(VENV)/.test ## on a Mac: the GPU's acceptance, with a report to hand in; elsewhere what can be said without
 	@mkdir -p build; failed=; \

@@ -13,8 +13,8 @@ from smelt.ir.settings import override
 
 from .programs import Program, arguments_for, programs
 
-#: SMELT_TEST_EXAMPLES multiplies the number of random programs.
-FACTOR = float(os.environ.get("SMELT_TEST_EXAMPLES", "3"))
+#: SMELT_TEST_EXAMPLES multiplies the number of random programs: `make test-long` runs many more.
+FACTOR = float(os.environ.get("SMELT_TEST_EXAMPLES", "1"))
 
 common = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 

@@ -9,7 +9,7 @@ from smelt.ir import dtypes, text
 from smelt.ir.builder import functions, read_function
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import registry
-from smelt.runtime import compile_module
+from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import cpu
 
 from .cases import (
@@ -18,6 +18,7 @@ from .cases import (
     cases,
     example,
     module_of,
+    module_of_batch,
     plain_ops,
     random_operands,
     reference,
@@ -50,16 +51,15 @@ def assert_close(found, want, aval, what: str) -> None:
 
 @pytest.mark.parametrize("op", plain_ops(), ids=_id)
 def test_backend_agrees_with_reference(op):
-    for case in cases(op):
-        rng = np.random.default_rng(1)
-        operands = random_operands(case, rng)
-        want = Interpreter(module_of(case))("main", operands)
-        program = compile_module(module_of(case), cpu)
-        from smelt.runtime import Buffer
-
-        outs = program.run([Buffer.of(x, a) for x, a in zip(operands, case.avals)])
-        for out, expected, aval in zip(outs, want, case.results):
-            assert_close(out.array, np.asarray(expected), aval, str(case))
+    """Each case is a kernel of its own, all of them in one program."""
+    every = cases(op)
+    operands = [random_operands(case, np.random.default_rng(1)) for case in every]
+    program = compile_module(module_of_batch(every), cpu)
+    outs = iter(program.run([Buffer.of(x, a) for case, xs in zip(every, operands) for x, a in zip(xs, case.avals)]))
+    for case, xs in zip(every, operands):
+        want = Interpreter(module_of(case))("main", xs)
+        for expected, aval in zip(want, case.results, strict=True):
+            assert_close(next(outs).array, np.asarray(expected), aval, str(case))
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=_id)

@@ -100,9 +100,9 @@ def check(source: str, pipelines: list[str]) -> None:
             problems.append(f"{pipeline}: {type(error).__name__}: {error}")
             continue
         after = text.to_text(module)
-        if after not in meanings:
-            meanings[after] = meaning(after)  # which verifies
-        have = meanings[after]
+        if after in meanings:
+            continue  # as it was, or as another pipeline left it
+        have = meanings[after] = meaning(after)  # which verifies
         if want is None:
             continue
         if have is None or set(have) != set(want):
@@ -111,6 +111,8 @@ def check(source: str, pipelines: list[str]) -> None:
         for name, results in want.items():
             for a, b in zip(results, have[name], strict=True):
                 same = a.dtype == b.dtype and a.shape == b.shape
+                if same and a.tobytes() == b.tobytes():
+                    continue
                 if not same or not np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True):
                     problems.append(f"{pipeline}: @{name} means something else\n{after}")
     assert not problems, "\n".join(problems)
