@@ -1,12 +1,15 @@
 """The command: runs workloads, prints a Markdown table.
 
-``python -m benchmarks`` runs everything; ``python -m benchmarks gelu-compiled --rivals jax`` one
-workload beside one framework. ``python -m benchmarks stalls`` is a command of its own (`benchmarks/stalls`).
+``python -m benchmarks`` runs the table of programs, ``python -m benchmarks library`` that of single functions,
+``python -m benchmarks gelu-compiled --rivals jax`` one workload beside one framework; ``convolutions``, the name of
+a file of `benchmarks/workloads`, is all that it holds. ``python -m benchmarks stalls`` is a command of its own
+(`benchmarks/stalls`).
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -55,9 +58,9 @@ class Worker:
             return {"error": "the process ended"}
         return json.loads(line)
 
-    def time(self, workload: Workload, seconds: float) -> dict[str, Any]:
+    def time(self, workload: Workload, seconds: float, clock: str) -> dict[str, Any]:
         """Times of one workload; those that need a fresh process get one for each of three samples."""
-        request = {"workload": workload.name, "seconds": seconds}
+        request = {"workload": workload.name, "seconds": seconds, "clock": clock}
         if not workload.fresh_process:
             return self.ask(request)
         times = []
@@ -111,28 +114,36 @@ def table(rows: list[list[str]], columns: list[str]) -> str:
 def replace_between_markers(path: Path, text: str) -> None:
     """Put the table between the ``benchmarks`` markers of a document."""
     pattern = re.compile(r"(<!-- benchmarks -->\n).*?(<!-- end -->)", re.DOTALL)
-    document, count = pattern.subn(
-        lambda m: f"{m.group(1)}{text}{m.group(2)}", path.read_text(encoding="utf-8")
-    )
+    document, count = pattern.subn(lambda m: f"{m.group(1)}{text}{m.group(2)}", path.read_text(encoding="utf-8"))
     if not count:
         raise SystemExit(f"{path} has no <!-- benchmarks --> ... <!-- end -->")
     path.write_text(document, encoding="utf-8")
 
 
+def named(name: str) -> list[Workload]:
+    """The workloads of a name, of a theme or of a table."""
+    return [w for w in workloads.values() if name in (w.name, w.theme, w.table)]
+
+
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="workload", help="all, if none is named")
+    parser.add_argument("names", nargs="*", metavar="workload", help="or a theme, or a table (default: programs)")
     parser.add_argument("--list", action="store_true", help="list the workloads")
     parser.add_argument("--rivals", default=",".join(RIVALS), help="comma-separated (default: %(default)s)")
     parser.add_argument("--rival-python", default=str(ROOT / ".bench-venv/bin/python"), metavar="PATH",
                         help="the interpreter that has them (default: the one of `make bench-setup`)")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each cell (default: %(default)s)")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
+                        help="cpu: time of all threads, where others use the machine (default: wall)")  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=1,
+                        help="times in turn, each framework after the other (default: %(default)s)")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write all samples")
     parser.add_argument("--write", metavar="FILE", help="replace the table in a Markdown file")
     options = parser.parse_args(argv)
     for name in options.names:
-        if name not in workloads:
+        if not named(name):
             parser.error(f"unknown workload {name!r}; there are {', '.join(workloads)}")
+    options.chosen = list({w.name: w for name in options.names or ["programs"] for w in named(name)}.values())
     options.rivals = [name.replace(".", "_") for name in options.rivals.split(",") if name]
     for name in options.rivals:
         if name not in RIVALS:
@@ -148,9 +159,8 @@ def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
     if options.list:
         for workload in workloads.values():
-            print(f"{workload.name:16} {workload.title}")
+            print(f"{workload.name:24} {workload.title}")
         return
-    chosen = [workloads[name] for name in options.names or workloads]
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     workers = {"least": Worker("least", sys.executable), "smelt": Worker("smelt", sys.executable)}
     versions: dict[str, str] = {}
@@ -166,26 +176,32 @@ def main(argv: list[str] | None = None) -> None:
             del workers[name]
     columns = [name for name in FRAMEWORKS if name in workers]
     results: dict[str, dict[str, Any]] = {}
-    for workload in chosen:
-        results[workload.name] = {}
-        for name, worker in workers.items():
+    for workload in options.chosen:
+        found = results[workload.name] = {}
+        for round_, (name, worker) in itertools.product(range(options.rounds), workers.items()):
+            if round_ and "times" not in found[name]:
+                continue
             progress(f"{workload.name}: {name}")
-            results[workload.name][name] = reply = worker.time(workload, options.seconds)
+            reply = worker.time(workload, options.seconds / options.rounds, options.clock)
             if "error" in reply:
                 notes.append(f"{workload.name} in {name}: {reply['error']}")
+            if round_ and "times" in reply:
+                found[name]["times"] += reply["times"]
+            else:
+                found[name] = reply
     progress("")
     for worker in workers.values():
         worker.stop()
     shown = {k: v for k, v in versions.items() if k != "torch_compile"}
-    machine = f"{cpu_name()}, {os.cpu_count()} cores; " + ", ".join(f"{k} {v}" for k, v in shown.items())
-    text = f"{machine}.\n\n" + table([row(w, results[w.name], columns) for w in chosen], columns)
+    machine = f"{cpu_name()}, {os.cpu_count()} cores{'; processor time' * (options.clock == 'cpu')}; " + ", ".join(
+        f"{k} {v}" for k, v in shown.items()
+    )
+    text = f"{machine}.\n\n" + table([row(w, results[w.name], columns) for w in options.chosen], columns)
     print(text)
     for note in notes:
         print(f"note: {note}")
     if options.json:
-        Path(options.json).write_text(
-            json.dumps({"machine": machine, "results": results}, indent=1), encoding="utf-8"
-        )
+        Path(options.json).write_text(json.dumps({"machine": machine, "results": results}, indent=1), encoding="utf-8")
     if options.write:
         replace_between_markers(Path(options.write), text)
 

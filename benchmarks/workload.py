@@ -34,12 +34,19 @@ class Workload:
     atol: ClassVar[float] = 1e-5
     #: Differs at each sample: for programs that must not be found in a cache.
     salt: float = 0.0
+    #: The table that has it: `programs`, which is run when nothing is named, or `library`, single functions.
+    table: ClassVar[str] = "programs"
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         if name is not None:
             cls.name = name
             workloads[name] = cls()
+
+    @property
+    def theme(self) -> str:
+        """The file that it stands in."""
+        return type(self).__module__.rpartition(".")[2]
 
     @property
     def title(self) -> str:

@@ -10,3 +10,9 @@ from . import scan as scan  # isort: skip
 from . import models as models  # isort: skip
 from . import compile_time as compile_time  # isort: skip
 from . import imports as imports  # isort: skip
+
+from . import convolutions as convolutions  # isort: skip
+from . import quantized as quantized  # isort: skip
+from . import linear_algebra as linear_algebra  # isort: skip
+from . import fourier as fourier  # isort: skip
+from . import ordered as ordered  # isort: skip
