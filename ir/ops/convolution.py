@@ -17,7 +17,7 @@ from ..numpy_blas import matmul
 from ..op import Batched, Cotangents, Dims, Flags, Int, Ints, Operand, Values, only, require, require_dtype
 
 if TYPE_CHECKING:
-    from ..builder import Builder
+    from ..builder import Builder, Value
 
 
 class ConvGeneral(Contraction, name="conv_general"):
@@ -118,6 +118,9 @@ class ConvGeneral(Contraction, name="conv_general"):
         if ct.aval.size == 0:
             return [b.zeros_like(v) if t else None for v, t in zip((x, w), linear)]
         spatial = tuple(range(1, x.ndim - 1))
+        single = g == 1 and all(n == 1 for n in (*w.shape[1:-1], *input_dilation))
+        if single and not any((*padding_low, *padding_high)):
+            return self._transposed_products(b, ct, x, w, linear, window_strides)
         taps, last = w.shape[1:-1], x.ndim
         reach = [(k - 1) * d for k, d in zip(taps, kernel_dilation)]
         if linear[0]:  # the kernel flipped, its channels exchanged group by group
@@ -153,6 +156,23 @@ class ConvGeneral(Contraction, name="conv_general"):
             kernel_dilation=window_strides, input_dilation=input_dilation, feature_groups=g,
         )  # fmt: skip
         return [None, b.transpose(found, permutation=(last - 1, *spatial, 0))]
+
+    def _transposed_products(
+        self, b: Builder, ct: Value, x: Value, w: Value, linear: Flags, strides: Ints
+    ) -> Cotangents:
+        """Of windows of one element, which are a product of matrices: two more of them."""
+        matrix, apart, none = (w.shape[0], w.shape[-1]), (1, *strides, 1), (0,) * x.ndim
+        if linear[0]:
+            found = b.dot_general(ct, b.reshape_to(w, matrix), lhs_contracting=(x.ndim - 1,), rhs_contracting=(0,))
+            reach = [_spread(d, s) for d, s in zip(found.shape, apart)]
+            if found.shape != x.shape:
+                high, between = tuple(n - m for n, m in zip(x.shape, reach)), tuple(s - 1 for s in apart)
+                found = b.pad(found, b.full((), 0, found.dtype), low=none, high=high, interior=between)
+            return [found, None]
+        if any(s > 1 for s in strides):
+            x = b.slice(x, start=none, stop=x.shape, stride=apart)
+        places = tuple(range(x.ndim - 1))
+        return [None, b.reshape_to(b.dot_general(ct, x, lhs_contracting=places, rhs_contracting=places), w.shape)]
 
     def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         """Examples of the input are more of its N, kernels more output channels, both together more groups."""

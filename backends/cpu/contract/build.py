@@ -11,6 +11,7 @@ from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .dots import build_dots, suits_dots
 from .elements import build_elements
+from .order import in_memory_order
 from .panels import build_panels
 from .tiles import Sides, lanes_of
 
@@ -22,7 +23,7 @@ SHALLOW = 4
 
 def build_contract(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
     """The kernel of a body with one contraction: what computes its operands before it, elementwise ops behind it."""
-    product = analyse(body)
+    product = in_memory_order(analyse(body))
     return path(product)(module, name, product)
 
 
