@@ -14,6 +14,7 @@ fails leaves no guard.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _LOWEST = float("-inf")
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Program:
@@ -214,7 +216,14 @@ class Symbol:
         return type(self.value)
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.value}>"
+        """For a user's function the value: what it prints, or makes a name of, is that of these sizes. Rules have
+        the texts of their errors ready."""
+        of_rule = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
+        return f"<{self.name}: {self.value}>" if of_rule else repr(self._pinned())
+
+    def __format__(self, spec: str) -> str:
+        of_rule = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
+        return format(self.value if of_rule else self._pinned(), spec)
 
     # Arithmetic
 
@@ -319,7 +328,7 @@ class Symbol:
     def _pinned(self) -> int:
         """The value, which is the same in all runs from now on."""
         if type(self.value) is not int:  # a guard would take 0.0 for -0.0
-            raise ArgumentTypeError(f"{self} is no size")
+            raise ArgumentTypeError(f"{self.name}: {self.value} is no size")
         self.program.compare("==", self, self.value)
         return self.value
 

@@ -32,7 +32,7 @@ from ..lazy.tree_updates import put
 from .donation import Donate, Donations
 from .grad import name_of, tracing
 from .recording import check_function
-from .shapeless import SizedTraces, Sizes
+from .shapeless import Sizes
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace
@@ -40,6 +40,8 @@ from .versions import UNCLEAR, Receiver, RepeatedCall, Version, Versions, receiv
 
 #: Traces of one function after which a warning says what keeps changing.
 WARN_AFTER = 16
+#: Sizes that a function is traced for before it is traced for all, unless ``shapeless=True`` says that it can be.
+PATIENCE = 2
 
 _ARRAYS = {array}
 
@@ -62,7 +64,8 @@ class CompiledFunction(Generic[P, R]):
         self._donate = donate
         self._donations = None if donate is None else Donations(fun, self._name, donate)
         self._is_plain = inputs is None and outputs is None and donate is None
-        self._sized = SizedTraces() if shapeless and inputs is None and outputs is None else None
+        #: From so many sizes on the function is traced for all sizes.
+        self._patience = 1 if shapeless else PATIENCE
         self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
         self._lock = locks.lock()
         self._repeated: RepeatedCall | None = None
@@ -239,16 +242,18 @@ class CompiledFunction(Generic[P, R]):
         self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list[array]
     ) -> tuple[Trace, Any]:
         """The trace for these arguments, without one where that for other sizes says it (`shapeless`)."""
-        sizes = None if self._sized is None else Sizes(key)
-        known = self._sized.find(sizes) if self._sized is not None and sizes is not None else None
-        if known is not None:
+        store = self._store
+        sizes = Sizes(key) if self._inputs is None and self._outputs is None else None
+        known = None if sizes is None else store.sized.find(sizes)
+        if known is not None and (self._shapeless or store.is_as_traced(self._fun)):
             return known, None
         self._count_trace(key)
-        with self._store.tracing(self._fun):
+        with store.tracing(self._fun):
             found = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
-            if self._sized is not None and sizes is not None:
-                again = lambda leaves: self._trace(args, kwargs, leaves, treedef, bool(kwargs), [])[0]  # noqa: E731
-                self._sized.met(sizes, leaves, found[0], again)
+        if sizes is not None and (self._shapeless or store.is_pure) and store.sized.waits(sizes, self._patience):
+            again = lambda leaves: self._trace(args, kwargs, leaves, treedef, bool(kwargs), [])[0]  # noqa: E731
+            with store.tracing(self._fun):
+                store.sized.met(sizes, leaves, found[0], again)
         return found
 
     def _changes_types(self, outputs: Any) -> bool:
@@ -486,9 +491,10 @@ def compile(
             Leaves that are no arrays, and other attributes, are static.
         outputs: a tree of arrays that `fun` updates; they hold the new values after each call. Dicts, lists and
             objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
-        shapeless: whether the function is traced once for all sizes of its arguments, and not for each: what it does
+        shapeless: whether the function is traced for all sizes of its arguments from the second on: what it does
             with sizes becomes part of the program, and a program is used only for sizes that it is right for. A
-            function that does something else for other sizes is traced for these, too.
+            function that does something else for other sizes is traced for these, too. Without, that is done from
+            the third on, as long as what the function refers to stays as it was.
         pipeline: passes to run instead of the device's default, as text.
         donate: numbers or names of arguments whose arrays have no value after a call: their memory becomes that of
             results where that can be, which saves as much. Using one is an error, but where the function is part

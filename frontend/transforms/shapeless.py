@@ -1,8 +1,10 @@
-"""One trace for all sizes: what `smelt.compile(shapeless=True)` keeps besides its programs.
+"""One trace for all sizes: what `smelt.compile` keeps besides its programs.
 
-The function is traced on symbols (`smelt.ir.symbolic`) when it is called with the second sizes. What it asks of sizes
-becomes a guard, so where the guards hold, a trace for other sizes would record the same nodes with other sizes, which
-are computed. Where they do not, or where the function does with sizes what symbols cannot do, it is traced again.
+The function is traced on symbols (`smelt.ir.symbolic`) when it is called with the second sizes under
+``shapeless=True``, else with the third. What it asks of sizes becomes a guard, so where the guards hold, a trace for
+other sizes would record the same nodes with other sizes, which are computed. Where they do not, or where the function
+does with sizes what symbols cannot do, it is traced again; so is one of which the trace changes what it refers to, and
+without ``shapeless=True`` one for which that has changed since.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ class SizedTraces:
 
     def __init__(self) -> None:
         self._families: dict[Any, list[_SizedTrace] | None] = {}
+        self._met: dict[Any, int] = {}  #: sizes of families that have no trace yet
 
     def find(self, sizes: Sizes) -> Trace | None:
         """What a trace for these sizes gives, without a trace, if that is known."""
@@ -62,28 +65,36 @@ class SizedTraces:
                 return found
         return None
 
+    def waits(self, sizes: Sizes, patience: int) -> bool:
+        """Whether a trace on symbols is wanted, now that a call had to be traced.
+
+        Args:
+            patience: from so many other sizes on.
+        """
+        if not sizes.values:
+            return False
+        if sizes.key in self._families:
+            return self._families[sizes.key] is not None
+        if len(self._met) >= MOST_FAMILIES:
+            self._met.clear()
+        met = self._met.get(sizes.key, 0)  # perhaps the only ones
+        self._met[sizes.key] = met + 1
+        return met >= patience
+
     def met(self, sizes: Sizes, leaves: Sequence[Any], trace: Trace, again: Callable[[list[Any]], Trace]) -> None:
-        """A call had to be traced.
+        """Trace a call on symbols.
 
         Args:
             leaves: its arguments.
+            trace: that of these sizes.
             again: traces the function with others.
         """
-        if not sizes.values:
-            return
-        if sizes.key not in self._families:  # perhaps the only ones
-            if len(self._families) >= MOST_FAMILIES:
-                self._families.clear()
-            self._families[sizes.key] = []
-            return
-        known = self._families[sizes.key]
-        if known is None:
-            return
+        self._met.pop(sizes.key, None)
+        if sizes.key not in self._families and len(self._families) >= MOST_FAMILIES:
+            self._families.clear()
+        known = self._families.get(sizes.key) or []
         made = None if len(known) >= MOST_TRACES else _traced(sizes, leaves, trace, again)
-        if made is None:
-            self._families[sizes.key] = None
-        else:
-            known.append(made)
+        self._families[sizes.key] = None if made is None else [*known, made]
 
 
 def _traced(

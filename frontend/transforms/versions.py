@@ -23,6 +23,7 @@ from ..lazy.arrays import array
 from ..lazy.core import evaluated
 from ..lazy.static_keys import Same, static_key
 from ..lazy.tree_nodes import arrays_within
+from .shapeless import SizedTraces
 
 __all__: list[str] = []
 
@@ -162,6 +163,7 @@ class Versions:
         entries: from keys to versions, the most recently used last. recent: the one used last.
         lock: held while one is made. traces: how many were made. last_key: of the last one.
         surroundings: what the function referred to after it was last traced; None where that is not watched.
+        sized: its traces for all sizes.
     """
 
     def __init__(self, found: Surroundings | None = None) -> None:
@@ -171,6 +173,7 @@ class Versions:
         self.traces = 0
         self.last_key: Any = None
         self.surroundings = found
+        self.sized = SizedTraces()
         self._unweighed = 0  #: bytes of versions that were put since all were weighed
 
     def use(self, key: Any, version: Version) -> None:
@@ -197,6 +200,17 @@ class Versions:
         versions = [v for v in list(self.entries.values()) if v is not UNCLEAR]
         captured = {id(b): b.array.nbytes for v in versions for b in v.captured}
         return sum(v.executable.nbytes for v in versions) + sum(captured.values())
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether another trace is known to do what the last one did: what the function refers to is watched as a
+        whole, and its traces change nothing of it."""
+        found = self.surroundings
+        return found is not None and not found.own and len(found.parts) < _MOST_OBJECTS
+
+    def is_as_traced(self, fun: Callable) -> bool:
+        """Whether a trace now is known to be as the last one."""
+        return self.is_pure and self.surroundings is not None and Surroundings(fun).parts == self.surroundings.parts
 
     @contextlib.contextmanager
     def tracing(self, fun: Callable) -> Iterator[None]:
@@ -295,7 +309,12 @@ class Surroundings:
 
     def _held(self, x: Any) -> Iterable[tuple[Any, Any]]:
         if isinstance(x, dict):
-            return [(k if type(k) is str else (_part(k), i), v) for i, (k, v) in enumerate(dict.items(x))]
+            found: list[tuple[Any, Any]] = [
+                (k if type(k) is str else (_part(k), i), v) for i, (k, v) in enumerate(dict.items(x))
+            ]
+            if type(x) is not dict and hasattr(x, "__dict__"):  # a module: whether it trains, say
+                found.append((("__dict__",), x.__dict__))
+            return found
         if isinstance(x, (list, tuple)):
             return enumerate(x)
         if isinstance(x, types.FunctionType):

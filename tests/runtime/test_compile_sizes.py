@@ -1,0 +1,103 @@
+"""`smelt.compile` called with one shape after another: from the third on one trace serves all, where none can tell."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.settings import override
+from smelt.transforms import versions
+from smelt.transforms.compile import PATIENCE
+
+from .test_compile_shapeless import PROGRAMS, TRACED, _sample
+
+SCALE = 2.0
+SEEN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def by_ops() -> Iterator[None]:
+    with override(tier="ops"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _traces(f: Any) -> int:
+    return f._store.traces
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_right_at_every_shape(name: str) -> None:
+    program, truth, _ = PROGRAMS[name]
+    f = smelt.compile(program)
+    ndim = len(next(s for s in PROGRAMS[name][2] if s))
+    for k in range(12):
+        x = _sample(tuple([4 + 2 * k + 3 * i * (k % 3) for i in range(ndim)]), k)
+        np.testing.assert_allclose(f(smelt.array(x, smelt.float64)), truth(x), rtol=1e-10, atol=1e-10)
+    assert _traces(f) <= (PATIENCE + 1) * ndim or name in TRACED
+
+
+def test_versions_that_have_gone_need_no_trace() -> None:
+    f = smelt.compile(lambda x: (x * 2 + x.shape[0]).sum(axis=0))
+    for n in (*range(2, versions.MAX_VERSIONS + 10), *range(2, 8)):
+        assert f(smelt.ones((n, 3))).tolist() == [(2.0 + n) * n] * 3
+    assert _traces(f) <= 2 * (PATIENCE + 1)  # 3 columns are a family of their own beside 3 rows
+
+
+def test_what_a_function_refers_to_counts_at_new_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = smelt.compile(lambda x: x * SCALE)
+    for n in range(2, 8):
+        assert f(smelt.ones(n)).tolist() == [2.0] * n
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    for n in range(8, 14):
+        assert f(smelt.ones(n)).tolist() == [3.0] * n
+
+
+def test_functions_that_change_what_they_refer_to_are_traced_for_each_shape() -> None:
+    count = 0
+
+    def f(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        SEEN.append(x.shape)
+        return x * count
+
+    SEEN.clear()
+    compiled = smelt.compile(f)
+    for n in range(2, 12):
+        assert compiled(smelt.ones(n)).tolist() == [n - 1.0] * n
+    assert [(n,) for n in range(2, 12)] == SEEN
+    assert all(type(n) is int for (n,) in SEEN)
+
+
+def test_what_is_printed_and_named_by_sizes_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+    table = {f"w{n}": float(n) for n in range(2, 12)}
+
+    def f(x: Any) -> Any:
+        print(x.shape)
+        return x * table[f"w{x.shape[0]:d}"]
+
+    compiled = smelt.compile(f)
+    for n in range(2, 12):
+        assert compiled(smelt.ones(n)).tolist() == [float(n)] * n
+    assert {f"({n},)" for n in range(2, 12)} == set(capsys.readouterr().out.splitlines())
+
+
+def test_whether_modules_train_is_part_of_what_a_function_refers_to() -> None:
+    module = smelt.nn.Dropout(0.5)
+
+    def f(x: Any) -> Any:
+        return module(x)
+
+    first = smelt.compile(f)
+    for n in range(20, 26):
+        assert set(np.array(first(smelt.ones(n))).tolist()) == {0.0, 2.0}
+    module.eval()
+    assert smelt.compile(f)(smelt.ones(20)).tolist() == [1.0] * 20  # shares nothing with what trains
+    for n in range(26, 32):
+        assert first(smelt.ones(n)).tolist() == [1.0] * n
