@@ -6,7 +6,9 @@ right. What asks for elements that are on a device alone gets the host's view of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+import mmap
+from collections.abc import Iterable, Sequence
 from ctypes import addressof, c_char
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
+from smelt.ir.errors import OutOfMemoryError, at_user_line
 
 from .pool import Pool
 
@@ -44,6 +47,8 @@ class _Memory(np.ndarray):
 class CpuPool(Pool):
     """The CPU's memory, as NumPy has it."""
 
+    _expected = 0  #: bytes that were expected since arrays outside were counted
+
     def size_of(self, nbytes: int) -> int:
         return size_class(nbytes)
 
@@ -60,10 +65,30 @@ class CpuPool(Pool):
         self.lend(owner, memory, nbytes)
         return np.ndarray(aval.shape, aval.dtype.numpy, owner, memory.start)
 
+    def expect(self, nbytes: int, others: int = 0) -> None:
+        """Count arrays to come whose memory is not the pool's, where there is a limit; `others`: that may be.
 
-def is_pooled(owner: Any) -> bool:
-    """Whether this, the base of an array, stands for a block of the pool."""
-    return type(owner) is np.ndarray and isinstance(owner.base, _Memory)
+        Arrays in use are counted one by one only when those that were made since the last time might exceed it.
+
+        Raises:
+            OutOfMemoryError: they would.
+        """
+        self._expected += nbytes + others
+        if self._active + self.outside + self._expected <= self.limit:
+            return
+        if self._recount() + nbytes > self.limit:
+            gc.collect()
+            if (active := self._recount()) + nbytes > self.limit:
+                raise OutOfMemoryError(at_user_line(self.why_limited(nbytes, active)))
+        self._expected = nbytes
+
+    def _recount(self) -> int:
+        self.outside, self._expected = outside_bytes(), 0
+        return self.active_bytes + self.outside
+
+    def _make_room(self, nbytes: int, size: int) -> None:
+        self._recount()
+        super()._make_room(nbytes, size)
 
 
 pool = CpuPool()
@@ -174,9 +199,11 @@ class Buffer:
         ]
 
     @staticmethod
-    def empties(blanks: Iterable[Blank]) -> list[Buffer]:
+    def empties(blanks: Sequence[Blank]) -> list[Buffer]:
         """`empty` for several, which are known before."""
         made = []
+        if pool.limit:
+            pool.expect(sum([aval.nbytes for aval, _, dtype in blanks if dtype is not None]))
         for aval, shape, dtype in blanks:
             if dtype is None:
                 made.append(Buffer.empty(aval))
@@ -289,6 +316,28 @@ class _Remote(Buffer):
 
 
 _address_of = Buffer.__dict__["address"].__get__
+
+
+def memories(buffers: Iterable[Buffer]) -> list[tuple[Any, int]]:
+    """What owns the memory of buffers, each once, and its bytes; not what is mapped from files."""
+    found: dict[int, tuple[Any, int]] = {}
+    for buffer in buffers:
+        owner: Any = buffer.array
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        held = owner.obj if isinstance(owner, memoryview) else owner
+        if not isinstance(held, mmap.mmap):
+            found[id(held)] = (held, owner.nbytes if isinstance(owner, np.ndarray) else buffer.aval.nbytes)
+    return list(found.values())
+
+
+def outside_bytes() -> int:
+    """Bytes of arrays whose memory no pool has: small ones, and what libraries have made.
+
+    They are counted when somebody asks, so that making one costs nothing.
+    """
+    buffers = [x for x in gc.get_objects() if isinstance(x, Buffer) and x.home is None and x.is_on_host]
+    return sum(nbytes for owner, nbytes in memories(buffers) if not isinstance(owner, _Memory))
 
 
 def scratch(nbytes: int) -> Any:

@@ -46,10 +46,12 @@ class Pool:
 
     Attributes:
         limit: bytes in use that `take` refuses to exceed; 0: none.
+        outside: bytes of arrays besides those of the pool that count, as far as they are known.
     """
 
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
+        self.outside = 0
         self._free: dict[int, list[Any]] = {}
         self._lent: dict[int, Lease] = {}
         self._returned: deque[Lease] = deque()
@@ -87,7 +89,7 @@ class Pool:
         size = self.size_of(nbytes)
         if self._returned:
             self.settle()
-        if self.limit and self._active + size > self.limit:
+        if self.limit and self._active + self.outside + size > self.limit:
             self._make_room(nbytes, size)
         try:
             memory = self._free[size].pop()
@@ -167,7 +169,7 @@ class Pool:
             self._cached -= size * len(blocks)
 
     def _fresh(self, nbytes: int, size: int) -> Any:
-        if self.limit and self._active + self._cached + size > self.limit:
+        if self.limit and self._active + self.outside + self._cached + size > self.limit:
             self.clear()
         for prepare in (self.clear, gc.collect, self.clear):
             try:
@@ -181,9 +183,9 @@ class Pool:
 
     def _make_room(self, nbytes: int, size: int) -> None:
         """Look for arrays that nobody can reach any more. Raises OutOfMemoryError if the limit stays exceeded."""
-        if self.active_bytes + size > self.limit:
+        if self.active_bytes + self.outside + size > self.limit:
             gc.collect()
-        active = self.active_bytes
+        active = self.active_bytes + self.outside
         if active + size > self.limit:
             raise OutOfMemoryError(at_user_line(self.why_limited(nbytes, active)))
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import mmap
-from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
+from smelt.backends.buffer import memories, outside_bytes
 from smelt.ir.errors import AttributeValueError, at_user_line
 from smelt.ir.settings import settings
-from smelt.runtime import Buffer, pools
+from smelt.runtime import pools
 
 from .lazy import tree
 from .lazy.arguments import integer
@@ -41,35 +37,10 @@ def get_active_memory() -> int:
     >>> smelt.get_active_memory() - before
     40
     """
-    found = sum(pool.active_bytes for pool in pools) + _outside()
+    found = sum(pool.active_bytes for pool in pools) + outside_bytes()
     for pool in pools[:1]:
         pool.peak_bytes = max(pool.peak_bytes, found - sum(other.active_bytes for other in pools[1:]))
     return found
-
-
-def _outside() -> int:
-    """Bytes of arrays whose memory no pool has: small ones, and what libraries have made.
-
-    They are counted when somebody asks, so that making one costs nothing.
-    """
-    buffers = [x for x in gc.get_objects() if isinstance(x, Buffer) and x.home is None and x.is_on_host]
-    return sum(nbytes for owner, nbytes in _memories(buffers) if not isinstance(owner, _POOLED))
-
-
-_POOLED = type(pools[0].make(0))
-
-
-def _memories(buffers: Iterable[Buffer]) -> list[tuple[Any, int]]:
-    """What owns the memory of buffers, each once, and its bytes."""
-    found: dict[int, tuple[Any, int]] = {}
-    for buffer in buffers:
-        owner: Any = buffer.array
-        while isinstance(owner, np.ndarray) and owner.base is not None:
-            owner = owner.base
-        held = owner.obj if isinstance(owner, memoryview) else owner
-        if not isinstance(held, mmap.mmap):
-            found[id(held)] = (held, owner.nbytes if isinstance(owner, np.ndarray) else buffer.aval.nbytes)
-    return list(found.values())
 
 
 def get_array_buffer_size(*args: Any) -> int:
@@ -97,7 +68,7 @@ def get_array_buffer_size(*args: Any) -> int:
             buffers.append(node.values[i])
     on_host = [b for b in buffers if b.home is None and b.is_on_host]
     blocks = {id(b.home): b.aval.nbytes for b in buffers if b.home is not None}
-    return sum(nbytes for _, nbytes in _memories(on_host)) + sum(blocks.values())
+    return sum(nbytes for _, nbytes in memories(on_host)) + sum(blocks.values())
 
 
 def get_cache_memory() -> int:
@@ -165,7 +136,8 @@ def get_memory_limit() -> int:
 def set_memory_limit(limit: int) -> int:
     """Let arrays use at most `limit` bytes on each device (0: no limit); the previous limit.
 
-    What would go beyond raises OutOfMemoryError, a MemoryError, and everything stays usable.
+    Small arrays count as well. What would go beyond raises OutOfMemoryError, a MemoryError, and everything stays
+    usable.
 
     >>> import smelt
     >>> previous = smelt.set_memory_limit(1 << 34)
@@ -176,6 +148,7 @@ def set_memory_limit(limit: int) -> int:
     previous = pools[0].limit
     for pool in pools:
         pool.limit = limit
+        pool.outside = outside_bytes() if limit and pool is pools[0] else 0
     return previous
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks
 from smelt.ir.errors import DonatedError, SmeltError, TraceError, at_user_line, line_of
 from smelt.ir.op_program import OpProgram
@@ -56,6 +57,10 @@ def evaluate(refs: Sequence[Ref]) -> None:
     found = plan(refs)
     if found is None:
         return
+    if pool.limit:
+        sizes = [node.avals[i].nbytes for node, i in dict.fromkeys(refs) if node.values is None]
+        small = sum([nbytes for nbytes in sizes if nbytes <= SMALL])
+        pool.expect(small, sum(sizes) - small)
     known = None
     if found.plain and not found.owner:
         device = default_device()

@@ -14,13 +14,12 @@ array is what it was.
 from __future__ import annotations
 
 import weakref
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from smelt.backends.buffer import SMALL, is_pooled
-from smelt.ir import dtypes, locks
+from smelt.backends.buffer import SMALL
+from smelt.ir import locks
 from smelt.ir.aval import Aval
 from smelt.ir.op import registry
 from smelt.runtime import Buffer
@@ -43,17 +42,17 @@ class _View:
 
     Attributes:
         aval: of the array.
-        memory: what the views show, C-contiguous.
+        buffer, memory: what the views show.
         ref: the array as it was used last; None where it was not used since the view was made.
         seen: the elements that `memory` had then.
         origin: what it is to derivatives, inside of functions that are differentiated.
         owner: what all views keep alive.
     """
 
-    __slots__ = ("aval", "memory", "origin", "owner", "ref", "seen")
+    __slots__ = ("aval", "buffer", "memory", "origin", "owner", "ref", "seen")
 
-    def __init__(self, aval: Aval, memory: np.ndarray, ref: Ref | None, seen: np.ndarray | None):
-        self.aval, self.memory, self.ref, self.seen = aval, memory, ref, seen
+    def __init__(self, buffer: Buffer, ref: Ref | None, seen: np.ndarray | None):
+        self.aval, self.buffer, self.memory, self.ref, self.seen = buffer.aval, buffer, buffer.array, ref, seen
         self.origin = ref if state.recording and ref is not None and ref[0].op is not LEAF else None
         self.owner: Any = lambda: None
 
@@ -70,9 +69,8 @@ class _View:
     def current(self, is_over: bool) -> Ref:
         """The array as it is now."""
         if self.ref is None or not _are_same(self.memory, self.seen):
-            if is_over:
-                buffer = Buffer.of(self.memory, self.aval)
-            else:
+            buffer = self.buffer
+            if not is_over:
                 buffer = Buffer.empty(self.aval)
                 buffer.array[...] = self.memory
             self.seen = buffer.array
@@ -148,15 +146,35 @@ def export(x: array) -> np.ndarray:
         evaluate((x._ref,))
     with _changing:
         if type(x) is not ViewedArray:
-            if _is_alone(x):
-                view = _View(aval, x._buffer.array, None, None)
-            else:
-                seen, copy = x._buffer.array, Buffer.empty(aval).array
-                copy[...] = seen
-                view = _View(aval, copy, x._ref, seen)
-            x.__class__ = ViewedArray  # type: ignore[assignment]
+            x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
+            try:
+                view = _own_memory(x)
+                if view is None:
+                    ref = _slot.__get__(x)
+                    seen, copy = ref[0].values[ref[1]].array, Buffer.empty(aval)
+                    copy.array[...] = seen
+                    view = _View(copy, ref, seen)
+            except BaseException:
+                x.__class__ = array  # type: ignore[assignment]
+                raise
             _slot.__set__(x, view)
         return _slot.__get__(x).show()
+
+
+def _own_memory(x: array) -> _View | None:
+    """A view of the array's own memory, where nothing else refers to that; a copy of a small array costs less than to
+    find out."""
+    node, i = _slot.__get__(x)
+    if node.op is not LEAF or node.avals[i].nbytes <= SMALL or state.recording:
+        return None
+    held, same = [node.values[i]], weakref.ref(node)
+    _slot.__set__(x, None)
+    del node
+    is_alone = Buffer.renew(held, 0)
+    if is_alone:
+        return _View(held[0], None, None)
+    _slot.__set__(x, (same() or leaf(held[0]), i if same() else 0))
+    return None
 
 
 def kept(x: array) -> Any:
@@ -171,34 +189,3 @@ def put_back(x: array, before: Any) -> None:
             _slot.__set__(x, before)
         else:
             x._ref = before
-
-
-def _is_alone(x: array) -> bool:
-    """Whether nothing else refers to the memory of an array, nor may write there without being asked."""
-    found = _references(x)
-    if found is None or state.recording:
-        return False
-    if not _alone:
-        for n in (1, SMALL + 1):
-            _alone.append(_references(wrap((leaf(Buffer.empty(Aval((n,), dtypes.uint8))), 0))))
-    return found in _alone
-
-
-#: How often what leads to memory that nothing else refers to is referred to: to memory of its own, and to a pool's.
-_alone: list[tuple[int, ...] | None] = []
-
-
-def _references(x: array) -> tuple[int, ...] | None:
-    """How often each of what leads from a handle to its memory is referred to; None where the memory is another's."""
-    ref = x._ref
-    node = ref[0]
-    held: Any = node.values
-    buffer: Buffer = held[0]
-    memory = buffer.array
-    owner: Any = memory.base
-    if node.op is not LEAF or len(held) > 1 or buffer.home is not None or not memory.flags.writeable:
-        return None
-    if owner is not None and not is_pooled(owner):
-        return None
-    counts = (getrefcount(ref), getrefcount(node), getrefcount(held), getrefcount(buffer), getrefcount(memory))
-    return (*counts, 0 if owner is None else getrefcount(owner))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.backends.buffer import SMALL, pool
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
@@ -45,6 +46,8 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
             raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
     with np.errstate(all="ignore"):
         data = convert_array(host, target) if host.dtype != target.numpy else host
+    if pool.limit and data.nbytes <= SMALL:
+        pool.expect(data.nbytes)
     buffer = Buffer.empty(Aval(data.shape, target))
     buffer.array[...] = data
     return buffer

@@ -46,11 +46,10 @@ def test_numpy_views_keep_their_values():
     assert host[12345] == 2 * 12345
 
 
-def test_views_are_read_only():
+def test_views_of_its_own_are_read_only():
     x = smelt.array([1.0, 2.0])
     with pytest.raises(ValueError):
         x._host()[0] = 5
-    assert memoryview(x).readonly
     assert memoryview(x).tolist() == [1.0, 2.0]
 
 
@@ -130,6 +129,50 @@ def test_memory_limit():
         with pytest.raises(MemoryError, match="set_memory_limit"):
             smelt.eval(smelt.zeros((1 << 24,)) + 1)
         assert kept[5].item() == 1.0
+    finally:
+        smelt.set_memory_limit(previous)
+
+
+_two = smelt.compile(lambda x: (x + 1, x * 2))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: smelt.array([float(i)] * 256),
+        lambda i: smelt.arange(256) + i,
+        lambda i: _two(smelt.arange(128) + i),
+    ],
+    ids=["host", "op", "program"],
+)
+def test_small_arrays_count_towards_the_limit(make):
+    kept = []
+    previous = smelt.set_memory_limit(smelt.get_active_memory() + (1 << 20))
+    try:
+        for i in range(200):  # those that die make room
+            smelt.eval(x := make(i))
+        with pytest.raises(MemoryError, match="set_memory_limit"):
+            for i in range(10_000):
+                smelt.eval(x := make(i))
+                kept.append(x)
+        assert 500 < len(kept) <= 1100
+        with pytest.raises(MemoryError, match="set_memory_limit"):
+            smelt.array(np.zeros(1 << 17, np.float32))
+        kept.clear()
+        del x
+        smelt.array(np.zeros(1 << 17, np.float32))
+    finally:
+        smelt.set_memory_limit(previous)
+
+
+def test_a_limit_counts_what_is_alive():
+    previous = smelt.set_memory_limit(smelt.get_active_memory() + (1 << 20))
+    try:
+        x = smelt.zeros(1000)
+        for _ in range(1000):
+            x = x + 1
+            smelt.eval(x)
+        assert x[0].item() == 1000
     finally:
         smelt.set_memory_limit(previous)
 
