@@ -90,6 +90,11 @@ def _parser() -> argparse.ArgumentParser:
         help="graph (default), a pass (canonicalize, fuse, ...) or one run of it (linearize#2), kernel, llvm, msl, "
         "gpu, manifest, or list",
     )  # fmt: skip
+    dump.add_argument(
+        "--emit", choices=("stage", "cost"), default="stage",
+        help="the program at a stage (default), or what it costs: bytes, operations and memory of its kernels",
+    )  # fmt: skip
+    dump.add_argument("--measure", action="store_true", help="with --emit=cost: run each kernel by itself, and time it")
     dump.add_argument("--short", action="store_true", help="the short form, to be read: stages graph to plan-buffers")
     dump.add_argument("--lines", action="store_true", help="with --short: the lines of the user's program")
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")

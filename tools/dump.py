@@ -47,7 +47,9 @@ def dump(options: argparse.Namespace) -> int:
     if options.metal_dir:
         name = options.target.rpartition(":")[2].replace(".", "_")
         return _save_metal(lowered.to_metal(options.gpu), options.metal_dir, name)
-    if options.short:
+    if options.emit == "cost":
+        content = str(lowered.compile(options.pass_pipeline).cost(options.measure))
+    elif options.short:
         program = lowered if stage == "graph" else lowered.compile(options.pass_pipeline)
         content = program.as_text(stage, short=True, lines=options.lines)
     elif stage == "graph":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smelt.backends.device import offering, registered_device
 from smelt.ir import text
@@ -17,6 +17,9 @@ from smelt.runtime.compile import lower_module
 from ..lazy import direct
 from ..lazy.build import build_module
 from ..lazy.graph import GraphFunction, Ref
+
+if TYPE_CHECKING:  # passes are loaded by the first compile
+    from smelt.passes.kernels.cost import ProgramCost
 
 __all__: list[str] = []
 
@@ -124,6 +127,24 @@ class Compiled:
     @property
     def stages(self) -> list[str]:
         return self.executable.stages
+
+    def cost(self, measure: bool = False) -> ProgramCost:
+        """What the program costs: bytes, operations, memory, by kernel; printed, it is a table.
+
+        `measure`: run each kernel by itself as well, on numbers made up, beside what this machine could do at best.
+
+        Raises:
+            IRError: the pipeline did not plan the program.
+
+        >>> import smelt
+        >>> program = smelt.compile(lambda x: x * smelt.exp(x)).trace(smelt.ones((4, 8))).lower().compile()
+        >>> cost = program.cost()
+        >>> [(step.name, step.least_bytes) for step in cost.steps], cost.peak_bytes
+        ([('fused_exp_mul', 256)], 256)
+        """
+        from smelt.runtime.measure import cost_of
+
+        return cost_of(self.executable, default_device() if measure else None)
 
     def as_text(self, stage: str = "fuse", short: bool = False, lines: bool = False) -> str:
         """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.

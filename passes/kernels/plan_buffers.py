@@ -32,6 +32,7 @@ from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
 from smelt.ir.control import SCAN, WHILE, callees, layout
 from smelt.ir.dialect import context
+from smelt.ir.errors import IRError
 
 from ..registry import Pass, register_pass
 from .analysis import is_row_reduction
@@ -212,7 +213,10 @@ def workspace(op: OpView, found: dict[str, Any]) -> Workspace:
 
 def offsets_of(op: OpView) -> list[int]:
     """Where the results of a planned op lie: offsets in the arena, -1: a returned value, -2: its operand."""
-    return list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
+    try:
+        return list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
+    except KeyError:
+        raise IRError(f"smelt.{op.name} was not planned: a pipeline for this device ends with plan-buffers") from None
 
 
 def scratch_of(op: OpView) -> int:

@@ -63,7 +63,10 @@ LAYERS = ("lazy", "functions", "transforms")
 
 #: Folders whose functions may import what a program loads only when it needs it, and what that is.
 LOADED_ON_USE = {
-    "frontend": ("smelt.backends", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept"),  # compilers
+    # Compilers.
+    "frontend": (
+        "smelt.backends", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept", "smelt.runtime.measure",
+    ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),
     "tools": ("smelt",),  # `--help` is quick

@@ -1,0 +1,153 @@
+"""How long the steps of a program take, each run by itself; and what the machine could do at best."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from smelt.backends.buffer import Buffer
+from smelt.backends.device import Device
+from smelt.backends.executable import Executable
+from smelt.ir import dtypes, mlir, text
+from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, new_function, read_function
+from smelt.ir.errors import IRError
+from smelt.ir.ops.matrices import matmul
+from smelt.passes.kernels.cost import ProgramCost, StepCost, program_cost
+
+from .compile import compile_module
+
+#: Seconds that one step is run for, and how often at least.
+SECONDS, RUNS = 0.05, 5
+#: Bytes of the copy, and extents of the product, by which a machine is rated.
+COPY, PRODUCT = 1 << 26, 768
+
+
+def cost_of(program: Executable, device: Device | None = None) -> ProgramCost:
+    """What a program costs; with a device, what its kernels take there.
+
+    Raises:
+        IRError: its pipeline did not plan it, or its texts were not kept.
+    """
+    planned = program.passed.located("plan-buffers") if program.passed else None
+    if planned is None:
+        raise IRError("the program was not planned: costs are there after fuse and plan-buffers")
+    cost = program_cost(text.parse(planned))
+    cost = cost.with_moved({k.name: k.bytes_moved for k in program.kernels if hasattr(k, "bytes_moved")})
+    return cost if device is None else measured(cost, planned, device)
+
+
+def measured(cost: ProgramCost, planned: str, device: Device) -> ProgramCost:
+    """The cost of a program with what its steps take on a device.
+
+    A step runs by itself on numbers made up: floats between ½ and 1, zeros for all else. Its operands are in the cache
+    if they fit there. What it takes at the least is by the machine's own rates: a copy's bytes a second, and a large
+    product's operations a second.
+
+    Args:
+        cost: of `planned`.
+        planned: the module after ``plan-buffers``, as text with locations.
+        device: where to run.
+    """
+    bandwidth, rate = rates(device)
+    times: dict[tuple[str, int, str], float | None] = {}
+
+    def of(step: StepCost) -> StepCost:
+        key = step.name, step.least_bytes, step.kind
+        if key not in times:
+            times[key] = _time(step, planned, device)
+        products = step.operations if step.kind in ("contract", "library") else 0.0
+        moved = step.least_bytes if step.bytes_moved is None else step.bytes_moved
+        return replace(step, measured=times[key], predicted=max(moved / bandwidth, products / rate))
+
+    return replace(cost, steps=tuple(map(of, cost.steps)))
+
+
+@functools.cache
+def rates(device: Device) -> tuple[float, float]:
+    """Bytes a second of a copy, read and written together, and additions a second of a product of float32."""
+    row = Aval((COPY // 8,), dtypes.float32)
+    square = Aval((PRODUCT, PRODUCT), dtypes.float32)
+    found = []
+    for aval, compute in ((row, lambda b, x: -x), (square, lambda b, x: matmul(b, x, x))):
+        with mlir.lock:
+            module = text.parse("module {}")
+            _, (x,), b = new_function(module, "main", [aval], [aval], public=True)
+            b.return_([compute(b, x)])
+        program = compile_module(module, device)
+        found.append(min(_times(functools.partial(program.run, _made_up([aval])))))
+    return 2 * row.nbytes / found[0], 2 * PRODUCT**3 / found[1]
+
+
+def _time(step: StepCost, planned: str, device: Device) -> float | None:
+    """Seconds of a run of a step; None where it cannot run by itself."""
+    module = text.parse(planned)
+    with mlir.lock:
+        found = functions(module)
+        arguments, results = _alone(module, found, step)
+    if arguments is None:
+        return None
+    program = compile_module(module, device, "plan-buffers")
+    buffers = _made_up(arguments)
+    return statistics.median(_times(lambda: program.run(buffers))) if results else None
+
+
+def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Aval] | None, list[Aval]]:
+    """Make `step` all that a module does; its arguments, and its results."""
+    main = found["main"]
+    if step.name in found:
+        body = read_function(found[step.name])
+        arguments, results = [v.aval for v in body.arguments], [v.aval for v in body.returns]
+        keep: Any = found[step.name]
+        make = lambda b, values: b.call(step.name, values, results)  # noqa: E731
+    else:
+        read = (read_function(f) for f in found.values())
+        ops = [op for f in read if "smelt.fusion" not in f.mlir.attributes for op in f.ops if op.name == step.name]
+        op = next((o for o in ops if _least(o) == step.least_bytes), None)
+        if op is None:
+            return None, []
+        operands = list(dict.fromkeys(op.operands))
+        arguments, results = [v.aval for v in operands], [v.aval for v in op.results]
+        keep, of = None, {v: i for i, v in enumerate(operands)}
+        chosen = op
+        make = lambda b, values: b.emit(chosen.op, [values[of[v]] for v in chosen.operands], chosen.attrs)  # noqa: E731
+    operation, values, b = new_function(module, "main.alone", arguments, results, main.location, public=True)
+    b.return_(list(make(b, values)))
+    for other in found.values():
+        if other is not keep:
+            other.operation.erase()
+    operation.attributes["sym_name"] = mlir.ir.StringAttr.get("main", module.context)
+    return arguments, results
+
+
+def _least(op: Any) -> int:
+    return sum(v.aval.nbytes for v in dict.fromkeys((*op.operands, *op.results)))
+
+
+def _made_up(avals: Sequence[Aval]) -> list[Buffer]:
+    """Buffers of these types: floats between ½ and 1, zeros for all else."""
+    rng = np.random.default_rng(0)
+    found = []
+    for aval in avals:
+        floats = aval.dtype.is_float
+        array = rng.uniform(0.5, 1.0, aval.shape) if floats else np.zeros(aval.shape)
+        found.append(Buffer.of(np.asarray(array.astype(aval.dtype.numpy)), aval))
+    return found
+
+
+def _times(run: Callable[[], Any]) -> list[float]:
+    """Seconds of several runs, after one that is not counted."""
+    run()
+    times: list[float] = []
+    start = time.perf_counter()
+    while len(times) < RUNS or (time.perf_counter() - start < SECONDS and len(times) < 1000):
+        before = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - before)
+    return times

@@ -1,0 +1,88 @@
+"""What programs cost: bytes, operations and memory by step, and times of steps run by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+import smelt
+from smelt.ir.errors import IRError
+
+
+def compiled(function, *arguments):
+    return smelt.compile(function).trace(*arguments).lower().compile()
+
+
+def softmax_of_product(x, w):
+    h = x @ w
+    return smelt.softmax(h, axis=-1), h.sum(axis=0)
+
+
+ARGUMENTS = smelt.ones((64, 32)), smelt.ones((32, 16))
+
+
+def test_bytes_and_operations():
+    (step,) = compiled(lambda x, y: smelt.exp(x) * y, smelt.ones((8, 16)), smelt.ones((16,))).cost().steps
+    assert (step.kind, step.times, step.least_bytes) == ("map", 1, 4 * (128 + 16 + 128))
+    assert step.ops == ("exp", "mul") and step.operations > 2 * 128 and step.intensity > 0
+    assert step.lines and "test_cost.py:" in step.lines[0]
+
+
+def test_products_count_their_depth():
+    cost = compiled(lambda x, w: x @ w, *ARGUMENTS).cost()
+    assert [s.operations for s in cost.steps] == [2 * 64 * 32 * 16]
+    assert cost.least_bytes == 4 * (64 * 32 + 32 * 16 + 64 * 16) == cost.peak_bytes
+
+
+def test_memory_over_time():
+    cost = compiled(softmax_of_product, *ARGUMENTS).cost()
+    assert cost.arena_bytes == sum(x.nbytes for x in cost.lifetimes) == 4 * 64 * 16
+    (held,) = cost.peak_holders
+    assert held.nbytes == 4 * 64 * 16 and "dot_general" in held.made_by and held.first < held.last
+    assert cost.peak_bytes == cost.least_bytes + cost.arena_bytes
+    assert not cost.alive_at(99)
+
+
+def test_steps_of_loops_count_as_often_as_they_run():
+    def program(x):
+        return smelt.scan(lambda c, y: (c + smelt.exp(y).sum(), c), smelt.array(0.0), x)
+
+    cost = compiled(program, smelt.ones((7, 4))).cost()
+    assert {s.times for s in cost.steps if "exp" in s.ops} == {7}
+    assert cost.operations >= 7 * 4
+
+
+def test_measured_steps():
+    cost = compiled(softmax_of_product, *ARGUMENTS).cost(measure=True)
+    assert all(s.measured > 0 and s.predicted > 0 for s in cost.steps)
+    assert "measured" in str(cost) and "µs" in str(cost)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: smelt.sort(x, axis=-1) + smelt.cumsum(x, axis=0),
+        lambda x: x[smelt.argmax(x, axis=0)],
+        lambda x: smelt.linalg.inv(x @ x.T + smelt.eye(6)),
+        lambda x: smelt.grad(lambda x: smelt.softmax(x * x).sum())(x),
+        lambda x: smelt.where(x.sum() > 0, x.astype(smelt.float16), 1),
+        lambda x: smelt.cond(x.sum() > 0, lambda x: x * 2, lambda x: smelt.sin(x), x),
+        lambda x: smelt.random.normal((6, 6)) + x,
+        lambda x: x.at[smelt.array([0, 1])].add(1.0),
+    ],
+)
+def test_steps_of_all_kinds_run_by_themselves(program):
+    cost = compiled(program, smelt.ones((6, 6))).cost(measure=True)
+    assert cost.steps and all(s.measured is not None for s in cost.steps), str(cost)
+
+
+@pytest.mark.parametrize("pipeline", ["cse", "fuse", "canonicalize,dce"])
+def test_a_program_that_was_not_planned(pipeline):
+    program = smelt.compile(lambda x: x + 1).trace(smelt.ones(3)).lower()
+    with pytest.raises(IRError, match="not planned: a pipeline for this device ends with plan-buffers"):
+        program.compile(pipeline)
+
+
+def test_a_program_without_its_stages():
+    program = smelt.compile(lambda x: x + 1).trace(smelt.ones(3)).lower().compile(keep_texts=False)
+    with pytest.raises(IRError, match="not planned"):
+        program.cost()
