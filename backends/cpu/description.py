@@ -102,12 +102,14 @@ class FunctionDescription:
     Attributes:
         arguments, results: how many there are.
         copies: results that are another value's memory, for those who want them elsewhere: number, source, bytes.
+        wide: whether its machine code takes the addresses of arguments, results and arena in one array.
     """
 
     arguments: int
     results: int
     copies: list[tuple[int, int | tuple[str, int], int]]
     steps: list[Step]
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,14 +230,16 @@ def _function(f: FunctionDescription) -> dict[str, Any]:
         "results": f.results,
         "copies": [list(copy) for copy in f.copies],
         "steps": [_step(step) for step in f.steps],
+        "wide": f.wide,
     }
 
 
 def _function_of(found: Any) -> FunctionDescription:
     copies = [(int(i), _source_of(source), int(nbytes)) for i, source, nbytes in found["copies"]]
     return FunctionDescription(
-        int(found["arguments"]), int(found["results"]), copies, [_step_of(step) for step in found["steps"]]
-    )
+        int(found["arguments"]), int(found["results"]), copies, [_step_of(step) for step in found["steps"]],
+        bool(found["wide"]),
+    )  # fmt: skip
 
 
 def _step(step: Step) -> dict[str, Any]:

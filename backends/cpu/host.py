@@ -36,23 +36,28 @@ class Sequence:
 
     def __init__(self, function: FunctionDescription, team: Team, keep_lock: bool):
         self.arguments, self.results = function.arguments, function.results
-        self._copies = function.copies
+        self._copies, self._wide = function.copies, function.wide
         self.steps: list[Any] = []
         self.keep_lock = keep_lock
         self._team = team
         self._local = threading.local()
 
     def frame(self) -> Any:
-        """This thread's argument table: values, pointers to them (and their address), calls ready to be made."""
+        """This thread's argument table: values, pointers to them (and their address), calls ready to be made.
+
+        The arena's address stands behind those of the table: what is wide gets them as one array.
+        """
         try:
             return self._local.frame
         except AttributeError:
             pass
         n = TABLE + 2 + self.arguments + self.results
-        values = (ctypes.c_uint64 * n)()
+        values = (ctypes.c_uint64 * (n + 1))()
         base = ctypes.addressof(values)
-        pointers = (ctypes.c_void_p * n)(*[base + 8 * i for i in range(n)])
+        order = [0, 1, n, n - 2] if self._wide else range(n)
+        pointers = (ctypes.c_void_p * len(order))(*[base + 8 * i for i in order])
         values[1] = base + 8 * (n - 1)  # the counter
+        values[n] = base + 8 * TABLE
         kind = ctypes.PYFUNCTYPE if self.keep_lock else ctypes.CFUNCTYPE
         calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self.steps]
         self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)

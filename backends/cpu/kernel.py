@@ -27,6 +27,8 @@ from .tangled import is_tangled
 from .vectors import VectorKernel
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
+#: How MLIR describes a memref with one axis: where it was allocated, where it begins, offset, sizes, strides.
+_DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 _SIZE = re.compile(r"memref<\d+x")
 
 
@@ -69,6 +71,19 @@ class CpuKernel(VectorKernel):
             static_offsets=numbers.get([0], self.context), static_sizes=numbers.get(kind.shape, self.context),
             operandSegmentSizes=mlir.ir.DenseI32ArrayAttr.get([1, 0, 0, 0], self.context),
         ).result  # fmt: skip
+
+    def at_address(self, address: Scalar, kind: Any) -> Any:
+        """What lies at an address, an int64, as a flat memref of a type: the descriptor that MLIR would make."""
+        ctx, ir = self.context, mlir.ir
+        ctx.get_dialect_descriptor("llvm")  # loads it
+        pointer, struct = ir.Type.parse("!llvm.ptr", ctx), ir.Type.parse(_DESCRIPTOR, ctx)
+        first = self.emit("llvm.inttoptr", [address], [pointer]).result
+        found = self.emit("llvm.mlir.undef", [], [struct]).result
+        zero = self.const(0, dtypes.int64)
+        for place, value in ((0, first), (1, first), (2, zero)):
+            position = ir.DenseI64ArrayAttr.get([place], ctx)
+            found = self.emit("llvm.insertvalue", [found, value], [struct], position=position).result
+        return self.emit("builtin.unrealized_conversion_cast", [found], [kind]).result
 
     def looped(self, operation: Any) -> None:
         if is_tangled(operation):

@@ -2,7 +2,9 @@
 
 LLVM takes longer for a call that is written out than the call of a small kernel takes; a row of a table costs nothing.
 A row is the number of its branch and the offsets of its operands in the arena. Launches share a branch where they
-call one kernel with the same arguments and results of the program, if any.
+call one kernel with the same arguments and results of the program, if any. In a *wide* function, which has many
+arguments and results, a row says of each operand in which of these, or the arena, it lies: launches share a branch
+where they call one kernel. So one step over hundreds of arrays is one kernel and a table.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smelt.backends.bodies import Slot
+from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Scalar
@@ -31,28 +35,34 @@ Slots = dict[Value, Slot]
 
 
 class Launch(NamedTuple):
-    """A call of a kernel for its whole range, with where each operand lies."""
+    """A call of a kernel for its whole range, with where each operand lies. `wide`: see above."""
 
     step: ScheduledKernel
     operands: list[Slot]
+    wide: bool = False
 
     @property
     def branch(self) -> Any:
         """Equal for launches that differ only in offsets."""
+        if self.wide:
+            return self.step.function
         outer = tuple(slot if slot[0] == "table" else None for slot in self.operands)
         return self.step.function, self.step.split.extent, outer
 
-    @property
-    def offsets(self) -> list[int]:
-        return [offset for where, offset in self.operands if where == "arena"]
+    def numbers(self, arena: int) -> list[int]:
+        """What a row says of it. `arena`: the arena's number among the addresses of a wide function."""
+        if not self.wide:
+            return [offset for where, offset in self.operands if where == "arena"]
+        places = [(at, 0) if where == "table" else (arena, at) for where, at in self.operands]
+        return [self.step.split.extent, *(number for place in places for number in place)]
 
 
 def parts(
-    planned_ops: Sequence[PlannedOp], slots: Slots, most: int
+    planned_ops: Sequence[PlannedOp], slots: Slots, most: int, wide: bool = False
 ) -> Iterator[tuple[Sequence[PlannedOp], list[Launch] | None]]:
     """Planned ops in parts that are functions of machine code, and the launches of those that a table serves.
 
-    `most`: the launches, or the branches, of one function.
+    `most`: the launches, or the branches, of one function. `wide`: whether these functions are.
     """
     if any(planned.kind != "kernel" for planned in planned_ops):
         yield from written_out(planned_ops, most)
@@ -66,7 +76,7 @@ def parts(
             yield from written_out(planned_ops[first:end], most)
 
     for i, planned in enumerate(planned_ops):
-        own = _launches(planned, slots)
+        own = _launches(planned, slots, wide)
         if len(branches.union(launch.branch for launch in own)) > most:
             yield from close(i)
             first, launches, branches = i, [], set()
@@ -81,25 +91,31 @@ def written_out(planned_ops: Sequence[PlannedOp], most: int) -> Iterator[tuple[S
         yield planned_ops[first : first + most], None
 
 
-def _launches(planned: PlannedOp, slots: Slots) -> list[Launch]:
+def _launches(planned: PlannedOp, slots: Slots, wide: bool) -> list[Launch]:
     found = []
     for step in planned.steps:
         result = planned.op.results[0]
         if step.copies and any(slots[v] is slots[result] for v in planned.op.operands):
             continue  # what it would copy is there already
         values = [x for x, _ in operands_of(planned, step)]
-        found.append(Launch(step, [slots[x] if isinstance(x, Value) else ("arena", x) for x in values]))
+        found.append(Launch(step, [slots[x] if isinstance(x, Value) else ("arena", x) for x in values], wide))
     return found
 
 
 def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], arena: Any) -> None:
-    """Run launches in order. `table`: the memrefs of the program's arguments and results; `arena`: of its arena."""
+    """Run launches in order.
+
+    Args:
+        table: the memrefs of the program's arguments and results; of a wide function that of all addresses.
+        arena: the memref of its arena.
+    """
     branches: dict[Any, tuple[int, Launch]] = {}
-    numbered = [(branches.setdefault(x.branch, (len(branches), x))[0], x.offsets) for x in launches]
-    width = 1 + max(len(offsets) for _, offsets in numbered)
+    end = table[0].type.shape[0] - 1 if launches[0].wide else 0
+    numbered = [(branches.setdefault(x.branch, (len(branches), x))[0], x.numbers(end)) for x in launches]
+    width = 1 + max(len(numbers) for _, numbers in numbered)
     rows = np.zeros((len(launches), width), np.int64)
-    for row, (number, offsets) in zip(rows, numbered):
-        row[: 1 + len(offsets)] = [number, *offsets]
+    for row, (number, numbers) in zip(rows, numbered):
+        row[: 1 + len(numbers)] = [number, *numbers]
     dtype = dtypes.int32 if rows.max() <= np.iinfo(np.int32).max else dtypes.int64
     look_up = k.global_constant(rows.astype(dtype.numpy), dtype)
     others = mlir.ir.DenseI64ArrayAttr.get(list(range(1, len(branches))), context())
@@ -111,7 +127,7 @@ def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], a
         )
         for region, (_, launch) in zip(operation.regions, branches.values()):
             with k.inside(mlir.ir.Block.create_at_start(region, [])):
-                call(launch, start)
+                (call_wide if launch.wide else call)(launch, start)
                 k.emit("scf.yield", [], [])
 
     def call(launch: Launch, start: Scalar) -> None:
@@ -124,5 +140,13 @@ def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], a
             offset = k.convert(look_up(start + column), INDEX)
             memrefs.append(k.emit("memref.view", [arena, offset], [kind]).result)
         k.call(launch.step.function, memrefs, k.const(0, INDEX), k.const(launch.step.split.extent, INDEX))
+
+    def call_wide(launch: Launch, start: Scalar) -> None:
+        addresses, memrefs = Memory(table[0], Aval((end + 1,), dtypes.int64)), []
+        for i, kind in zip(range(len(launch.operands)), k.module.parameters[launch.step.function]):
+            first = k.read(addresses, k.convert(look_up(start + (2 + 2 * i)), INDEX))
+            memrefs.append(k.at_address(first + k.convert(look_up(start + (3 + 2 * i)), dtypes.int64), kind))
+        extent = k.convert(look_up(start + 1), INDEX)
+        k.call(launch.step.function, memrefs, k.const(0, INDEX), extent)
 
     k.loop(None, k.const(0, INDEX), k.const(len(launches), INDEX), run)

@@ -36,6 +36,9 @@ LIBRARY = "f32:1000000:40+f64:1000000:40+complex64:10000"
 APART = 1024
 #: What one function of machine code runs at most: LLVM takes more than twice the time for one of twice the length.
 CALLS = 512
+#: Functions with more arguments and results than this take their addresses in one array: of each that is an argument of
+#: its own, MLIR makes a descriptor, and LLVM's time grows with the square of their number.
+WIDE = 64
 #: What makes a module ready for `compile_module`.
 PIPELINE = f"{SIMPLIFY},fuse{{contractions=true library={LIBRARY} apart={APART}}},plan-buffers"
 #: Programs with less work than this, in bytes moved, run on the calling thread.
@@ -90,13 +93,14 @@ class _Assembly:
         steps: list[Step] = []
         n, m = len(body.function.arguments), len(body.function.returns)
         copies = [(i, source, body.function.returns[i].aval.nbytes) for i, source in body.aliases().items()]
-        self._functions[name] = FunctionDescription(n, m, copies, steps)
+        wide = n + m > WIDE
+        self._functions[name] = FunctionDescription(n, m, copies, steps, wide)
         slots = body.slots()
         together: list[PlannedOp] = []
 
         def close() -> None:
             found = (
-                launch_tables.parts(together, slots, CALLS)
+                launch_tables.parts(together, slots, CALLS, wide)
                 if self._has_tables
                 else launch_tables.written_out(together, CALLS)
             )
@@ -145,7 +149,9 @@ class _Assembly:
         has_control = any(p.kind == "control" for p in planned_ops)
         avals = [v.aval for v in (*function.arguments, *function.returns)]
         # A loop looks at parts of arrays, so there memory is bytes.
-        tables = [bytes_type(a.nbytes) if has_control else buffer_type(a) for a in avals]
+        kinds = [bytes_type(a.nbytes) if has_control else buffer_type(a) for a in avals]
+        addresses = Aval((len(avals) + 1,), dtypes.int64) if len(avals) > WIDE else None
+        tables = kinds if addresses is None else [buffer_type(addresses)]
         size = arena_bytes(self._found[function.name])
         types = [ir.IndexType.get(ctx), buffer_type(COUNTER), *tables, bytes_type(size)]
         entry = self._module.function(name, types, location, internal=False)
@@ -161,6 +167,8 @@ class _Assembly:
             launch_tables.emit_table(k, launches, table, arena)
             k.emit("func.return", [], [])
             return name
+        if addresses is not None:
+            table = self._places(k, body, planned_ops, Memory(table[0], addresses), kinds)
         places = [Storage(memref, 0 if has_control else None) for memref in table]
         n, aliases = len(function.arguments), body.aliases()
         returned = {origin(v): places[n + i] for i, v in enumerate(function.returns) if i not in aliases}
@@ -173,6 +181,19 @@ class _Assembly:
             k.when(me.eq(k.const(0, INDEX)), lambda: polling.settle(self._module, k))
         k.emit("func.return", [], [])
         return name
+
+    @staticmethod
+    def _places(
+        k: CpuKernel, body: Body, planned_ops: Buffers[PlannedOp], addresses: Memory, kinds: Buffers[Any]
+    ) -> list[Any]:
+        """The memrefs of those arguments and results of a wide function that some of its ops use; None of others."""
+        slots = body.slots()
+        used = {slots[v] for planned in planned_ops for v in (*planned.op.operands, *planned.op.results)}
+        found: list[Any] = [None] * len(kinds)
+        for where, at in sorted(used):
+            if where == "table":
+                found[at] = k.at_address(k.read(addresses, k.const(at, INDEX)), kinds[at])
+        return found
 
     def _compile(self, symbols: Symbols) -> MachineCode:
         """Machine code of all entries: from an object, which takes less memory than an engine, if that can be."""

@@ -34,6 +34,7 @@ front of it joins. Arithmetic does only where it makes an operand from fewer byt
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +50,13 @@ from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
-from .grouping import Grouping, elements
+from .grouping import Grouping, elements, spread_values
 from .groups import Group
 from .operands import behind_movement, computed_operands
 from .options import dtype_called, words
 
-#: Whether fewer ops on tiny values had better be kernels of their own is not asked; that more had, is known.
+#: Whether fewer ops on tiny values had better be kernels of their own is not asked; that more had which depend on each
+#: other, is known.
 MANY, MOST = 128, 1024
 #: What a kernel costs to compile, and a call of one, in additions of a kernel: see `benchmarks.compile_stages`.
 KERNEL_COST, CALL_COST = 25.0, 1.5
@@ -101,9 +103,11 @@ class FusePass(Pass):
         """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""
         tiny = sum(op.op.flops > 0 and elements(op) <= self.apart for op in function.ops)
         found = []
-        for apart in (0, self.apart) if tiny <= MOST else (self.apart,):
+        spread = spread_values(function) if self.apart and tiny >= MANY else set()
+        is_small = tiny <= MOST or largest_part(function, spread) <= MOST
+        for apart in (0, self.apart) if is_small else (self.apart,):
             if not apart or tiny >= MANY:
-                found.append(Grouping(function, self.max_ops, kernels, self.max_buffers, apart))
+                found.append(Grouping(function, self.max_ops, kernels, self.max_buffers, apart, spread))
                 found[-1].run()
         return min(found, key=compile_cost) if len(found) > 1 else found[0]
 
@@ -135,6 +139,25 @@ class FusePass(Pass):
             return form is not None and min(form.m, form.n) >= extent and rules.work(*avals, **op.attrs) >= work
 
         return {op for op in found if is_left(op)}
+
+
+def largest_part(function: Function, spread: Collection[Value] = ()) -> int:
+    """How many ops there are at most that have to do with each other: by more than arguments, single numbers, and
+    `spread`. A step of an optimizer falls into as many parts as there are parameters."""
+    above: dict[Value, Value] = {}
+
+    def root(v: Value) -> Value:
+        while (next_ := above.get(v, v)) is not v:
+            above[v] = v = above.get(next_, next_)  # halves the way
+        return v
+
+    for op in function.ops:
+        first = root(op.results[0])
+        for v in (*op.operands, *op.results[1:]):
+            if v.owner is not None and v.aval.size > 1 and v not in spread:
+                above[root(v)] = first
+    sizes = Counter(root(op.results[0]) for op in function.ops)
+    return max(sizes.values(), default=0)
 
 
 def compile_cost(grouping: Grouping) -> float:

@@ -27,14 +27,16 @@ class Grouping:
         contractions: those that are kernels, rather than a library's work.
         max_buffers: arrays that one group reads and writes; 0 for any number.
         apart: ops on values of at most so many elements are groups of their own, with the movement in front of them.
+        spread: values that make no siblings of those who read them: then more groups are equal.
     """
 
     def __init__(
         self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
-        apart: int = 0,
+        apart: int = 0, spread: Collection[Value] = (),
     ):  # fmt: skip
         self.function, self.max_ops = function, max_ops
         self.contractions, self.max_buffers, self.apart = contractions, max_buffers, apart
+        self.spread = spread
         self.weightless = weightless_values(function) if max_buffers else set()
         #: values that contractions compute while they read them
         self.expressions = computed_operands(function, contractions.__contains__) if contractions else set()
@@ -243,7 +245,7 @@ class Grouping:
             if key is None or size <= self.apart:
                 continue
             for v in group.reads:
-                if v.aval.size * 2 >= size and v.aval.size > 1:
+                if v.aval.size * 2 >= size and v.aval.size > 1 and v not in self.spread:
                     by_input.setdefault((key, v), []).append(group)
         gone: set[Group] = set()
         for candidates in by_input.values():
@@ -306,6 +308,15 @@ class Grouping:
 def elements(op: OpView) -> int:
     """Elements of the largest array that an op reads or writes."""
     return max(v.aval.size for v in (*op.operands, *op.results))
+
+
+def spread_values(function: Function) -> set[Value]:
+    """Values that are single numbers, repeated and moved."""
+    found: set[Value] = set()
+    for op in function.ops:
+        if op.op.flops == 0 and is_pointwise(op) and all(v in found or v.aval.size == 1 for v in op.operands):
+            found.update(op.results)
+    return found
 
 
 def weightless_values(function: Function) -> set[Value]:

@@ -97,12 +97,14 @@ def random_array(aval: Aval, seed: int = 0, positive: bool = False) -> np.ndarra
     return np.asarray(np.abs(x) if positive else x).astype(aval.dtype.numpy)
 
 
-def check(avals: Sequence[Aval], function: Callable[..., Any], rtol: float = 1e-5, atol: float = 1e-5) -> cpu.Program:
+def check(
+    avals: Sequence[Aval], function: Callable[..., Any], rtol: float = 1e-5, atol: float = 1e-5, passes: str = PASSES
+) -> cpu.Program:
     """Compile and compare with the interpreter on the unfused module."""
     arrays = [random_array(a, i) for i, a in enumerate(avals)]
     module = module_of(avals, function)
     want = Interpreter(module)("main", arrays)
-    program = compile_(module)
+    program = compile_(module, passes)
     for have, expected in zip(run(program, arrays), want):
         wide = np.complex128 if expected.dtype.kind == "c" else np.float64
         np.testing.assert_allclose(have.astype(wide), expected.astype(wide), rtol=rtol, atol=atol)

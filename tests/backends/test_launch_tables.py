@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from smelt.backends.cpu import launch_tables
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.cpu import launch_tables, program
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
@@ -68,3 +72,51 @@ def test_checked_kernels_have_none() -> None:
         assert "scf.index_switch" not in _text([SQUARE], f)
         check([SQUARE], f)
     assert "scf.index_switch" in _text([SQUARE], f)
+
+
+def test_a_step_over_many_arrays_is_one_kernel() -> None:
+    """The arguments and results of a wide function are in the table, too."""
+    shapes = [(1 + i % 5, 2 + i % 3) for i in range(launch_tables.FEWEST)]
+    pairs = [Aval(shape, f32) for shape in shapes for _ in range(2)]
+
+    def f(b: Any, *values: Any) -> list[Any]:
+        *arrays, rate = values
+        found = []
+        for x, y in zip(arrays[::2], arrays[1::2]):
+            moved = x * 0.9 + y * 0.1
+            found += [x - b.broadcast(rate, shape=x.shape) * moved, moved]
+        return [*found, arrays[0], found[0]]
+
+    text = check([*pairs, Aval((), f32)], f, passes=program.PIPELINE).as_text("kernel")
+    assert text.count("scf.index_switch") == 1
+    assert text.count("func.func private") <= 2
+
+
+def test_wide_functions_with_few_launches() -> None:
+    avals = [Aval((3,), f32)] * 70
+
+    def f(b: Any, *values: Any) -> list[Any]:
+        return [b.sin(values[3]), values[4], values[5] + values[6]]
+
+    text = _text(avals, f)
+    assert text.count("llvm.inttoptr") == 5 and "scf.index_switch" not in text
+    check(avals, f)
+
+
+@pytest.mark.parametrize("size", [4, 200])
+@pytest.mark.parametrize("checked", [False, True])
+def test_wide_functions_with_loops_host_steps_and_threads(size: int, checked: bool) -> None:
+    def f(*xs: smelt.array) -> Any:
+        total, steps = smelt.scan(lambda c, x: (c + x @ xs[3], c.sum()), xs[0], smelt.stack(xs[1:3]))
+        factor = smelt.linalg.cholesky(xs[4] @ xs[4].T + smelt.eye(size))
+        return total, steps, factor, [smelt.sin(x) * 0.5 + total for x in xs], xs[5]
+
+    rng = np.random.default_rng(0)
+    arrays = [smelt.array(rng.standard_normal((size, size)).astype(np.float32) / size) for _ in range(40)]
+    with override(check=checked):
+        found = smelt.compile(f)(*arrays)
+        smelt.eval(found)
+    with override(tier="ops"):
+        expected = f(*arrays)
+        smelt.eval(expected)
+    smelt.utils.tree_map(lambda x, y: np.testing.assert_allclose(x, y, 1e-4, 1e-5), found, expected)
