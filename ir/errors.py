@@ -95,6 +95,10 @@ class CustomCallError(SmeltError, RuntimeError):
     """What the target of a `smelt.custom_call` returned is not what the call states."""
 
 
+class MissingPackageError(SmeltError, ImportError):
+    """A package that is not installed is needed for this."""
+
+
 class DistributedError(SmeltError, RuntimeError):
     """Processes that should compute together cannot."""
 

@@ -23,7 +23,7 @@ __all__ = ["all_gather", "all_max", "all_min", "all_sum", "recv", "recv_like", "
 #: Sends that may still read their memory.
 _pending: list[tuple[Any, np.ndarray]] = []
 #: An operand that tells apart messages of one type: two are not one.
-_message = itertools.count()
+_messages = itertools.count()
 
 
 # On the host. Types that MPI does not have travel as bytes, and are added up in single precision.
@@ -82,18 +82,35 @@ def _scatter(call: Call, x: np.ndarray) -> np.ndarray:
     return result.astype(x.dtype)
 
 
-def _send(call: Call, x: np.ndarray, _: np.ndarray) -> np.ndarray:
+def _send(call: Call, x: np.ndarray, *_: np.ndarray) -> np.ndarray:
     # Without waiting for who receives it: two processes that send to each other would wait for ever.
     held = np.array(x, order="C")
-    request = _communicator(call).Isend(held.reshape(-1).view(np.uint8), dest=call.parameters["process"])
+    to, tag = call.parameters["process"], call.parameters["order"]
+    request = _communicator(call).Isend(held.reshape(-1).view(np.uint8), dest=to, tag=tag)
     _pending[:] = [(r, memory) for r, memory in [*_pending, (request, held)] if not r.Test()]
     return x
 
 
-def _recv(call: Call, _: np.ndarray) -> np.ndarray:
-    wanted = call.results[0]
+def _recv(call: Call, *_: np.ndarray) -> np.ndarray:
+    from mpi4py import MPI  # as in _operation
+
+    wanted, status = call.results[0], MPI.Status()
     found = np.empty(wanted.shape, wanted.dtype.numpy)
-    _communicator(call).Recv(found.reshape(-1).view(np.uint8), source=call.parameters["process"])
+    into = found.reshape(-1).view(np.uint8)
+    source = call.parameters["process"]
+    try:
+        _communicator(call).Recv(into, source=source, tag=call.parameters["order"], status=status)
+        size = status.Get_count(MPI.BYTE)
+    except MPI.Exception as error:
+        if error.Get_error_class() != MPI.ERR_TRUNCATE:
+            raise
+        size = -1
+    if size != into.size:
+        sent = "more" if size < 0 else f"{size} bytes"
+        raise DistributedError(
+            f"smelt.distributed.recv: {wanted} has {into.size} bytes, process {source} sent {sent}; shape and dtype "
+            "must be those of what is sent"
+        )
     return found
 
 
@@ -102,8 +119,8 @@ for _name, _host in (
     ("all_gather", _gather), ("sum_scatter", _scatter),
 ):  # fmt: skip
     register_target(Target(f"smelt.distributed.{_name}", _host, vectorized=True))
-register_target(Target("smelt.distributed.send", _send))
-register_target(Target("smelt.distributed.recv", _recv))
+register_target(Target("smelt.distributed.send", _send, vectorized=True))
+register_target(Target("smelt.distributed.recv", _recv, vectorized=True))
 
 
 # Recorded
@@ -250,8 +267,48 @@ def _peer(name: str, group: Group, process: int) -> int:
     return process
 
 
+@functools.cache
+def _message_rule(name: str, number: int, process: int, order: int) -> Callable[[array, array, array], array]:
+    """A message to or from a process, with its derivatives: other messages, each kind with a number of its own
+    (`order`), so that no process takes one for another. The arguments: what is sent, or like what is received; which
+    message it is; what is computed before."""
+
+    def recorded(x: array, message: array, before: array) -> array:
+        return smelt.custom_call(
+            f"smelt.distributed.{name}", x, message, before, types=smelt.ShapeDtype(x.shape, x.dtype), group=number,
+            process=process, order=order,
+        )  # fmt: skip
+
+    recorded.__name__ = name
+    found = smelt.custom_function(recorded)
+    # MPI promises 32,767 numbers.
+    forward, back = (2 * order + 1) % 32768, (2 * order + 2) % 32768
+
+    def pulled(primals: tuple[array, ...], cotangent: array, output: array) -> tuple[array, None, None]:
+        if name == "recv":  # the array that it was like counts for nothing, but is there to send this
+            return 0 * _message("send", number, process, back, cotangent), None, None
+        # Two processes that send to each other both send cotangents, too, before they wait.
+        return cotangent + _message("recv", number, process, back, output, cotangent), None, None
+
+    def pushed(primals: tuple[array, ...], tangents: tuple[array, ...]) -> array:
+        return _message(name, number, process, forward, tangents[0])
+
+    found.vjp(pulled)
+    found.jvp(pushed)
+    return found
+
+
+def _message(name: str, number: int, process: int, order: int, x: array, before: array | None = None) -> array:
+    """A new message."""
+    known = smelt.array(next(_messages))
+    return _message_rule(name, number, process, order)(x, known, known if before is None else before)
+
+
 def send(x: array, dst: int, *, group: Group | None = None, stream: Any = None) -> array:
     """Send an array to another process when the result, which is `x`, is evaluated.
+
+    What is differentiated is the sum of all processes' losses: the gradient of `x` is that of the result and, received
+    from `dst`, that of what `recv_like` gave there. A process whose own loss is none takes ``0 * result.sum()``.
 
     Args:
         dst: the rank of who has to `recv` it. group: all processes by default. stream: without effect.
@@ -267,42 +324,43 @@ def send(x: array, dst: int, *, group: Group | None = None, stream: Any = None) 
     check_stream(stream)
     group = group_or_world("send", group)
     process = _peer("send", group, dst)
-    return smelt.custom_call(
-        "smelt.distributed.send", x, smelt.array(next(_message)), types=smelt.ShapeDtype(x.shape, x.dtype),
-        group=group._number, process=process,
-    )  # fmt: skip
+    x = x if isinstance(x, array) else smelt.array(x)
+    return _message("send", group._number, process, 0, x)
 
 
 def recv(shape: Sequence[int], dtype: DType, src: int, *, group: Group | None = None, stream: Any = None) -> array:
-    """Wait for an array of another process when the result is evaluated.
+    """Wait for an array of another process when the result is evaluated. No derivative goes back; see `recv_like`.
 
     Args:
         shape, dtype: those of what is sent. src: the rank of who sends it. group: all processes by default.
         stream: without effect.
 
     Raises:
-        DistributedError: there is one process. AttributeValueError: no other process is called `src`.
+        DistributedError: there is one process; or, when evaluated, what came has another size.
+        AttributeValueError: no other process is called `src`.
 
     >>> import smelt
     >>> group = smelt.distributed.init()
     >>> if group.size() > 1 and group.rank() == 1:
     ...     x = smelt.distributed.recv((3,), smelt.float32, 0)
     """
-    check_stream(stream)
-    group = group_or_world("recv", group)
-    process = _peer("recv", group, src)
-    return smelt.custom_call(
-        "smelt.distributed.recv", smelt.array(next(_message)), types=smelt.ShapeDtype(tuple(shape), dtype),
-        group=group._number, process=process,
-    )  # fmt: skip
+    return recv_like(smelt.zeros(shape, dtype), src, group=group, stream=stream)
 
 
 def recv_like(x: array, src: int, *, group: Group | None = None, stream: Any = None) -> array:
     """`recv` of the shape and dtype of `x`.
+
+    Where `x` is among what is differentiated the gradient of the result is sent back to `src`, whose `send` waits for
+    it, when the gradient of `x`, zeros, is evaluated. `jvp` receives a tangent besides. `vmap` over `x` waits for all
+    in one message, as `vmap` of `send` sends them. What `x` is computed from happens before:
+    ``recv_like(send(x, 1), 1)`` waits when it has sent.
 
     >>> import smelt
     >>> group = smelt.distributed.init()
     >>> if group.size() > 1 and group.rank() == 1:
     ...     x = smelt.distributed.recv_like(smelt.ones(3), 0)
     """
-    return recv(x.shape, x.dtype, src, group=group, stream=stream)
+    check_stream(stream)
+    group = group_or_world("recv", group)
+    process = _peer("recv", group, src)
+    return _message("recv", group._number, process, 0, x)

@@ -26,6 +26,7 @@ from . import (
     linear,
     logic,
     namespace,
+    notebook,
     reductions,
     rounding,
     shaping,
@@ -196,7 +197,7 @@ def _attach() -> None:
         "__round__": namespace.rounded,
         "__divmod__": namespace.divided,
         "__rdivmod__": namespace.divided_by,
-        "_repr_html_": namespace.html_of,
+        "_repr_html_": notebook.html_of,
         "__array_ufunc__": ufuncs.array_ufunc,
     }.items():
         setattr(array, name, method)

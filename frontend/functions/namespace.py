@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import sys
 from types import ModuleType
 from typing import Any
@@ -114,9 +113,3 @@ def divided(self: array, other: Any) -> tuple[array, array]:
 def divided_by(self: array, other: Any) -> tuple[array, array]:
     """``divmod(y, x)``; see `smelt.divmod`."""
     return divmod_of(other, self)
-
-
-def html_of(self: array) -> str:
-    """The text of the array for a notebook, with its shape."""
-    extents = " × ".join(map(str, self.shape)) or "scalar"
-    return f"<pre>{html.escape(repr(self))}</pre><small>{extents}, {self.dtype.name}</small>"

@@ -231,9 +231,12 @@ class Structure:
 
 def _key_of_attribute(x: Any) -> Any:
     try:
-        return static_key(x)
+        key = static_key(x)
     except (TreeError, RecursionError):
-        return Same(x)
+        key = Same(x)
+    # Arrays of an object that is no tree are constants of who sees them: with others it is another one.
+    held = None if type(x) in plain else [(where, Same(a._ref[0]), a._ref[1]) for where, a in arrays_within(x)]
+    return (key, tuple(held)) if held else key
 
 
 def _base_of(kind: type) -> Any:
@@ -294,7 +297,7 @@ def take_apart(x: Any, order: Callable[[Iterable], list] = _sorted) -> tuple[lis
 
 
 def _holds_arrays(x: Any) -> bool:
-    return any(_is_array(leaf) for leaf in flatten(x)[0])
+    return any(_is_array(leaf) for leaf in flatten(x, strict=False)[0])
 
 
 def _put_together(structure: Any, children: Any) -> Any:

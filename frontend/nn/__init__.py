@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from . import init, layers, losses, utils
+from . import init, layers, losses, pictures, utils
 from .layers import activations as _activations  # noqa: F401  # MLX programs name it
 from .layers import places as _places  # noqa: F401  # errors name the path of a layer
 from .layers.activation_functions import *
@@ -60,9 +60,9 @@ __all__ = [
     "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Step", "Tanh", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "WeightNorm",
     "average_gradients", "celu", "elu", "fully_shard", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink",
-    "hard_tanh", "hardswish", "init", "layers", "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish", "prelu",
-    "quantize", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink",
-    "softsign", "step", "tanh", "utils", "value_and_grad",
+    "hard_tanh", "hardswish", "init", "layers", "leaky_relu", "log_sigmoid", "log_softmax", "losses", "mish",
+    "pictures", "prelu", "quantize", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax", "softmin",
+    "softplus", "softshrink", "softsign", "step", "tanh", "utils", "value_and_grad",
 ]  # fmt: skip
 
 

@@ -123,6 +123,58 @@ for i in range(3):
     assert exchange(smelt.array([rank + 10.0 * i]))[1].item() == (rank - 1) % size + 10 * i
 """
 
+MESSAGES_DERIVED = """
+# A stage in each process: each multiplies by its own weights, and the last one has the loss.
+def stage(w, x):
+    if rank > 0:
+        x = dist.recv_like(x, rank - 1)
+    y = smelt.tanh(w * x)
+    return (y**2).sum() if rank == size - 1 else 0 * dist.send(y, rank + 1).sum()
+
+def whole(ws, x):
+    for w in ws:
+        x = smelt.tanh(w * x)
+    return (x**2).sum()
+
+# Each process sends to the next one, and waits for the one before it.
+def ring(x):
+    sent = dist.send(x * x, (rank + 1) % size)
+    return sent, dist.recv_like(sent, (rank - 1) % size)
+
+def loss(x):
+    sent, found = ring(x)
+    return (found * found).sum() + 0 * sent.sum()
+
+x, t = smelt.array([0.3, -0.7]), smelt.array([1.0, 2.0])
+ws = [smelt.array([1.0 + r, 0.5]) for r in range(size)]
+mine, before = smelt.array([rank + 1.0, 2.0]), np.array([(rank - 1) % size + 1.0, 2.0])
+many = smelt.stack([mine, 2 * mine, 3 * mine])
+_, (wanted, below) = smelt.value_and_grad(whole, (0, 1))(ws, x)
+for run in (lambda f: f, smelt.compile):
+    step = run(smelt.value_and_grad(stage, (0, 1)))
+    for _ in range(3):
+        value, (gradient, under) = step(ws[rank], x)
+        smelt.eval(value, gradient, under)
+        np.testing.assert_allclose(np.asarray(gradient), np.asarray(wanted[rank]), 1e-4)
+        np.testing.assert_allclose(np.asarray(under), np.asarray(below) if rank == 0 else 0, 1e-4)
+    (_, found), (_, tangent) = run(lambda x: smelt.jvp(ring, [x], [t]))(mine)
+    np.testing.assert_allclose(np.asarray(found), before**2)
+    np.testing.assert_allclose(np.asarray(tangent), 2 * before * [1, 2])
+    for axis in (0, 1):
+        _, found = run(smelt.vmap(ring, axis, axis))(many)
+        np.testing.assert_allclose(np.asarray(found), before**2 * np.array([[1], [4], [9]]))
+    np.testing.assert_allclose(np.asarray(run(smelt.grad(loss))(mine)), 4 * np.asarray(mine) ** 3)
+    np.testing.assert_allclose(np.asarray(run(smelt.vmap(smelt.grad(loss)))(many)), 4 * np.asarray(many) ** 3, 1e-6)
+# What comes must be what is waited for.
+smelt.eval(dist.send(smelt.ones(3), (rank + 1) % size))
+try:
+    smelt.eval(dist.recv((4 if rank else 2,), smelt.float32, (rank - 1) % size))
+except smelt.SmeltError as error:
+    assert "process" in str(error) and ("12 bytes" if rank else "sent more") in str(error), error
+else:
+    raise AssertionError
+"""
+
 LAYERS = """
 smelt.random.seed(0)
 first, second = nn.Linear(8, 12), nn.Linear(12, 8)
@@ -206,7 +258,7 @@ if 2 % size == 0:
 
 
 @pytest.mark.parametrize("processes", [2, 4])
-@pytest.mark.parametrize("name", ["COLLECTIVES", "DERIVATIVES", "MESSAGES", "LAYERS", "TRAINING"])
+@pytest.mark.parametrize("name", ["COLLECTIVES", "DERIVATIVES", "MESSAGES", "MESSAGES_DERIVED", "LAYERS", "TRAINING"])
 def test_programs(name: str, processes: int, tmp_path: Path) -> None:
     all_done(processes, globals()[name], tmp_path)
 

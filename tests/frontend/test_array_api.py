@@ -1,7 +1,11 @@
 """The array API standard, 2025.12: names and signatures, and what its arguments do, against NumPy."""
 
+import base64
 import inspect
 import itertools
+import re
+import struct
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -312,3 +316,43 @@ def test_python_rounds_and_divides() -> None:
 def test_a_notebook_shows_text() -> None:
     html = smelt.array([[1, 2]])._repr_html_()
     assert "array([[1, 2]]" in html and "1 × 2, int32" in html
+
+
+@pytest.mark.parametrize(
+    "x, said",
+    [
+        (lambda: smelt.array([1, 2, 6]), "3, int32; least 1, largest 6, mean 3, deviation 2.16025"),
+        (lambda: smelt.array([1, np.nan, np.inf]), "3, float32; least 1, largest 1, mean 1, deviation 0, 1 NaN, 1 inf"),
+        (lambda: smelt.array([True, False]), "2, bool; 50% true"),
+        (lambda: smelt.array([3 + 4j]), "1, complex64, absolute values; least 5, largest 5, mean 5, deviation 0"),
+        (lambda: smelt.array(1.0), "scalar, float32"),
+        (lambda: smelt.zeros((0, 3)), "0 × 3, float32; empty"),
+        (lambda: smelt.arange(1 << 23), "8388608, int32; least about 0, largest about 8,388,606"),
+        (lambda: smelt.array([1.0, 2.0], smelt.bfloat16), "2, bfloat16; least 1, largest 2, mean 1.5, deviation 0.5"),
+    ],
+)  # fmt: skip
+def test_a_notebook_shows_statistics(x: Any, said: str) -> None:
+    assert f"<small>{said}" in x()._repr_html_()
+
+
+def test_a_notebook_shows_a_matrix_as_a_picture() -> None:
+    host = np.array([[0, 1, -2], [np.nan, 2, 0.5]], np.float32)
+    html = smelt.array(host)._repr_html_()
+    file = base64.b64decode(re.search(r"base64,([^\"]*)", html)[1])
+    assert file[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", file[16:24]) == (3, 2)
+    end = 41 + struct.unpack(">I", file[33:37])[0]
+    assert file[37:41] == b"IDAT" and zlib.crc32(file[37:end]) == struct.unpack(">I", file[end : end + 4])[0]
+    lines = np.frombuffer(zlib.decompress(file[41:end]), np.uint8).reshape(2, 10)
+    assert (lines[:, 0] == 0).all()
+    pixels = lines[:, 1:].reshape(2, 3, 3).tolist()
+    assert pixels[0][0] == [255, 255, 255] and pixels[0][2] == [0, 0, 255] and pixels[1][1] == [255, 0, 0]
+    assert pixels[1][0] == [255, 200, 0]  # NaN
+    assert "<img" in smelt.ones((200, 2))._repr_html_() and 'height="128"' in smelt.ones((200, 2))._repr_html_()
+    for plain in (smelt.ones(3), smelt.ones((1, 3)), smelt.ones((2, 2, 2)), smelt.zeros((0, 3))):
+        assert "<img" not in plain._repr_html_()
+
+
+def test_a_traced_array_in_a_notebook() -> None:
+    found = []
+    smelt.compile(lambda x: found.append(x._repr_html_()) or x)(smelt.ones((2, 3)))
+    assert found == ["<pre>&lt;traced array f32[2,3]&gt;</pre><small>2 × 3, float32</small>"]

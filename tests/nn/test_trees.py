@@ -148,3 +148,39 @@ def test_compiled_training_is_plain_training(name: str) -> None:
         found.append((values, model.again[1]["norm"].running_mean.tolist()))
     for a, b in zip(*found):
         assert a == pytest.approx(b, rel=2e-3, abs=1e-4)
+
+
+class Normal:
+    """No tree, but it holds arrays."""
+
+    def __init__(self, mean: float) -> None:
+        self.mean = smelt.array(mean)
+
+
+class WithObject(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = smelt.array(1.0)
+        self.base = Normal(2.0)
+
+    def __call__(self, x: smelt.array) -> smelt.array:
+        return (x - self.base.mean) * self.shift
+
+
+def test_arrays_of_objects_in_modules_are_constants_that_are_seen() -> None:
+    model, x = WithObject(), smelt.array(5.0)
+    assert [path for path, _ in tree_flatten(model.parameters())] == ["shift"]
+    whole, captured = smelt.compile(lambda model, x: model(x)), smelt.compile(lambda x: model(x), inputs=model.state)
+    for _ in range(2):
+        assert whole(model, x).item() == captured(x).item() == 3
+    assert smelt.grad(lambda model: model(x))(model).shift.item() == 3
+    model.base.mean = smelt.array(4.0)
+    assert whole(model, x).item() == captured(x).item() == 1
+    model.base.mean -= 1  # the same handle, with another value
+    assert whole(model, x).item() == captured(x).item() == 2
+    model.base = Normal(0.0)
+    assert whole(model, x).item() == captured(x).item() == 5
+    model.shift = smelt.array(2.0)
+    assert whole(model, x).item() == captured(x).item() == 10
+    assert smelt.vmap(model)(smelt.array([1.0, 2.0])).tolist() == [2, 4]
+    assert pickle.loads(pickle.dumps(model))(x).item() == 10
