@@ -99,7 +99,7 @@ class MemoryKernel(FusionKernel):
 
     def global_constant(self, array: np.ndarray, dtype: DType) -> Callable[[Scalar], Scalar]:
         flat = np.ascontiguousarray(array).reshape(-1)
-        bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.size]
+        bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.real.size]
         name, kind = _global(self.module, flat.view(bits), self.location)
         ir = mlir.ir
         symbol = ir.FlatSymbolRefAttr.get(name, self.context)
@@ -110,15 +110,13 @@ class MemoryKernel(FusionKernel):
         self.ip = saved
 
         def look_up(offset: Scalar) -> Scalar:
-            raw = self.emit("memref.load", [memref, offset], [kind.element_type]).result
             if dtype.kind == "c":
-                i32, f32 = ir.IntegerType.get_signless(32, self.context), self.type(dtypes.float32)
-                raw64 = Scalar(self, raw, dtypes.uint64)
-                parts = []
-                for word in (raw64, raw64 >> 32):
-                    low = self.emit("arith.trunci", [word], [i32]).result
-                    parts.append(Scalar(self, self.emit("arith.bitcast", [low], [f32]).result, dtypes.float32))
+                part, parts = dtype.real, []
+                for i in (0, 1):
+                    raw = self.emit("memref.load", [memref, offset * 2 + i], [kind.element_type]).result
+                    parts.append(Scalar(self, self.emit("arith.bitcast", [raw], [self.type(part)]).result, part))
                 return self.complex(*parts)
+            raw = self.emit("memref.load", [memref, offset], [kind.element_type]).result
             if dtype.kind == "f":
                 raw = self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
             return self.from_storage(raw, dtype)

@@ -18,13 +18,13 @@ NUMPY = {
         "cumproduct=cumprod alltrue=all sometrue=any asanyarray=asarray ascontiguousarray=contiguous rollaxis=moveaxis "
         "deg2rad=radians rad2deg=degrees copy=array ndarray=array matrix=array in1d=isin "
         "cross=linalg.cross single=float32 double=float64 half=float16 csingle=complex64 intc=int32 int_=int64 "
-        "float_=float32 fix=trunc vectorize=vmap apply_along_axis=vmap ushort=uint16 ubyte=uint8"
+        "cdouble=complex128 float_=float32 fix=trunc vectorize=vmap apply_along_axis=vmap ushort=uint16 ubyte=uint8"
     ),
     "dot": "smelt.matmul(a, b) of matrices, smelt.inner(a, b) of vectors, smelt.tensordot(a, b, axes=1) of others",
     "vdot": "smelt.vecdot(a.flatten(), b.flatten())",
     "shape": "the attribute x.shape", "ndim": "the attribute x.ndim", "size": "the attribute x.size",
     "float": "the dtype smelt.float32", "int": "the dtype smelt.int32", "complex": "the dtype smelt.complex64",
-    "complex128": "the dtype smelt.complex64", "object_": "nothing: arrays hold numbers",
+    "object_": "nothing: arrays hold numbers",
     "flipud": "smelt.flip(x, axis=0)", "fliplr": "smelt.flip(x, axis=1)",
     "piecewise": "smelt.where", "select": "smelt.where", "choose": "smelt.where",
     "heaviside": "smelt.where(x > 0, 1, 0)",

@@ -53,8 +53,7 @@ def _restored(host: np.ndarray, where: str) -> array:
     if host.dtype == np.dtype("V2"):
         host = host.view(dtypes.bfloat16.numpy)
     try:
-        exact = None if host.dtype == np.complex128 else host.dtype
-        return array(np.ascontiguousarray(host).reshape(host.shape), exact)
+        return array(np.ascontiguousarray(host).reshape(host.shape), host.dtype)
     except DTypeError as error:
         raise DTypeError(f"{where}: {error}") from None
 

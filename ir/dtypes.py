@@ -62,7 +62,12 @@ class DType:
     @property
     def real(self) -> DType:
         """Of complex numbers, the dtype of their parts; else the dtype itself."""
-        return float32 if self.kind == "c" else self
+        return self if self.kind != "c" else float32 if self.size == 8 else float64
+
+    @property
+    def complex(self) -> DType:
+        """The dtype of complex numbers with parts of this dtype: complex128 for float64, else complex64."""
+        return self if self.kind == "c" else complex128 if self is float64 else complex64
 
     @property
     def is_inexact(self) -> bool:
@@ -104,18 +109,20 @@ bfloat16 = DType("bfloat16", "bf16", "f", 2, "bfloat16")
 float32 = DType("float32", "f32", "f", 4, "float32")
 float64 = DType("float64", "f64", "f", 8, "float64")
 complex64 = DType("complex64", "complex<f32>", "c", 8, "complex64")
+complex128 = DType("complex128", "complex<f64>", "c", 16, "complex128")
 
 ALL = (
     bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
-    float16, bfloat16, float32, float64, complex64,
+    float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
 UNSIGNED = (uint8, uint16, uint32, uint64)
 SIGNED = (int8, int16, int32, int64)
 INTEGERS = UNSIGNED + SIGNED
 FLOATS = (float16, bfloat16, float32, float64)
-INEXACT = (*FLOATS, complex64)
+COMPLEX = (complex64, complex128)
+INEXACT = (*FLOATS, *COMPLEX)
 REAL = (*INTEGERS, *FLOATS)
-NUMERIC = (*REAL, complex64)
+NUMERIC = (*REAL, *COMPLEX)
 
 _BY_NAME = {d.name: d for d in ALL} | {"bool_": bool_}
 _BY_MLIR = {d.mlir: d for d in ALL}
@@ -169,12 +176,14 @@ _KIND_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
 
 @functools.cache
 def promote(a: DType, b: DType) -> DType:
-    """The dtype in which `a` and `b` meet (MLX's table)."""
+    """The dtype in which `a` and `b` meet (MLX's table, which complex128 goes on as NumPy's does)."""
     if a is b:
         return a
     if _KIND_RANK[a.kind] > _KIND_RANK[b.kind]:
         a, b = b, a
-    if b.kind == "c" or a.kind == "b":
+    if b.kind == "c":
+        return complex128 if complex128 in (a, b) or a is float64 else b
+    if a.kind == "b":
         return b
     if a.kind == b.kind:
         if a.kind == "f" and a.size == b.size:  # float16 with bfloat16
@@ -196,7 +205,7 @@ def promote_scalar(dtype: DType, scalar: bool | int | float | complex) -> DType:
         return int32 if dtype.kind == "b" else dtype
     if isinstance(scalar, float):
         return dtype if dtype.kind in "fc" else float32
-    return complex64
+    return dtype.complex
 
 
 def of_scalar(scalar: Any) -> DType:

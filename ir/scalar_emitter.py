@@ -1,7 +1,7 @@
 """Scalar code as upstream's arith, math, complex and scf: the `ScalarBuilder` that backends build kernels with.
 
-Half precision is held as float32 and rounded when stored or converted; bool is i1; complex64 is
-complex<f32>. Target-neutral: no smelt op, no memory layout.
+Half precision is held as float32 and rounded when stored or converted; bool is i1; complex numbers are
+upstream's. Target-neutral: no smelt op, no memory layout.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ScalarEmitter(ABC):
         if dtype.kind == "c":
             number = complex(value)
             parts = [
-                ir.FloatAttr.get(self.type(dtypes.float32), x, loc=self.location)
+                ir.FloatAttr.get(self.type(dtype.real), x, loc=self.location)
                 for x in (number.real, number.imag)
             ]
             return self.op("complex.constant", (), dtype, value=ir.ArrayAttr.get(parts, self.context))
@@ -118,12 +118,13 @@ class ScalarEmitter(ABC):
                 return self.op("arith.index_castui", [x], INDEX)
             return self.op("arith.index_cast" if source.kind == "i" else "arith.index_castui", [x], INDEX)
         if target.kind == "c":
-            real = self.convert(x, dtypes.float32)
-            return self.complex(real, self.const(0.0, dtypes.float32))
+            if source.kind == "c":
+                return self.complex(self.convert(self.real(x), target.real), self.convert(self.imag(x), target.real))
+            return self.complex(self.convert(x, target.real), self.const(0.0, target.real))
         if source.kind == "c":
             if target.kind == "b":
                 return self.compare("ne", x, self.const(0, source))
-            return self.convert(self.real(x), target)
+            return self.convert(self.real(x), dtype)
         if target.kind == "b":
             return self.compare("ne", x, self.const(0, source))
         if source.kind == "f":
@@ -255,13 +256,13 @@ class ScalarEmitter(ABC):
     # Complex numbers
 
     def complex(self, real: Scalar, imag: Scalar) -> Scalar:
-        return self.op("complex.create", [real, imag], dtypes.complex64)
+        return self.op("complex.create", [real, imag], real.dtype.complex)
 
     def real(self, x: Scalar) -> Scalar:
-        return self.op("complex.re", [x], dtypes.float32)
+        return self.op("complex.re", [x], x.dtype.real)
 
     def imag(self, x: Scalar) -> Scalar:
-        return self.op("complex.im", [x], dtypes.float32)
+        return self.op("complex.im", [x], x.dtype.real)
 
     # Structure
 

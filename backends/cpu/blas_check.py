@@ -20,7 +20,7 @@ import numpy as np
 PLAIN_CORES = {"x86_64": "PRESCOTT", "amd64": "PRESCOTT", "aarch64": "ARMV8", "arm64": "ARMV8"}
 #: Rows, columns, depth: more than a vector, no multiple of one.
 SHAPES = ((35, 21, 19), (3, 40, 1))
-_NUMBERS = {"s": np.float32, "d": np.float64, "c": np.complex64}
+_NUMBERS = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 
 
 def wrong_products(address: Callable[[str], int]) -> list[str]:
@@ -36,7 +36,7 @@ def wrong_products(address: Callable[[str], int]) -> list[str]:
         good_gemm = good_gemv = True
         for m, n, k in SHAPES:
             # NumPy's products of integers use no BLAS.
-            a, b = (_integers(rng, letter == "c", shape) for shape in ((m, k), (k, n)))
+            a, b = (_integers(rng, letter in "cz", shape) for shape in ((m, k), (k, n)))
             c, v = _product(a, b), _product(a, b[:, :, :1])
             for left, right in itertools.product((False, True), repeat=2):
                 good_gemm &= np.array_equal(gemm(a, b, left, right), c)
@@ -72,9 +72,9 @@ _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 
 def _factors(number: Any) -> tuple[Any, Any, Any, Any]:
     """The type of alpha and beta, one, zero, and what must live as long as these are used."""
-    if number is np.complex64:
-        held = np.array([1, 0], np.complex64)
-        return _POINTER, held.ctypes.data, held.ctypes.data + 8, held
+    if issubclass(number, np.complexfloating):
+        held = np.array([1, 0], number)
+        return _POINTER, held.ctypes.data, held.ctypes.data + held.itemsize, held
     return (ctypes.c_float if number is np.float32 else ctypes.c_double), 1.0, 0.0, None
 
 

@@ -20,7 +20,7 @@ from .kernel import CpuKernel, KernelModule, buffer_type
 from .loops import Split
 from .schedules import ScheduledKernel
 
-_LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c"}
+_LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
 
 
@@ -114,9 +114,9 @@ class _Caller:
         k = self.k
         if self.dtype.kind != "c":
             return k.const(value, self.dtype)
-        memory = k.scratch(2, dtypes.float32)
+        memory = k.scratch(2, self.dtype.real)
         for i, part in enumerate((value, 0.0)):
-            k.write(k.const(part, dtypes.float32), memory, k.const(i, INDEX))
+            k.write(k.const(part, self.dtype.real), memory, k.const(i, INDEX))
         return self.address(memory.memref)
 
     def product(self, form: MatmulForm, rows: Scalar, columns: Scalar, a: Scalar, b: Scalar, c: Scalar) -> None:

@@ -31,7 +31,7 @@ __all__ = ["PIPELINE", "KernelCost", "Program", "compile_module"]
 #: The matrix products that a BLAS computes: from how many additions, and rows and columns, on. Below it takes as long
 #: as a kernel, or longer, and a kernel also computes what follows. Measured on one thread of an x86-64 processor with
 #: AVX-512: medians of products of 1 … 128 rows with matrices [784, 300] and [1024, 1024], and of squares 16 … 1024.
-LIBRARY = "f32:1000000:40+f64:1000000:40+complex64:10000"
+LIBRARY = "f32:1000000:40+f64:1000000:40+complex64:10000+complex128:10000"
 #: Elements of values so tiny that a kernel for each op is as fast as one for several.
 APART = 1024
 #: What one function of machine code runs at most: LLVM takes more than twice the time for one of twice the length.

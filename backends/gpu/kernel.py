@@ -91,7 +91,7 @@ class GpuModule:
 class GpuKernel(MemoryKernel):
     """One ``gpu.func``, or a function that kernels call."""
 
-    #: Kernels never touch float64; as an argument of a program it is so many bytes.
+    #: Kernels never touch float64, nor complex128; as arguments of a program they are so many bytes.
     stored_as = {dtypes.bool_: dtypes.uint8, dtypes.float64: dtypes.uint64}
 
     module: GpuModule

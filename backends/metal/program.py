@@ -12,10 +12,10 @@ from ..gpu.program import Program
 from ..pipelines import SIMPLIFY
 from .emit import emit
 
-#: What makes a module ready for `compile_module`. Metal has no float64; what libraries compute, and ops of no
-#: kind, have no kernels.
+#: What makes a module ready for `compile_module`. Metal has neither float64 nor complex128; what libraries compute,
+#: and ops of no kind, have no kernels.
 PIPELINE = (
-    f"{SIMPLIFY},place{{dtypes=f64 kinds=library,opaque kernels=msl}},"
+    f"{SIMPLIFY},place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
     f"fuse{{contractions=true max-buffers={METAL.max_buffers}}},plan-buffers"
 )
 

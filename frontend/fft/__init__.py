@@ -1,7 +1,7 @@
 """Fourier transforms under the names of `mlx.core.fft`, computed by pocketfft on the CPU, whatever the device.
 
-All of them take arrays of any dtype and work in float32 and complex64: integers, bools, half precision and float64 are
-converted. A transform of several axes is one call of the library an axis. The names of `norm` are those of NumPy:
+All of them take arrays of any dtype. Of float64 and complex128 they work in these, of all others in float32 and
+complex64. A transform of several axes is one call of the library an axis. The names of `norm` are those of NumPy:
 "backward" divides the inverse transform by the number of elements n, "forward" the other one, "ortho" both by √n.
 """
 

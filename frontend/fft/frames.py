@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
@@ -23,7 +24,7 @@ from ..lazy.arrays import (
 from ..lazy.core import remembered
 from ..lazy.movement import filled, iota, padded, permuted, piece, select, to_shape
 from ..lazy.streams import check_stream
-from .transforms import fft, ifft, irfft, rfft
+from .transforms import fft, ifft, irfft, real_of, rfft
 
 __all__ = ["istft", "stft"]
 
@@ -59,7 +60,7 @@ def stft(
         onesided: the first n_fft // 2 + 1 frequencies alone, of real numbers; the default for these.
 
     Returns:
-        complex64, shape (…, frequencies, frames).
+        Shape (…, frequencies, frames), complex64; complex128 where `x` is float64 or complex128.
 
     Raises:
         ShapeError: fewer elements than a frame has; a window of another length. DTypeError: `onesided` for complex
@@ -71,7 +72,8 @@ def stft(
     """
     check_stream(stream)
     a, name = as_array(x), "fft.stft"
-    n, hop, taper = _window(name, n_fft, hop_length, win_length, window)
+    real = real_of(a)
+    n, hop, taper = _window(name, real, n_fft, hop_length, win_length, window)
     if not a.ndim:
         raise ShapeError(at_user_line(f"smelt.{name}: x needs an axis; x {a.aval}"))
     if onesided is None:
@@ -79,7 +81,7 @@ def stft(
     elif onesided and a.dtype.is_complex:
         rule = "the frequencies of complex numbers are not onesided"
         raise DTypeError(at_user_line(f"smelt.{name}: {rule}; x {a.aval}"))
-    a = convert(a, dtypes.complex64 if a.dtype.is_complex else dtypes.float32)
+    a = convert(a, real.complex if a.dtype.is_complex else real)
     word(name, "pad_mode", pad_mode, "reflect", "constant", "edge")
     if center:
         a = pad(a, [(0, 0)] * (a.ndim - 1) + [(n // 2, n // 2)], pad_mode)
@@ -105,9 +107,14 @@ def _places(count: int, n: int, hop: int) -> array:
 
 
 def _window(
-    name: str, n_fft: int, hop_length: int | None, win_length: int | None, window: ArrayLike | None
+    name: str,
+    dtype: DType,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: ArrayLike | None,
 ) -> tuple[int, int, array]:
-    """The length of a frame, that of a step, and the window with zeros around it."""
+    """The length of a frame, that of a step, and the window of a dtype with zeros around it."""
     n = integer(name, "n_fft", n_fft, 1)
     hop = max(1, n // 4) if hop_length is None else integer(name, "hop_length", hop_length, 1)
     taper = None if window is None else as_array(window)
@@ -117,14 +124,14 @@ def _window(
         message = f"smelt.{name}: a window of {size} elements is longer than a frame, n_fft = {n}"
         raise AttributeValueError(at_user_line(message))
     if taper is None:
-        taper = filled((size,), 1.0, dtypes.float32)
+        taper = filled((size,), 1.0, dtype)
     if taper.dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt.{name}: the window must be real; window {taper.aval}"))
     if taper.shape != (size,):
         raise ShapeError(at_user_line(f"smelt.{name}: the window must have the shape ({size},); window {taper.aval}"))
     before = (n - size) // 2
-    taper = convert(taper, dtypes.float32)
-    return n, hop, padded(taper, scalar_array(0.0, dtypes.float32), (before,), (n - size - before,))
+    taper = convert(taper, dtype)
+    return n, hop, padded(taper, scalar_array(0.0, dtype), (before,), (n - size - before,))
 
 
 @remembered
@@ -153,7 +160,7 @@ def istft(
         length: of the result, which is cut or gets zeros at its end.
 
     Returns:
-        Shape (…, t): float32 if `onesided`, else complex64.
+        Shape (…, t): float32 if `onesided`, else complex64; of complex128 float64 or complex128.
 
     Raises:
         ShapeError: no two axes, no frame, another number of frequencies than `n_fft` has. DTypeError: a complex
@@ -170,7 +177,7 @@ def istft(
     half = onesided is None or bool(onesided)
     frequencies, count = a.shape[-2:]
     n_fft = max(1, 2 * (frequencies - 1) if half else frequencies) if n_fft is None else n_fft
-    n, hop, taper = _window(name, n_fft, hop_length, win_length, window)
+    n, hop, taper = _window(name, real_of(a), n_fft, hop_length, win_length, window)
     wanted = n // 2 + 1 if half else n
     if frequencies != wanted:
         rule = f"a frame of {n} elements has {wanted} frequencies, stft_matrix has {frequencies}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
@@ -61,6 +62,11 @@ def _along(x: array, steps: Sequence[tuple[int, str, dict[str, Any]]]) -> array:
     return permuted(x, tuple(order.index(i) for i in range(x.ndim)))
 
 
+def real_of(x: array) -> DType:
+    """The dtype of the parts of what `x` is transformed in."""
+    return dtypes.float64 if x.dtype.real is dtypes.float64 else dtypes.float32
+
+
 def _transform(
     name: str, a: ArrayLike, s: Axes | None, axes: Axes | None, norm: str, kind: str, inverse: bool = False
 ) -> array:
@@ -73,7 +79,8 @@ def _transform(
     if kind == "from real" and x.dtype.is_complex:
         rule = "needs real numbers; take smelt.real of them, or a transform of complex numbers"
         raise DTypeError(at_user_line(f"smelt.{name}: {rule}; a {x.aval}"))
-    x = convert(x, dtypes.float32 if kind == "from real" else dtypes.complex64)
+    real = real_of(x)
+    x = convert(x, real if kind == "from real" else real.complex)
     found, asked = _axes(name, x, s, axes)
     if not found:
         if kind == "complex":
@@ -115,7 +122,7 @@ def fft(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64, with n elements along the axis.
+        complex64 (complex128 of float64 and complex128), with n elements along the axis.
 
     Raises:
         ShapeError: no such axis, or nothing along it. AttributeValueError: n below 1, or another norm.
@@ -141,7 +148,7 @@ def ifft(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64, with n elements along the axis.
+        complex64 (complex128 of float64 and complex128), with n elements along the axis.
 
     Raises:
         ShapeError: no such axis, or nothing along it. AttributeValueError: n below 1, or another norm.
@@ -167,7 +174,7 @@ def rfft(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64, with n // 2 + 1 elements along the axis.
+        complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the axis.
 
     Raises:
         ShapeError: no such axis, or nothing along it. DTypeError: complex numbers. AttributeValueError: n below 1, or
@@ -194,7 +201,7 @@ def irfft(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        float32, with n elements along the axis.
+        float32 (float64 of float64 and complex128), with n elements along the axis.
 
     Raises:
         ShapeError: no such axis, or nothing along it. AttributeValueError: n below 1, or another norm.
@@ -220,7 +227,7 @@ def hfft(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        float32, with n elements along the axis.
+        float32 (float64 of float64 and complex128), with n elements along the axis.
 
     Raises:
         ShapeError: no such axis, or nothing along it. AttributeValueError: n below 1, or another norm.
@@ -246,7 +253,7 @@ def ihfft(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64, with n // 2 + 1 elements along the axis.
+        complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the axis.
 
     Raises:
         ShapeError: no such axis, or nothing along it. DTypeError: complex numbers. AttributeValueError: n below 1, or
@@ -274,7 +281,7 @@ def fftn(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64.
+        complex64; complex128 of float64 and complex128.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. AttributeValueError:
@@ -303,7 +310,7 @@ def ifftn(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64.
+        complex64; complex128 of float64 and complex128.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. AttributeValueError:
@@ -332,7 +339,7 @@ def rfftn(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64, with n // 2 + 1 elements along the last of the axes.
+        complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the last of the axes.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. DTypeError: complex
@@ -360,7 +367,7 @@ def irfftn(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        float32.
+        float32; float64 of float64 and complex128.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. AttributeValueError:
@@ -389,7 +396,7 @@ def fft2(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64.
+        complex64; complex128 of float64 and complex128.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. AttributeValueError:
@@ -418,7 +425,7 @@ def ifft2(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64.
+        complex64; complex128 of float64 and complex128.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. AttributeValueError:
@@ -447,7 +454,7 @@ def rfft2(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        complex64, with n // 2 + 1 elements along the last of the axes.
+        complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the last of the axes.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. DTypeError: complex
@@ -475,7 +482,7 @@ def irfft2(
         norm: "backward", "ortho" or "forward".
 
     Returns:
-        float32.
+        float32; float64 of float64 and complex128.
 
     Raises:
         ShapeError: axes that there are not, that repeat or do not fit `s`; nothing along one. AttributeValueError:

@@ -296,12 +296,12 @@ def linspace(
     target = dtype_of("linspace", dtype, dtypes.float32)
     first, last = number("linspace", "start", start), number("linspace", "stop", stop)
     count = 50 if num is None else integer("linspace", "num", num, 0)
-    work = target if target in (dtypes.float64, dtypes.complex64) else dtypes.float32
+    work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
     parts = count - 1 if endpoint else count
     if parts < 1:
         return full((count,), first, target)
     shape = (count,)
-    real = dtypes.float32 if work is dtypes.complex64 else work
+    real = work.real
     t = emit_elementwise(ops["div"], iota(shape, 0, real), filled(shape, parts, real))
     rest = emit_elementwise(ops["sub"], filled(shape, 1, real), t)
     # Weights instead of steps: both ends come out exactly.

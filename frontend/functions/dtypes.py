@@ -164,7 +164,7 @@ class finfo:
         dtype = _dtype_of("finfo", arg)
         if not dtype.is_inexact:
             raise DTypeError(at_user_line(f"smelt.finfo: {dtype.name} is not floating; see smelt.iinfo"))
-        self.dtype = dtypes.float32 if dtype.is_complex else dtype
+        self.dtype = dtype.real
         if self.dtype is dtypes.bfloat16:
             import ml_dtypes
 

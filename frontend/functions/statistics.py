@@ -536,7 +536,7 @@ def cov(
     check_stream(stream)
     x = _observations("cov", m, y, rowvar)
     less = (0 if bias else 1) if ddof is None else integer("cov", "ddof", ddof)
-    real_dtype = dtypes.float32 if x.dtype is dtypes.complex64 else x.dtype
+    real_dtype = x.dtype.real
     real_dtype = dtypes.float64 if x.dtype.size == 16 else real_dtype
     count = x.shape[1]
     often, much = (

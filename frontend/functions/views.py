@@ -91,14 +91,14 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
         )
     scalar = not x.ndim
     # A kernel that moves bools writes 0 and 1, so their bytes are read before, and made after, anything moves.
-    bits = _to_bits(to_shape(x, (1,)) if scalar and x.dtype is dtypes.complex64 else x)
+    bits = _to_bits(to_shape(x, (1,)) if scalar and x.dtype.is_complex else x)
     bits = to_shape(bits, (1,)) if scalar else bits
-    unit = 4 if target is dtypes.complex64 else target.size
+    unit = target.real.size
     if bits.dtype.size != unit:
         bits = _resized_bits(bits, unit)
-    if target is dtypes.complex64:
+    if target.is_complex:
         last = bits.shape[-1]
-        parts = [_from_bits(piece(bits, bits.ndim - 1, i, last, 2), dtypes.float32) for i in (0, 1)]
+        parts = [_from_bits(piece(bits, bits.ndim - 1, i, last, 2), target.real) for i in (0, 1)]
         found = emit_elementwise(ops["complex"], *parts)
         return to_shape(found, ()) if scalar else found
     return _from_bits(to_shape(bits, ()) if scalar else bits, target)
@@ -115,10 +115,10 @@ def _from_bits(x: array, dtype: DType) -> array:
 
 
 def _to_bits(x: array) -> array:
-    """x as unsigned integers of its size; complex64 (not a scalar) as pairs of uint32 along the last axis."""
+    """x as unsigned integers of its size; complex numbers (not a scalar) as pairs along the last axis."""
     if x.dtype is dtypes.bool_:
         return emit(ops["byte_view"], (x,), {"dtype": dtypes.uint8})
-    if x.dtype is not dtypes.complex64:
+    if not x.dtype.is_complex:
         target = _UNSIGNED[x.dtype.size]
         return x if x.dtype is target else emit(ops["bitcast"], (x,), {"dtype": target})
     parts = [_to_bits(emit_elementwise(ops[part], x)) for part in ("real", "imag")]

@@ -19,6 +19,8 @@ from .dlpack import imported
 from .graph import Handle
 
 _MOST_AXES = 32  #: of arrays made from lists
+#: What NumPy computes in by default is here what smelt computes in by default, unless a dtype is named.
+_NARROWED = {"float64": dtypes.float32, "complex128": dtypes.complex64}
 
 
 def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
@@ -36,9 +38,7 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
         host = np.asarray(val)
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
         raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {shown(val)}"))
-    if host.dtype == np.complex128:
-        host = host.astype(np.complex64)
-    target = dtypes.float32 if dtype is None and host.dtype == np.float64 else dtype
+    target = _NARROWED.get(host.dtype.name) if dtype is None else dtype
     if target is None:
         try:
             target = dtypes.of(host.dtype)

@@ -27,7 +27,7 @@ def cholesky(a: ArrayLike, upper: bool = False, *, stream: StreamOrDevice = None
     matrices, aᵀ and Lᵀ are conjugated.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
         upper: the upper triangular U = Lᵀ with a = Uᵀ·U instead.
 
     Returns:
@@ -63,7 +63,7 @@ def qr(a: ArrayLike, *, mode: str = "reduced", stream: StreamOrDevice = None) ->
     Derivatives need the first k = min(m, n) columns of `a` to be linearly independent.
 
     Args:
-        a: shape (…, m, n), float32, float64 or complex64.
+        a: shape (…, m, n), float32, float64 or complex.
         mode: "reduced", or "complete": Q is square, and R has rows of zeros below.
 
     Returns:
@@ -97,7 +97,7 @@ def lu(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array, ar
     Derivatives need the first k = min(m, n) columns of `a` to be linearly independent.
 
     Args:
-        a: shape (…, m, n), float32, float64 or complex64.
+        a: shape (…, m, n), float32, float64 or complex.
 
     Returns:
         P of shape (…, m), uint32; L of shape (…, m, k), lower triangular with ones on its diagonal; U of shape
@@ -130,7 +130,7 @@ def lu_factor(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, ar
     """LU factors in one matrix, as `lu_solve` takes them, and which rows were exchanged.
 
     Args:
-        a: shape (…, m, n), float32, float64 or complex64.
+        a: shape (…, m, n), float32, float64 or complex.
 
     Returns:
         The factors, of the shape of `a`: U on and above the diagonal, L below it. And pivots of shape (…, min(m, n)),

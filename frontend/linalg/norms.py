@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
 from ..functions.arithmetic import abs as absolute
@@ -62,8 +61,7 @@ def _of_vectors(name: str, x: array, axes: tuple[int, ...], keepdims: bool, orde
         message = f"smelt.{name}: the order of a norm of vectors must be a number, is {shown(order)}"
         raise AttributeValueError(at_user_line(message))
     if order == 0:
-        real_dtype = dtypes.float32 if x.dtype.is_complex else x.dtype
-        return total(convert(not_equal(x, 0), real_dtype), axes, keepdims)
+        return total(convert(not_equal(x, 0), x.dtype.real), axes, keepdims)
     size = absolute(x)
     if math.isinf(order):
         return largest(size, axes, keepdims) if order > 0 else smallest(size, axes, keepdims)

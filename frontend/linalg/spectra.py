@@ -48,7 +48,7 @@ def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tup
     right for what does not depend on its choice.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64, of which one triangle is read.
+        a: shape (…, n, n), float32, float64 or complex, of which one triangle is read.
         UPLO: that triangle, "L" or "U".
 
     Returns:
@@ -73,7 +73,7 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) ->
     """Eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64, of which one triangle is read.
+        a: shape (…, n, n), float32, float64 or complex, of which one triangle is read.
         UPLO: that triangle, "L" or "U".
 
     Returns:
@@ -90,11 +90,6 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) ->
     return emit(ops["eigvalsh"], (_symmetric("eigvalsh", a, UPLO),))
 
 
-def _single(a: ArrayLike) -> array:
-    x = as_array(a)
-    return convert(x, dtypes.float32) if x.dtype is dtypes.float64 else x
-
-
 @remembered
 def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
     """Eigenvalues and eigenvectors of square matrices of any kind: a·v = v·diag(w).
@@ -102,11 +97,11 @@ def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
     Vectors have the length 1, and their largest element is real. Derivatives need eigenvalues that are not repeated.
 
     Args:
-        a: shape (…, n, n), float32 or complex64; float64 is converted to float32.
+        a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
         w of shape (…, n), in the order in which LAPACK finds them, and v of the shape of `a`, with a vector in each
-        column. Both are complex64, also where all eigenvalues are real.
+        column. Both are complex, also where all eigenvalues are real.
 
     Raises:
         ShapeError: no square matrices. DTypeError: another dtype. When a derivative is evaluated, LibraryError: there
@@ -118,7 +113,7 @@ def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
     array([1, 1], dtype=float32)
     """
     check_stream(stream)
-    w, v = emit_all(ops["eig"], (_single(a),))
+    w, v = emit_all(ops["eig"], (as_array(a),))
     return w, v
 
 
@@ -127,10 +122,10 @@ def eigvals(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """Eigenvalues of square matrices of any kind.
 
     Args:
-        a: shape (…, n, n), float32 or complex64; float64 is converted to float32.
+        a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
-        Shape (…, n), complex64, in the order in which LAPACK finds them.
+        Shape (…, n), complex, in the order in which LAPACK finds them.
 
     Raises:
         ShapeError: no square matrices. DTypeError: another dtype. When a derivative is evaluated, LibraryError: there
@@ -141,7 +136,7 @@ def eigvals(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     array([1+0j, 2+0j], dtype=complex64)
     """
     check_stream(stream)
-    return emit(ops["eigvals"], (_single(a),))
+    return emit(ops["eigvals"], (as_array(a),))
 
 
 @overload
@@ -162,7 +157,7 @@ def svd(
     so are those beyond k: derivatives are right for what does not depend on its choice.
 
     Args:
-        a: shape (…, m, n), float32, float64 or complex64.
+        a: shape (…, m, n), float32, float64 or complex.
         compute_uv: whether vectors are asked for.
         full_matrices: whether u and vt are square, or have k columns and k rows.
 
@@ -191,7 +186,7 @@ def svdvals(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Singular values of matrices, in descending order.
 
     Args:
-        x: shape (…, m, n), float32, float64 or complex64.
+        x: shape (…, m, n), float32, float64 or complex.
 
     Returns:
         Shape (…, min(m, n)), in the dtype of `x`; of complex matrices they are real, too.
@@ -227,7 +222,7 @@ def pinv(a: ArrayLike, *, rtol: float | None = None, stream: StreamOrDevice = No
     """The pseudoinverse of matrices (Moore and Penrose). Its derivative is that among matrices of the same rank.
 
     Args:
-        a: shape (…, m, n), float32, float64 or complex64.
+        a: shape (…, m, n), float32, float64 or complex.
         rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
             distance of 1 to the next number of the dtype.
 
@@ -252,7 +247,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: float | None = None, stream: StreamOrD
     """The number of singular values that do not count as zero.
 
     Args:
-        x: shape (…, m, n), float32, float64 or complex64.
+        x: shape (…, m, n), float32, float64 or complex.
         rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
             distance of 1 to the next number of the dtype.
 
@@ -285,7 +280,7 @@ def lstsq(
     """x for which the sum of the squares of a·x - b is smallest, and of these the shortest.
 
     Args:
-        a: shape (…, m, n), float32, float64 or complex64.
+        a: shape (…, m, n), float32, float64 or complex.
         b: shape (…, m, k), whose batch axes are broadcast with those of `a`; or (m,), one right-hand side.
         rcond: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
             distance of 1 to the next number of the dtype.
@@ -321,7 +316,7 @@ def expm(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """The exponential of square matrices: Σₖ aᵏ / k!.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
         An array of the shape and dtype of `a`.

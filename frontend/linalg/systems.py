@@ -55,7 +55,7 @@ def solve(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array
     """x with a·x = b, for square matrices `a`.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
         b: shape (…, n, k), whose batch axes are broadcast with those of `a`; or (n,), one right-hand side.
 
     Returns:
@@ -79,7 +79,7 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, upper: bool = False, stream:
     """x with a·x = b, for triangular matrices `a`. What stands in the other triangle is not looked at.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
         b: shape (…, n, k), whose batch axes are broadcast with those of `a`; or (n,), one right-hand side.
         upper: whether `a` is upper triangular, not lower.
 
@@ -104,7 +104,7 @@ def inv(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """The inverse of square matrices. To solve equations, `solve` is quicker and loses less.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
         An array of the shape and dtype of `a`.
@@ -127,7 +127,7 @@ def tri_inv(a: ArrayLike, upper: bool = False, *, stream: StreamOrDevice = None)
     """The inverse of triangular matrices. What stands in the other triangle is not looked at.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
         upper: whether `a` is upper triangular, not lower.
 
     Returns:
@@ -179,7 +179,7 @@ def det(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """The determinant of square matrices. Its first derivative is right for singular matrices, too.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
         Shape (…), in the dtype of `a`.
@@ -201,7 +201,7 @@ def slogdet(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, arra
     """Sign and logarithm of the absolute value of the determinant, which neither overflow nor underflow.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex64.
+        a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
         The sign, 1, -1 or of complex matrices a number on the unit circle; and the logarithm, a real number. Those of
@@ -225,7 +225,7 @@ def matrix_power(a: ArrayLike, n: int, *, stream: StreamOrDevice = None) -> arra
     """A square matrix multiplied n times by itself; for negative n, its inverse.
 
     Args:
-        a: shape (…, n, n), of any dtype of numbers; of negative powers float32, float64 or complex64.
+        a: shape (…, n, n), of any dtype of numbers; of negative powers float32, float64 or complex.
 
     Returns:
         An array of the shape and dtype of `a`.

@@ -113,7 +113,7 @@ def normal(
 
     Args:
         shape: of the samples, with which loc and scale broadcast.
-        dtype: a floating dtype or complex64; float32 by default. key: None draws one from the global state.
+        dtype: a floating or complex dtype; float32 by default. key: None draws one from the global state.
 
     >>> import smelt
     >>> x = smelt.random.normal((10000,), loc=5, key=smelt.random.key(0))
@@ -124,7 +124,7 @@ def normal(
     target, shape = float_dtype("normal", dtype, dtypes.INEXACT), shape_of("normal", shape)
     key = checked_key("normal", key)
     if target.is_complex:
-        pair = apply("erfinv", uniform_symmetric(key, (2, *shape), dtypes.float32))
+        pair = apply("erfinv", uniform_symmetric(key, (2, *shape), target.real))
         parts = []
         for i in (0, 1):
             at = {"start": (i,) + (0,) * len(shape), "stop": (i + 1, *shape), "stride": (1,) * (len(shape) + 1)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..scalar import Scalar, ScalarBuilder
 from .exponential import exp, exp_scaled, expm1, log, log1p
 from .floats import absolute, copysign, fast_two_sum, is_negative, two_product, two_sum
@@ -12,6 +14,26 @@ _HALF_PI = 1.5707963267948966
 _LN2 = 0.6931471805599453
 _LOG2_E = 1.4426950408889634
 _LOG10_E = 0.4342944819032518
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Where squares leave the range of a format, and what brings them back; from where on tanh x is 1."""
+
+    above: float  #: a part above has a square that is too large; it is multiplied by `shrink`
+    shrink: float
+    below: float  #: parts below have squares that vanish; they are multiplied by `stretch`
+    stretch: float
+    huge: float  #: the sum of two such numbers is infinite
+    tiny: float  #: a number below is nearly subnormal
+    top: float  #: a quarter of the largest power of two, or above
+    saturated: float
+
+
+_LIMITS = {
+    4: _Limits(2.0**60, 2.0**-68, 2.0**-40, 2.0**90, 2.0**100, 2.0**-80, 2.0**126, 11.0),
+    8: _Limits(2.0**500, 2.0**-530, 2.0**-400, 2.0**700, 2.0**1000, 2.0**-900, 2.0**1022, 20.0),
+}
 
 
 def _parts(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar]:
@@ -31,8 +53,9 @@ def _hypot(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     a, b = absolute(k, x), absolute(k, y)
     large = k.select(a > b, a, b)
     one = k.const(1.0, x.dtype)
-    factor = k.select(large > 2.0**60, 2.0**-68, k.select(large < 2.0**-40, 2.0**90, one))
-    inverse = k.select(large > 2.0**60, 2.0**68, k.select(large < 2.0**-40, 2.0**-90, one))
+    at = _LIMITS[x.dtype.size]
+    factor = k.select(large > at.above, at.shrink, k.select(large < at.below, at.stretch, one))
+    inverse = k.select(large > at.above, 1 / at.shrink, k.select(large < at.below, 1 / at.stretch, one))
     a, b = a * factor, b * factor
     h = k.math("sqrt", k.fma(a, a, b * b)) * inverse
     infinite = k.logical_or(absolute(k, x).eq(float("inf")), absolute(k, y).eq(float("inf")))
@@ -56,7 +79,7 @@ def complex_sqrt(k: ScalarBuilder, z: Scalar) -> Scalar:
     a, b = absolute(k, x), absolute(k, y)
     large = k.select(a > b, a, b)
     one = k.const(1.0, x.dtype)
-    huge, tiny = large > 2.0**100, large < 2.0**-80
+    huge, tiny = large > _LIMITS[x.dtype.size].huge, large < _LIMITS[x.dtype.size].tiny
     factor = k.select(huge, 2.0**-40, k.select(tiny, 2.0**80, one))
     inverse = k.select(huge, 2.0**20, k.select(tiny, 2.0**-40, one))
     a, b = a * factor, b * factor
@@ -97,7 +120,7 @@ def _log_abs(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     """log √(x² + y²); near 1 from x² + y² - 1 in two words."""
     a, b = absolute(k, x), absolute(k, y)
     large, small = k.select(a > b, a, b), k.select(a > b, b, a)
-    huge = large > 2.0**126
+    huge = large > _LIMITS[x.dtype.size].top
     half = k.select(huge, 0.5, k.const(1.0, x.dtype))
     far = log(k, _hypot(k, a * half, b * half)) + k.select(huge, _LN2, k.const(0.0, x.dtype))
     p, p_rest = two_product(k, large, large)
@@ -194,7 +217,8 @@ def complex_tanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """
     x, y = _parts(k, z)
     a = absolute(k, x)
-    limited = k.select(a > 12.0, 12.0, a)
+    end = _LIMITS[x.dtype.size].saturated
+    limited = k.select(a > end + 1, end + 1, a)
     t = tan(k, y)
     s = copysign(k, sinh(k, limited), x)
     beta = k.fma(t, t, 1.0)
@@ -203,7 +227,7 @@ def complex_tanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     imag = t / denominator
     sine, cosine = sin_cos(k, y)
     far = 4.0 * sine * cosine * exp(k, -2.0 * a)
-    saturated = a > 11.0
+    saturated = a > end
     real = k.select(saturated, copysign(k, k.const(1.0, x.dtype), x), real)
     infinite = a.eq(float("inf"))
     far = k.select(k.logical_and(infinite, k.isnan(far)), 0.0, far)
@@ -331,6 +355,8 @@ def complex_arctanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     far = k.select(a > b, a, b) > 2.0**30
     d = 1.0 - a
     real = log1p(k, 4.0 * a / k.fma(d, d, y * y)) * 0.25
+    at_one = k.logical_and(d.eq(0.0), b < 2.0**-40)  # y² may vanish
+    real = k.select(at_one, (_LN2 - log(k, b)) * 0.5, real)
     imag = arctan2(k, 2.0 * y, k.fma(d, 1.0 + a, -(y * y))) * 0.5
     # 1/z far away
     h = _hypot(k, a, b)

@@ -221,7 +221,7 @@ class Neg(Elementwise, name="neg"):
 
 
 class Abs(Elementwise, name="abs"):
-    """Absolute value: |x|. Of a complex number, its modulus as a float32.
+    """Absolute value: |x|. Of a complex number, its modulus, in the dtype of its parts.
 
     The derivative at 0 is 0.
 
@@ -231,7 +231,7 @@ class Abs(Elementwise, name="abs"):
     x: Operand
 
     def result_dtype(self, operand: DType) -> DType:
-        return dtypes.float32 if operand.is_complex else operand
+        return operand.real
     ufunc = np.abs
 
     @silent

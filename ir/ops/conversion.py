@@ -148,11 +148,11 @@ class Real(Elementwise, name="real"):
     """
 
     x: Operand
-    accepts = (dtypes.complex64,)
+    accepts = dtypes.COMPLEX
     linearity = "jointly"
 
     def result_dtype(self, operand: DType) -> DType:
-        return dtypes.float32
+        return operand.real
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.real(x)
@@ -171,11 +171,11 @@ class Imag(Elementwise, name="imag"):
     """
 
     x: Operand
-    accepts = (dtypes.complex64,)
+    accepts = dtypes.COMPLEX
     linearity = "jointly"
 
     def result_dtype(self, operand: DType) -> DType:
-        return dtypes.float32
+        return operand.real
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.imag(x)
@@ -196,15 +196,15 @@ class Complex(Elementwise, name="complex"):
 
     x: Operand
     y: Operand
-    accepts = (dtypes.float32,)
+    accepts = (dtypes.float32, dtypes.float64)
     linearity = "jointly"
 
     def result_dtype(self, operand: DType) -> DType:
-        return dtypes.complex64
+        return operand.complex
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         # Not x + 1j * y, which loses signs of zeros and the bits of NaN.
-        out = np.empty(x.shape, np.complex64)
+        out = np.empty(x.shape, dtypes.of(x.dtype).complex.numpy)
         out.real, out.imag = x, y
         return out
 

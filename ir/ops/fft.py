@@ -9,7 +9,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ def _factor(scale: str, n: int) -> float:
     return {"none": 1.0, "ortho": 1 / math.sqrt(n), "mean": 1 / n}[scale]
 
 
+def _complex_of(x: np.ndarray) -> np.dtype[Any]:
+    return dtypes.of(x.dtype).complex.numpy
+
+
 def _check(n: int, scale: str) -> None:
     require(n >= 1, "a Fourier transform needs at least one element along its axis")
     known = ", ".join(SCALES)
@@ -49,7 +53,7 @@ class Fft(Library, name="fft"):
     inverse: Bool = False
     scale: Str = "none"
     core = "(n)->(n)"
-    accepts = (dtypes.complex64,)
+    accepts = dtypes.COMPLEX
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, inverse: Bool, scale: Str) -> dict[str, int]:
@@ -82,7 +86,7 @@ class Rfft(Library, name="rfft"):
     x: Operand
     scale: Str = "none"
     core = "(n)->(k)"
-    accepts = (dtypes.float32,)
+    accepts = (dtypes.float32, dtypes.float64)
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, scale: Str) -> dict[str, int]:
@@ -90,17 +94,17 @@ class Rfft(Library, name="rfft"):
         return {"k": dims["n"] // 2 + 1}
 
     def result_dtypes(self, operand: DType, *, scale: Str) -> Sequence[DType]:
-        return [dtypes.complex64]
+        return [operand.complex]
 
     @silent
     def host(self, x: np.ndarray, *, scale: Str) -> np.ndarray:
-        return np.fft.rfft(x, norm=SCALES[scale][0]).astype(np.complex64, copy=False)  # type: ignore[arg-type]
+        return np.fft.rfft(x, norm=SCALES[scale][0]).astype(_complex_of(x), copy=False)  # type: ignore[arg-type]
 
     @silent
     def reference(self, x: np.ndarray, *, scale: Str) -> np.ndarray:
         n = x.shape[-1]
         found = _fourier(x.astype(np.complex128), -1) * _factor(scale, n)
-        return found[..., : n // 2 + 1].astype(np.complex64)
+        return found[..., : n // 2 + 1].astype(_complex_of(x))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, scale: Str
@@ -126,7 +130,7 @@ class Irfft(Library, name="irfft"):
     n: Int
     scale: Str = "none"
     core = "(k)->(n)"
-    accepts = (dtypes.complex64,)
+    accepts = dtypes.COMPLEX
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, n: Int, scale: Str) -> dict[str, int]:
@@ -135,11 +139,11 @@ class Irfft(Library, name="irfft"):
         return {"n": n}
 
     def result_dtypes(self, operand: DType, *, n: Int, scale: Str) -> Sequence[DType]:
-        return [dtypes.float32]
+        return [operand.real]
 
     @silent
     def host(self, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
-        return np.fft.irfft(x, n, norm=SCALES[scale][1]).astype(np.float32, copy=False)  # type: ignore[arg-type]
+        return np.fft.irfft(x, n, norm=SCALES[scale][1]).astype(x.real.dtype, copy=False)  # type: ignore[arg-type]
 
     @silent
     def reference(self, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
@@ -148,7 +152,7 @@ class Irfft(Library, name="irfft"):
         whole[..., n - (n - 1) // 2 :] = x[..., (n - 1) // 2 : 0 : -1].conj()
         for k in {0, n // 2 if n % 2 == 0 else 0}:
             whole[..., k] = whole[..., k].real
-        return (_fourier(whole, 1).real * _factor(scale, n)).astype(np.float32)
+        return (_fourier(whole, 1).real * _factor(scale, n)).astype(x.real.dtype)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, n: Int, scale: Str

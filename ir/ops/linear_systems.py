@@ -196,7 +196,7 @@ class Slogdet(Library, name="slogdet"):
     accepts = FIELDS
 
     def result_dtypes(self, operand: DType) -> Sequence[DType]:
-        return [operand, dtypes.float32 if operand.is_complex else operand]
+        return [operand, operand.real]
 
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:

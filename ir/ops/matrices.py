@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..builder import Builder, Value
 
 #: Dtypes of what LAPACK does with numbers of any kind.
-FIELDS = (dtypes.float32, dtypes.float64, dtypes.complex64)
+FIELDS = (dtypes.float32, dtypes.float64, *dtypes.COMPLEX)
 
 # What the hosts share.
 

@@ -350,14 +350,14 @@ class Eig(Library, name="eig"):
 
     a: Operand
     core = "(n,n)->(n),(n,n)"
-    accepts = (dtypes.float32, dtypes.complex64)
+    accepts = FIELDS
 
     def result_dtypes(self, operand: DType) -> Sequence[DType]:
-        return [dtypes.complex64, dtypes.complex64]
+        return [operand.complex] * 2
 
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
-        return of_finite(lambda a: tuple(x.astype(np.complex64) for x in np.linalg.eig(a)), a)
+        return of_finite(lambda a: tuple(x.astype(dtypes.of(a.dtype).complex.numpy) for x in np.linalg.eig(a)), a)
 
     def properties(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Iterator[Property]:
         (a,), (w, v) = operands, results
@@ -369,7 +369,7 @@ class Eig(Library, name="eig"):
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         """With M = V⁻¹ Ȧ V: ẇ is its diagonal, V̇ = V·(M[i, j] / (w[j] - w[i])) but for what keeps the vectors' form."""
-        t, (w, v) = b.convert_to(only(tangents), dtypes.complex64), results
+        t, (w, v) = b.convert_to(only(tangents), only(tangents).dtype.complex), results
         turned = b.solve(v, matmul(b, t, v))
         if not w.shape[-1]:
             return [diagonal(b, turned), turned]
@@ -392,14 +392,14 @@ class Eigvals(Library, name="eigvals"):
 
     a: Operand
     core = "(n,n)->(n)"
-    accepts = (dtypes.float32, dtypes.complex64)
+    accepts = FIELDS
 
     def result_dtypes(self, operand: DType) -> Sequence[DType]:
-        return [dtypes.complex64]
+        return [operand.complex]
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
-        return of_finite(lambda a: np.linalg.eigvals(a).astype(np.complex64), a)
+        return of_finite(lambda a: np.linalg.eigvals(a).astype(dtypes.of(a.dtype).complex.numpy), a)
 
     def properties(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Iterator[Property]:
         """By Newton's identities, the sums of their first two powers say most of them."""
@@ -413,4 +413,4 @@ class Eigvals(Library, name="eigvals"):
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         """The diagonal of V⁻¹ Ȧ V."""
         _, v = b.eig(primals[0])
-        return [diagonal(b, b.solve(v, matmul(b, b.convert_to(only(tangents), dtypes.complex64), v)))]
+        return [diagonal(b, b.solve(v, matmul(b, b.convert_to(only(tangents), only(tangents).dtype.complex), v)))]

@@ -415,8 +415,8 @@ def convert_of_widening(b: PatternBuilder, at: Site) -> Value | None:
     return b.convert_to(x, target)
 
 
-_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "complex64": 24}
-_EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "complex64": 8}
+_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "complex64": 24, "complex128": 53}
+_EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "complex64": 8, "complex128": 11}
 
 
 def is_lossless(a: DType, b: DType) -> bool:

@@ -41,7 +41,6 @@ ABSENT: dict[str, str] = {
         [f"mlx.extension.{name}" for name in NAMES["mlx"]["mlx.extension"]],
         "builds C++ extensions of MLX itself; see [ops of your own](add-an-op.md), and `custom_call`",
     ),
-    "array_api.complex128": "complex numbers have 64 bits: `complex64`",
 }  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def _curves(case: Case) -> bool:
 
 
 def _dtypes(op: Op) -> str:
-    short = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64"}
+    short = {"bfloat16": "bf16"} | {d.name: f"{d.kind}{d.bits}" for d in dtypes.INEXACT if d is not dtypes.bfloat16}
     found = {a.dtype for c in cases(op) if seeds_of(c) for a in c.avals if a.dtype.is_inexact}
     return ", ".join(short[d.name] for d in dtypes.INEXACT if d in found)
 

@@ -76,9 +76,9 @@ def close(have: np.ndarray, want: np.ndarray, depth: int) -> None:
         np.testing.assert_array_equal(have, want)
         return
     wide = np.complex128 if dtype.kind == "c" else np.float64
-    tolerance = {2: 2**-7 if dtype is dtypes.bfloat16 else 2**-10, 4: 1e-6, 8: 1e-6 if dtype.kind == "c" else 1e-14}
-    scale = tolerance[dtype.size] * max(1.0, depth**0.5) * 3
-    np.testing.assert_allclose(have.astype(wide), want.astype(wide), rtol=tolerance[dtype.size], atol=scale)
+    tolerance = {2: 2**-7 if dtype is dtypes.bfloat16 else 2**-10, 4: 1e-6, 8: 1e-14}
+    scale = tolerance[dtype.real.size] * max(1.0, depth**0.5) * 3
+    np.testing.assert_allclose(have.astype(wide), want.astype(wide), rtol=tolerance[dtype.real.size], atol=scale)
 
 
 @pytest.mark.parametrize(("m", "k", "n", "kernel"), SIZES)

@@ -150,7 +150,7 @@ class Draw:
             x = rng.integers(-3, 4, aval.shape).astype(float)
         if dtype.is_complex:
             x = x + 1j * (rng.uniform(-1.5, 1.5, aval.shape) if real else rng.integers(-3, 4, aval.shape))
-            return np.asarray(x).astype(np.complex64), Known(Grade.EXACT if real else Grade.INTEGRAL, 4.0, signed=real)
+            return np.asarray(x).astype(dtype.numpy), Known(Grade.EXACT if real else Grade.INTEGRAL, 4.0, signed=real)
         x = np.asarray(x)
         if self.special:
             chosen = rng.choice([np.inf, -np.inf, np.nan, 0.0, -0.0], aval.shape)

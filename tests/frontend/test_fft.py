@@ -11,6 +11,7 @@ import pytest
 import scipy.signal
 
 import smelt
+from smelt.ir import dtypes
 from smelt.ir.settings import override
 
 DEVICES = ("cpu", "metal:sim", "reference")
@@ -111,15 +112,17 @@ def test_empty_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [smelt.bool_, smelt.uint8, smelt.int32, smelt.float16, smelt.bfloat16, smelt.float64, smelt.complex64]
+    "dtype", [smelt.bool_, smelt.uint8, smelt.int32, smelt.float16, smelt.bfloat16, smelt.float64, *dtypes.COMPLEX]
 )
 def test_dtypes(dtype: smelt.Dtype) -> None:
     x = smelt.array([1, 0, 3, 2]).astype(dtype)
     host = np.asarray(x.astype(smelt.complex64))
-    assert smelt.fft.fft(x).dtype == smelt.complex64
+    real = smelt.float64 if dtype.real is smelt.float64 else smelt.float32
+    assert smelt.fft.fft(x).dtype is real.complex
+    assert smelt.fft.irfft(x).dtype is real
     close(smelt.fft.fft(x), np.fft.fft(host))
     close(smelt.fft.irfft(x), np.fft.irfft(host))
-    if dtype != smelt.complex64:
+    if not dtype.is_complex:
         close(smelt.fft.rfft(x), np.fft.rfft(host.real))
 
 

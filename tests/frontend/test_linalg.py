@@ -331,7 +331,7 @@ def test_numbers_that_are_not_finite(device: str, value: float) -> None:
 @pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16, smelt.int32, smelt.bool_])
 def test_other_dtypes_say_what_to_do(dtype: smelt.Dtype) -> None:
     x = smelt.eye(2).astype(dtype)
-    message = rf"a is {dtype.name}, must be one of float32, float64, complex64; convert it first, e.g. with "
+    message = rf"a is {dtype.name}, must be one of float32, float64, complex64, complex128; convert it first, e.g. "
     functions: list[Any] = [smelt.linalg.cholesky, smelt.linalg.qr, lambda a: smelt.linalg.solve_triangular(a, a)]
     for f in functions:
         with pytest.raises(TypeError, match=message):

@@ -104,7 +104,7 @@ def sample(aval: Aval, rng: np.random.Generator, interval: tuple[float, float] =
         return rng.integers(low, 5, aval.shape).astype(aval.dtype.numpy)
     x = rng.uniform(*interval, aval.shape)
     if aval.dtype.is_complex:
-        return (x + 1j * rng.uniform(*interval, aval.shape)).astype(np.complex64)
+        return (x + 1j * rng.uniform(*interval, aval.shape)).astype(aval.dtype.numpy)
     return np.asarray(x).astype(aval.dtype.numpy)
 
 

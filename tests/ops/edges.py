@@ -87,7 +87,8 @@ def _replaced(value: Any, old: int, new: int) -> Any:
 
 
 def _in_float32(case: Case) -> Case:
-    avals = tuple(a.with_dtype(dtypes.float32) if a.dtype is dtypes.float64 else a for a in case.avals)
+    single = {dtypes.float64: dtypes.float32, dtypes.complex128: dtypes.complex64}
+    avals = tuple(a.with_dtype(single.get(a.dtype, a.dtype)) for a in case.avals)
     return next(iter(_valid(case.op, avals, case.attrs)), case)
 
 

@@ -242,13 +242,13 @@ class ScalarMachine:
         return self._apply(np.logical_or, x, y)
 
     def complex(self, real: Scalar, imag: Scalar) -> Scalar:
-        return Number(complex(real.mlir, imag.mlir), dtypes.complex64)
+        return Number(complex(real.mlir, imag.mlir), real.dtype.complex)
 
     def real(self, x: Scalar) -> Scalar:
-        return self._apply(np.real, x, dtype=dtypes.float32)
+        return self._apply(np.real, x, dtype=x.dtype.real)
 
     def imag(self, x: Scalar) -> Scalar:
-        return self._apply(np.imag, x, dtype=dtypes.float32)
+        return self._apply(np.imag, x, dtype=x.dtype.real)
 
     def if_(
         self, condition: Scalar, then: Callable[[], Scalar], otherwise: Callable[[], Scalar], dtype: DType

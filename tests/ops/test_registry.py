@@ -36,6 +36,8 @@ def _id(value) -> str:
 
 def tolerance(aval) -> dict[str, float]:
     size = {2: 2e-2, 4: 2e-5, 8: 1e-12}
+    if aval.dtype is dtypes.complex128:
+        return {"rtol": 1e-11, "atol": 1e-11}
     if aval.dtype.is_complex:
         return {"rtol": 2e-4, "atol": 2e-4}
     bound = size[aval.dtype.size] if aval.dtype.is_float else 0
@@ -74,17 +76,20 @@ def test_round_trip(case):
 
 
 def differentiable() -> list[Case]:
-    """One float64 case of each op with a derivative."""
+    """A case of float64 and one of complex128 of each op with a derivative."""
     found = []
     for op in plain_ops():
         if op.not_differentiable is None and op.operand_names:
             base = example(op)
             main = base.avals[1 if op.name == "select" else 0].dtype
-            wide = {c.avals: c for c in cases(op)}
-            case = wide.get(tuple(a.with_dtype(dtypes.float64) if a.dtype is main else a for a in base.avals))
-            case = case or next((c for c in cases(op) if any(a.dtype.is_inexact for a in c.avals)), None)
-            if case is not None and any(r.dtype.is_inexact for r in case.results):
-                found.append(case)
+            known = {c.avals: c for c in cases(op)}
+            wide = [
+                known.get(tuple(a.with_dtype(dtype) if a.dtype is main else a for a in base.avals))
+                for dtype in (dtypes.float64, dtypes.complex128)
+            ]
+            if not any(wide):
+                wide = [next((c for c in cases(op) if any(a.dtype.is_inexact for a in c.avals)), None)]
+            found += [c for c in wide if c is not None and any(r.dtype.is_inexact for r in c.results)]
     return found
 
 
@@ -109,7 +114,7 @@ def _finite_difference(function, operands, wrt, tangents, wide: bool):
 
 def _tolerances(case: Case) -> tuple[dict, bool]:
     types = [*case.results, *(case.avals[i] for i in _wrt(case))]
-    wide = all(a.dtype is dtypes.float64 for a in types)
+    wide = all(a.dtype.real is dtypes.float64 for a in types if a.dtype.is_inexact)
     return ({"rtol": 1e-5, "atol": 1e-6} if wide else {"rtol": 3e-2, "atol": 3e-2}), wide
 
 
@@ -139,11 +144,14 @@ def test_vjp_is_the_adjoint_of_jvp(case):
     cotangents = [sample(case.results[i], rng) for i in seeds]
     pushed = transformed(case, [("jvp", {"wrt": wrt})], [*operands, *tangents])[n:]
     pulled = transformed(case, [("vjp", {"wrt": wrt, "seeds": seeds})], [*operands, *cotangents])[n:]
-    # Complex linear maps are transposed without conjugation: the pairing is bilinear. Maps between
-    # real and complex arrays are linear over the reals only; there the real part is the pairing.
+    # Complex linear maps are transposed without conjugation: the pairing is bilinear. Maps between real and complex
+    # arrays, and those that conjugate, are linear over the reals only; there the real part is the pairing.
     left = sum(np.sum(ct * pushed[i]) for ct, i in zip(cotangents, seeds))
     right = sum(np.sum(ct * t) for ct, t in zip(pulled, tangents))
     mixed = len({a.dtype.kind for a in [*case.results, *(case.avals[i] for i in wrt)]}) > 1
+    if not mixed and all(case.avals[i].dtype.is_complex for i in wrt):
+        turned = transformed(case, [("jvp", {"wrt": wrt})], [*operands, *(1j * t for t in tangents)])[n:]
+        mixed = any(not np.allclose(turned[i], 1j * pushed[i], rtol=1e-3) for i in seeds)
     if mixed:
         left, right = np.real(left), np.real(right)
     np.testing.assert_allclose(left, right, **_tolerances(case)[0])

@@ -259,9 +259,9 @@ def widened(case: Case, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def is_exact(case: Case) -> bool:
-    """Whether all that is differentiated is float64."""
+    """Whether all that is differentiated is float64 or complex128."""
     types = [*case.results, *(case.avals[i] for i in wrt_of(case))]
-    return all(a.dtype is dtypes.float64 for a in types if a.dtype.is_inexact)
+    return all(a.dtype.real is dtypes.float64 for a in types if a.dtype.is_inexact)
 
 
 #: Ops whose results are some of the elements, by their order.
@@ -305,7 +305,7 @@ def _big(x: Any) -> np.ndarray:
 
 
 #: What two computations in the narrowest dtype of a case may differ by, relative to the largest element.
-PRECISION = {"float64": 2e-6, "float32": 2e-4, "complex64": 2e-3, "float16": 3e-2, "bfloat16": 2e-1}
+PRECISION = {"float64": 2e-6, "float32": 2e-4, "complex64": 2e-3, "complex128": 2e-6, "float16": 3e-2, "bfloat16": 2e-1}
 
 
 def assert_derivative(case: Case, found: Sequence[Any], want: Sequence[Any], what: str, slack: float = 1.0) -> None:

@@ -70,6 +70,7 @@ _SCALARS = {
     "i32": Type("int", 32),
     "i64": Type("int", 64),
     "complex<f32>": Type("complex", 64),
+    "complex<f64>": Type("complex", 128),  # of arguments of programs alone: it has no name
 }
 _NAMES = {
     ("float", 32): "float",
@@ -119,7 +120,9 @@ def parse_type(text: str, index_bits: int) -> Type | Array:
 @functools.lru_cache(maxsize=256)
 def type_name(kind: Type) -> str:
     """``float4``, ``uint``, ``bool`` ..."""
-    base = _UNSIGNED[kind.bits] if kind.is_integer else _NAMES[kind.kind, kind.bits]
+    base = _UNSIGNED[kind.bits] if kind.is_integer else _NAMES.get((kind.kind, kind.bits))
+    if base is None:
+        raise EmitError(f"emit: Metal has no type for {kind.kind} numbers of {kind.bits} bits")
     return base if kind.lanes == 1 else f"{base}{'_' if kind.is_wide else ''}{kind.lanes}"
 
 

@@ -32,7 +32,7 @@ from .harness import program_of, run
 
 i32 = dtypes.int32
 VECTOR, SCALAR, COUNT, TRUTH = Aval((6,), f32), Aval((), f32), Aval((), i32), Aval((), dtypes.bool_)
-METAL = [d for d in dtypes.ALL if d is not dtypes.float64]
+METAL = [d for d in dtypes.ALL if d.real is not dtypes.float64]
 
 
 def run_on_apple(program: Program, arrays: Sequence[np.ndarray], fake: FakeMetal) -> list[np.ndarray]:

@@ -41,7 +41,7 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) {
 // -----
 
 func.func @f(%a: tensor<4xi4>, %b: tensor<4xi4>) {
-  // expected-error @+1 {{smelt.add: element type i4 is not one of smelt's: i1, ui8, ui16, ui32, ui64, i8, i16, i32, i64, f16, bf16, f32, f64, complex<f32>}}
+  // expected-error @+1 {{smelt.add: element type i4 is not one of smelt's: i1, ui8, ui16, ui32, ui64, i8, i16, i32, i64, f16, bf16, f32, f64, complex<f32>, complex<f64>}}
   %r = "smelt.add"(%a, %b) : (tensor<4xi4>, tensor<4xi4>) -> tensor<4xi4>
   return
 }
@@ -81,7 +81,7 @@ func.func @f(%a: tensor<4xf32, "x">, %b: tensor<4xf32, "x">) {
 // -----
 
 func.func @f(%a: tensor<4xi32>, %b: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.div: operand is int32, must be one of float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.div: operand is int32, must be one of float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.div"(%a, %b) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
   return
 }
@@ -89,7 +89,7 @@ func.func @f(%a: tensor<4xi32>, %b: tensor<4xi32>) {
 // -----
 
 func.func @f(%a: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.sqrt: operand is int32, must be one of float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.sqrt: operand is int32, must be one of float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.sqrt"(%a) : (tensor<4xi32>) -> tensor<4xi32>
   return
 }

@@ -41,7 +41,7 @@ func.func @f(%a: tensor<4x8xf32>, %b: tensor<8x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x8xi1>, %b: tensor<8x3xi1>) {
-  // expected-error @+1 {{smelt.dot_general: lhs is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.dot_general: lhs is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.dot_general"(%a, %b) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>} : (tensor<4x8xi1>, tensor<8x3xi1>) -> tensor<4x3xi1>
   return
 }

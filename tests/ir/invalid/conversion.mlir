@@ -41,7 +41,7 @@ func.func @f(%a: tensor<4xi1>) {
 // -----
 
 func.func @f(%a: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.real: operand is float32, must be one of complex64}}
+  // expected-error @+1 {{smelt.real: operand is float32, must be one of complex64, complex128}}
   %r = "smelt.real"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @f(%a: tensor<4xf32>) {
 // -----
 
 func.func @f(%a: tensor<4xf16>, %b: tensor<4xf16>) {
-  // expected-error @+1 {{smelt.complex: operand is float16, must be one of float32}}
+  // expected-error @+1 {{smelt.complex: operand is float16, must be one of float32, float64}}
   %r = "smelt.complex"(%a, %b) : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xcomplex<f32>>
   return
 }

@@ -1,7 +1,7 @@
 // RUN: smelt-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%x: tensor<2x6xf32>) {
-  // expected-error @+1 {{smelt.fft: x is float32, must be one of complex64; convert it first, e.g. with .astype(smelt.complex64)}}
+  // expected-error @+1 {{smelt.fft: x is float32, must be one of complex64, complex128; convert it first, e.g. with .astype(smelt.complex64)}}
   %r = "smelt.fft"(%x) {inverse = false, scale = "none"} : (tensor<2x6xf32>) -> tensor<2x6xcomplex<f32>>
   return
 }
@@ -32,9 +32,9 @@ func.func @f(%x: tensor<complex<f32>>) {
 
 // -----
 
-func.func @f(%x: tensor<6xf64>) {
-  // expected-error @+1 {{smelt.rfft: x is float64, must be one of float32; convert it first, e.g. with .astype(smelt.float32)}}
-  %r = "smelt.rfft"(%x) {scale = "none"} : (tensor<6xf64>) -> tensor<4xcomplex<f32>>
+func.func @f(%x: tensor<6xf16>) {
+  // expected-error @+1 {{smelt.rfft: x is float16, must be one of float32, float64; convert it first, e.g. with .astype(smelt.float32)}}
+  %r = "smelt.rfft"(%x) {scale = "none"} : (tensor<6xf16>) -> tensor<4xcomplex<f32>>
   return
 }
 
@@ -73,7 +73,7 @@ func.func @f(%x: tensor<1xcomplex<f32>>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{smelt.irfft: x is float32, must be one of complex64; convert it first, e.g. with .astype(smelt.complex64)}}
+  // expected-error @+1 {{smelt.irfft: x is float32, must be one of complex64, complex128; convert it first, e.g. with .astype(smelt.complex64)}}
   %r = "smelt.irfft"(%x) {n = 6 : i64, scale = "mean"} : (tensor<4xf32>) -> tensor<6xf32>
   return
 }

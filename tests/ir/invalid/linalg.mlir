@@ -17,7 +17,7 @@ func.func @f(%a: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xf16>) {
-  // expected-error @+1 {{smelt.cholesky: a is float16, must be one of float32, float64, complex64; convert it first, e.g. with .astype(smelt.float32)}}
+  // expected-error @+1 {{smelt.cholesky: a is float16, must be one of float32, float64, complex64, complex128; convert it first, e.g. with .astype(smelt.float32)}}
   %r = "smelt.cholesky"(%a) : (tensor<3x3xf16>) -> tensor<3x3xf16>
   return
 }

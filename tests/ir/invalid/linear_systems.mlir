@@ -41,7 +41,7 @@ func.func @f(%a: tensor<3x4xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xf16>) {
-  // expected-error @+1 {{smelt.inv: a is float16, must be one of float32, float64, complex64; convert it first, e.g. with .astype(smelt.float32)}}
+  // expected-error @+1 {{smelt.inv: a is float16, must be one of float32, float64, complex64, complex128; convert it first, e.g. with .astype(smelt.float32)}}
   %r = "smelt.inv"(%a) : (tensor<3x3xf16>) -> tensor<3x3xf16>
   return
 }
@@ -89,7 +89,7 @@ func.func @f(%a: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xi32>) {
-  // expected-error @+1 {{smelt.lu: a is int32, must be one of float32, float64, complex64; convert it first, e.g. with .astype(smelt.float32)}}
+  // expected-error @+1 {{smelt.lu: a is int32, must be one of float32, float64, complex64, complex128; convert it first, e.g. with .astype(smelt.float32)}}
   %r:3 = "smelt.lu"(%a) : (tensor<3x3xi32>) -> (tensor<3x3xi32>, tensor<3xui32>, tensor<3xui32>)
   return
 }

@@ -9,7 +9,7 @@ func.func @f(%a: tensor<3x4xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xbf16>) {
-  // expected-error @+1 {{smelt.expm: a is bfloat16, must be one of float32, float64, complex64; convert it first, e.g. with .astype(smelt.float32)}}
+  // expected-error @+1 {{smelt.expm: a is bfloat16, must be one of float32, float64, complex64, complex128; convert it first, e.g. with .astype(smelt.float32)}}
   %r = "smelt.expm"(%a) : (tensor<3x3xbf16>) -> tensor<3x3xbf16>
   return
 }

@@ -177,7 +177,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @+1 {{smelt.iota: dtype is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.iota: dtype is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.iota"() {shape = array<i64: 4>, axis = 0 : i64, dtype = i1} : () -> tensor<4xi1>
   return
 }

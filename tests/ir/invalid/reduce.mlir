@@ -49,7 +49,7 @@ func.func @f(%a: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x8xi1>) {
-  // expected-error @+1 {{smelt.reduce_sum: operand is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.reduce_sum: operand is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.reduce_sum"(%a) {axes = array<i64: 1>} : (tensor<4x8xi1>) -> tensor<4xi1>
   return
 }

@@ -9,7 +9,7 @@ func.func @f(%a: tensor<4xf32>) {
 // -----
 
 func.func @f(%a: tensor<4xi1>) {
-  // expected-error @+1 {{smelt.cumsum: operand is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.cumsum: operand is bool, must be one of uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.cumsum"(%a) {axis = 0 : i64, reverse = false, inclusive = true} : (tensor<4xi1>) -> tensor<4xi1>
   return
 }
@@ -41,7 +41,7 @@ func.func @f(%a: tensor<4xf32>) {
 // -----
 
 func.func @f(%a: tensor<4xi32>) {
-  // expected-error @+1 {{smelt.logcumsumexp: operand is int32, must be one of float16, bfloat16, float32, float64, complex64}}
+  // expected-error @+1 {{smelt.logcumsumexp: operand is int32, must be one of float16, bfloat16, float32, float64, complex64, complex128}}
   %r = "smelt.logcumsumexp"(%a) {axis = 0 : i64, reverse = false, inclusive = true} : (tensor<4xi32>) -> tensor<4xi32>
   return
 }

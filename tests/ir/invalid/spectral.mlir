@@ -25,7 +25,7 @@ func.func @f(%a: tensor<3x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3x3xf16>) {
-  // expected-error @+1 {{smelt.eigvalsh: a is float16, must be one of float32, float64, complex64; convert it first, e.g. with .astype(smelt.float32)}}
+  // expected-error @+1 {{smelt.eigvalsh: a is float16, must be one of float32, float64, complex64, complex128; convert it first, e.g. with .astype(smelt.float32)}}
   %r = "smelt.eigvalsh"(%a) : (tensor<3x3xf16>) -> tensor<3xf16>
   return
 }
@@ -72,9 +72,9 @@ func.func @f(%a: tensor<4x3xf32>) {
 
 // -----
 
-func.func @f(%a: tensor<3x3xf64>) {
-  // expected-error @+1 {{smelt.eig: a is float64, must be one of float32, complex64; convert it first, e.g. with .astype(smelt.float32)}}
-  %r:2 = "smelt.eig"(%a) : (tensor<3x3xf64>) -> (tensor<3xcomplex<f32>>, tensor<3x3xcomplex<f32>>)
+func.func @f(%a: tensor<3x3xf16>) {
+  // expected-error @+1 {{smelt.eig: a is float16, must be one of float32, float64, complex64, complex128; convert it first, e.g. with .astype(smelt.float32)}}
+  %r:2 = "smelt.eig"(%a) : (tensor<3x3xf16>) -> (tensor<3xcomplex<f32>>, tensor<3x3xcomplex<f32>>)
   return
 }
 
