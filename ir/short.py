@@ -77,21 +77,37 @@ def to_short_text(module: Any, lines: bool = False) -> IRText:
     @f(%x: f32[8]) -> f32[8]
       return exp(%x * 2)
     """
+    written, last = [], ""
+    for line, place in short_lines(module):
+        new = lines and place and place != last
+        written.append(f"{line}  // {place}" if new else line)
+        last = place or last
+    return IRText(HEADER + "\n".join(written) + "\n")
+
+
+def short_lines(module: Any) -> list[tuple[str, str]]:
+    """The lines of the short form, each with the line of the user's program that it comes from ("" if there is none).
+
+    Raises:
+        IRError: the module has ops that are not of the smelt dialect.
+    """
+    found: list[tuple[str, str]] = []
     with mlir.lock:
-        read = [read_function(f) for f in functions(module).values()]
-        return IRText(HEADER + "\n".join("\n".join(_Printer(f, lines).lines()) + "\n" for f in read))
+        for function in functions(module).values():
+            found += [("", "")] if found else []
+            found += _Printer(read_function(function)).lines()
+    return found
 
 
 class _Printer:
     """One function."""
 
-    def __init__(self, function: Function, with_lines: bool):
-        self.function, self.with_lines = function, with_lines
+    def __init__(self, function: Function):
+        self.function = function
         self.texts: dict[Value, _Text] = {}
         self.uses = self._count_uses()
         self.named = 0
         self.listed: set[Value] = set()  #: values that have a line
-        self.last_line = ""
 
     def _count_uses(self) -> Counter[Value]:
         """How often each value is read, through what is always written in place."""
@@ -102,7 +118,8 @@ class _Printer:
                 uses[operand] += times
         return uses
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Lines with the user's."""
         taken: set[str] = set()
         for i, argument in enumerate(self.function.arguments):
             name = _argument_name(argument) or f"arg{i}"
@@ -114,14 +131,14 @@ class _Printer:
         results = ", ".join(str(r.aval) for r in self.function.returns) or "()"
         kept = {k: v for k, v in _discardable(operation).items() if v}
         marks = f"  [{', '.join(f'{k}={v}' for k, v in kept.items())}]" if kept else ""
-        yield f"@{self.function.name}({arguments}) -> {results}{marks}"
+        yield f"@{self.function.name}({arguments}) -> {results}{marks}", ""
         for op in self.function.ops:
             yield from self._op(op)
         returned = ", ".join(self.texts[v].text for v in self.function.returns)
         written_here = [v.owner for v in self.function.returns if v.owner and v not in self.listed]
-        yield f"  return {returned}".rstrip() + (self._place(written_here[0]) if written_here else "")
+        yield f"  return {returned}".rstrip(), line_of(written_here[0].location) if written_here else ""
 
-    def _op(self, op: OpView) -> Iterator[str]:
+    def _op(self, op: OpView) -> Iterator[tuple[str, str]]:
         text = self._expression(op)
         if len(op.results) == 1:
             (result,) = op.results
@@ -141,15 +158,7 @@ class _Printer:
         types = [r.aval for r in op.results]
         typed = "" if types == [text.first] else f" : {', '.join(map(str, types))}"
         line = f"  {', '.join(names)} = {text.text}{typed}" if names else f"  {text.text}"
-        yield line + self._place(op)
-
-    def _place(self, op: OpView) -> str:
-        """The user's line, if it is asked for and not that of the line before."""
-        line = line_of(op.location) if self.with_lines else ""
-        if not line or line == self.last_line:
-            return ""
-        self.last_line = line
-        return f"  // {line}"
+        yield line, line_of(op.location)
 
     def _expression(self, op: OpView) -> _Text:
         texts = [self.texts[v] for v in op.operands]

@@ -1,6 +1,7 @@
 """`smelt`: look into functions and run IR files.
 
 smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
+smelt view examples/gelu.py:gelu 'f32[32,128]' -o gelu.html
 smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
 smelt check-metal kernel.metal
@@ -35,6 +36,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .dump import dump
 
             return dump(options)
+        if options.command == "view":
+            from .view import view
+
+            return view(options)
         if options.command == "check-metal":
             from .check_metal import check_metal
 
@@ -103,6 +108,21 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
     dump.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    view = commands.add_parser(
+        "view",
+        help="a page that shows how a Python function is compiled",
+        description="Trace and compile a Python function for given argument types, and write a page (HTML, no "
+        "network): its stages beside the program's lines, kernels with their costs, graphs, memory, passes, code.",
+        epilog="Example: smelt view examples/gelu.py:gelu 'f32[8,16]' -o gelu.html",
+    )
+    view.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
+    view.add_argument("arguments", nargs="*", metavar="ARG", help="arguments, as for smelt dump")
+    view.add_argument("-o", dest="output", required=True, metavar="FILE", help="where to write the page")
+    view.add_argument("--measure", action="store_true", help="run each kernel by itself, and time it")
+    view.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
+    view.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
+    view.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     run = commands.add_parser(
         "run",

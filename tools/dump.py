@@ -26,23 +26,9 @@ class UsageError(SmeltError, ValueError):
 
 def dump(options: argparse.Namespace) -> int:
     """Trace, lower and print."""
-    import smelt
     from smelt.backends.device import offering, stages
-    from smelt.runtime import set_default_device
 
-    if options.device:
-        set_default_device(options.device)
-    function = load(options.target)
-    arguments = [parse_argument(text) for text in options.arguments]
-    compiled = function if hasattr(function, "trace") else smelt.compile(function)
-    try:
-        lowered = compiled.trace(*arguments).lower()
-    except SmeltError:
-        raise
-    except Exception as error:
-        line = innermost_line(error)
-        at = f"; at {line}" if line else ""
-        raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{at}") from error
+    lowered = lower(options)
     stage = _ALIASES.get(options.stage, options.stage)
     if options.metal_dir:
         name = options.target.rpartition(":")[2].replace(".", "_")
@@ -62,12 +48,41 @@ def dump(options: argparse.Namespace) -> int:
     if options.output == "-":
         sys.stdout.write(content)
         return 0
+    write(options.output, content)
+    return 0
+
+
+def lower(options: argparse.Namespace) -> Any:
+    """The traced function that options name, for the arguments and the device that they name.
+
+    Raises:
+        UsageError: there is no such function, the arguments are none, or the function raised.
+    """
+    import smelt
+    from smelt.runtime import set_default_device
+
+    if options.device:
+        set_default_device(options.device)
+    function = load(options.target)
+    arguments = [parse_argument(text) for text in options.arguments]
+    compiled = function if hasattr(function, "trace") else smelt.compile(function)
     try:
-        with open(options.output, "w", encoding="utf-8") as file:
+        return compiled.trace(*arguments).lower()
+    except SmeltError:
+        raise
+    except Exception as error:
+        line = innermost_line(error)
+        at = f"; at {line}" if line else ""
+        raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{at}") from error
+
+
+def write(path: str, content: str) -> None:
+    """Write a file. Raises UsageError where that cannot be."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
-        raise UsageError(f"{options.output}: error: cannot be written: {error.strerror}") from None
-    return 0
+        raise UsageError(f"{path}: error: cannot be written: {error.strerror}") from None
 
 
 def _save_metal(program: Any, directory: str, name: str) -> int:

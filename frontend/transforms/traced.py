@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smelt.backends.device import offering, registered_device
+from smelt.backends.device import offering, registered_device, stages
 from smelt.ir import text
 from smelt.ir.aval import Aval
+from smelt.ir.errors import SmeltError
 from smelt.ir.op_program import OpProgram
 from smelt.ir.short import to_short_text
 from smelt.runtime import Device, Executable, compile_module, default_device
@@ -145,6 +147,40 @@ class Compiled:
         from smelt.runtime.measure import cost_of
 
         return cost_of(self.executable, default_device() if measure else None)
+
+    def view(self, path: str | os.PathLike[str] | None = None, title: str = "", measure: bool = False) -> str:
+        """A page (HTML, no network) that shows how the program came about: stages beside the user's lines, kernels and
+        what they cost, graphs, memory over time, passes, code. See `docs/reading-programs.md`.
+
+        Args:
+            path: a file to write the page to; None: it is returned only.
+            title: of the page; by default the name of the function.
+            measure: as in `cost`.
+
+        Returns:
+            The page.
+
+        Raises:
+            IRError: as `cost`. OSError: the file cannot be written.
+
+        >>> import smelt
+        >>> program = smelt.compile(lambda x: x * smelt.exp(x)).trace(smelt.ones((4, 8))).lower().compile()
+        >>> program.view().startswith("<!doctype html>")
+        True
+        """
+        from smelt.runtime.view.page import page
+
+        texts = {}
+        for stage in dict.fromkeys([*self.executable.texts, *stages()]):
+            try:
+                texts[stage] = self.as_text(stage)
+            except SmeltError as error:  # a device that cannot run it says why
+                texts[stage] = f"// {error}\n"
+        found = page(self.executable, self.cost(measure), texts, title or self.trace.function.name)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(found)
+        return found
 
     def as_text(self, stage: str = "fuse", short: bool = False, lines: bool = False) -> str:
         """The program at a stage: ``graph``, the name of a pass, ``kernel`` or ``llvm``.

@@ -1,0 +1,148 @@
+"""``smelt view``: the page says what the compiler's own numbers say, and needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import smelt
+import smelt.nn as nn
+from smelt.ir.errors import IRError
+from smelt.runtime.view.drawing import draw
+from smelt.tools import cli
+
+
+def data_of(page: str) -> dict:
+    found = re.search(r"^const data = (.*);$", page, re.MULTILINE)
+    assert found
+    return json.loads(found[1])
+
+
+def program_of(function, *arguments):
+    return smelt.compile(function).trace(*arguments).lower().compile()
+
+
+def attention(q, k, v):
+    return smelt.softmax(q @ k.T / 8, axis=-1) @ v
+
+
+ARGUMENTS = smelt.ones((32, 16)), smelt.ones((64, 16)), smelt.ones((64, 16))
+
+
+@pytest.fixture(scope="module")
+def program():
+    return program_of(lambda q, k, v: smelt.grad(lambda q: attention(q, k, v).sum())(q), *ARGUMENTS)
+
+
+def test_stages_and_lines(program):
+    data = data_of(program.view())
+    assert [s["name"] for s in data["stages"]] == program.executable.passed.names
+    for stage in data["stages"]:
+        short = program.as_text(stage["name"], short=True)
+        assert [line for line, _ in stage["lines"] if line] == [x for x in short.split("\n")[1:] if x]
+    (source,) = data["sources"].values()
+    assert "def attention(q, k, v):" in source
+    places = {place for s in data["stages"] for _, place in s["lines"] if place}
+    assert all(int(p.rpartition(":")[2]) <= len(source) for p in places) and places
+
+
+def test_costs_are_those_of_the_compiler(program):
+    data, cost = data_of(program.view())["cost"], program.cost()
+    assert [s["name"] for s in data["steps"]] == [s.name for s in cost.steps]
+    assert data["moved"] == cost.step_bytes and data["peak"] == cost.peak_bytes
+    assert data["arena"] == program.executable.arena_bytes == cost.arena_bytes
+    assert max(x["offset"] + x["nbytes"] for x in data["lifetimes"]) <= cost.arena_bytes
+    for x in data["lifetimes"]:  # no two that live at once share memory
+        for y in data["lifetimes"]:
+            if x is not y and x["first"] <= y["last"] and y["first"] <= x["last"]:
+                assert x["offset"] + x["nbytes"] <= y["offset"] or y["offset"] + y["nbytes"] <= x["offset"]
+
+
+def test_graphs_hold_all_ops(program):
+    drawings = {d["name"]: d for d in data_of(program.view())["drawings"]}
+    assert {s.name for s in program.cost().steps if s.kind != "library"} <= drawings.keys()
+    for d in drawings.values():
+        assert len({(n["x"], n["y"]) for n in d["nodes"]}) == len(d["nodes"]), "two nodes at one place"
+        assert all(d["nodes"][a]["y"] < d["nodes"][b]["y"] for a, b in d["edges"])
+
+
+def test_code_of_all_backends(program):
+    texts = data_of(program.view())["texts"]
+    assert "kernel void" in texts["msl"] and "llvm.func" in texts["llvm"] and "scf." in texts["kernel"]
+
+
+def test_it_needs_nothing_from_elsewhere(program):
+    page = program.view(title="</script><b>")
+    assert "</script><b>" not in page and data_of(page)["title"] == "</script><b>"
+    own = re.sub(r"^const data = .*$", "", page, flags=re.MULTILINE).replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"(src|href)\s*=|@import|url\(|https?:", own)
+
+
+def test_a_train_step_of_a_transformer():
+    model = nn.TransformerEncoder(2, 32, 2)
+    mask = nn.MultiHeadAttention.create_additive_causal_mask(16)
+
+    def step(parameters, x):
+        def loss(parameters):
+            model.update(parameters)
+            return (model(x, mask) ** 2).mean()
+
+        value, gradients = smelt.value_and_grad(loss)(parameters)
+        return value, smelt.utils.tree_map(lambda p, g: p - 0.1 * g, parameters, gradients)
+
+    page = program_of(step, model.trainable_parameters(), smelt.ones((4, 16, 32))).view()
+    assert len(page) < 5_000_000
+    assert len(data_of(page)["cost"]["steps"]) > 20
+
+
+def test_the_command(tmp_path, capsys):
+    file = tmp_path / "program.py"
+    file.write_text("import smelt\n\ndef f(x):\n    return smelt.exp(x) * 2\n")
+    out = tmp_path / "page.html"
+    assert cli.main(["view", f"{file}:f", "f32[4,8]", "-o", str(out), "--measure"]) == 0
+    assert capsys.readouterr().out.strip() == str(out)
+    data = data_of(out.read_text(encoding="utf-8"))
+    assert data["cost"]["steps"][0]["measured"] > 0 and data["title"].endswith("f f32[4,8]")
+    assert cli.main(["view", f"{file}:f", "f32[4,8]", "-o", str(tmp_path / "no" / "page.html")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_program_without_texts():
+    program = smelt.compile(lambda x: x + 1).trace(smelt.ones(3)).lower().compile(keep_texts=False)
+    with pytest.raises(IRError):
+        program.view()
+
+
+def test_its_script_runs(program, tmp_path):
+    """The functions that compare stages, by a JavaScript engine where there is one."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no JavaScript engine here")
+    (script,) = re.findall(r"<script>(.*?)</script>", program.view(), re.DOTALL)
+    functions = script[script.rindex("function differences") : script.rindex("function lineOf")]
+    check = """
+    const mark = (a, b) => ([i, j]) => (i == null ? "+" + b[j] : j == null ? "-" + a[i] : a[i]);
+    const text = (a, b) => differences([...a], [...b]).map(mark(a, b)).join("");
+    console.log(JSON.stringify([text("abcd", "abxd"), text("", "ab"), text("abc", "abc"), text("xaby", "aby")]));
+    const of = (...all) => all.map(line => [line, ""]);
+    console.log(JSON.stringify(compare(of("@f()", "  x", "", "@g()"), of("@g()", "", "@f()", "  y"))));
+    """
+    file = tmp_path / "page.js"
+    file.write_text(script)
+    assert subprocess.run([node, "--check", str(file)], capture_output=True, timeout=60).returncode == 0
+    file.write_text(functions + check)
+    done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [
+        '["ab-c+xd","+a+b","abc","-xaby"]', "[[0,2],[1,null],[null,3],[null,null],[3,0]]"
+    ], done.stderr  # fmt: skip
+
+
+def test_layers():
+    assert draw(0, []) == []
+    assert draw(3, [(0, 2), (1, 2)]) == [(0, 0), (1, 0), (0, 1)]
+    places = draw(200, [(i, i + 1) for i in range(199)])
+    assert [y for _, y in places] == list(range(200))
