@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
+from smelt.ir.symbolic import index
 
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import (
@@ -34,7 +34,7 @@ from ..lazy.operands import constant
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     try:
         given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        found = tuple([operator.index(d) for d in given])
+        found = tuple([index(d) for d in given])
     except TypeError:
         raise ArgumentTypeError(
             at_user_line(f"smelt.random.{name}: shape must be an int or a sequence of ints, is {shown(shape)}")

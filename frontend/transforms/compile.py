@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Generic, overload
 import numpy as np
 
 from smelt.ir import locks
+from smelt.ir.aval import Aval
 from smelt.ir.errors import ArgumentTypeError, PipelineError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
@@ -32,7 +33,7 @@ from ..lazy.tree_updates import put
 from .donation import Donate, Donations
 from .grad import name_of, tracing
 from .recording import check_function
-from .shapeless import Sizes
+from .shapeless import HeldState, Sizes, placeholder
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace
@@ -66,7 +67,8 @@ class CompiledFunction(Generic[P, R]):
         self._is_plain = inputs is None and outputs is None and donate is None
         #: From so many sizes on the function is traced for all sizes.
         self._patience = 1 if shapeless else PATIENCE
-        self._store = versions_of(fun, pipeline) if inputs is None and outputs is None else Versions()
+        is_shared = inputs is None and outputs is None
+        self._store = versions_of(fun, pipeline) if is_shared else Versions(None, (inputs, outputs))
         self._lock = locks.lock()
         self._repeated: RepeatedCall | None = None
         code = getattr(fun, "__code__", None)
@@ -221,40 +223,55 @@ class CompiledFunction(Generic[P, R]):
             if version is not None:
                 store.use(key, version)
                 return version
-            traced, outputs = self._trace_or_know(key, args, kwargs, leaves, treedef, state_arrays)
+            traced, held = self._trace_or_know(key, args, kwargs, leaves, treedef, state_arrays)
             captured = traced.captured
             if captured:
                 evaluate(captured)
             version = Version()
-            version.passing = self._changes_types(outputs)
+            version.passing, version.state_leaves, version.state_tree = held
             version.executable = self._executable(traced, version.passing)
             version.captured = [n.values[i] for n, i in captured]  # type: ignore[index]
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
             version.n_outputs = traced.n_results - traced.n_state_out
-            state_leaves, version.state_tree = tree.flatten(outputs)
-            places = iter(_places(_arrays_of(outputs)[0]))
-            version.state_leaves = [(next(places), None) if isinstance(x, array) else (None, x) for x in state_leaves]
             store.put(key, version)
             return version
 
     def _trace_or_know(
         self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list[array]
-    ) -> tuple[Trace, Any]:
-        """The trace for these arguments, without one where that for other sizes says it (`shapeless`)."""
+    ) -> tuple[Trace, HeldState]:
+        """The trace for these arguments and what it leaves in `outputs`, without one where that for other sizes says
+        it (`shapeless`)."""
         store = self._store
-        sizes = Sizes(key) if self._inputs is None and self._outputs is None else None
+        stateful = self._inputs is not None or self._outputs is not None
+        sizes = None if stateful and any(isinstance(part, type) for part in key) else Sizes(key)
+        always = self._shapeless and not stateful
         known = None if sizes is None else store.sized.find(sizes)
-        if known is not None and (self._shapeless or store.is_as_traced(self._fun)):
-            return known, None
+        if known is not None and (always or store.is_as_traced(self._fun)):
+            return known
+
+        def trace(sized: Callable[[Aval], Aval] | None = None) -> tuple[Trace, HeldState]:
+            given = leaves if sized is None else [placeholder(sized(x.aval)) if type(x) is array else x for x in leaves]
+            traced, outputs = self._trace(args, kwargs, given, treedef, bool(kwargs), state_arrays, sized)
+            return traced, self._held(outputs, sized is None and self._changes_types(outputs))
+
         self._count_trace(key)
         with store.tracing(self._fun):
-            found = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays)
-        if sizes is not None and (self._shapeless or store.is_pure) and store.sized.waits(sizes, self._patience):
-            again = lambda leaves: self._trace(args, kwargs, leaves, treedef, bool(kwargs), [])[0]  # noqa: E731
+            found = trace()
+        if sizes is not None and (always or store.is_pure) and store.sized.waits(sizes, self._patience):
             with store.tracing(self._fun):
-                store.sized.met(sizes, leaves, found[0], again)
+                store.sized.met(sizes, found, trace)
         return found
+
+    @staticmethod
+    def _held(outputs: Any, changes_types: bool) -> HeldState:
+        """What a trace leaves in `outputs`: whether of other types, its leaves (`Version.state_leaves`), its tree."""
+        leaves, treedef = tree.flatten(outputs)
+        places = iter(_places([x for x in leaves if isinstance(x, array)]))
+        held: list[tuple[int | None, Any]] = [
+            (next(places), None) if isinstance(x, array) else (None, x) for x in leaves
+        ]
+        return changes_types, held, treedef
 
     def _changes_types(self, outputs: Any) -> bool:
         """Whether the state is made, or gets other types, by a call that leaves `outputs`: so does the first step of
@@ -295,9 +312,14 @@ class CompiledFunction(Generic[P, R]):
         store.last_key = key
 
     def _trace(
-        self, args: Any, kwargs: Any, leaves: list, treedef: Any, with_kwargs: bool, state_arrays: list[array]
-    ) -> tuple[Trace, Any]:
-        """The trace, and a copy of `outputs` as the function leaves it. The state itself is as before."""
+        self, args: Any, kwargs: Any, leaves: list, treedef: Any, with_kwargs: bool, state_arrays: list[array],
+        sized: Callable[[Aval], Aval] | None = None,
+    ) -> tuple[Trace, Any]:  # fmt: skip
+        """The trace, and a copy of `outputs` as the function leaves it. The state itself is as before.
+
+        Args:
+            sized: gives the state other types.
+        """
         names = _argument_names(self._fun, args, kwargs)
         parameters: list[Ref] = []
         inner = []
@@ -318,7 +340,7 @@ class CompiledFunction(Generic[P, R]):
         try:
             with tracing():
                 for x in state_arrays:
-                    node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
+                    node = Node(PARAMETER, NO_ATTRS, (), (x.aval if sized is None else sized(x.aval),))
                     parameters.append((node, 0))
                     x._ref = parameters[-1]
                 result = self._fun(*new_args, **new_kwargs)

@@ -32,6 +32,16 @@ __all__: list[str] = []
 MOST_FAMILIES, MOST_TRACES = 64, 4
 
 
+#: What a trace leaves in the state of a compiled function: whether of other types, its leaves, its tree.
+HeldState = tuple[bool, list[tuple[int | None, Any]], Any]
+#: Traces a function, with types of arguments and state that are made of the call's.
+Tracer = Callable[[Callable[[Aval], Aval]], tuple[Trace, HeldState]]
+
+
+def placeholder(aval: Aval) -> array:
+    return wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
+
+
 class Sizes:
     """The sizes in the key of a call, renamed in order of appearance. 0 and 1 are none: rules treat them differently.
 
@@ -57,12 +67,12 @@ class SizedTraces:
         self._families: dict[Any, list[_SizedTrace] | None] = {}
         self._met: dict[Any, int] = {}  #: sizes of families that have no trace yet
 
-    def find(self, sizes: Sizes) -> Trace | None:
+    def find(self, sizes: Sizes) -> tuple[Trace, HeldState] | None:
         """What a trace for these sizes gives, without a trace, if that is known."""
         for trace in self._families.get(sizes.key) or ():
             found = trace.at(sizes.values)
             if found is not None:
-                return found
+                return found, trace.held
         return None
 
     def waits(self, sizes: Sizes, patience: int) -> bool:
@@ -81,41 +91,41 @@ class SizedTraces:
         self._met[sizes.key] = met + 1
         return met >= patience
 
-    def met(self, sizes: Sizes, leaves: Sequence[Any], trace: Trace, again: Callable[[list[Any]], Trace]) -> None:
+    def met(self, sizes: Sizes, trace: tuple[Trace, HeldState], again: Tracer) -> None:
         """Trace a call on symbols.
 
         Args:
-            leaves: its arguments.
             trace: that of these sizes.
-            again: traces the function with others.
         """
         self._met.pop(sizes.key, None)
         if sizes.key not in self._families and len(self._families) >= MOST_FAMILIES:
             self._families.clear()
         known = self._families.get(sizes.key) or []
-        made = None if len(known) >= MOST_TRACES else _traced(sizes, leaves, trace, again)
+        made = None if len(known) >= MOST_TRACES else _traced(sizes, *trace, again)
         self._families[sizes.key] = None if made is None else [*known, made]
 
 
-def _traced(
-    sizes: Sizes, leaves: Sequence[Any], trace: Trace, again: Callable[[list[Any]], Trace]
-) -> _SizedTrace | None:
+def _traced(sizes: Sizes, trace: Trace, held: HeldState, again: Tracer) -> _SizedTrace | None:
     """The trace on symbols; None where it says nothing of other sizes, or something else than `trace` of these."""
     program = Program(sizes.values)
     symbols: dict[int, Any] = dict(zip(sizes.values, program.sizes))
-
-    def symbolic(x: Any) -> Any:
-        if not isinstance(x, array):
-            return x
-        aval = x.aval.with_shape([symbols.get(d, d) for d in x.aval.shape])
-        return wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
-
     try:
-        made = _SizedTrace(program, again([symbolic(x) for x in leaves]))
-        found = made.at(sizes.values)
+        found, left = again(lambda aval: aval.with_shape([symbols.get(d, d) for d in aval.shape]))
+        made = _SizedTrace(program, found, held)
+        bound = made.at(sizes.values)
     except Exception:  # also what the function itself gets wrong where it is given a symbol
         return None
-    return made if found is not None and _same(found, trace) else None
+    return made if bound is not None and _same(bound, trace) and _leaves_same(held, left) else None
+
+
+def _leaves_same(held: HeldState, left: HeldState) -> bool:
+    """Whether two traces leave the same in the state, but for sizes of arrays."""
+    _, a, tree_a = held
+    _, b, tree_b = left
+    return tree_a == tree_b and all(
+        i == j and type(x) is type(y) and static_key(x) == static_key(y)
+        for (i, x), (j, y) in zip(a, b, strict=True)
+    )  # fmt: skip
 
 
 def _same(a: Trace, b: Trace) -> bool:
@@ -127,12 +137,15 @@ def _same(a: Trace, b: Trace) -> bool:
 class _SizedTrace:
     """A trace on symbols.
 
+    Attributes:
+        held: what it leaves in the state.
+
     Raises:
         IRError: it has functions with rules.
     """
 
-    def __init__(self, program: Program, trace: Trace):
-        self._trace = trace
+    def __init__(self, program: Program, trace: Trace, held: HeldState):
+        self._trace, self.held = trace, held
         self._functions: dict[int, GraphFunction] = {}
         self._order: list[GraphFunction] = []
         self._add(trace.function)

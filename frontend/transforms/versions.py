@@ -162,11 +162,15 @@ class Versions:
     Attributes:
         entries: from keys to versions, the most recently used last. recent: the one used last.
         lock: held while one is made. traces: how many were made. last_key: of the last one.
-        surroundings: what the function referred to after it was last traced; None where that is not watched.
+        surroundings: what the function referred to after it was last traced; None where that is not watched any more.
         sized: its traces for all sizes.
+
+    Args:
+        state: `inputs` and `outputs` of a function that shares nothing: their keys say what they hold.
     """
 
-    def __init__(self, found: Surroundings | None = None) -> None:
+    def __init__(self, found: Surroundings | None = None, state: Any = None) -> None:
+        self._state, self._looked = state, found is not None
         self.entries: OrderedDict[Any, Version] = OrderedDict()
         self.recent: Version | None = None
         self.lock = locks.lock()
@@ -210,21 +214,26 @@ class Versions:
 
     def is_as_traced(self, fun: Callable) -> bool:
         """Whether a trace now is known to be as the last one."""
-        return self.is_pure and self.surroundings is not None and Surroundings(fun).parts == self.surroundings.parts
+        return self.is_pure and self.surroundings is not None and self._look(fun).parts == self.surroundings.parts
+
+    def _look(self, fun: Callable, own: frozenset = frozenset()) -> Surroundings:
+        return Surroundings(fun, own, self._state)
 
     @contextlib.contextmanager
     def tracing(self, fun: Callable) -> Iterator[None]:
         """While `fun` is traced. If what it refers to changed before, later compiles of it share nothing with this.
         What the trace itself changes, such as a counter, does not count."""
+        if not self._looked:  # what functions refer to may be made between compile and the first call
+            self.surroundings, self._looked = self._look(fun), True
         if self.surroundings is not None:
-            before = Surroundings(fun, self.surroundings.own)
+            before = self._look(fun, self.surroundings.own)
             if before.parts != self.surroundings.parts:
                 self.surroundings = None
         yield
         if self.surroundings is not None:
-            after = Surroundings(fun, before.own)
+            after = self._look(fun, before.own)
             changed = before.changed(after)
-            self.surroundings = Surroundings(fun, before.own | changed) if changed else after
+            self.surroundings = self._look(fun, before.own | changed) if changed else after
 
 
 #: By the identity of the function, or of a method's object, and the options of the compile.
@@ -280,13 +289,18 @@ class Surroundings:
     Attributes:
         parts: what was found where: an array stands for its value, an object for itself. own: places that the
             function changes itself while it is traced, such as a counter; they are left out.
+
+    Args:
+        state: trees that are not looked into.
     """
 
-    def __init__(self, fun: Any, own: frozenset = frozenset()) -> None:
+    def __init__(self, fun: Any, own: frozenset = frozenset(), state: Any = None) -> None:
         self.own = own
         self.parts: dict[tuple, Any] = {}
         self._root = _root(getattr(inspect.unwrap(fun), "__module__", None))
         seen = {id(fun)}
+        if state is not None:
+            _add_nodes(state, seen)
         pending = deque([fun])
         while pending and len(self.parts) < _MOST_OBJECTS:
             holder = pending.popleft()
@@ -340,6 +354,19 @@ class Surroundings:
             yield name, value
             if isinstance(value, types.ModuleType) and _root(value.__name__) == self._root:
                 yield from ((f"{name}.{n}", vars(value)[n]) for n in names if n in vars(value))
+
+
+def _add_nodes(held: Any, seen: set[int]) -> None:
+    """Add the nodes of a tree."""
+    if id(held) in seen or type(held) is array or not tree.is_node(held):
+        return
+    seen.add(id(held))
+    if isinstance(held, dict):
+        inner: Iterable[Any] = dict.values(held)
+    else:
+        inner = held if isinstance(held, (list, tuple)) else vars(held).values() if hasattr(held, "__dict__") else ()
+    for x in inner:
+        _add_nodes(x, seen)
 
 
 def _part(x: Any) -> Any:

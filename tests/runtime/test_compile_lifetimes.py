@@ -147,7 +147,7 @@ def test_the_least_recently_used_version_goes_first_and_comes_back() -> None:
     ("calls", "reason"),
     [
         (lambda f: [f(smelt.ones(3), n) for n in range(WARN_AFTER)], r"argument 1: .*14.* → .*15"),
-        (lambda f: [f(smelt.ones(n + 1), 0) for n in range(WARN_AFTER)], r"argument 0: f32\[15\] → f32\[16\]"),
+        (lambda f: [f(smelt.ones([1] * n), 0) for n in range(WARN_AFTER)], r"argument 0: f32\[1,1,.*\] → f32\[1,"),
         (lambda f: [f([smelt.ones(2)] * (n + 1), 0) for n in range(WARN_AFTER)], r"the argument tree|argument"),
     ],
     ids=["number", "shape", "tree"],

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import smelt
+import smelt.nn as nn
+import smelt.optimizers as optimizers
 from smelt.ir.settings import override
 from smelt.transforms import versions
 from smelt.transforms.compile import PATIENCE
@@ -101,3 +103,75 @@ def test_whether_modules_train_is_part_of_what_a_function_refers_to() -> None:
     assert smelt.compile(f)(smelt.ones(20)).tolist() == [1.0] * 20  # shares nothing with what trains
     for n in range(26, 32):
         assert first(smelt.ones(n)).tolist() == [1.0] * n
+
+
+def _training(compiled: bool) -> tuple[list[float], Any]:
+    """Losses of steps with batches of changing size, the last of them with what does not train."""
+    smelt.random.seed(3)
+    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm(8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = optimizers.Adam(1e-2)
+    smelt.eval(model.parameters())
+    state = [model.state, optimizer.state, smelt.random.state]
+    gradients = nn.value_and_grad(model, lambda m, x, y: nn.losses.cross_entropy(m(x), y).mean())
+
+    def step(x: Any, y: Any) -> Any:
+        loss, g = gradients(model, x, y)
+        optimizer.update(model, g)
+        return loss
+
+    chosen = smelt.compile(step, inputs=state, outputs=state) if compiled else step
+    losses = []
+    for n in (*range(9, 25), *range(9, 14)):
+        losses.append(chosen(*_batch(n)).item())
+    model.eval()
+    for n in range(25, 32):
+        losses.append(chosen(*_batch(n)).item())
+    return losses, chosen
+
+
+def _batch(n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(n)
+    return smelt.array(rng.standard_normal((n, 5)).astype(np.float32)), smelt.array(rng.integers(0, 3, n))
+
+
+def test_steps_of_training_with_batches_of_all_sizes() -> None:
+    found, step = _training(True)
+    np.testing.assert_allclose(found, _training(False)[0], rtol=2e-4)
+    assert _traces(step) <= 3 * (PATIENCE + 1)  # the first, without momenta; training; after it
+
+
+def test_state_that_follows_sizes() -> None:
+    state: dict[str, Any] = {"last": smelt.zeros(2), "rows": 0, "sum": smelt.zeros(4)}
+
+    def f(x: Any) -> Any:
+        state["last"] = x[:, 0] * 2
+        state["rows"] = x.shape[0]
+        state["sum"] = state["sum"] + x.sum(axis=0)
+        return state["last"].sum() + state["rows"]
+
+    step = smelt.compile(f, inputs=state, outputs=state)
+    total = np.zeros(4)
+    for n in (*range(5, 15), *range(5, 9)):
+        x = np.random.default_rng(n).standard_normal((n, 4))
+        total += x.sum(axis=0)
+        assert step(smelt.array(x)).item() == pytest.approx(2 * x[:, 0].sum() + n, abs=1e-4)
+        np.testing.assert_allclose(state["last"], 2 * x[:, 0], rtol=1e-5)
+        assert state["rows"] == n
+        np.testing.assert_allclose(state["sum"], total, atol=1e-4)
+
+
+def test_state_of_several_sizes_needs_a_few_traces() -> None:
+    state: dict[str, Any] = {"last": smelt.zeros(2)}
+
+    def f(x: Any) -> Any:
+        before = state["last"].sum()
+        state["last"] = x * 2
+        return before
+
+    step = smelt.compile(f, inputs=state, outputs=state)
+    before = 0.0
+    for n in range(3, 30):
+        assert step(smelt.ones(n)).item() == before
+        assert state["last"].tolist() == [2.0] * n
+        before = 2.0 * n
+    assert _traces(step) <= 2 * (PATIENCE + 1)
