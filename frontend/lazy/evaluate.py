@@ -7,7 +7,6 @@ import functools
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ from .graph import (
 from .programs import kept_program, program_in_background, program_of
 from .results import as_buffer
 from .rolled import rolled
-from .steps import Plan, plan, walking
+from .steps import Plan, plan, referred_besides, walking
 from .work import work
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def _evaluate(refs: list[Ref], known: _Known | None) -> None:
 
 def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
     """Those of `kept` that somebody refers to besides the graph and the functions that it applies: these were recorded
-    on the very arrays. As that of `held_outside`, a wrong guess costs a recomputation or a store."""
+    on the very arrays."""
     functions: dict[int, GraphFunction] = {}
     waiting = [f for node in order if node.op is APPLY for f in callees(node)]
     while waiting:
@@ -255,22 +254,7 @@ def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
         lists = (f.parameters, f.captured, f.outputs, *(step.inputs for step in f.body))
         holders.update((id(node.inputs), node.inputs) for node, _ in f.parameters)  # other names of the arguments
         holders.update((id(refs), refs) for refs in lists)
-    # The first tells how often this function refers to each.
-    counts: dict[int, list[Any]] = {0: [0, object()]}
-    for refs in holders.values():
-        for ref in refs:
-            if ref[0] in wanted:
-                counts.setdefault(id(ref), [0, ref])[0] += 1
-    del refs, ref
-    found: set[Node] = set()
-    own = -1
-    for count, ref in counts.values():
-        more = getrefcount(ref) - count
-        if own < 0:
-            own = more
-        elif more > own:
-            found.add(ref[0])
-    return found
+    return referred_besides(holders.values(), wanted.__contains__)
 
 
 def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None) -> None:

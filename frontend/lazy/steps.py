@@ -10,7 +10,7 @@ What is on the way of every evaluation stands in `steps.c` too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any, Literal, NamedTuple
 
@@ -294,30 +294,40 @@ def plan(refs: list[Ref]) -> Any:
 
 
 def held_outside(order: Sequence[Node]) -> set[Node]:
-    """Nodes that somebody besides the graph refers to: their values are worth keeping.
+    """Nodes that somebody besides the graph refers to: their values are worth keeping."""
+    return referred_besides([node.inputs for node in order], lambda node: node.values is None)
 
-    An array and the nodes made from it share one reference tuple, so more references than edges
-    mean that the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
+
+def referred_besides(lists: Iterable[Sequence[Ref]], counts: Callable[[Node], bool]) -> set[Node]:
+    """Of the nodes to which references in these lists lead those to which others do, too.
+
+    An array and the nodes made from it share one reference tuple, so more references than stand in the lists mean that
+    the array lives. A wrong guess costs a recomputation or a store, never a wrong value.
+
+    Args:
+        lists: different objects.
+        counts: whether a node matters.
     """
     # The first tells how often the loops below refer to each: versions of Python differ in that.
-    edges: dict[int, list[Any]] = {0: [0, object()]}
-    for node in order:
-        for ref in node.inputs:
-            if ref[0].values is None:
-                entry = edges.get(id(ref))
+    known: dict[int, list[Any]] = {0: [0, object()]}
+    for refs in lists:
+        for ref in refs:
+            if counts(ref[0]):
+                entry = known.get(id(ref))
                 if entry is None:
-                    edges[id(ref)] = [1, ref]
+                    known[id(ref)] = [1, ref]
                 else:
                     entry[0] += 1
-    held: set[Node] = set()
+    refs = ref = None  # type: ignore[assignment]
+    found: set[Node] = set()
     own = -1
-    for count, ref in edges.values():
+    for count, ref in known.values():
         more = getrefcount(ref) - count
         if own < 0:
             own = more
         elif more > own:
-            held.add(ref[0])
-    return held
+            found.add(ref[0])
+    return found
 
 
 def _failed(op: Op, error: MemoryError, where: Any) -> Exception:
