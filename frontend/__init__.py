@@ -41,6 +41,7 @@ from .foreign import missing as _missing
 from .functions import methods as _methods  # attaches the operators to array
 from .functions import namespace as _namespace
 from .functions.arithmetic import *
+from .functions.at import ArrayAt
 from .functions.complex_numbers import *
 from .functions.compositions import *
 from .functions.convolution import *
@@ -71,7 +72,6 @@ from .functions.stacking import *
 from .functions.statistics import *
 from .functions.structured_products import *
 from .functions.transcendental import *
-from .functions.updating import ArrayAt
 from .functions.views import *
 from .io import *
 from .lazy.arrays import ArrayIterator, array

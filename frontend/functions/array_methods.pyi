@@ -16,8 +16,8 @@ from ..lazy.arrays import array
 from ..lazy.buffer_protocol import BufferExporter
 from ..lazy.movement import Axes
 from ..lazy.signatures import ArrayLike, Index, StreamOrDevice
+from .at import ArrayAt
 from .reductions import Axis
-from .updating import ArrayAt
 
 class ArrayMethods(BufferExporter):
     @property

@@ -274,6 +274,16 @@ def _entry(x: array, e: Any) -> Any:
     )
 
 
+def index_entry(x: array, e: Any) -> Any:
+    """`_entry` of what is neither a slice nor None nor an ellipsis. A mask is what `mask_of` knows."""
+    return e if type(e) is int else _entry(x, e)
+
+
+def mask_of(e: Any) -> Any:
+    """The mask that an entry of an index is, a bool for a scalar one; None for others."""
+    return bool(e.n) if type(e) is _Count else e.mask if type(e) is _Mask else None
+
+
 def host_array(values: Any) -> np.ndarray:
     """Nested lists of an index as NumPy sees them."""
     try:

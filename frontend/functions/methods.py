@@ -36,12 +36,12 @@ from . import (
     updating,
     views,
 )
-from .updating import ArrayAt
+from .at import ArrayAt
 
 __all__: list[str] = []
 
 array._stack = staticmethod(joining.stack)
-array._export = export  # type: ignore[method-assign, assignment]
+array._exporter = staticmethod(export)
 
 #: Methods that are functions with the array as first argument.
 METHODS: dict[Any, str] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer, no_out, word
@@ -117,16 +118,23 @@ def argsort(
     return to_shape(found, ()) if axis is not None and not as_array(a).ndim else found
 
 
-def _check_kth(name: str, a: ArrayLike, kth: int, axis: int | None) -> None:
+def _check_kth(name: str, a: ArrayLike, kth: int | Sequence[int], axis: int | None) -> None:
     x, along = _along(name, a, axis)
     size = x.shape[along]
-    if not -size <= integer(name, "kth", kth) < size:
-        raise AttributeValueError(at_user_line(f"smelt.{name}: kth {kth} out of range for {size} elements; a {x.aval}"))
+    for k in kth if isinstance(kth, (list, tuple)) else [kth]:
+        if not -size <= integer(name, "kth", k) < size:
+            message = f"kth {shown(k)} out of range for {size} elements; a {x.aval}"
+            raise AttributeValueError(at_user_line(f"smelt.{name}: {message}"))
 
 
 @remembered
-def partition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+def partition(
+    a: ArrayLike, /, kth: int | Sequence[int], axis: int | None = -1, *, stream: StreamOrDevice = None
+) -> array:
     """An order in which the kth element is where sorting puts it, smaller ones before, larger ones behind.
+
+    Args:
+        kth: a number, or several, each of which is then at its place.
 
     >>> import smelt
     >>> smelt.partition(smelt.array([3, 1, 2]), 1)[1]
@@ -138,7 +146,9 @@ def partition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: Strea
 
 
 @remembered
-def argpartition(a: ArrayLike, /, kth: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
+def argpartition(
+    a: ArrayLike, /, kth: int | Sequence[int], axis: int | None = -1, *, stream: StreamOrDevice = None
+) -> array:
     """Indices (uint32) that partition along an axis; see `partition`.
 
     >>> import smelt

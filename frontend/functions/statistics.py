@@ -46,6 +46,7 @@ _METHODS = {
     "linear": (1.0, 1.0), "lower": (1.0, 1.0), "higher": (1.0, 1.0), "midpoint": (1.0, 1.0), "nearest": (1.0, 1.0),
     "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
     "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+    "inverted_cdf": (0.0, 1.0), "averaged_inverted_cdf": (0.0, 1.0), "closest_observation": (-0.5, 1.5),
 }  # fmt: skip
 #: Bins that a function makes at most.
 _MOST = 1 << 28
@@ -292,7 +293,8 @@ def quantile(
         a: not complex; integers give float32.
         q: from 0 to 1, any shape: its axes come first in the result.
         method: NumPy's "linear", "lower", "higher", "midpoint", "nearest", "interpolated_inverted_cdf", "hazen",
-            "weibull", "median_unbiased" or "normal_unbiased".
+            "weibull", "median_unbiased", "normal_unbiased", "inverted_cdf", "averaged_inverted_cdf" or
+            "closest_observation".
 
     Raises:
         ShapeError: no elements. AttributeValueError: a q that is known is out of range, another method.
@@ -388,6 +390,12 @@ def _place(part: array, n: array, method: str) -> array:
     part = to_shape(part, (part.size,))
     alpha, beta = _METHODS[method]
     place = part * (n - 1) if alpha == beta == 1 else n * part + (alpha + part * (1 - alpha - beta)) - 1
+    if method in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation"):
+        low = floor(place)
+        is_low = place == low
+        if method == "closest_observation":  # the even one, counted from 1
+            is_low = is_low & (low - 2 * floor(low / 2) == 1)
+        place = where(is_low, low + 0.5 if method == "averaged_inverted_cdf" else low, low + 1)
     place = maximum(where(place > n - 1, n - 1, place), 0)
     low = floor(place)
     if method == "lower":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from ..lazy.arrays import (
@@ -243,60 +243,3 @@ def _masked_update(x: array, mask: array, axis: int, value: array, mode: str) ->
 
 def _listed(lead: tuple[int, ...], rest: tuple[int, ...]) -> str:
     return "(" + ", ".join([*map(str, lead), "n", *map(str, rest)]) + ")"
-
-
-class ArrayAt:
-    """``x.at``: updates that return a new array, in which all updates of a place count.
-
-    >>> import smelt
-    >>> smelt.zeros(3).at[smelt.array([0, 0, 2])].add(1)
-    array([2, 0, 1], dtype=float32)
-    """
-
-    __slots__ = ("_array", "_index")
-
-    def __init__(self, x: array, index: tuple[Index] | None = None):
-        self._array, self._index = wrap(x._ref), index
-
-    def __getitem__(self, index: Index) -> ArrayAt:
-        return ArrayAt(self._array, (index,))
-
-    def _update(self, value: ArrayLike, mode: str) -> array:
-        if self._index is None:
-            raise IndexOutOfRangeError(at_user_line("smelt: x.at needs an index: x.at[index].add(value)"))
-        return updated(self._array, self._index[0], value, mode)
-
-    def add(self, value: ArrayLike) -> array:
-        """The array with `value` added at the index."""
-        return self._update(value, "add")
-
-    def subtract(self, value: ArrayLike) -> array:
-        """The array with `value` subtracted at the index."""
-        x = self._array
-        return self._update(emit_elementwise(ops["neg"], _numeric(x, value, "subtract")), "add")
-
-    def multiply(self, value: ArrayLike) -> array:
-        """The array multiplied by `value` at the index."""
-        return self._update(value, "mul")
-
-    def divide(self, value: ArrayLike) -> array:
-        """The array divided by `value` at the index, which needs floating-point numbers."""
-        x = self._array
-        if not x.dtype.is_inexact:
-            raise DTypeError(at_user_line(f"smelt: x.at[...].divide needs floating-point numbers, x is {x.aval}"))
-        divisor = updated(filled(x.shape, 1, x.dtype), self._index[0] if self._index else (), value, "mul")
-        return emit_elementwise(ops["div"], x, divisor)
-
-    def maximum(self, value: ArrayLike) -> array:
-        """The array with the larger of its elements and `value` at the index."""
-        return self._update(value, "max")
-
-    def minimum(self, value: ArrayLike) -> array:
-        """The array with the smaller of its elements and `value` at the index."""
-        return self._update(value, "min")
-
-
-def _numeric(x: array, value: ArrayLike, name: str) -> array:
-    if x.dtype is dtypes.bool_:
-        raise DTypeError(at_user_line(f"smelt: x.at[...].{name} needs numbers, x is {x.aval}"))
-    return value_for(x, value)

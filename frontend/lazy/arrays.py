@@ -71,7 +71,7 @@ class array(_Methods, Handle):
 
     _made: int  #: the trace that this handle was made in, if its node is older; not set outside of traces
     _stack: ClassVar[Callable[[Sequence[array]], array]]  #: `smelt.stack`, attached by `methods.py`
-    _export: ClassVar[Callable[[array], np.ndarray]]  #: `exports.export`, attached there
+    _exporter: ClassVar[Callable[[array], HostArray]]  #: `exports.export`, attached by `methods.py`
 
     def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
         wanted = None if dtype is None else dtype_of("array", dtype)
@@ -148,6 +148,10 @@ class array(_Methods, Handle):
         view = self._buffer.array.view()
         view.flags.writeable = False
         return view
+
+    def _export(self) -> HostArray:
+        """The elements in memory that others may write to."""
+        return array._exporter(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         """A NumPy array: a view of the elements, or a copy with ``copy=True`` or of another dtype.

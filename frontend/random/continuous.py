@@ -36,6 +36,7 @@ from .sampling import (
     exponential,
     float_dtype,
     parameter,
+    parameters,
     shape_of,
     uniform_symmetric,
     uniform_unit,
@@ -224,14 +225,9 @@ def truncated_normal(
     """
     check_stream(stream)
     target = float_dtype("truncated_normal", dtype)
-    lo = parameter("truncated_normal", "lower", lower, target)
-    hi = parameter("truncated_normal", "upper", upper, target)
-    if shape is None:
-        shape = broadcast_shapes("random.truncated_normal", lo.shape, hi.shape)
-    shape = shape_of("truncated_normal", shape)
-    check_fits("truncated_normal", shape, lower=lo, upper=hi)
     work = computed_in(target)
-    lo, hi = (broadcast_to_shape(convert(x, work), shape) for x in (lo, hi))
+    (lo, hi), shape = parameters("truncated_normal", shape, target, lower=lower, upper=upper)
+    lo, hi = convert(lo, work), convert(hi, work)
     first, last = (apply("erf", apply("mul", x, math.sqrt(0.5))) for x in (lo, hi))
     unit = uniform_unit(checked_key("truncated_normal", key), shape, work)
     place = apply("add", apply("mul", unit, apply("sub", last, first)), first)

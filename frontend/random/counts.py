@@ -25,11 +25,11 @@ from ..functions.sorting import cumprod, cumsum
 from ..functions.special_parts import HALF_LOG_TAU, log1p_less, stirling_remainder
 from ..functions.transcendental import exp, log, log1p
 from ..lazy.arguments import dtype_of
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_shapes, broadcast_to_shape, convert, emit
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, convert, emit
 from ..lazy.streams import check_stream
 from .keys import checked_key, split
-from .sampling import check_fits, parameter, shape_of, uniform_unit
 from .sampling import exponential as unit_exponential
+from .sampling import parameters, uniform_unit
 
 #: From this mean on trials are refused; below, these are all values that occur.
 MEAN, VALUES = 10.0, 48
@@ -167,13 +167,8 @@ def _parameters(
         raise DTypeError(at_user_line(f"smelt.random.{name}: dtype must be one of real numbers, is {target.name}"))
     wide = any(isinstance(x, array) and x.dtype is dtypes.float64 for x in given.values())
     work = dtypes.float64 if wide else dtypes.float32
-    found = {what: parameter(name, what, value, work) for what, value in given.items()}
-    if shape is None:
-        whole = broadcast_shapes(f"random.{name}", *(x.shape for x in found.values()))
-    else:
-        whole = shape_of(name, shape)
-        check_fits(name, whole, **found)
-    return target, [broadcast_to_shape(x, whole) for x in found.values()], whole
+    found, whole = parameters(name, shape, work, **given)
+    return target, found, whole
 
 
 def _inverted(key: array, first: array, ratio: Callable[[array], array]) -> array:

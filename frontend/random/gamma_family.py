@@ -21,12 +21,12 @@ from ..functions.logic import logical_and, where
 from ..functions.reductions import argmax
 from ..functions.special import digamma, lgamma
 from ..functions.transcendental import exp, log, sigmoid
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_shapes, broadcast_to_shape, convert
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_to_shape, convert
 from ..lazy.streams import check_stream
 from ..transforms.custom import custom_jvp
 from ..transforms.grad import jvp
 from .keys import checked_key, split
-from .sampling import apply, check_fits, computed_in, float_dtype, parameter, shape_of, uniform_symmetric
+from .sampling import apply, check_fits, computed_in, float_dtype, parameter, parameters, shape_of, uniform_symmetric
 from .sampling import exponential as unit_exponential
 
 #: Trials of a sample; one is refused with a probability of at most 0.05, so all of them never are.
@@ -179,13 +179,8 @@ def _parameters(
 ) -> tuple[DType, list[array], tuple[int, ...]]:
     """The dtype of samples; parameters of their shape in the dtype that they are computed in; the shape."""
     target = float_dtype(name, dtype)
-    found = {what: parameter(name, what, value, computed_in(target)) for what, value in given.items()}
-    if shape is None:
-        whole = broadcast_shapes(f"random.{name}", *(x.shape for x in found.values()))
-    else:
-        whole = shape_of(name, shape)
-        check_fits(name, whole, **found)
-    return target, [broadcast_to_shape(x, whole) for x in found.values()], whole
+    found, whole = parameters(name, shape, computed_in(target), **given)
+    return target, found, whole
 
 
 def _normal(key: array, shape: tuple[int, ...], dtype: DType) -> array:

@@ -65,6 +65,20 @@ def check_fits(name: str, shape: tuple[int, ...], **parameters: array) -> None:
         raise ShapeError(at_user_line(f"smelt.random.{name}: {listed} must broadcast to shape {shape}"))
 
 
+def parameters(
+    name: str, shape: Sequence[int] | None, dtype: DType, **given: ArrayLike
+) -> tuple[list[array], tuple[int, ...]]:
+    """The parameters of a distribution in a dtype, broadcast to the shape of the samples; and that shape, which is by
+    default that of the parameters together."""
+    found = {what: parameter(name, what, value, dtype) for what, value in given.items()}
+    if shape is None:
+        whole = broadcast_shapes(f"random.{name}", *(x.shape for x in found.values()))
+    else:
+        whole = shape_of(name, shape)
+        check_fits(name, whole, **found)
+    return [broadcast_to_shape(x, whole) for x in found.values()], whole
+
+
 def computed_in(dtype: DType) -> DType:
     """Samples of half precision are computed in float32."""
     return dtypes.float32 if dtype.size == 2 else dtype
