@@ -29,7 +29,7 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 	@failed=; \
 	$(BIN)/ruff check . || failed="$$failed ruff"; \
 	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt || failed="$$failed mypy"; \
-	$(BIN)/python -m pytest -n 2 || failed="$$failed pytest"; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal || failed="$$failed pytest"; \
 	$(MAKE) test-compiled || failed="$$failed test-compiled"; \
 	$(MAKE) test-elsewhere || failed="$$failed test-elsewhere"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed"; exit 1; fi
@@ -56,8 +56,8 @@ sdist-check: $(VENV)/.test ## build the source distribution, install from it in 
 	$(BIN)/python -m tests.platforms.sdist
 
 test-compiled: $(VENV)/.test ## parts of the frontend's tests: with small graphs compiled as large ones are; without the core in C
-	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 tests/frontend --sample 11
-	SMELT_CORE=python $(BIN)/python -m pytest -n 2 tests/frontend --sample 11
+	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 11
+	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 11
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .
@@ -66,13 +66,13 @@ test-elsewhere: $(VENV)/.test ## the quick part of the tests, from a copy in a f
 	rm -rf build/elsewhere && mkdir -p '$(ELSEWHERE)'
 	tar -cf - --exclude=./build --exclude=./.git --exclude='./.*venv' --exclude='./.*cache' --exclude=__pycache__ . | tar -xf - -C '$(ELSEWHERE)'
 	python="$$PWD/$(BIN)/python" && cd '$(ELSEWHERE)' && "$$python" build_backend.py && \
-	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 $(QUICK) --deselect tests/architecture/test_examples.py::test_demo
+	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 --dist worksteal $(QUICK) --deselect tests/architecture/test_examples.py::test_demo
 
 types: $(VENV)/.test $(PACKAGE) ## mypy alone
 	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt
 
 pytest: $(VENV)/.test ## the tests alone
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 docs-check: $(VENV)/.test ## run the code and compare the output in README.md and docs/
 	$(BIN)/python -m pytest tests/architecture

@@ -63,21 +63,21 @@ class Made:
         return b.control(SCAN, operands, attrs, [*found[:carries], *stacked])
 
     def check(
-        self, arrays: Sequence[np.ndarray] | None = None, team: Team | None = None, rtol: float = 1e-5,
-        atol: float = 1e-5,
-    ) -> cpu.Program:  # fmt: skip
-        """Compile and compare with the interpreter on the module as it is now."""
+        self, *several: Sequence[np.ndarray], team: Team | None = None, rtol: float = 1e-5, atol: float = 1e-5
+    ) -> cpu.Program:
+        """Compile and compare with the interpreter on the module as it is now. `several`: lists of arguments; random
+        ones where there is none."""
         text.verify(self.module)
         interpreter = Interpreter(self.module)
-        if arrays is None:
+        if not several:
             arguments = [Aval(tuple(t.shape), _dtype(t)) for t in _argument_types(self.module)]
-            arrays = [random_array(a, i) for i, a in enumerate(arguments)]
-        want = interpreter("main", arrays)
+            several = ([random_array(a, i) for i, a in enumerate(arguments)],)
+        wanted = [interpreter("main", list(arrays)) for arrays in several]
         again = text.parse(text.to_text(self.module), "made")
         Pipeline.parse(cpu.PIPELINE).run(again)
         text.verify(again)
         program = cpu.compile_module(again, team)
-        for _ in range(2):
+        for arrays, want in [*zip(several, wanted)] * 2:
             for have, expected in zip(run(program, arrays), want):
                 assert have.shape == expected.shape
                 if expected.dtype.kind in "fc":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,10 +106,26 @@ def check(
     module = module_of(avals, function)
     want = Interpreter(module)("main", arrays)
     program = compile_(module, passes)
-    for have, expected in zip(run(program, arrays), want):
+    for i, (have, expected) in enumerate(zip(run(program, arrays), want, strict=True)):
         wide = np.complex128 if expected.dtype.kind == "c" else np.float64
-        np.testing.assert_allclose(have.astype(wide), expected.astype(wide), rtol=rtol, atol=atol)
+        np.testing.assert_allclose(
+            have.astype(wide), expected.astype(wide), rtol=rtol, atol=atol, err_msg=f"result {i} of {avals}"
+        )
     return program
+
+
+def side_by_side(cases: Sequence[tuple[Sequence[Aval], Callable[..., Any]]]) -> tuple[list[Aval], Callable[..., Any]]:
+    """Functions as one, each of operands of its own: their kernels are those of each alone, and one compile makes
+    them all."""
+
+    def function(b: Any, *values: Any) -> list[Any]:
+        rest, found = iter(values), []
+        for avals, make in cases:
+            made = make(b, *itertools.islice(rest, len(avals)))
+            found += made if isinstance(made, (list, tuple)) else [made]
+        return found
+
+    return [a for avals, _ in cases for a in avals], function
 
 
 def over(b: Any, op: str, x: Any, axis: int) -> Any:

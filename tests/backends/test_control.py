@@ -67,8 +67,7 @@ def test_a_condition_may_be_a_carry_or_reduce_an_array() -> None:
         "main", [TRUTH, VECTOR],
         lambda b, c, x: [*m.loop(b, "flag", "once", [c, x]), *m.loop(b, "large", "halve", [x])],
     )  # fmt: skip
-    for truth in (True, False):
-        m.check([np.array(truth), np.linspace(-1, 1, 6, dtype=np.float32)])
+    m.check(*([np.array(truth), np.linspace(-1, 1, 6, dtype=np.float32)] for truth in (True, False)))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -81,8 +80,7 @@ def test_branches_by_bool(size: int) -> None:
         return [*m.cond(b, c, [x * 2], "no", "yes"), *m.cond(b, c, [x], "yes", "no")]
 
     m.define("main", [TRUTH, aval], main)
-    for truth in (True, False):
-        m.check([np.array(truth), random_array(aval)])
+    m.check(*([np.array(truth), random_array(aval)] for truth in (True, False)))
 
 
 @pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int8, dtypes.int64, dtypes.bool_])
@@ -91,10 +89,8 @@ def test_branches_by_number(dtype: Any, count: int) -> None:
     m = Made()
     names = tuple(m.define(f"f{i}", [VECTOR], lambda b, x, i=i: [x + i, x]) for i in range(count))
     m.define("main", [Aval((), dtype), VECTOR], lambda b, i, x: m.cond(b, i, [x], *names))
-    for at in (0, 1) if dtype is dtypes.bool_ else (0, 1, 2, count - 1, count, 100):
-        m.check([np.array(at, dtype.numpy), random_array(VECTOR)])
-    if dtype.kind == "i":
-        m.check([np.array(-1, dtype.numpy), random_array(VECTOR)])
+    indices = (0, 1) if dtype is dtypes.bool_ else (0, 1, 2, count - 1, count, 100, -1)
+    m.check(*([np.array(at, dtype.numpy), random_array(VECTOR)] for at in indices))
 
 
 def test_a_branch_may_compute_nothing() -> None:
@@ -102,8 +98,7 @@ def test_a_branch_may_compute_nothing() -> None:
     m.define("same", [VECTOR, VECTOR], lambda b, x, y: [x, y, x])
     m.define("swap", [VECTOR, VECTOR], lambda b, x, y: [y, x, b.full((6,), 3, f32)])
     m.define("main", [TRUTH, VECTOR, VECTOR], lambda b, c, x, y: m.cond(b, c, [x, y], "same", "swap"))
-    for truth in (True, False):
-        m.check([np.array(truth), random_array(VECTOR), random_array(VECTOR, 1)])
+    m.check(*([np.array(truth), random_array(VECTOR), random_array(VECTOR, 1)] for truth in (True, False)))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -126,6 +126,5 @@ def test_random_nests(seed: int) -> None:
     nest = Nest(seed)
     nest.main()
     team = threads.PythonThreads() if seed % 3 == 2 else None
-    for n in (0, 2, 4):
-        arrays = [random_array(nest.aval, seed), random_array(nest.aval, seed + 1), np.array(n, np.int32)]
-        nest.made.check(arrays, team=team, rtol=1e-6, atol=1e-8)
+    x, y = random_array(nest.aval, seed), random_array(nest.aval, seed + 1)
+    nest.made.check(*([x, y, np.array(n, np.int32)] for n in (0, 2, 4)), team=team, rtol=1e-6, atol=1e-8)

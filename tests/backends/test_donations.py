@@ -64,10 +64,10 @@ def check(program: Program, arrays: Sequence[np.ndarray], what: object) -> int:
 
 def test_random_graphs() -> None:
     count = 0
-    for seed in range(0, 160, 8):
+    for seed in range(0, 104, 8):
         graph, arrays = made(range(seed, seed + 8), 4000)
         count += check(compile_(module_of(graph.avals, graph), PASSES), arrays, graph)
-    assert count > 60
+    assert count > 30
 
 
 def adam(b: Any, p: Any, m: Any, v: Any, g: Any) -> list[Any]:

@@ -17,6 +17,8 @@ import smelt
 from smelt.lazy import core
 from smelt.lazy.core import LEAF, Node, leaf
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 ROOT = Path(__file__).resolve().parents[2]
 WAYS = ["python", "c"] if core.native is not None else ["python"]
 
@@ -35,8 +37,9 @@ def test_both_have_the_same_interface() -> None:
     assert re.search(r"#define MOST_ENTRIES (\d+)", source).group(1) == str(core.MOST_ENTRIES)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [w for w in WAYS if (w == "python") is not (core.native is None)])
 def test_what_uses_the_core_works_with_each(way: str) -> None:
+    """With the other than the one that this process, and so the whole suite, has."""
     files = [f"tests/frontend/test_{name}.py" for name in ("remembered", "handles", "repeated_calls", "steps")]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(

@@ -14,6 +14,8 @@ import pytest
 import smelt
 from smelt.ir.errors import ArgumentTypeError, BufferExportError, DeviceError, OutOfMemoryError, SmeltError
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def test_weak_references() -> None:
     x = smelt.array([1.0, 2.0])

@@ -22,6 +22,8 @@ import smelt.utils
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import SmeltError
 
+pytestmark = pytest.mark.usefixtures("small_heap")  # memory that is short has garbage collected
+
 register_target(Target("tests.first", lambda call, x, *more: x))
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
 SECONDS = 20

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import smelt
 import smelt.functions.methods
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, TraceError
+from smelt.ir.settings import settings as smelt_settings
 from tests.frontend.checks import check_gradient, exact, same
 
 X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
@@ -325,7 +326,7 @@ def _fits(index):
         return False
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 if smelt_settings.small_work else 60, deadline=None)  # fewer where each is compiled
 @given(indices().filter(_fits))
 def test_any_index(index):
     same(_lazy(X)[_in_smelt(index)], X[index])

@@ -19,6 +19,8 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, BufferExport
 
 from .dlpack_by_hand import READ_ONLY, Consumed, Producer
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 LARGE = buffer.SMALL // 8 + 8  # elements of eight bytes for a block of the pool
 
@@ -76,21 +78,31 @@ def constant(dtype: smelt.Dtype, size: int) -> Shared:
     return x, [lambda: f(at), lambda: f(smelt.array(0))]
 
 
+@smelt.compile
+def reversed_and_reshaped(x: smelt.array) -> Any:
+    return x[::-1], x, x.reshape(2, -1)
+
+
+@smelt.compile
+def reshaped_and_as_it_is(x: smelt.array) -> Any:
+    return x.reshape(2, -1), x
+
+
 def result(dtype: smelt.Dtype, size: int) -> Shared:
     x = smelt.array(host_of(dtype, size), dtype)
-    y, z, w = smelt.compile(lambda x: (x[::-1], x, x.reshape(2, -1)))(x)
+    y, z, w = reversed_and_reshaped(x)
     return y, [lambda: x, lambda: z, lambda: w]
 
 
 def passed_through(dtype: smelt.Dtype, size: int) -> Shared:
     x = smelt.array(host_of(dtype, size), dtype)
-    y, z = smelt.compile(lambda x: (x.reshape(2, -1), x))(x)
+    y, z = reshaped_and_as_it_is(x)
     return y, [lambda: x, lambda: z]
 
 
 def argument(dtype: smelt.Dtype, size: int) -> Shared:
     x = smelt.array(host_of(dtype, size), dtype)
-    y, z = smelt.compile(lambda x: (x.reshape(2, -1), x))(x)
+    y, z = reshaped_and_as_it_is(x)
     return x, [lambda: y, lambda: z]
 
 

@@ -12,6 +12,8 @@ import smelt
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DeviceError, ShapeError
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def test_kinds_of_devices():
     kind = smelt.DeviceType.cpu

@@ -23,6 +23,7 @@ Make = Callable[..., Any]
 @functools.lru_cache(maxsize=1)
 def memories(modules: int) -> list[Any]:
     """Of all functions. Looking for them takes long; modules that load, of which there are so many, bring new ones."""
+    gc.unfreeze()  # what `small_heap` has frozen
     return [x for x in gc.get_objects() if type(x) is core.Memory]
 
 

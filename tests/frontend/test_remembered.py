@@ -162,9 +162,9 @@ def test_threads_follow_recipes_of_one_function() -> None:
     assert len(found) == 4 and all(x == found[0] for x in found)
 
 
-def test_a_chain_of_a_million_nodes_dies_without_recursion() -> None:
+def test_a_long_chain_dies_without_recursion() -> None:
     x = smelt.array(1.0)
-    for _ in range(300_000):
+    for _ in range(100_000):
         x = smelt.negative(x * 0.5)
     del x
 

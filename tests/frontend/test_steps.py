@@ -20,6 +20,8 @@ from smelt.ir.settings import override, settings
 from smelt.lazy import core, direct, evaluate
 from smelt.lazy.steps import Plan, plan
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def planned(*arrays: smelt.array) -> Plan:
     found = plan([x._ref for x in arrays])

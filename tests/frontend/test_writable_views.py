@@ -16,6 +16,8 @@ import smelt
 from smelt.backends import buffer
 from smelt.ir.errors import DonatedError
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 SIZES = [3, buffer.SMALL // 4 + 3]  # memory of its own, a block of the pool
 
 

@@ -31,6 +31,14 @@ class Program:
 
     def __init__(self):
         self.module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        self._last: tuple[str, str, Any] | None = None
+
+    def alone(self, steps: Steps) -> Any:
+        """`under`, found again when the last call was for the same."""
+        key = text.to_text(self.module), repr(steps)
+        if self._last is None or self._last[:2] != key:
+            self._last = (*key, self.under(steps))
+        return self._last[2]
 
     def define(self, name: str, arguments: Sequence[Aval], results: Sequence[Aval], body: Callable) -> str:
         _, values, b = new_function(self.module, name, list(arguments), list(results))
@@ -82,7 +90,7 @@ def check(p: Program, arrays: Sequence[np.ndarray], in_axes, outs: int, out_axis
     out_axes = (out_axis,) * outs
     module = p.under([*steps, batch(size, in_axes, out_axes)])
     found = Bounded(module)("main", arrays)
-    one = Bounded(p.under(steps))
+    one = Bounded(p.alone(steps))
     rows = [one("main", [at(x, a, i) for x, a in zip(arrays, in_axes)]) for i in range(size)]
     for j, result in enumerate(found):
         want = np.stack([row[j] for row in rows], out_axis) if rows else result

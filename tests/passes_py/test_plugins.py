@@ -17,6 +17,8 @@ from smelt.passes.rewrite import rebuild, replay
 
 from .plugins import RIGHT, RIGHT_VALUES, USES, WRONG, F, as_function, parsed, read, run, visiting
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 #: The pass, and its line or that of the program.
 NAMED = r"(?s)foreign.*\w\.py:\d+|\w\.py:\d+.*foreign"
 

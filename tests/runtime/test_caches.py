@@ -19,6 +19,8 @@ from smelt.runtime import LruCache
 
 from ..architecture.sources import ROOMS, ROOT, python_files
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 #: What modules keep, and what bounds it.
 KEPT = {
     "backends/device.py devices": "the devices there are",

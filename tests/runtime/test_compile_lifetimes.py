@@ -19,6 +19,8 @@ from smelt.ir.settings import override, settings
 from smelt.transforms.compile import WARN_AFTER
 from smelt.transforms.versions import MAX_VERSIONS
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def live(references: list) -> int:
     gc.collect()

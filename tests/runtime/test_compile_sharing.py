@@ -17,6 +17,8 @@ from smelt.ir.settings import override
 from smelt.transforms.compile import _compiled
 from smelt.transforms.versions import MAX_VERSIONS, _shared
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 X = smelt.array(2.0)
 SCALE: Any = 3.0
 HELD: dict[str, Any] = {"w": smelt.array(3.0)}

@@ -15,6 +15,7 @@ import smelt
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.errors import SmeltError
+from smelt.ir.kinds import Library
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
@@ -59,6 +60,10 @@ def _bits(x: np.ndarray) -> np.ndarray:
     return np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8)
 
 
+#: Elements of arguments at most where a library runs: its work grows with the cube of the sizes.
+MOST_OF_LIBRARY = 256
+
+
 class _Both:
     """Transforms functions both ways; counts those that were bound to sizes."""
 
@@ -76,6 +81,8 @@ class _Both:
         made = body.program(run_function)
         assert _described(found) == _described(made), f"{f.arguments} {transforms}"
         given = [_elements(aval) for aval in made.arguments]
+        if sum(x.size for x in given) > MOST_OF_LIBRARY and any(isinstance(op, Library) for _, op, *_ in made._steps):
+            return found
         try:
             want = [np.asarray(x) for x in made.run(given)]
         except SmeltError:  # a singular matrix

@@ -13,6 +13,8 @@ from smelt.ir.aval import Aval
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, LruCache, pool
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 LARGE = Aval((1 << 18,), dtypes.float32)
 
 

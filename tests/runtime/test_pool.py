@@ -22,6 +22,8 @@ from smelt.runtime import Buffer, pool
 
 from ..architecture.sources import ROOMS, python_files
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 AVAL = Aval((300, 100), dtypes.float32)
 
 

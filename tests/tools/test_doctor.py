@@ -13,6 +13,8 @@ from smelt.ir.op import registry
 from smelt.runtime import device as devices
 from smelt.tools import cli, doctor
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 FEW = ("add", "erf", "reduce_sum", "dot_general", "sort", "cholesky", "gather", "transpose")
 
 

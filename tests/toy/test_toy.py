@@ -31,6 +31,8 @@ from . import TOY
 from .memory import MEMORY
 from .program import ToyExecutable
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 ROOT = Path(__file__).resolve().parents[2]
 F32 = Aval((4,), dtypes.float32)
 

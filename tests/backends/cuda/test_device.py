@@ -21,6 +21,8 @@ from smelt.lazy import evaluate, tiers
 from .fake_driver import FakeDriver
 from .needs import needs_gpu
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.fixture(scope="module")
 def gpu() -> Iterator[FakeDriver]:

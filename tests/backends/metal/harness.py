@@ -105,14 +105,27 @@ def sample(aval: Aval, seed: int = 0) -> np.ndarray:
 
 def check(function: Callable, *arguments: Any, tolerance: float = 2e-5, options: Options | None = None) -> Program:
     """Run a function on the simulator with random operands, compare with the reference; the program."""
+    return check_all(function, *arguments, tolerance=tolerance, options=[options])
+
+
+def check_all(
+    function: Callable, *arguments: Any, tolerance: float, options: Sequence[Options | None]
+) -> Program:  # fmt: skip
+    """`check`, with each of several options."""
     graph = graph_of(function, *arguments)
     program = program_of(graph)
     operands = [sample(a, seed=i) for i, a in enumerate(program.arguments)]
-    for found, want, aval in zip(run(program, operands, options), expected(graph, operands), program.results):
+    wanted = expected(graph, operands)
+    for each in options:
+        close(run(program, operands, each), wanted, program, tolerance)
+    return program
+
+
+def close(results: Sequence[np.ndarray], wanted: Sequence[np.ndarray], program: Program, tolerance: float) -> None:
+    for found, want, aval in zip(results, wanted, program.results):
         assert found.shape == want.shape and found.dtype == want.dtype
         half = aval.dtype.is_float and aval.dtype.size == 2
         bound = 2e-2 if half else tolerance if aval.dtype.is_inexact else 0
         wide = np.complex128 if aval.dtype.is_complex else np.float64 if aval.dtype.is_float else aval.dtype.numpy
         largest = np.max(np.abs(want.astype(wide)), initial=1) if aval.dtype.is_inexact else 0
         np.testing.assert_allclose(found.astype(wide), want.astype(wide), rtol=bound, atol=bound * largest)
-    return program

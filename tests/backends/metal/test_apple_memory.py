@@ -14,6 +14,8 @@ from smelt.ir.settings import override
 from .fake_metal import FakeMetal
 from .stub_kernels import Stub, block_of, floats, manifest_of, run
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.fixture
 def metal() -> FakeMetal:

@@ -20,6 +20,8 @@ from .extract_signatures import SIGNATURES, SOURCES, to_selector
 from .fake_metal import FakeMetal, FakeObjc, MetalRuleError
 from .stub_kernels import N, Stub, block_of, floats, manifest_of, run
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.fixture
 def metal() -> FakeMetal:
