@@ -113,7 +113,9 @@ METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "interpolated_inv
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", METHODS)
 def test_quantile(method: Any, dtype: str) -> None:
-    for shape in SHAPES:
+    """In float64 of every shape, in other dtypes of one, which changes from method to method."""
+    turn = METHODS.index(method) + list(DTYPES).index(dtype)
+    for shape in SHAPES if dtype == "float64" else (SHAPES[turn % len(SHAPES)],):
         host = made(shape, dtype)
         wide = host.astype(np.float64)
         holes = np.where(rng.random(shape) < 0.3, np.nan, wide)

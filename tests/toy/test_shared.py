@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 
+import pytest
+
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 MODULES = (
     "frontend.test_interchange", "frontend.test_views", "runtime.test_laziness", "runtime.test_compile",
     "runtime.test_compile_state", "runtime.test_memory", "frontend.test_io",

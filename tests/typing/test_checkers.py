@@ -21,28 +21,47 @@ PROGRAMS = Path(__file__).parent / "programs"
 Message = tuple[int, str, str]
 
 
-@functools.cache
+#: All of them in one run of a checker, which reads smelt and NumPy for long.
+FILES = ("networks.py", "ops.py", "revealed.py", "user.py", "wrong.py")
+
+
 def mypy(name: str) -> list[Message]:
+    return _mypy()[name]
+
+
+def pyright(name: str) -> list[Message]:
+    return _pyright()[name]
+
+
+@functools.cache
+def _mypy() -> dict[str, list[Message]]:
     """As a user runs it who has installed smelt, from a folder without settings."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--no-color-output"]
-    command += ["--hide-error-context", "--cache-dir", str(cache("mypy")), str(PROGRAMS / name)]
+    command += ["--hide-error-context", "--cache-dir", str(cache("mypy")), *FILES]
     done = subprocess.run(command, capture_output=True, text=True, cwd=PROGRAMS)
-    found = re.findall(rf"{name}:(\d+): (\w+): (.*)", done.stdout)
-    assert found or "Success" in done.stdout, done.stdout + done.stderr
-    return [(int(line), kind, text) for line, kind, text in found]
+    assert f"(checked {len(FILES)} source files)" in done.stdout, done.stdout + done.stderr
+    found: dict[str, list[Message]] = {name: [] for name in FILES}
+    for name, line, kind, text in re.findall(r"^(\w+\.py):(\d+): (\w+): (.*)", done.stdout, re.MULTILINE):
+        found[name].append((int(line), kind, text))
+    return found
 
 
 @functools.cache
-def pyright(name: str) -> list[Message]:
-    """In its strict mode, to which basedpyright's own adds nothing here."""
+def _pyright() -> dict[str, list[Message]]:
+    """In its strict mode, to which basedpyright's own adds nothing here; of `names_file`, too."""
     pytest.importorskip("basedpyright")
-    project = cache("pyright") / f"{Path(name).name}.json"
+    files = [PROGRAMS / name for name in FILES] + [names_file()]
+    project = cache("pyright") / "project.json"
     project.parent.mkdir(parents=True, exist_ok=True)
-    project.write_text(json.dumps({"include": [str(PROGRAMS / name)], "typeCheckingMode": "strict"}))
+    project.write_text(json.dumps({"include": [str(path) for path in files], "typeCheckingMode": "strict"}))
     command = [sys.executable, "-m", "basedpyright", "--project", str(project), "--pythonpath", sys.executable]
     done = subprocess.run([*command, "--outputjson"], capture_output=True, text=True, cwd=PROGRAMS)
-    found: list[dict[str, Any]] = json.loads(done.stdout)["generalDiagnostics"]
-    return [(d["range"]["start"]["line"] + 1, d["severity"], d["message"]) for d in found]
+    said = json.loads(done.stdout)
+    assert said["summary"]["filesAnalyzed"] == len(files)
+    found: dict[str, list[Message]] = {path.name: [] for path in files}
+    for d in said["generalDiagnostics"]:
+        found[Path(d["file"]).name].append((d["range"]["start"]["line"] + 1, d["severity"], d["message"]))
+    return found
 
 
 def cache(name: str) -> Path:
@@ -146,18 +165,22 @@ HIDDEN = {n for n in vars(smelt.array) if re.match(r"_[^_]", n)} | {
 }  # fmt: skip
 
 
-@functools.cache
-def table() -> dict[str, str]:
-    """Each public name and the type that pyright reveals."""
-    names = public_names()
+def names_file() -> Path:
+    """A program that asks for the type of each public name."""
     source = cache("names.py")
     source.parent.mkdir(parents=True, exist_ok=True)
     imports = "".join(f"import {m}\n" for m in MODULES)
-    source.write_text(imports + "".join(f"reveal_type({name})\n" for name in names))
+    source.write_text(imports + "".join(f"reveal_type({name})\n" for name in public_names()))
+    return source
+
+
+@functools.cache
+def table() -> dict[str, str]:
+    """Each public name and the type that pyright reveals."""
     found: dict[int, list[str]] = {}
-    for line, _, text in pyright(str(source)):
+    for line, _, text in pyright("names.py"):
         found.setdefault(line, []).append(text)
-    return {name: "\n".join(found[i]) for i, name in enumerate(names, 1 + len(MODULES))}
+    return {name: "\n".join(found[i]) for i, name in enumerate(public_names(), 1 + len(MODULES))}
 
 
 def test_no_public_type_is_unknown() -> None:
