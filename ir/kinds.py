@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
-from . import dtypes
+from . import dtypes, host_threads
 from .aval import Aval, broadcast_shapes
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
@@ -336,6 +336,8 @@ def fetch_guarded(k: ScalarBuilder, access: Access, fetch: Callable[[Coordinates
     return k.guarded(condition, lambda: fetch(access.place), lambda: k.const(0, dtype), dtype)
 
 
+#: Matrices of up to so many rows and columns, of which each is the work of one thread.
+SMALL_MATRIX = 64
 #: More batch axes than that are one while a library computes: iterators of NumPy and SciPy end at 32 axes.
 MOST_BATCH_AXES = 16
 
@@ -365,6 +367,9 @@ class Library(Op):
     core_results: ClassVar[tuple[tuple[str, ...], ...]] = ()
     accepts: ClassVar[Sequence[DType]] = (dtypes.float32, dtypes.float64)
     flops = 30.0
+    #: Seconds for each element of the operands, about, where threads may share a batch; 0: they would wait for each
+    #: other, as in OpenBLAS's own factorizations, which take a lock for their memory.
+    shared_seconds: ClassVar[float] = 0.0
 
     @classmethod
     def complete(cls) -> None:
@@ -462,7 +467,7 @@ class Library(Op):
             whole = [np.broadcast_to(x, (*batch, *x.shape[most:])) for x in aligned]
             aligned = [x.reshape(math.prod(batch), *x.shape[most:]) for x in whole]
         try:
-            found = self.reference(*aligned, **attrs) if reference else self.host(*aligned, **attrs)
+            found = self.reference(*aligned, **attrs) if reference else self._shared(aligned, attrs)
         except Exception as error:
             kind = OutOfMemoryError if isinstance(error, MemoryError) else LibraryError
             avals = [Aval(x.shape, dtypes.of(x.dtype)) for x in arrays]
@@ -471,6 +476,38 @@ class Library(Op):
             raise kind(self.describe_error(rule, avals, attrs)) from cause
         results = found if isinstance(found, tuple) else (found,)
         return tuple(x.reshape(*batch, *x.shape[1:]) for x in results) if batch else results
+
+
+    def _shared(
+        self, arrays: Sequence[np.ndarray], attrs: dict[str, Any]
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
+        """The results by `host`, of parts of the batch by several threads where that pays.
+
+        Large matrices are left to the threads of the library.
+        """
+        lead = arrays[0].ndim - len(self.core_operands[0])
+        batch = arrays[0].shape[:lead]
+        rows, work = math.prod(batch), self.shared_seconds * sum(x.size for x in arrays)
+        sizes = [x.shape[-len(core) :] for x, core in zip(arrays, self.core_operands)]
+        small = all(len(size) < 2 or max(size) <= SMALL_MATRIX for size in sizes)
+        if rows < 2 or work < 2 * host_threads.WORTH or not small or any(x.shape[:lead] != batch for x in arrays):
+            return self.host(*arrays, **attrs)
+        flat = [x.reshape(rows, *x.shape[lead:]) for x in arrays]
+        parts: dict[int, tuple[slice, tuple[np.ndarray, ...]]] = {}
+
+        def compute(part: slice) -> None:
+            found = self.host(*[x[part] for x in flat], **attrs)
+            parts[part.start] = part, found if isinstance(found, tuple) else (found,)
+
+        try:
+            host_threads.share(rows, work, compute)
+        except Exception:  # the error says which matrix of all it was
+            return self.host(*arrays, **attrs)
+        results = [np.empty((rows, *x.shape[1:]), x.dtype) for x in parts[0][1]]
+        for part, found in parts.values():
+            for x, y in zip(results, found):
+                x[part] = y
+        return tuple([x.reshape(*batch, *x.shape[1:]) for x in results])
 
 
 _CORE = re.compile(r"\(\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)\)")

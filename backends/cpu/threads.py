@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from smelt.ir import locks
+from smelt.ir.host_threads import processors
 from smelt.ir.settings import settings
 
 if TYPE_CHECKING:
@@ -225,14 +226,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-@functools.cache
-def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def available_threads(users: Team | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +24,10 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import filled, for_gather, joined, one_axis, piece, reversed_along, select, to_shape
+from ..lazy.movement import filled, for_gather, joined, one_axis, permuted, piece, reversed_along, select, to_shape
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
+from .index_functions import take_along_axis
 from .indexing import getitem
 
 __all__ = [
@@ -160,6 +162,28 @@ def argpartition(
     return _sorted("argpartition", "argsort", a, axis)
 
 
+def _candidates(x: array, k: int, axis: int) -> array:
+    """Few elements along an axis, the k largest among them: those of the k blocks with the largest elements."""
+    size = x.shape[axis]
+    if type(size) is not int:  # a symbol: one program for all sizes
+        return x
+    block = max(1, math.isqrt(size // max(k, 1)))
+    count = size // block
+    if not (x.dtype.is_integer or x.dtype.is_float) or not k or 2 * (count + (k + 1) * block) > size:
+        return x
+    if axis != x.ndim - 1:
+        order = (*range(axis), *range(axis + 1, x.ndim), axis)
+        back = (*range(axis), x.ndim - 1, *range(axis, x.ndim - 1))
+        return permuted(_candidates(permuted(x, order), k, x.ndim - 1), back)
+    lead = x.shape[:-1]
+    blocks = to_shape(piece(x, axis, 0, count * block), (*lead, block, count))  # each is a column: quick to compare
+    best = emit(ops["argsort"], (emit(ops["reduce_max"], (blocks,), {"axes": (axis,)}),), {"axis": axis})
+    chosen = take_along_axis(blocks, to_shape(piece(best, axis, count - k, count), (*lead, 1, k)), axis + 1)
+    found = to_shape(chosen, (*lead, block * k))
+    rest = piece(x, axis, count * block, size)
+    return emit(ops["concatenate"], (found, rest), {"axis": axis}) if rest.shape[axis] else found
+
+
 @remembered
 def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """The k largest elements along an axis, in ascending order.
@@ -173,7 +197,8 @@ def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevi
     size, k = x.shape[along], integer("topk", "k", k)
     if not 0 <= k <= size:
         raise AttributeValueError(at_user_line(f"smelt.topk: k {k} out of range for {size} elements; a {x.aval}"))
-    return piece(_sorted("topk", "sort", x, along), along, size - k, size)
+    found = _sorted("topk", "sort", _candidates(x, k, along), along)
+    return piece(found, along, found.shape[along] - k, found.shape[along])
 
 
 @remembered

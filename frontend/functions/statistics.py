@@ -18,6 +18,7 @@ from ..lazy.movement import filled, iota, permuted, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, maximum, sqrt
+from .bins import are_even, place_of_even
 from .complex_numbers import conjugate, imag, real
 from .diagonals import diagonal
 from .index_functions import take_along_axis
@@ -226,9 +227,13 @@ def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, 
         raise ShapeError(at_user_line(f"smelt.histogram: weights {heavy.aval} for {x.size} elements"))
     heavy = to_shape(heavy, (x.size,))
     if x.size:
-        place = convert(searchsorted(edges, x, "right"), dtypes.int32) - 1
-        place = where(x == edges[-1], count - 1, place)
-        hist = _counted(place, logical_and(x >= edges[0], x <= edges[-1]), heavy, count)
+        valid = logical_and(x >= edges[0], x <= edges[-1])
+        if are_even(x, bins, limits):
+            place = place_of_even(where(valid, x, edges[0]), edges)
+        else:
+            place = convert(searchsorted(edges, x, "right"), dtypes.int32) - 1
+            place = where(x == edges[-1], count - 1, place)
+        hist = _counted(place, valid, heavy, count)
     else:
         hist = filled((count,), 0, heavy.dtype)
     if density:

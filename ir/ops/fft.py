@@ -54,6 +54,7 @@ class Fft(Library, name="fft"):
     scale: Str = "none"
     core = "(n)->(n)"
     accepts = dtypes.COMPLEX
+    shared_seconds = 1e-8
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, inverse: Bool, scale: Str) -> dict[str, int]:
@@ -87,6 +88,7 @@ class Rfft(Library, name="rfft"):
     scale: Str = "none"
     core = "(n)->(k)"
     accepts = (dtypes.float32, dtypes.float64)
+    shared_seconds = 1e-8
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, scale: Str) -> dict[str, int]:
@@ -131,6 +133,7 @@ class Irfft(Library, name="irfft"):
     scale: Str = "none"
     core = "(k)->(n)"
     accepts = dtypes.COMPLEX
+    shared_seconds = 1e-8
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, n: Int, scale: Str) -> dict[str, int]:

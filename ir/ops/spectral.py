@@ -173,6 +173,7 @@ class Svd(Library, name="svd"):
     full: Bool = False
     core = "(m,n)->(m,p),(k),(q,n)"
     accepts = FIELDS
+    shared_seconds = 1e-7
 
     def extents(self, dims: dict[str, int], *, full: Bool) -> dict[str, int]:
         m, n = dims["m"], dims["n"]

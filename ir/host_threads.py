@@ -1,0 +1,107 @@
+"""Work of libraries on the host, shared by threads: rows of a sort, matrices of a batch, transforms.
+
+NumPy lets other threads run while it computes. The threads wait for work; a child process makes its own.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from .locks import lock
+from .settings import settings
+
+#: Seconds of work that are worth a thread.
+WORTH = 5e-4
+
+
+@functools.cache
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Helpers:
+    """Threads that call what they are given."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """In a child process after fork there are none."""
+        self._count = 0
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def call(self, jobs: list[Callable[[], None]]) -> None:
+        """Have all jobs called by threads, of which there are as many at least; without threads by the caller."""
+        with _starting:
+            while self._count < len(jobs):
+                try:
+                    threading.Thread(target=self._run, args=(self._work,), name="smelt-host", daemon=True).start()
+                except RuntimeError:  # no more threads, or the interpreter is shutting down
+                    break
+                self._count += 1
+            here = jobs if not self._count else []
+        for job in jobs[len(here) :]:
+            self._work.put(job)
+        for job in here:
+            job()
+
+    @staticmethod
+    def _run(work: SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            work.get()()
+
+
+_starting = lock()
+_helpers = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.forget)
+
+
+class _Part:
+    """A part of the rows, in work."""
+
+    def __init__(self, rows: slice, body: Callable[[slice], None]):
+        self.rows, self.body, self.failed = rows, body, False
+        # Settings of the caller, such as which errors of floating point are ignored, hold for the thread.
+        self.context = contextvars.copy_context()
+        self.ended = threading.Lock()
+        self.ended.acquire()
+
+    def run(self) -> None:
+        try:
+            self.context.run(self.body, self.rows)
+        except BaseException:  # the calling thread repeats the part
+            self.failed = True
+        finally:
+            self.ended.release()
+
+
+def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
+    """Call `body` for parts of the rows, each by a thread, where the work of all takes about so many seconds.
+
+    Parts write to memory of their own. A part that raises is called again by the calling thread, after the others.
+    """
+    count = min(rows, settings.num_threads or processors(), max(1, int(seconds / WORTH)))
+    if count < 2:
+        body(slice(0, rows))
+        return
+    bounds = itertools.pairwise(rows * i // count for i in range(count + 1))
+    first, *others = [_Part(slice(*ends), body) for ends in bounds]
+    _helpers.call([part.run for part in others])
+    try:
+        body(first.rows)
+    finally:
+        for part in others:
+            part.ended.acquire()
+    for part in others:
+        if part.failed:
+            body(part.rows)
