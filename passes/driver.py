@@ -90,7 +90,8 @@ class Instrumentation:
     pass, which changed nothing. reproducers: a folder (`dump` if that is given) for the IR
     before each pass with the command that replays it, written before the pass runs and removed when it is done: so it
     is left by a pass that fails, crashes or never ends; by one that refuses the module, in `dump` only. on_pass:
-    called with (record, module) after each pass; before_pass: before it.
+    called with (record, module) after each pass; before_pass: before it. admits: asked with the number of each run of a
+    pass, from 1 on, and its name, whether it is to run: the bisection of a pipeline.
     """
 
     verify: bool = False
@@ -98,6 +99,7 @@ class Instrumentation:
     on_pass: Callable[[PassRecord, Any], Any] | None = None
     before_pass: Callable[[PassRecord, Any], Any] | None = None
     reproducers: str | None = None
+    admits: Callable[[int, str], bool] | None = None
 
 
 class Pipeline:
@@ -136,6 +138,7 @@ class _Run:
         #: How often each pass has run that may run more than once.
         self.runs = repeated
         self.records: list[PassRecord] = []
+        self.number = 0  #: of the run of a pass
         self.folder = watch.dump or watch.reproducers
         #: The module as it is, where a folder wants it.
         self.text = ""
@@ -164,6 +167,9 @@ class _Run:
         if item.name in self.runs:
             self.runs[item.name] += 1
             record.stage += f"#{self.runs[item.name]}"
+        self.number += 1
+        if watch.admits and not watch.admits(self.number, record.stage):
+            return False
         if watch.before_pass:
             watch.before_pass(record, self.module)
         reproducer = self._reproducer(item) if self.folder else None

@@ -13,6 +13,7 @@ smelt cache
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -40,6 +41,8 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .view import view
 
             return view(options)
+        if options.command == "verify":
+            return _verify(options, isolate)
         if options.command == "check-metal":
             from .check_metal import check_metal
 
@@ -66,6 +69,17 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
 
         name = getattr(options, "file", None) or getattr(options, "target", None) or "smelt"
         return report_error(error, name, options.debug)
+
+
+def _verify(options: argparse.Namespace, isolate: bool) -> int:
+    """Run a pipeline as smelt-opt does, compare values after each pass, and write no IR."""
+    from smelt.ir.settings import settings
+    from smelt.runtime import device_named
+
+    from . import opt
+
+    pipeline = options.pass_pipeline or device_named(options.device or settings.device).pipeline
+    return opt.main([options.file, "--verify-values", f"--pass-pipeline={pipeline}", "-o", os.devnull], isolate)
 
 
 #: For the help of options.
@@ -138,6 +152,19 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--custom-calls", action="store_true", help="run the code that the file calls; trust it first")
     run.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
     run.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    verify = commands.add_parser(
+        "verify",
+        help="check that passes keep the values of an IR file",
+        description="Run @main of an IR file by the NumPy interpreter before and after each pass of a pipeline, on "
+        "random numbers, small integers and special values; name the first pass that changes a value.",
+        epilog="Exit status: 0 if none does, else 1. Example: smelt verify f.mlir --pass-pipeline=canonicalize,cse",
+    )
+    verify.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    verify.add_argument("--values", action="store_true", help="by values: the only way there is, and the default")
+    verify.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
+    verify.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
+    verify.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     metal = commands.add_parser(
         "check-metal",

@@ -95,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="BOOL",
         help="verify after each pass (default: true)",
     )
+    add("--verify-values", action="store_true", help="run @main before and after each pass; name what changes a value")
+    add("--opt-bisect-limit", type=int, metavar="N", help="run the first N passes only, and print each with its number")
+    add("--mlir-print-ir-after-change", action="store_true", help="print the IR after each pass that changed it")
     add("--mlir-print-ir-before-all", action="store_true", help="print the IR before each pass")
     add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
     add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
@@ -270,12 +273,15 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     from smelt.passes import Pipeline
     from smelt.passes.driver import Instrumentation, PassRecord
     from smelt.passes.stages import Stages
+    from smelt.passes.validation import ValueCheck
 
     pipeline = Pipeline.parse(options.pipeline)
     module = text.parse(source, name)
     progress("the pipeline")
 
-    stages = Stages(module) if options.mlir_print_ir_after_all or options.mlir_print_ir_after else None
+    prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
+    stages = Stages(module) if prints else None
+    values = ValueCheck(module) if options.verify_values else None
 
     def before(record: PassRecord, module: Any) -> None:
         progress(f"pass {record.name}")
@@ -284,15 +290,27 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
 
     def after(record: PassRecord, module: Any) -> None:
         changed = stages is not None and stages.record(record, module)
-        if options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after):
+        asked = options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after)
+        if asked or (options.mlir_print_ir_after_change and changed):
             _print_ir(f"After {record.stage}{'' if changed else ' (changed nothing)'}", module, options)
 
+        if values is not None:
+            values.on_pass(record, module)
+
+    def limit(number: int, name: str) -> bool:
+        runs = number <= options.opt_bisect_limit
+        print(f"BISECT: {'' if runs else 'NOT '}running pass ({number}) {name}", file=sys.stderr)
+        return runs
+
     watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers)
+    watch.admits = limit if options.opt_bisect_limit is not None else None
     records = pipeline.run(module, watch)
     if options.mlir_timing:
         sys.stderr.write(timing_report(records))
     if options.mlir_pass_statistics:
         sys.stderr.write(statistics_report(records))
+    if values is not None:
+        print(f"{len(values.checked)} runs of passes changed no value on {len(values.inputs)} inputs", file=sys.stderr)
     progress("the interpreter" if options.execute else f"emitting {options.emit}")
     if options.execute:
         check_calls(module, options)

@@ -1,0 +1,126 @@
+"""Translation validation: wrong passes are named, right ones pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import text
+from smelt.ir.errors import IRError, PipelineError
+from smelt.passes import Pipeline
+from smelt.passes.driver import Instrumentation, PassRecord
+from smelt.passes.validation import ValueCheck, first_difference
+from smelt.tools import cli, opt
+
+PROGRAM = """
+func.func @main(%x: tensor<4x6xf32>, %y: tensor<4x6xf32>, %i: tensor<3xi32>) -> (tensor<4xf32>, tensor<4x6xf32>) {
+  %0 = "smelt.sub"(%x, %y) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %1 = "smelt.reduce_max"(%0) {axes = array<i64: 1>} : (tensor<4x6xf32>) -> tensor<4xf32>
+  %2 = "smelt.slice"(%x) {start = array<i64: 0, 1>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x6xf32>) -> tensor<4x3xf32>
+  %3 = "smelt.reduce_sum"(%2) {axes = array<i64: 1>} : (tensor<4x3xf32>) -> tensor<4xf32>
+  %4 = "smelt.add"(%1, %3) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %5 = "smelt.greater"(%x, %y) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xi1>
+  %6 = "smelt.select"(%5, %x, %y) : (tensor<4x6xi1>, tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %7 = "smelt.exp"(%6) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %4, %7 : tensor<4xf32>, tensor<4x6xf32>
+}
+"""  # noqa: E501
+
+#: What a wrong pass might do: a part of the program, and what it makes of it.
+WRONG = {
+    "operands in another order": ('"smelt.sub"(%x, %y)', '"smelt.sub"(%y, %x)'),
+    "another extremum": ('"smelt.reduce_max"', '"smelt.reduce_min"'),
+    "a window moved by one": ("i64: 0, 1>, stop = array<i64: 4, 4>", "i64: 0, 2>, stop = array<i64: 4, 5>"),
+    "branches swapped": ('"smelt.select"(%5, %x, %y)', '"smelt.select"(%5, %y, %x)'),
+    "less for greater": ('"smelt.greater"', '"smelt.less"'),
+    "another function": ('"smelt.exp"', '"smelt.expm1"'),
+    "a product for a sum": ('"smelt.reduce_sum"', '"smelt.reduce_prod"'),
+    "a difference for a sum": ('"smelt.add"', '"smelt.sub"'),
+    "a value forgotten": ("return %4, %7", "return %4, %6"),
+    "another value of the same type": ('"smelt.add"(%1, %3)', '"smelt.add"(%1, %1)'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_passes_are_named(name):
+    old, new = WRONG[name]
+    assert PROGRAM.count(old) == 1
+    check = ValueCheck(text.parse(PROGRAM))
+    check.on_pass(PassRecord("right", 0.0, stage="right"), text.parse(PROGRAM))
+    with pytest.raises(PipelineError, match=r"wrong#2 changed a value: result \d at \["):
+        check.on_pass(PassRecord("wrong", 0.0, stage="wrong#2"), text.parse(PROGRAM.replace(old, new)))
+    assert check.checked == ["right"]
+
+
+def elementwise(op: str) -> str:
+    return f"""
+    func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {{
+      {op}
+      return %0 : tensor<8xf32>
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('%0 = "smelt.maximum"(%x, %y)', '%0 = "smelt.minimum"(%y, %x)'),
+        # Right but for NaN, infinities or the sign of zero.
+        ('%c = "smelt.sub"(%x, %x)', '%c = "smelt.sub"(%y, %y)'),
+        ('%c = "smelt.neg"(%x)', '%c = "smelt.abs"(%x)'),
+    ],
+)
+def test_special_values_are_seen(before, after):
+    types = "(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>"
+    programs = []
+    for op in (before, after):
+        body = f"{op} : {types if ', ' in op else '(tensor<8xf32>) -> tensor<8xf32>'}"
+        if op.startswith("%c"):
+            body += f'\n%0 = "smelt.add"(%c, %y) : {types}'
+        programs.append(text.parse(elementwise(body)))
+    with pytest.raises(PipelineError, match="changed a value"):
+        ValueCheck(programs[0]).on_pass(PassRecord("wrong", 0.0, stage="wrong"), programs[1])
+
+
+def test_the_sign_of_zero_counts():
+    assert first_difference(np.float32([0.0]), np.float32([-0.0])) == (0,)
+    assert first_difference(np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf])) is None
+    assert first_difference(np.complex64([1 + 2j]), np.complex64([1 + 3j])) == (0,)
+    assert first_difference(np.int32([1]), np.int64([1])) == ()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: smelt.grad(lambda x: (smelt.softmax(x @ x.T, axis=-1) ** 2).sum())(x),
+        lambda x: smelt.vmap(lambda r: smelt.sort(r) * smelt.cumsum(r))(x),
+        lambda x: smelt.scan(lambda c, y: (c * 0.5 + y, c.sum()), x[0], x),
+        lambda x: smelt.where(x > 0, x, -x) / smelt.maximum(x, 1e-3),
+        lambda x: smelt.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, x),
+        lambda x: x[smelt.argmax(x, axis=0) % 4] + x.astype(smelt.float16),
+    ],
+)
+def test_the_pipelines_of_devices_keep_values(program):
+    module = smelt.compile(program).trace(smelt.ones((4, 4))).lower().module
+    module = text.parse(text.to_text(module))
+    check = ValueCheck(module)
+    Pipeline.parse(smelt.cpu.pipeline).run(module, Instrumentation(on_pass=check.on_pass))
+    assert {"canonicalize", "fuse", "plan-buffers"} <= set(check.checked)
+
+
+def test_the_commands(tmp_path, capsys):
+    path = tmp_path / "f.mlir"
+    path.write_text(PROGRAM)
+    assert cli.main(["verify", str(path), "--values"], isolate=False) == 0
+    out, err = capsys.readouterr()
+    assert not out and "runs of passes changed no value on 9 inputs" in err
+    assert opt.main([str(path), "--canonicalize", "--cse", "--opt-bisect-limit=1"], isolate=False) == 0
+    out, err = capsys.readouterr()
+    assert "BISECT: running pass (1) canonicalize" in err and "BISECT: NOT running pass (2) cse" in err
+    assert opt.main([str(path), "--cse", "--canonicalize", "--mlir-print-ir-after-change"], isolate=False) == 0
+    assert "IR Dump After cse" not in capsys.readouterr().err
+
+
+def test_a_module_without_main():
+    with pytest.raises(IRError, match="no function @main to run"):
+        ValueCheck(text.parse("func.func private @f() { return }"))
