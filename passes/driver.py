@@ -25,8 +25,9 @@ from smelt.ir import mlir, scopes, text
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, innermost_line, shown
 
-from . import call_graph, registry
+from . import call_graph
 from .kernels.check import verify_fusions
+from .registry import find, make
 
 MAX_ROUNDS = 64
 
@@ -334,8 +335,8 @@ class _Parser:
         if self.peek() == "(":  # an upstream nest such as func.func(...)
             return [self.upstream(start, self.balanced("(", ")"))]
         braces = self.balanced("{", "}") if self.peek() == "{" else ""
-        if registry.find(name) is not None:
-            return [registry.make(name, self.options(name, braces))]
+        if find(name) is not None:
+            return [make(name, self.options(name, braces))]
         return [self.upstream(start, braces)]
 
     def upstream(self, start: int, rest: str) -> Any:
@@ -347,7 +348,7 @@ class _Parser:
                 mlir.passmanager.PassManager.parse(f"builtin.module({spelling})")
         except ValueError as error:
             if "does not refer to a registered pass" in str(error) or "pass pipeline" not in str(error):
-                return registry.make(name, self.options(name, rest) if rest.startswith("{") else {})
+                return make(name, self.options(name, rest) if rest.startswith("{") else {})
             reason = str(error).split("error: ")[-1].strip()
             raise PipelineError(f"in pipeline {shown(self.text)}: {reason}") from None
         return UpstreamPass(spelling)
