@@ -144,7 +144,10 @@ class _Run:
         #: The module as it is, where a folder wants it.
         self.text = ""
         if self.folder:
-            os.makedirs(self.folder, exist_ok=True)
+            try:
+                os.makedirs(self.folder, exist_ok=True)
+            except OSError as error:
+                raise self._not_written(self.folder, error) from None
             self.text = text.to_text(module)
         if watch.dump:
             self._write("0000-input.mlir", self.text)
@@ -238,9 +241,16 @@ class _Run:
 
     def _write(self, name: str, content: str) -> str:
         path = os.path.join(self.folder or ".", name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(content)
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content)
+        except OSError as error:
+            raise self._not_written(path, error) from None
         return path
+
+    def _not_written(self, path: str, error: OSError) -> PipelineError:
+        wanted = "a folder for it (SMELT_DUMP_IR, --dump-ir-to)" if self.watch.dump else "one for such files (TMPDIR)"
+        return PipelineError(f"{path}: the IR cannot be written: {error.strerror}; name {wanted}")
 
     def _reproducer(self, item: Any, error: Exception | None = None) -> str:
         """Write the module before a pass, with the command that replays it; the file."""

@@ -68,13 +68,13 @@ def real_of(x: array) -> DType:
 
 
 def _transform(
-    name: str, a: ArrayLike, s: Axes | None, axes: Axes | None, norm: str, kind: str, inverse: bool = False
+    name: str, a: ArrayLike, s: Axes | None, axes: Axes | None, norm: str | None, kind: str, inverse: bool = False
 ) -> array:
     """All of the transforms: `kind` is "complex", "to real" or "from real"; the last axis is the one of real numbers.
 
     `inverse` is the direction of the transform of complex numbers, and that for which `norm` is read.
     """
-    scale = _SCALES[word(name, "norm", norm, *_SCALES)][inverse]
+    scale = _SCALES["backward" if norm is None else word(name, "norm", norm, *_SCALES)][inverse]
     x = as_array(a)
     if kind == "from real" and x.dtype.is_complex:
         rule = "needs real numbers; take smelt.real of them, or a transform of complex numbers"
@@ -102,7 +102,9 @@ def _transform(
     return _along(x, steps)
 
 
-def _along_one(name: str, a: ArrayLike, n: int | None, axis: int, norm: str, kind: str, inverse: bool = False) -> array:
+def _along_one(
+    name: str, a: ArrayLike, n: int | None, axis: int, norm: str | None, kind: str, inverse: bool = False
+) -> array:
     """`_transform` of one axis."""
     x = as_array(a)
     size = None if n is None else (integer(name, "n", n, 1),)
@@ -111,7 +113,7 @@ def _along_one(name: str, a: ArrayLike, n: int | None, axis: int, norm: str, kin
 
 @remembered
 def fft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str = "backward", stream: StreamOrDevice = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
 ) -> array:
     """The discrete Fourier transform along an axis: result[k] = Σⱼ a[j] · e^(-2πijk/n).
 
@@ -119,7 +121,7 @@ def fft(
         a: an array of any dtype.
         n: elements of the axis that are transformed: it is cut, or zeros are added at its end; None is all of it.
         axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64 (complex128 of float64 and complex128), with n elements along the axis.
@@ -137,7 +139,7 @@ def fft(
 
 @remembered
 def ifft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str = "backward", stream: StreamOrDevice = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
 ) -> array:
     """The inverse of `fft`: result[j] = 1/n · Σₖ a[k] · e^(+2πijk/n).
 
@@ -145,7 +147,7 @@ def ifft(
         a: an array of any dtype.
         n: elements of the axis that are transformed: it is cut, or zeros are added at its end; None is all of it.
         axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64 (complex128 of float64 and complex128), with n elements along the axis.
@@ -163,7 +165,7 @@ def ifft(
 
 @remembered
 def rfft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str = "backward", stream: StreamOrDevice = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
 ) -> array:
     """The Fourier transform of real numbers: the first n/2 + 1 elements; the others are conjugates of these.
 
@@ -171,7 +173,7 @@ def rfft(
         a: an array of real numbers.
         n: elements of the axis that are transformed: it is cut, or zeros are added at its end; None is all of it.
         axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the axis.
@@ -190,7 +192,7 @@ def rfft(
 
 @remembered
 def irfft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str = "backward", stream: StreamOrDevice = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
 ) -> array:
     """The inverse of `rfft`: n real numbers from n/2 + 1 elements of their Fourier transform.
 
@@ -198,7 +200,7 @@ def irfft(
         a: an array of any dtype. The imaginary part of a[0], and of a[n/2] where n is even, is not looked at.
         n: elements of the result, by default 2·(m - 1) for m elements of `a`; n // 2 + 1 of these are read, or zeros.
         axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         float32 (float64 of float64 and complex128), with n elements along the axis.
@@ -216,7 +218,7 @@ def irfft(
 
 @remembered
 def hfft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str = "backward", stream: StreamOrDevice = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
 ) -> array:
     """The real Fourier transform of n numbers of which the first n/2 + 1 are given, the others being conjugates.
 
@@ -224,7 +226,7 @@ def hfft(
         a: an array of any dtype. The imaginary part of a[0], and of a[n/2] where n is even, is not looked at.
         n: elements of the result, by default 2·(m - 1) for m elements of `a`; n // 2 + 1 of these are read, or zeros.
         axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         float32 (float64 of float64 and complex128), with n elements along the axis.
@@ -242,7 +244,7 @@ def hfft(
 
 @remembered
 def ihfft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str = "backward", stream: StreamOrDevice = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
 ) -> array:
     """The inverse of `hfft`: the first n/2 + 1 elements of the inverse Fourier transform of real numbers.
 
@@ -250,7 +252,7 @@ def ihfft(
         a: an array of real numbers.
         n: elements of the axis that are transformed: it is cut, or zeros are added at its end; None is all of it.
         axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the axis.
@@ -269,7 +271,7 @@ def ihfft(
 
 @remembered
 def fftn(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The Fourier transform along several axes, one after the other.
@@ -278,7 +280,7 @@ def fftn(
         a: an array of any dtype.
         s: elements of each axis that are transformed, -1 for all: axes are cut, or zeros are added at their ends.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64; complex128 of float64 and complex128.
@@ -298,7 +300,7 @@ def fftn(
 
 @remembered
 def ifftn(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The inverse of `fftn`.
@@ -307,7 +309,7 @@ def ifftn(
         a: an array of any dtype.
         s: elements of each axis that are transformed, -1 for all: axes are cut, or zeros are added at their ends.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64; complex128 of float64 and complex128.
@@ -327,7 +329,7 @@ def ifftn(
 
 @remembered
 def rfftn(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The Fourier transform of real numbers along several axes: `rfft` along the last one, `fft` along the others.
@@ -336,7 +338,7 @@ def rfftn(
         a: an array of real numbers.
         s: elements of each axis that are transformed, -1 for all: axes are cut, or zeros are added at their ends.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the last of the axes.
@@ -355,7 +357,7 @@ def rfftn(
 
 @remembered
 def irfftn(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = None, norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The inverse of `rfftn`: `ifft` along all of the axes but the last, `irfft` along that one.
@@ -364,7 +366,7 @@ def irfftn(
         a: an array of any dtype.
         s: sizes of the axes of the result; -1 is that of `a`, and of the last axis 2·(m - 1) for m elements.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         float32; float64 of float64 and complex128.
@@ -384,7 +386,7 @@ def irfftn(
 
 @remembered
 def fft2(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The Fourier transform along two axes, one after the other.
@@ -393,7 +395,7 @@ def fft2(
         a: an array of any dtype.
         s: elements of each axis that are transformed, -1 for all: axes are cut, or zeros are added at their ends.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64; complex128 of float64 and complex128.
@@ -413,7 +415,7 @@ def fft2(
 
 @remembered
 def ifft2(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The inverse of `fft2`.
@@ -422,7 +424,7 @@ def ifft2(
         a: an array of any dtype.
         s: elements of each axis that are transformed, -1 for all: axes are cut, or zeros are added at their ends.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64; complex128 of float64 and complex128.
@@ -442,7 +444,7 @@ def ifft2(
 
 @remembered
 def rfft2(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The Fourier transform of real numbers along two axes: `rfft` along the last one, `fft` along the others.
@@ -451,7 +453,7 @@ def rfft2(
         a: an array of real numbers.
         s: elements of each axis that are transformed, -1 for all: axes are cut, or zeros are added at their ends.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the last of the axes.
@@ -470,7 +472,7 @@ def rfft2(
 
 @remembered
 def irfft2(
-    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str = "backward",
+    a: ArrayLike, s: Axes | None = None, axes: Axes | None = (-2, -1), norm: str | None = "backward",
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """The inverse of `rfft2`: `ifft` along all of the axes but the last, `irfft` along that one.
@@ -479,7 +481,7 @@ def irfft2(
         a: an array of any dtype.
         s: sizes of the axes of the result; -1 is that of `a`, and of the last axis 2·(m - 1) for m elements.
         axes: the axes; None is the last `len(s)` of them, or all where `s` is None too.
-        norm: "backward", "ortho" or "forward".
+        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
 
     Returns:
         float32; float64 of float64 and complex128.

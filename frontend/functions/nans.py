@@ -166,7 +166,9 @@ def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: fl
     x, kind = _floating_in(name, a, dtype)
     axes = normalize_axes(name, x, axis)
     count = _counts(x, axes, x.dtype)
-    deviation = _without(x - sum_of(_without(x, 0), axes, True) / count, 0)
+    deviation = x - sum_of(_without(x, 0), axes, True) / count
+    # By the NaNs of x: those of an infinity less an infinite mean are the answer.
+    deviation = where(isnan(x), constant(0, x.dtype, x.shape), deviation)
     if x.dtype.is_complex:
         count = real(count)
         squares = real(deviation) * real(deviation) + imag(deviation) * imag(deviation)

@@ -16,7 +16,7 @@ from smelt.ir.settings import override
 
 DEVICES = ("cpu", "metal:sim", "reference")
 each_device = pytest.mark.parametrize("device", DEVICES)
-NORMS = ("backward", "ortho", "forward")
+NORMS = ("backward", "ortho", "forward", None)
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 MANY = ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")
 REAL = ("rfft", "ihfft", "rfftn", "rfft2")

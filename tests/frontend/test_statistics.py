@@ -224,6 +224,18 @@ def test_nan_reductions(name: str, dtype: str) -> None:
         same(getattr(smelt, name)(exact(wide.real), 0, correction=1), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"])
+def test_nan_reductions_of_infinities(name: str) -> None:
+    """An infinity is a number: what it makes a NaN of stays one, as NumPy has it."""
+    host = np.array([[1.0, np.inf, np.nan], [2.0, -np.inf, np.inf], [np.nan, 1.0, -np.inf], [np.nan, 3.0, 4.0]])
+    function = getattr(smelt, name)
+    for dtype in (np.float32, np.float64, np.float16):
+        for along in (function, smelt.compile(function)):
+            with np.errstate(invalid="ignore"):
+                expected = getattr(np, name)(host.astype(dtype), 1)
+            np.testing.assert_array_equal(np.asarray(along(exact(host.astype(dtype)), 1)), expected)
+
+
 def test_derivatives_without_nan() -> None:
     x = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]])
     for name in ("nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanprod"):

@@ -10,6 +10,7 @@ import pytest
 
 import smelt
 from smelt.ir import text
+from smelt.ir.errors import PipelineError
 from smelt.ir.settings import override
 
 
@@ -224,6 +225,17 @@ def test_a_custom_pipeline():
 def test_shape_only_arguments_can_be_traced():
     f = smelt.compile(lambda x: x.sum(axis=0))
     assert "tensor<8x4xf32>" in f.trace(smelt.ShapeDtype((8, 4), smelt.float32)).as_text()
+
+
+def test_dump_ir_where_nothing_can_be_written(tmp_path):
+    """The error names the path and the setting, and the function works once it is another."""
+    taken = tmp_path / "taken"
+    taken.write_text("no folder")
+    function = smelt.compile(lambda x: smelt.exp(x) * 4)
+    with override(dump_ir=str(taken), small_work=0), pytest.raises(PipelineError, match=r"taken.*SMELT_DUMP_IR"):
+        function(smelt.array([0.0])).item()
+    with override(dump_ir=str(tmp_path / "free"), small_work=0):
+        assert function(smelt.array([0.0])).item() == 4
 
 
 def test_dump_ir(tmp_path):

@@ -114,6 +114,8 @@ def test_dump_and_reproducer(run, good, tmp_path):
     folder = tmp_path / "ir"
     assert run(good, "--cse", "--dce", "--dump-ir-to", folder)[0] == 0
     assert sorted(p.name for p in folder.iterdir()) == ["0000-input.mlir", "0001-cse.mlir", "0002-dce-unchanged.mlir"]
+    code, _, err = run(good, "--cse", "--dump-ir-to", folder / "0000-input.mlir")
+    assert code == 1 and "the IR cannot be written: File exists; name a folder" in err and "internal" not in err
 
 
 def test_lists(run):
