@@ -84,11 +84,12 @@ def test_any_and_all() -> None:
             check([Aval((6, 9), dtypes.bool_)], lambda b, x, op=op, axes=axes: getattr(b, op)(x, axes=axes))
 
 
-@pytest.mark.parametrize("shape", [(4, 8), (33, 70), (3, 5000), (600, 17), (1, 40000)], ids=str)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("function", [softmax, layer_norm])
-def test_row_programs(function: Any, shape: tuple[int, ...], axis: int) -> None:
-    check([Aval(shape, f32)], lambda b, x: function(b, x, axis), rtol=1e-3, atol=1e-4)
+def test_row_programs(function: Any, axis: int) -> None:
+    shapes = [(4, 8), (33, 70), (3, 5000), (600, 17), (1, 40000)]
+    cases = [([Aval(shape, f32)], lambda b, x: function(b, x, axis)) for shape in shapes]
+    check(*side_by_side(cases), rtol=1e-3, atol=1e-4)
 
 
 def test_softmax_over_a_middle_axis() -> None:

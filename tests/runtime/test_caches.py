@@ -78,6 +78,7 @@ KEPT = {
 FUNCTIONS = {
     "backends/cpu/hasty.py _annotation": "two kinds of loops",
     "backends/cpu/jit.py _manager": "two pipelines",
+    "frontend/distributed/collectives.py _message_rule": "32,768 orders of derivatives of two kinds to each process",
     "frontend/distributed/collectives.py _operation": "five operations",
     "frontend/distributed/collectives.py _rule": "five collectives of each group",
     "frontend/nn/layers/distributed.py _gather_mean": "the groups there are",
@@ -85,6 +86,7 @@ FUNCTIONS = {
     "ir/dtypes.py promote": "pairs of dtypes",
     "ir/mlir.py module": "the modules of the bindings",
     "passes/kernels/place.py needs": "goes with the call around it",
+    "runtime/measure.py rates": "the devices there are",
 }
 _CONTAINERS = ("dict", "set", "list", "OrderedDict", "defaultdict", "deque", "LruCache", "WeakSet",
                "WeakKeyDictionary", "WeakValueDictionary")  # fmt: skip
