@@ -74,9 +74,11 @@ def test_checked_kernels_have_none() -> None:
     assert "scf.index_switch" in _text([SQUARE], f)
 
 
-def test_a_step_over_many_arrays_is_one_kernel() -> None:
-    """The arguments and results of a wide function are in the table, too."""
-    shapes = [(1 + i % 5, 2 + i % 3) for i in range(launch_tables.FEWEST)]
+@pytest.mark.parametrize("count", [launch_tables.FEWEST, 5 * launch_tables.FEWEST])
+def test_a_step_over_many_arrays_is_one_kernel(count: int) -> None:
+    """The arguments and results of a wide function are in the table, too. With many arrays there are so many ops that
+    each would be a kernel, if all had to do with each other."""
+    shapes = [(1 + i % 5, 2 + i % 3) for i in range(count)]
     pairs = [Aval(shape, f32) for shape in shapes for _ in range(2)]
 
     def f(b: Any, *values: Any) -> list[Any]:
