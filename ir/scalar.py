@@ -224,7 +224,7 @@ class ScalarBuilder(Protocol):
     # Complex numbers
 
     def complex(self, real: Scalar, imag: Scalar) -> Scalar:
-        """A complex64 from two float32."""
+        """A complex number from two float32, or two float64."""
 
     def real(self, x: Scalar) -> Scalar:
         """The real part, a float32."""

@@ -164,7 +164,7 @@ Step = Launch | Loop | Branch
 
 @dataclass(frozen=True)
 class ArrayInfo:
-    """An argument or result: row-major and contiguous. bool is a byte, complex64 two floats."""
+    """An argument or result: row-major and contiguous. bool is a byte, a complex number two floats."""
 
     name: str
     dtype: str

@@ -3,7 +3,7 @@
 Each takes ``(k, x, ...)``, a `ScalarBuilder` and float32 or float64 `Scalar`s (half precision is held as
 float32), and emits straight-line arith/math ops: fma, select, bitcasts and integer arithmetic, no
 calls and no branches, so that loops around them vectorize. float32 code uses no float64. The
-``complex_`` functions take and return complex64. ``docs/accuracy.md`` has the measured errors.
+``complex_`` functions take and return complex numbers. ``docs/accuracy.md`` has the measured errors.
 """
 
 from .complex import (

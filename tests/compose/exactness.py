@@ -58,9 +58,9 @@ class Known:
 
 
 #: Relative errors that are never exceeded by what is right: wrong elements are far off.
-_EPS = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float64: 1e-9}
+_EPS = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float64: 1e-9, dtypes.complex128: 1e-9}
 #: Integers up to these are exact, and sums of them too.
-_INTEGERS = {dtypes.float16: 2**11, dtypes.bfloat16: 2**8, dtypes.float64: 2**53}
+_INTEGERS = {dtypes.float16: 2**11, dtypes.bfloat16: 2**8, dtypes.float64: 2**53, dtypes.complex128: 2**53}
 
 
 def eps_of(dtype: DType) -> float:
