@@ -26,7 +26,7 @@ from tests.compose.graphs import Graph
 from tests.compose.kernels import WAYS, module_of, problems
 
 #: Graphs of each pattern that are interpreted, of which the first few go through kernels.
-INTERPRETED, COMPILED = 12, 4
+INTERPRETED, COMPILED = 24, 4
 #: Graphs that are drawn for them at most.
 DRAWN = 1500
 
