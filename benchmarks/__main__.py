@@ -3,7 +3,7 @@
 ``python -m benchmarks`` runs the table of programs, ``python -m benchmarks library`` that of single functions,
 ``python -m benchmarks gelu-compiled --rivals jax`` one workload beside one framework; ``convolutions``, the name of
 a file of `benchmarks/workloads`, is all that it holds. ``python -m benchmarks stalls`` is a command of its own
-(`benchmarks/stalls`).
+(`benchmarks/stalls`), and so is ``python -m benchmarks memory``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from . import memory
 from . import workloads as _workloads  # noqa: F401  (registers them)
 from .machine import cpu_name, number, progress
 from .stalls import command as stalls
@@ -153,6 +154,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["memory"]:
+        memory.main(argv[1:])
+        return
     if argv[:1] == ["stalls"]:
         stalls.main(argv[1:])
         return

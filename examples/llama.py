@@ -1,7 +1,7 @@
 """A decoder of Llama's kind: rotary positions, grouped queries, a cache of keys and values, packed weights, sampling.
 
 On random weights it writes nonsense, but at the speed of a real one. ``--weights`` reads a .safetensors or .gguf file
-with the names of the parameters here. Run it: ``python examples/llama.py --bits 4``.
+with the names of the parameters here; ``--save`` writes one. Run it: ``python examples/llama.py --bits 4``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from smelt import nn
 
 
 class Attention(nn.Module):
-    def __init__(self, dims, heads, kv_heads):
+    def __init__(self, dims, heads, kv_heads, growing):
         super().__init__()
-        size = dims // heads
+        size, self.growing = dims // heads, growing
         self.heads, self.kv_heads, self.scale = heads, kv_heads, size**-0.5
         self.q_proj = nn.Linear(dims, heads * size, bias=False)
         self.k_proj = nn.Linear(dims, kv_heads * size, bias=False)
@@ -35,12 +35,12 @@ class Attention(nn.Module):
         q = self.rope(split(self.q_proj(x), self.heads), offset=position)
         k = self.rope(split(self.k_proj(x), self.kv_heads), offset=position)
         v = split(self.v_proj(x), self.kv_heads)
-        # The cache has one size, so one program serves all positions; what lies behind is masked.
-        at = [smelt.array(0), smelt.array(0), position, smelt.array(0)]
-        keys, values = (
-            smelt.slice_update(old, new.astype(old.dtype), smelt.stack(at), (0, 1, 2, 3))
-            for old, new in zip(cache, (k, v))
-        )
+        if self.growing:
+            keys, values = (smelt.concatenate(parts, axis=2) for parts in zip(cache, (k, v)))
+        else:
+            # The cache has one size, so one program serves all positions; what lies behind is masked.
+            at = smelt.stack([smelt.array(0), smelt.array(0), position, smelt.array(0)])
+            keys, values = (smelt.slice_update(old, new, at, (0, 1, 2, 3)) for old, new in zip(cache, (k, v)))
         places = smelt.arange(keys.shape[2])
         mask = places[None, :] <= position + smelt.arange(length)[:, None]
         found = smelt.fast.scaled_dot_product_attention(q, keys, values, scale=self.scale, mask=mask)
@@ -48,9 +48,9 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, dims, heads, kv_heads, hidden):
+    def __init__(self, dims, heads, kv_heads, hidden, growing):
         super().__init__()
-        self.self_attn = Attention(dims, heads, kv_heads)
+        self.self_attn = Attention(dims, heads, kv_heads, growing)
         self.input_layernorm, self.post_attention_layernorm = nn.RMSNorm(dims), nn.RMSNorm(dims)
         self.gate_proj = nn.Linear(dims, hidden, bias=False)
         self.up_proj = nn.Linear(dims, hidden, bias=False)
@@ -64,12 +64,12 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    def __init__(self, vocabulary, dims, layers, heads, kv_heads, hidden):
+    def __init__(self, vocabulary, dims, layers, heads, kv_heads, hidden, growing=False):
         super().__init__()
         self.embed_tokens = nn.Embedding(vocabulary, dims)
-        self.layers = [Layer(dims, heads, kv_heads, hidden) for _ in range(layers)]
+        self.layers = [Layer(dims, heads, kv_heads, hidden, growing) for _ in range(layers)]
         self.norm = nn.RMSNorm(dims)
-        self.kv_heads, self.size = kv_heads, dims // heads
+        self.kv_heads, self.size, self.growing = kv_heads, dims // heads, growing
 
     def __call__(self, tokens, caches, position):
         """Logits after the last token, and the caches with these tokens."""
@@ -80,8 +80,10 @@ class Llama(nn.Module):
         return self.embed_tokens.as_linear(self.norm(x[:, -1])), kept
 
     def caches(self, batch, length):
-        shape = (batch, self.kv_heads, length, self.size)
-        return [(smelt.zeros(shape), smelt.zeros(shape)) for _ in self.layers]
+        """Of the dtype of the weights; those that grow are empty."""
+        shape = (batch, self.kv_heads, 0 if self.growing else length, self.size)
+        dtype = self.norm.weight.dtype
+        return [(smelt.zeros(shape, dtype), smelt.zeros(shape, dtype)) for _ in self.layers]
 
 
 def sampled(logits, seen, temperature=0.8, top_k=50, top_p=0.95, repetition=1.1):
@@ -91,6 +93,7 @@ def sampled(logits, seen, temperature=0.8, top_k=50, top_p=0.95, repetition=1.1)
         return smelt.argmax(logits, axis=-1)
     logits = logits / temperature
     best = smelt.sort(logits, axis=-1)[:, ::-1]
+    top_k = min(top_k, logits.shape[-1])
     logits = smelt.where(logits < best[:, top_k - 1 : top_k], -smelt.inf, logits)
     # The fewest tokens that have the probability top_p together; of those, the least one's logit is the bound.
     before = smelt.cumsum(smelt.softmax(best, axis=-1), axis=-1) - smelt.softmax(best, axis=-1)
@@ -107,15 +110,25 @@ def main():
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--prompt", type=int, default=64, help="how many tokens to begin with")
     parser.add_argument("--tokens", type=int, default=128, help="how many to write")
+    parser.add_argument("--cache", choices=["fixed", "growing"], default="fixed", help="one size, or that of the text")
     parser.add_argument("--weights", help="a .safetensors or .gguf file")
+    parser.add_argument("--save", help="write the weights to such a file")
+    parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest token")
+    parser.add_argument("--top-k", type=int, default=50, help="of so many tokens")
+    parser.add_argument("--top-p", type=float, default=0.95, help="of the fewest that are so likely together")
+    parser.add_argument("--repetition", type=float, default=1.1, help="how much less likely what has been there is")
     options = parser.parse_args()
 
     smelt.random.seed(0)
     heads = options.dims // 64
     hidden = options.dims * 8 // 3 // 64 * 64
-    model = Llama(options.vocabulary, options.dims, options.layers, heads, max(1, heads // 4), hidden)
+    growing = options.cache == "growing"
+    model = Llama(options.vocabulary, options.dims, options.layers, heads, max(1, heads // 4), hidden, growing)
     if options.weights:
         model.load_weights(list(smelt.load(options.weights).items()))
+    if options.save:
+        save = smelt.save_gguf if options.save.endswith(".gguf") else smelt.save_safetensors
+        save(options.save, dict(smelt.utils.tree_flatten(model.parameters())))
     count = sum(x.size for _, x in smelt.utils.tree_flatten(model.parameters()))
     if options.bits:
         nn.quantize(model, bits=options.bits)
@@ -131,9 +144,11 @@ def main():
     def advance(tokens, caches, seen, position):
         logits, caches = model(tokens, caches, position)
         seen = seen.at[rows[:, None], tokens].maximum(True)
-        return sampled(logits, seen)[:, None], caches, seen
+        how = (options.temperature, options.top_k, options.top_p, options.repetition)
+        return sampled(logits, seen, *how)[:, None], caches, seen
 
-    advance = smelt.compile(advance, inputs=state, outputs=smelt.random.state)
+    # A cache that grows has another size at each token: the trace on symbols serves all of them.
+    advance = smelt.compile(advance, inputs=state, outputs=smelt.random.state, shapeless=growing)
     prompt = np.random.default_rng(0).integers(0, options.vocabulary, (options.batch, options.prompt)).astype(np.int32)
     start = time.perf_counter()
     token, caches, seen = advance(smelt.array(prompt), caches, seen, smelt.array(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,20 @@ def test_a_cache_gives_the_logits_of_the_whole_text() -> None:
         logits, caches = model(tokens[:, start:end], caches, smelt.array(start))
         whole, _ = model(tokens[:, :end], model.caches(2, 9), smelt.array(0))
         assert smelt.allclose(logits, whole, atol=1e-5).item()
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "gguf"])
+def test_caches_that_grow_and_weights_of_files(kind: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    """The same tokens from a cache of one size and one that grows, with weights written and read."""
+    monkeypatch.setattr(sys, "argv", [])
+    path = tmp_path / f"weights.{kind}"
+    small = "--dims 128 --layers 1 --vocabulary 64 --prompt 5 --tokens 4 --batch 2 --temperature 0"
+    written = []
+    for options in (f"--save {path}", f"--weights {path} --cache growing"):
+        sys.argv[:] = ["llama.py", *small.split(), *options.split()]
+        runpy.run_path(str(EXAMPLES / "llama.py"), run_name="__main__")
+        written.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("first sequence")])
+    assert written[0] == written[1] != []
 
 
 def test_what_is_sampled() -> None:

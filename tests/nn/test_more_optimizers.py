@@ -55,6 +55,25 @@ def lamb(p: np.ndarray, rate: float, b1: float, b2: float, eps: float, decay: fl
 
 
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_muon(nesterov: bool, compiled: bool) -> None:
+    """The polynomial of a matrix is that of its singular values."""
+    p = np.arange(12.0).reshape(3, 4) / 6 - 1
+    v = np.zeros_like(p)
+    for g in gradients():
+        g = g + 0.1 * p
+        v = 0.9 * v + 0.1 * g
+        move = 0.1 * g + 0.9 * v if nesterov else v
+        left, s, right = np.linalg.svd(move, full_matrices=False)
+        s = s / np.sqrt((s**2).sum())
+        for _ in range(5):
+            s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+        p = p - 0.05 * (left * s) @ right
+    found = steps(optimizers.Muon(0.05, momentum=0.9, weight_decay=0.1, nesterov=nesterov), compiled)
+    np.testing.assert_allclose(found, p, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name, formula", [("NAdam", nadam), ("LAMB", lamb)])
 def test_variants_of_adam(name: str, formula: Any, compiled: bool) -> None:
     start = np.arange(12.0).reshape(3, 4) / 6 - 1
