@@ -287,7 +287,7 @@ def test_no_memory_is_given_out_by_counting_references() -> None:
     """What a count of references means changes from one Python to the next."""
     # Guesses which values to keep: at worst one is computed again.
     naming = [p.name for p in python_files(*ROOMS) if "getrefcount" in p.read_text(encoding="utf-8")]
-    assert naming == ["evaluate.py", "steps.py"]
+    assert naming == ["steps.py"]
 
 
 def test_a_block_may_end_in_another_thread() -> None:
