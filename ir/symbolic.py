@@ -26,6 +26,12 @@ from .errors import ArgumentTypeError
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+#: The same of NumPy's functions.
+_UFUNCS: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "add": operator.add, "subtract": operator.sub,
+    "multiply": operator.mul, "floor_divide": operator.floordiv, "remainder": operator.mod, "divide": operator.truediv,
+}  # fmt: skip
 _LOWEST = float("-inf")
 _PACKAGE = __name__.partition(".")[0]
 
@@ -205,7 +211,6 @@ class Symbol:
 
     __slots__ = ("least", "name", "program", "value")
     __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None
 
     def __init__(self, program: Program, name: str, value: Any, least: float):
         self.program, self.name, self.value, self.least = program, name, value, least
@@ -297,6 +302,15 @@ class Symbol:
     def _swapped(self, text: str, compute: Callable[[Any, Any], Any], other: Any) -> Any:
         other = _number(other)
         return NotImplemented if other is None else self.program.binary(text, compute, other, self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's functions: ``np.int64(2) * n`` is arithmetic, of others such as ``np.sqrt(n)`` the size is fixed."""
+        compute = _UFUNCS.get(ufunc.__name__)
+        if compute is not None and method == "__call__" and not kwargs:
+            a, b = map(_number, inputs)
+            if a is not None and b is not None:
+                return compute(a, b)
+        return getattr(ufunc, method)(*[x._pinned() if type(x) is Symbol else x for x in inputs], **kwargs)
 
     # What a rule finds out: guards
 

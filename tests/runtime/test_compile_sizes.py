@@ -90,6 +90,21 @@ def test_what_is_printed_and_named_by_sizes_is_right(capsys: pytest.CaptureFixtu
     assert {f"({n},)" for n in range(2, 12)} == set(capsys.readouterr().out.splitlines())
 
 
+def test_functions_of_numpy_on_sizes() -> None:
+    """Those of a size that stays as it is are no reason for a trace."""
+
+    def f(x: Any) -> Any:
+        rows = np.int64(2) * x.shape[0]
+        return (x / np.sqrt(x.shape[-1])).reshape(rows, -1) + np.maximum(x.shape[-1], 3)
+
+    compiled = smelt.compile(f)
+    for n in range(2, 20):
+        x = np.random.default_rng(n).standard_normal((n, 64))
+        want = (x / 8).reshape(2 * n, -1) + 64
+        np.testing.assert_allclose(compiled(smelt.array(x)), want, rtol=1e-4, atol=1e-5)
+    assert _traces(compiled) <= PATIENCE + 1
+
+
 def test_whether_modules_train_is_part_of_what_a_function_refers_to() -> None:
     module = smelt.nn.Dropout(0.5)
 
