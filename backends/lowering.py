@@ -193,7 +193,7 @@ class FusionKernel(ScalarEmitter):
         if len(fused.variables) == 1:
             return []
         stride = fused.strides[name]
-        if coefficient % stride:
+        if not stride or coefficient % stride:  # a loop over nothing has no strides
             return None
         unit, found = coefficient // stride, []
         for other, extent in fused.variables:

@@ -40,6 +40,14 @@ def _encode_number(value: Any) -> Any:
     return ir.FloatAttr.get(_f64(), float(value), loc=mlir.ir.Location.unknown(context()))
 
 
+def _bounded(attr: Any, above: int) -> int:
+    """The value of an integer attribute. Raises ValueError: MLIR has integers of any width, we have 64 bits."""
+    value = int(mlir.ir.IntegerAttr(attr).value)
+    if not -(2**63) <= value < above:
+        raise ValueError("the integer does not fit into 64 bits")
+    return value
+
+
 def _decode_number(attr: Any) -> Any:
     ir = mlir.ir
     if isinstance(attr, ir.BoolAttr):
@@ -47,7 +55,7 @@ def _decode_number(attr: Any) -> Any:
     if isinstance(attr, ir.IntegerAttr):
         if attr.type == ir.IntegerType.get_signless(1, context()):
             return bool(attr.value)
-        return int(attr.value)
+        return _bounded(attr, 2**64)
     if isinstance(attr, ir.FloatAttr):
         return float(attr.value)
     if isinstance(attr, ir.DenseF64ArrayAttr) and len(attr) == 2:
@@ -134,7 +142,7 @@ ENCODERS: dict[str, Any] = {
 
 DECODERS: dict[str, Any] = {
     "Ints": lambda a: tuple(mlir.ir.DenseI64ArrayAttr(a)),
-    "Int": lambda a: int(mlir.ir.IntegerAttr(a).value),
+    "Int": lambda a: _bounded(a, 2**63),
     "Float": lambda a: float(mlir.ir.FloatAttr(a).value),
     "Bool": lambda a: bool(mlir.ir.BoolAttr(a).value),
     "Str": lambda a: mlir.ir.StringAttr(a).value,

@@ -157,6 +157,7 @@ def _decode_while(operation: Any, values: dict[Any, Value]) -> Decoded:
 def _mark(operation: Any, name: str) -> int:
     _need(name in operation.attributes, f"a loop needs the attributes smelt.constants and smelt.carries; no {name}")
     found = mlir.ir.IntegerAttr(operation.attributes[name]).value
+    _need(found.bit_length() < 64, f"{name} does not fit into 64 bits")
     _need(found >= 0, f"{name} is {found}; it must not be negative")
     return int(found)
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.settings import override
 
-from .modules import check, f32
+from .modules import check, f32, side_by_side
 
 SHAPES = [s for s in itertools.product((0, 1, 5), repeat=3) if 0 in s] + [(0, 100, 64), (0, 64, 100), (64, 0, 100)]
 
@@ -71,3 +73,21 @@ def test_a_reduction_beside_what_it_pads(by: str, returned: bool, reduction: str
     for _ in range(40):
         for have, expected in zip(function(smelt.array(x)), want):
             np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_gathers_of_nothing_under_reductions(checked: bool) -> None:
+    """What reads where there is nothing to read: loops that are one have no strides then."""
+    cases: list[Any] = []
+    for shape in (s for n in (1, 2, 3) for s in itertools.product((0, 1, 3), repeat=n) if 0 in s):
+        for axis in (a for a, d in enumerate(shape) if d):
+            window = tuple(1 if a == axis else d for a, d in enumerate(shape))
+            for axes in (tuple(range(len(shape) + 1)), (0,), (len(shape),)):
+
+                def case(b: Any, x: Any, i: Any, axis: int = axis, window: Any = window, axes: Any = axes) -> Any:
+                    return b.reduce_sum(b.gather(x, i - i, axes=(axis,), slice_sizes=window), axes=axes)
+
+                cases.append(([Aval(shape, dtypes.uint8), Aval((3,), dtypes.int16)], case))
+    assert len(cases) > 60
+    with override(check=checked):
+        check(*side_by_side(cases))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import smelt.ir.ops  # noqa: F401  (fills the registry)
-from smelt.ir import kinds, op
-from smelt.ir.errors import AttributeValueError
+from smelt.ir import kinds, op, text
+from smelt.ir.errors import AttributeValueError, IRError
 from smelt.ir.op import FIELD_TYPES, Op, registry
 
 #: What a module begins with that defines an op as it should.
@@ -131,3 +131,21 @@ def test_parameters_of_rules_are_no_names_of_attributes() -> None:
             missing = named - op._PARAMETERS - {"self"} - set(cls.operand_names)
             assert not missing, f"{cls.__name__}.{name} has the parameters {missing}"
     assert not re.findall(r"\W", "".join(op._PARAMETERS))
+
+
+@pytest.mark.parametrize(
+    "text_",
+    [
+        '%0 = "smelt.constant"() {dtype = i32, value = VALUE : i20000} : () -> tensor<i32>',
+        '%0 = "smelt.sort"(%x) {axis = VALUE : i20000} : (tensor<4xf32>) -> tensor<4xf32>',
+        '%0 = "smelt.integer_power"(%x) {exponent = VALUE : i128} : (tensor<4xf32>) -> tensor<4xf32>',
+    ],
+)
+@pytest.mark.parametrize("digits", [25, 4400])
+def test_integers_of_any_width_are_errors(text_: str, digits: int) -> None:
+    """MLIR has integers of any width; Python refuses to write those of more than 4300 digits."""
+    if "i128" in text_ and digits > 38:
+        pytest.skip("MLIR refuses it")
+    line = text_.replace("VALUE", "9" * digits)
+    with pytest.raises(IRError, match="must be"):
+        text.parse(f"func.func @main(%x: tensor<4xf32>) {{\n{line}\nreturn }}")
