@@ -41,6 +41,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .view import view
 
             return view(options)
+        if options.command == "reduce":
+            from .reduce import reduce
+
+            return reduce(options)
         if options.command == "verify":
             return _verify(options, isolate)
         if options.command == "check-metal":
@@ -165,6 +169,20 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     verify.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     verify.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    reduce = commands.add_parser(
+        "reduce",
+        help="make an IR file smaller while a command fails on it",
+        description="Make @main of an IR file smaller as long as a command, given the file, fails: by another exit "
+        "status than 0, by a crash, or by taking longer than --timeout.",
+        epilog="Example: smelt reduce f.mlir -o small.mlir --message 'changed a value' -- smelt verify {}",
+    )
+    reduce.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    reduce.add_argument("test", nargs="+", metavar="COMMAND", help="after --; {} is the file, or it comes last")
+    reduce.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write what is left")
+    reduce.add_argument("--message", metavar="TEXT", help="what the command must print for the fault to be the same")
+    reduce.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of one run (default: 60)")
+    reduce.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     metal = commands.add_parser(
         "check-metal",

@@ -1,0 +1,83 @@
+"""Smaller modules: the fault stays, the rest goes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import smelt
+from smelt.ir import text
+from smelt.ir.errors import IRError
+from smelt.passes.reduction import count_ops, reduce_text
+from smelt.tools import cli
+
+
+def source_of(function, *arguments) -> str:
+    return text.to_text(smelt.compile(function).trace(*arguments).lower().module)
+
+
+def transformer(x, w):
+    for _ in range(4):
+        h = smelt.softmax(x @ x.T / 8, axis=-1) @ x
+        x = x + smelt.erf(h @ w) * smelt.rsqrt((h * h).mean(axis=-1, keepdims=True) + 1e-5)
+    return x.sum(), x.max(axis=0), smelt.sort(x, axis=1)
+
+
+#: A part of the text that stands for a fault, and how many ops are left at most.
+FAULTS = {
+    "smelt.erf": 1, "smelt.sort": 1, "smelt.rsqrt": 1, "smelt.reduce_max": 1, "smelt.transpose": 1,
+    "smelt.exp": 1, "smelt.constant": 2, "lhs_contracting = array<i64: 1>": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_op_is_left(fault):
+    source = source_of(transformer, smelt.ones((4, 8)), smelt.ones((8, 8)))
+    assert source.count("smelt.") > 60
+    steps: list[str] = []
+    found = reduce_text(source, lambda s: fault in s, steps.append)
+    assert fault in found and count_ops(found) <= FAULTS[fault] and steps
+    text.parse(found)
+
+
+def test_two_ops_that_have_to_meet():
+    source = source_of(transformer, smelt.ones((4, 8)), smelt.ones((8, 8)))
+
+    def fails(s: str) -> bool:
+        return "smelt.exp" in s and s.find("smelt.reduce_sum", s.find("smelt.exp")) > 0
+
+    assert count_ops(reduce_text(source, fails)) <= 3
+
+
+def test_functions_that_nobody_calls_go():
+    def program(x):
+        return smelt.cond(x.sum() > 0, smelt.sin, smelt.cos, x), smelt.exp(x)
+
+    source = source_of(program, smelt.ones(3))
+    assert source.count("func.func") == 3
+    found = reduce_text(source, lambda s: "smelt.exp" in s)
+    assert found.count("func.func") == 1
+    assert "scf.if" in reduce_text(source, lambda s: "smelt.sin" in s)
+
+
+def test_transformations_stay_whole():
+    source = source_of(lambda x: smelt.grad(lambda x: smelt.sin(x).sum())(x * 2) + 1, smelt.ones(3))
+    found = reduce_text(source, lambda s: "smelt.vjp" in s)
+    assert "smelt.vjp" in found and count_ops(found) < count_ops(source)
+
+
+def test_a_module_that_does_not_fail():
+    with pytest.raises(IRError, match="succeeds on the whole module"):
+        reduce_text(source_of(lambda x: x + 1, smelt.ones(3)), lambda s: False)
+
+
+def test_the_command(tmp_path, capsys):
+    path, out = tmp_path / "f.mlir", tmp_path / "small.mlir"
+    path.write_text(source_of(lambda x: smelt.exp(smelt.erf(x) + 1) * 2, smelt.ones(3)))
+    check = "import sys; sys.exit('the fault' if 'smelt.erf' in open(sys.argv[1]).read() else 0)"
+    command = ["reduce", str(path), "-o", str(out), "--message", "the fault", "--", sys.executable, "-c", check, "{}"]
+    assert cli.main(command) == 0
+    assert count_ops(out.read_text()) == 1 and "runs of the command" in capsys.readouterr().err
+    assert cli.main(["reduce", str(path), "--", sys.executable, "-c", "0"]) == 1
+    assert "succeeds on the whole module" in capsys.readouterr().err

@@ -1,0 +1,47 @@
+"""``smelt reduce``: a smaller IR file on which a command still fails."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+from .dump import write
+from .opt import read_source
+
+
+def reduce(options: argparse.Namespace) -> int:
+    """Make smaller while the command fails; write what is left."""
+    from smelt.passes.reduction import count_ops, reduce_text
+
+    _, source = read_source(options.file)
+    tries = 0
+    with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder:
+        path = os.path.join(folder, "candidate.mlir")
+
+        def fails(candidate: str) -> bool:
+            nonlocal tries
+            tries += 1
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(candidate)
+            command = [word.replace("{}", path) for word in options.test]
+            command += [] if command != options.test else [path]
+            try:
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True, timeout=options.timeout, check=False
+                )
+            except subprocess.TimeoutExpired:
+                return True
+            if options.message is None:
+                return done.returncode != 0
+            return done.returncode != 0 and options.message.encode() in done.stdout + done.stderr
+
+        found = reduce_text(source, fails, lambda line: print(line, file=sys.stderr))
+    print(f"{count_ops(found)} ops are left after {tries} runs of the command", file=sys.stderr)
+    if options.output == "-":
+        sys.stdout.write(found)
+    else:
+        write(options.output, found)
+    return 0
