@@ -133,7 +133,8 @@ class DecoderStep(_Decoder, name="decoder-step"):
     def _torch_step(self, torch, made):
         def step(x, *weights):
             weights = [w.detach().requires_grad_() for w in weights]
-            gradients = torch.autograd.grad(made(x, *weights), weights)
+            with torch.enable_grad():
+                gradients = torch.autograd.grad(made(x, *weights), weights)
             with torch.no_grad():
                 return _stepped(_Torch(torch), weights, gradients)
 
