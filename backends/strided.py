@@ -71,9 +71,10 @@ def bind(
     rows, (columns, inner) = loops[:-1], loops[-1]
     rows = [(1, (0,) * len(strides))] * (LOOPS - len(rows)) + rows
     numbers = [*(extent for extent, _ in rows), columns]
-    sizes = [math.prod(space) if f else math.prod(space[: len(space) - axes]) for f in (*full, *results)]
-    for i, size in enumerate(sizes):
-        numbers += [steps[i] for _, steps in rows] + [size]
+    for i, steps in enumerate(strides):
+        # Where elements lie apart they reach further than there are elements: checked accesses go by this.
+        reach = 1 + sum((extent - 1) * step for extent, step in zip(space, steps))
+        numbers += [by[i] for _, by in rows] + [reach]
     letters = [ROW if not f else CONTIGUOUS if columns == 1 or inner[i] else REPEATED for i, f in enumerate(full)]
     return Binding("".join(letters), np.array(numbers, np.int64), columns, math.prod(space), tuple(copied))
 

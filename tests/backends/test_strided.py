@@ -50,6 +50,25 @@ def test_random_graphs_with_checked_accesses(first: int) -> None:
         check_graph(range(seed, seed + 4), check=True)
 
 
+@pytest.mark.parametrize("how", range(5))
+def test_checked_accesses_of_operands_with_gaps(how: int) -> None:
+    """An operand reaches as far as it lies apart: rows of something wider, every other row, columns of a few."""
+
+    def function(b: Any, x: Any, row: Any) -> list[Any]:
+        return [b.exp(x) * x, b.reduce_sum(x * b.broadcast_to(row, x.shape), axes=(x.ndim - 1,))]
+
+    rng = np.random.default_rng(how)
+    for shape in ((4, 6), (3, 4, 5), (1, 7), (7, 1)):
+        wide = rng.standard_normal((*[2 * d + 1 for d in shape[:-1]], shape[-1] + 3)).astype(np.float32)
+        x = wide[tuple([slice(how % 2, 2 * d, 2) for d in shape[:-1]])][..., : shape[-1]]
+        row = rng.standard_normal((1, 2 * shape[-1])).astype(np.float32)[0, how % 2 :: 2]
+        arrays = [laid_out(x, how) if how > 1 else x, row]
+        ops, groups = both([Aval(a.shape, F32) for a in arrays], function)
+        assert groups.groups
+        for found, expected in zip(run(groups, arrays, check=True), ops.run(arrays), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_random_graphs_by_a_team(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are divided, and long ones where there are few; each member has lines of its own."""
