@@ -41,10 +41,10 @@ def _encode_number(value: Any) -> Any:
 
 
 def _bounded(attr: Any, above: int) -> int:
-    """The value of an integer attribute. Raises ValueError: MLIR has integers of any width, we have 64 bits."""
+    """An integer attribute. Raises AttributeValueError: MLIR has integers of any width, we have 64 bits."""
     value = int(mlir.ir.IntegerAttr(attr).value)
     if not -(2**63) <= value < above:
-        raise ValueError("the integer does not fit into 64 bits")
+        raise AttributeValueError("the integer does not fit into 64 bits")
     return value
 
 
