@@ -148,7 +148,9 @@ def set_memory_limit(limit: int) -> int:
     previous = pools[0].limit
     for pool in pools:
         pool.limit = limit
-        pool.outside = outside_bytes() if limit and pool is pools[0] else 0
+    # While there is a limit, what is made is added to what was counted; counting goes through all objects.
+    if bool(limit) != bool(previous):
+        pools[0].outside = outside_bytes() if limit else 0
     return previous
 
 
