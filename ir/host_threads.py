@@ -73,8 +73,7 @@ class _Part:
         self.rows, self.body, self.failed = rows, body, False
         # Settings of the caller, such as which errors of floating point are ignored, hold for the thread.
         self.context = contextvars.copy_context()
-        self.ended = threading.Lock()
-        self.ended.acquire()
+        self.ended: SimpleQueue[None] = SimpleQueue()  # as a lock that is made anew for each part
 
     def run(self) -> None:
         try:
@@ -82,7 +81,7 @@ class _Part:
         except BaseException:  # the calling thread repeats the part
             self.failed = True
         finally:
-            self.ended.release()
+            self.ended.put(None)
 
 
 def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
@@ -101,7 +100,7 @@ def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
         body(first.rows)
     finally:
         for part in others:
-            part.ended.acquire()
+            part.ended.get()
     for part in others:
         if part.failed:
             body(part.rows)

@@ -32,7 +32,7 @@ from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
 from smelt.ir.control import SCAN, WHILE, callees, layout
 from smelt.ir.dialect import context
-from smelt.ir.errors import IRError
+from smelt.ir.errors import IRError, at_user_line
 
 from ..registry import Pass, register_pass
 from .analysis import is_row_reduction
@@ -216,7 +216,8 @@ def offsets_of(op: OpView) -> list[int]:
     try:
         return list(mlir.ir.DenseI64ArrayAttr(op.mlir.attributes["smelt.offset"]))
     except KeyError:
-        raise IRError(f"smelt.{op.name} was not planned: a pipeline for this device ends with plan-buffers") from None
+        message = f"smelt.{op.name} was not planned: a pipeline for this device ends with plan-buffers"
+        raise IRError(at_user_line(message)) from None
 
 
 def scratch_of(op: OpView) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,11 +135,17 @@ def _gguf_files() -> tuple[bytes, ...]:
     return (_saved(smelt.save_gguf, plain, metadata), _saved(smelt.save_gguf, {}, {}), *kinds)
 
 
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for files that are mapped; it goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="smelt-hostile-")
+
+
 def _file(kind: str, rng: random.Random) -> Callable[[], None]:
     files = _files(kind)
     data = mutated_bytes(rng.choice(files), files, rng)
     format = rng.choice((None, kind))
-    path = Path(f"mutated.{kind}") if rng.random() < 0.3 else None  # which is mapped
+    path = Path(_folder().name) / f"mutated.{kind}" if rng.random() < 0.3 else None  # which is mapped
 
     def run() -> None:
         try:

@@ -16,16 +16,19 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, evaluate, tiered, tiers
+from smelt.lazy import direct, evaluate, strided, tiered, tiers
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import topological
 from smelt.lazy.programs import program_of
 
 
 @pytest.fixture(autouse=True)
-def nothing_known() -> Iterator[None]:
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No programs, no kernels for all sizes, and nothing learned of what compiles take here."""
     executables.clear()
     tiers.structures.clear()
+    strided.kernels.clear()
+    monkeypatch.setattr(tiers, "cost", tiers.CompileCost())
     settings.small_work = 0
     yield
     tiers.structures.clear()
@@ -299,7 +302,8 @@ def test_programs_of_functions_are_found_again() -> None:
 # Compiled functions
 
 
-def test_a_compiled_function_meets_other_sizes() -> None:
+def test_a_compiled_function_meets_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "AT_ONCE", 1e9)  # however slow the machine
     with override(tier="auto"), smelt.explain() as explained:
         f = smelt.compile(smelt.value_and_grad(network, argnums=1))
         for n in (5, 6, 5, 8, 6, *range(9, 40)):

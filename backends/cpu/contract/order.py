@@ -40,6 +40,8 @@ def _steps(operand: Operand) -> dict[str, int]:
         return {}
     value, place = max(operand.loads, key=lambda load: load[0].aval.nbytes)
     offset = linearize(place, value.shape)
+    if any(atom.kind == "dynamic" for index in place for atom in index.atoms()):
+        return {}  # rows that are looked up lie anywhere
     nested = {
         a.args[0] for atom, _ in offset.terms if atom.kind != "var" for a in atom.args[0].atoms() if a.kind == "var"
     }
