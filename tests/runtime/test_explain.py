@@ -177,7 +177,7 @@ def test_what_a_structure_cost_before_its_program() -> None:
     x = smelt.ones((256, 256))
     smelt.eval(x)
     with override(tier="auto", small_work=0), smelt.explain() as explained:
-        for _ in range(2000):
+        for _ in range(100_000):
             smelt.eval(smelt.tanh(x * 3) @ x)
             if explained.compiles:
                 break
