@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from smelt.ir import text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, read_function
 from smelt.ir.errors import IRError, PipelineError
 from smelt.ir.interpreter import Interpreter
-from smelt.ir.short import to_short_text
 
 from .buffer import Buffer, Memory
 from .device import Device
@@ -94,11 +92,11 @@ class Executable:
         Raises:
             PipelineError: there is no such stage. IRError: it is one of the backend, whose language is not smelt's.
         """
-        found = self.passed.located(stage) if self.passed else None
+        found = self.passed.short(stage, lines) if self.passed else None
         if found is None:
             self.as_text(stage)
             raise IRError(f"stage {stage!r} has no short form: it is not of the smelt dialect")
-        return to_short_text(text.parse(found), lines)
+        return found
 
     @property
     def stages(self) -> list[str]:

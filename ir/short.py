@@ -267,15 +267,19 @@ def _discardable(operation: Any) -> dict[str, str]:
     """Attributes of the ``smelt.`` kind on upstream's ops and functions, as text."""
     if operation is None:
         return {}
-    found = {}
-    for item in getattr(operation, "operation", operation).attributes:
-        name = item if isinstance(item, str) else item.name
-        if name.startswith("smelt."):
-            text = " ".join(str(operation.attributes[name]).split())
-            for word in ("array<i64: ", "array<i64", ">", " : i64", '"'):
-                text = text.replace(word, {"array<i64: ": "[", "array<i64": "[", ">": "]"}.get(word, ""))
-            found[name.removeprefix("smelt.")] = text if text != "unit" else "true"
-    return found
+    attributes = getattr(operation, "operation", operation).attributes
+    names = [item if isinstance(item, str) else item.name for item in attributes]
+    return {n.removeprefix("smelt."): _attribute(attributes[n]) for n in names if n.startswith("smelt.")}
+
+
+def _attribute(attr: Any) -> str:
+    """An attribute as Python writes it."""
+    ir = mlir.ir
+    if isinstance(attr, (ir.DenseI64ArrayAttr, ir.ArrayAttr)):
+        return f"[{', '.join(_attribute(x) if isinstance(attr, ir.ArrayAttr) else str(x) for x in attr)}]"
+    if isinstance(attr, (ir.BoolAttr, ir.IntegerAttr, ir.FloatAttr, ir.StringAttr)):
+        return number(attr.value)
+    return "true" if isinstance(attr, ir.UnitAttr) else str(attr)
 
 
 def _argument_name(argument: Value) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from smelt.ir import text
+from smelt.ir.short import to_short_text
 
 from .driver import PassRecord
 
@@ -55,6 +56,11 @@ class Stages:
     def located(self, name: str) -> str | None:
         """`text` with locations."""
         return self._located.get(self._stage(name))
+
+    def short(self, name: str, lines: bool = False) -> str | None:
+        """The module at a stage in the short form (see `smelt.ir.short`); None where there is no such stage."""
+        found = self.located(name)
+        return None if found is None else to_short_text(text.parse(found), lines)
 
     def _stage(self, name: str) -> str:
         if name in self._texts:

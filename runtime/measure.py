@@ -19,7 +19,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.ops.matrices import matmul
-from smelt.passes.kernels.cost import ProgramCost, StepCost, program_cost
+from smelt.passes.kernels.cost import ProgramCost, StepCost, least_bytes, program_cost
 
 from .compile import compile_module
 
@@ -109,7 +109,7 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
     else:
         read = (read_function(f) for f in found.values())
         ops = [op for f in read if "smelt.fusion" not in f.mlir.attributes for op in f.ops if op.name == step.name]
-        op = next((o for o in ops if _least(o) == step.least_bytes), None)
+        op = next((o for o in ops if least_bytes((*o.operands, *o.results)) == step.least_bytes), None)
         if op is None:
             return None, []
         operands = list(dict.fromkeys(op.operands))
@@ -124,10 +124,6 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
             other.operation.erase()
     operation.attributes["sym_name"] = mlir.ir.StringAttr.get("main", module.context)
     return arguments, results
-
-
-def _least(op: Any) -> int:
-    return sum(v.aval.nbytes for v in dict.fromkeys((*op.operands, *op.results)))
 
 
 def _made_up(avals: Sequence[Aval]) -> list[Buffer]:

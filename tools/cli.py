@@ -83,7 +83,9 @@ def _verify(options: argparse.Namespace, isolate: bool) -> int:
     from . import opt
 
     pipeline = options.pass_pipeline or device_named(options.device or settings.device).pipeline
-    return opt.main([options.file, "--verify-values", f"--pass-pipeline={pipeline}", "-o", os.devnull], isolate)
+    flags = ["--debug"] * options.debug + ["--custom-calls"] * options.custom_calls
+    command = [options.file, "--verify-values", f"--pass-pipeline={pipeline}", "-o", os.devnull, *flags]
+    return opt.main(command, isolate)
 
 
 #: For the help of options.
@@ -96,18 +98,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"smelt {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    # What commands share: that compile something, and that trace a function for it.
+    compiles = argparse.ArgumentParser(add_help=False)
+    compiles.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
+    compiles.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
+    traces = argparse.ArgumentParser(add_help=False, parents=[compiles])
+    traces.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
+    traces.add_argument(
+        "arguments", nargs="*", metavar="ARG",
+        help="an argument: a type such as f32[4,8] or i32[], a number, or a list, tuple or dict of these",
+    )  # fmt: skip
 
     dump = commands.add_parser(
         "dump",
+        parents=[traces],
         help="print the IR of a Python function",
         description="Trace a Python function for given argument types and print its IR.",
         epilog="Example: smelt dump examples/gelu.py:gelu 'f32[8,16]' --stage=fuse",
     )
-    dump.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
-    dump.add_argument(
-        "arguments", nargs="*", metavar="ARG",
-        help="an argument: a type such as f32[4,8] or i32[], a number, or a list, tuple or dict of these",
-    )  # fmt: skip
     dump.add_argument(
         "--stage", default="graph", metavar="STAGE",
         help="graph (default), a pass (canonicalize, fuse, ...) or one run of it (linearize#2), kernel, llvm, msl, "
@@ -122,24 +130,19 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("--lines", action="store_true", help="with --short: the lines of the user's program")
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
     dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")
-    dump.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
-    dump.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
     dump.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     view = commands.add_parser(
         "view",
+        parents=[traces],
         help="a page that shows how a Python function is compiled",
         description="Trace and compile a Python function for given argument types, and write a page (HTML, no "
         "network): its stages beside the program's lines, kernels with their costs, graphs, memory, passes, code.",
         epilog="Example: smelt view examples/gelu.py:gelu 'f32[8,16]' -o gelu.html",
     )
-    view.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
-    view.add_argument("arguments", nargs="*", metavar="ARG", help="arguments, as for smelt dump")
     view.add_argument("-o", dest="output", required=True, metavar="FILE", help="where to write the page")
     view.add_argument("--measure", action="store_true", help="run each kernel by itself, and time it")
-    view.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
-    view.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     view.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     run = commands.add_parser(
@@ -159,15 +162,15 @@ def _parser() -> argparse.ArgumentParser:
 
     verify = commands.add_parser(
         "verify",
+        parents=[compiles],
         help="check that passes keep the values of an IR file",
         description="Run @main of an IR file by the NumPy interpreter before and after each pass of a pipeline, on "
         "random numbers, small integers and special values; name the first pass that changes a value.",
         epilog="Exit status: 0 if none does, else 1. Example: smelt verify f.mlir --pass-pipeline=canonicalize,cse",
     )
     verify.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    verify.add_argument("--custom-calls", action="store_true", help="run the code that the file calls; trust it first")
     verify.add_argument("--values", action="store_true", help="by values: the only way there is, and the default")
-    verify.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
-    verify.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     verify.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     reduce = commands.add_parser(

@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--list-ops", action="store_true", help="list the ops of the dialect with their rules, and stop")
     add("--emit", choices=EMIT, default="mlir", help="what to write (default: mlir)")
     add("--execute", action="store_true", help="interpret @main, which takes no arguments; write its results")
-    add("--custom-calls", action="store_true", help="with --execute, run the code that the file calls; trust it first")
+    add("--custom-calls", action="store_true", help="with --execute, --verify-values: run the code that the file calls")
     add("--split-input-file", action="store_true", help=f"treat the parts between lines '{SPLIT}' separately")
     add("--verify-diagnostics", action="store_true", help="compare diagnostics with expected-error comments")
     add(
@@ -281,6 +281,8 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
 
     prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
     stages = Stages(module) if prints else None
+    if options.verify_values:
+        check_calls(module, options)
     values = ValueCheck(module) if options.verify_values else None
 
     def before(record: PassRecord, module: Any) -> None:
@@ -302,8 +304,8 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         print(f"BISECT: {'' if runs else 'NOT '}running pass ({number}) {name}", file=sys.stderr)
         return runs
 
-    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers)
-    watch.admits = limit if options.opt_bisect_limit is not None else None
+    admits = limit if options.opt_bisect_limit is not None else None
+    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers, admits)
     records = pipeline.run(module, watch)
     if options.mlir_timing:
         sys.stderr.write(timing_report(records))

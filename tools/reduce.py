@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from .dump import write
+from .dump import UsageError, write
 from .opt import read_source
 
 
@@ -34,6 +34,8 @@ def reduce(options: argparse.Namespace) -> int:
                 )
             except subprocess.TimeoutExpired:
                 return True
+            except OSError as error:
+                raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
             if options.message is None:
                 return done.returncode != 0
             return done.returncode != 0 and options.message.encode() in done.stdout + done.stderr

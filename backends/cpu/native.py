@@ -22,9 +22,10 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
+from smelt.passes.kernels.cost import trips
 
 from .kernel import CpuKernel, KernelModule
-from .planner import PlannedOp, operands_of, trips
+from .planner import PlannedOp, operands_of
 from .polling import Cell, Polling, poll
 
 #: Bytes that a thread copies at least.

@@ -15,6 +15,7 @@ from smelt.ir.control import COND, SCAN, WHILE, callees, layout
 from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
+from smelt.passes.kernels.cost import least_bytes, trips
 from smelt.passes.kernels.plan_buffers import is_view, scratch_of
 
 from . import products, traffic
@@ -31,9 +32,6 @@ SOLO_WORK = 256 * 1024
 SOLO_KERNEL = 16 * 1024
 #: Loops that move more bytes, or launch more kernels, than this are long.
 LONG_WORK, LONG_LAUNCHES = 4e9, 2e7
-#: How often a while loop is taken to run.
-WHILE_TRIPS = 16
-
 
 @dataclass
 class PlannedOp(bodies.PlannedOp):
@@ -89,11 +87,6 @@ def operands_of(planned: PlannedOp, step: ScheduledKernel) -> list[tuple[Value |
     ]  # fmt: skip
 
 
-def trips(op: OpView) -> int:
-    """How often the body of a control op runs; of a while, a guess."""
-    return WHILE_TRIPS if op.op is WHILE else op.attrs["length"] if op.op is SCAN else 1
-
-
 class FunctionPlanner:
     """Reads functions and builds their kernels, each once.
 
@@ -123,7 +116,7 @@ class FunctionPlanner:
         self.has_complex |= any(v.dtype.kind == "c" for v in (*op.operands, *op.results))
         if op.op.kind == "control":
             return self._control(op)
-        least = traffic.least_bytes((*op.operands, *op.results))
+        least = least_bytes((*op.operands, *op.results))
         if op.op.kind == "call":
             return self._fusion(op, least)
         if products.can_build(op):

@@ -18,13 +18,14 @@ and elements that are skipped within a line, are not counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, variables
 from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_row_reduction, reduced_axes
+from smelt.passes.kernels.cost import least_bytes
 from smelt.passes.kernels.groups import innermost_axis
 
 from .rows import LINE
@@ -35,11 +36,6 @@ CACHE_BYTES = 1 << 20
 LINE_BYTES = 64
 
 Root = tuple[Value, Coordinates]
-
-
-def least_bytes(values: Iterable[Value]) -> int:
-    """Every distinct value moved once."""
-    return sum(v.aval.nbytes for v in dict.fromkeys(values))
 
 
 def moved_bytes(body: Function, schedule: str, kept_axes: Sequence[Sequence[int]] | None, chunks: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,25 +93,30 @@ def _stepped(f: Any, weights: Any, gradients: Any) -> Any:
     return f.flat([w - RATE * g for w, g in zip(weights, gradients)])
 
 
+def _check_slopes(function: Any, result: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
+    """New weights of a step on the mean of squares of `function`: slopes beside differences along a direction, in
+    float64."""
+    x, *weights = (a.astype(np.float64) for a in arrays)
+    rng, start = np.random.default_rng(0), 0
+    for i, w in enumerate(weights):
+        new = result[start : start + w.size].reshape(w.shape)
+        start += w.size
+        direction, ends = rng.standard_normal(w.shape), []
+        for step in (1e-5, -1e-5):
+            moved = [*weights]
+            moved[i] = w + step * direction
+            ends.append(np.mean(function(_NumPyLike(np), x, *moved) ** 2))
+        slope, found = (ends[0] - ends[1]) / 2e-5, (((w - new) / RATE) * direction).sum()
+        assert abs(slope - found) <= 2e-2 * max(abs(slope), 1e-2), f"slope {found}, not {slope}"
+    assert result.shape == (start,)
+
+
 class DecoderStep(_Decoder, name="decoder-step"):
     """a training step of that block: loss, gradients, new weights"""
 
     def check(self, result, *arrays):
         """The slope along a direction beside a difference, in float64."""
-        x, *weights = (a.astype(np.float64) for a in arrays)
-        rng = np.random.default_rng(0)
-        start = 0
-        for i, w in enumerate(weights):
-            new = result[start : start + w.size].reshape(w.shape)
-            start += w.size
-            direction, ends = rng.standard_normal(w.shape), []
-            for step in (1e-5, -1e-5):
-                moved = [*weights]
-                moved[i] = w + step * direction
-                ends.append(np.mean(block(_NumPyLike(np), x, *moved) ** 2))
-            slope, found = (ends[0] - ends[1]) / 2e-5, (((w - new) / RATE) * direction).sum()
-            assert abs(slope - found) <= 2e-2 * max(abs(slope), 1e-2), f"slope {found}, not {slope}"
-        assert result.shape == (start,)
+        _check_slopes(block, result, arrays)
 
     def smelt(self, smelt):
         f = _NumPyLike(smelt)

@@ -12,7 +12,6 @@ from smelt.ir import text
 from smelt.ir.aval import Aval
 from smelt.ir.errors import SmeltError
 from smelt.ir.op_program import OpProgram
-from smelt.ir.short import to_short_text
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
 
@@ -80,7 +79,11 @@ class Lowered:
         """The module as text; later stages compile first. See `Compiled.as_text`."""
         if stage != "graph":
             return self.compile(keep_texts=True).as_text(stage, short, lines)
-        return to_short_text(self.module, lines) if short else text.to_text(self.module)
+        if not short:
+            return text.to_text(self.module)
+        from smelt.ir.short import to_short_text
+
+        return to_short_text(self.module, lines)
 
     def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
         """Run the passes and the backend; `pipeline` replaces the default one of the device."""

@@ -7,7 +7,7 @@ each result written once. Operations are counted in additions, as the ops' `flop
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from smelt.ir.text import line_of
 from .plan_buffers import ARENA_BYTES, arena_bytes, is_view, offsets_of, origin
 
 #: How often a while loop is taken to run.
-WHILE_TRIPS = 10
+WHILE_TRIPS = 16
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,10 @@ def _steps(function: Function, read: dict[str, Function], times: int) -> Iterato
         if is_view(op):
             continue
         if op.op.kind == "control":
-            inner = WHILE_TRIPS if op.op is WHILE else op.attrs["length"] if op.op is SCAN else 1
             for name in callees(op):
-                yield from _steps(read[name], read, times * inner)
+                yield from _steps(read[name], read, times * trips(op))
             continue
-        least = sum(v.aval.nbytes for v in dict.fromkeys((*op.operands, *op.results)))
+        least = least_bytes((*op.operands, *op.results))
         if op.op.kind == "call":
             body = read[op.attrs["callee"]]
             kind = mlir.ir.StringAttr(body.mlir.attributes["smelt.fusion"]).value if _is_fused(body) else "call"
@@ -190,6 +189,16 @@ def _steps(function: Function, read: dict[str, Function], times: int) -> Iterato
 
 def _is_fused(function: Function) -> bool:
     return "smelt.fusion" in function.mlir.attributes
+
+
+def trips(op: OpView) -> int:
+    """How often the body of a control op runs; of a while, a guess."""
+    return WHILE_TRIPS if op.op is WHILE else op.attrs["length"] if op.op is SCAN else 1
+
+
+def least_bytes(values: Iterable[Value]) -> int:
+    """Every distinct value moved once."""
+    return sum(v.aval.nbytes for v in dict.fromkeys(values))
 
 
 def operations(op: OpView) -> float:

@@ -66,7 +66,7 @@ LOADED_ON_USE = {
     # Compilers.
     "frontend": (
         "smelt.backends", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept", "smelt.runtime.measure",
-        "smelt.runtime.view",
+        "smelt.runtime.view", "smelt.ir.short",
     ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),

@@ -81,3 +81,5 @@ def test_the_command(tmp_path, capsys):
     assert count_ops(out.read_text()) == 1 and "runs of the command" in capsys.readouterr().err
     assert cli.main(["reduce", str(path), "--", sys.executable, "-c", "0"]) == 1
     assert "succeeds on the whole module" in capsys.readouterr().err
+    assert cli.main(["reduce", str(path), "--", "/nowhere/command"]) == 1
+    assert "/nowhere/command cannot be run" in capsys.readouterr().err

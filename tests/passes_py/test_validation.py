@@ -7,6 +7,7 @@ import pytest
 
 import smelt
 from smelt.ir import text
+from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import IRError, PipelineError
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation, PassRecord
@@ -119,6 +120,19 @@ def test_the_commands(tmp_path, capsys):
     assert "BISECT: running pass (1) canonicalize" in err and "BISECT: NOT running pass (2) cse" in err
     assert opt.main([str(path), "--cse", "--canonicalize", "--mlir-print-ir-after-change"], isolate=False) == 0
     assert "IR Dump After cse" not in capsys.readouterr().err
+
+
+def test_code_of_a_file_runs_only_when_it_is_trusted(tmp_path, capsys):
+    ran: list[int] = []
+    target = Target("tests.validation", lambda call, x: (ran.append(1), x)[1])
+    register_target(target)
+    path = tmp_path / "f.mlir"
+    call = lambda x: smelt.custom_call("tests.validation", x, types=smelt.ShapeDtype((3,), x.dtype))  # noqa: E731
+    path.write_text(smelt.make_ir(call)(smelt.ones(3)))
+    assert cli.main(["verify", str(path), "--pass-pipeline=cse"], isolate=False) == 1
+    assert "run it with --custom-calls" in capsys.readouterr().err and not ran
+    assert cli.main(["verify", str(path), "--pass-pipeline=cse", "--custom-calls"], isolate=False) == 0
+    assert ran
 
 
 def test_a_module_without_main():
