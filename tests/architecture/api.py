@@ -1,7 +1,7 @@
-"""docs/api.md: every name of MLX and of the array API standard, and what it is here.
+"""docs/api.md: every name of MLX and of the array API standard, and what it is here; README.md: how many there are.
 
-``python -m tests.architecture.api`` writes it. The names, with those of their parameters, are in api_names.json beside
-this file: MLX 0.32.4, and the standard 2025.12.
+``python -m tests.architecture.api`` writes both. The names, with those of their parameters, are in api_names.json
+beside this file: MLX 0.32.4, and the standard 2025.12.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import smelt
 
 from .sources import ROOT
 
-PAGE = ROOT / "docs" / "api.md"
+PAGE, README = ROOT / "docs" / "api.md", ROOT / "README.md"
 NAMES: dict[str, dict[str, dict[str, str]]] = json.loads(Path(__file__).with_name("api_names.json").read_text())
 TITLES = {"mlx": "MLX 0.32.4", "standard": "The array API standard 2025.12"}
 
@@ -141,5 +141,27 @@ def note(entry: Entry) -> str:
     return f"takes no {', '.join(f'`{n}=`' for n in entry.lacking)}"
 
 
+def summary() -> str:
+    """The table of README.md: a row a module with the modules below it, as far as they are named apart."""
+    lines = ["| names of | there | not there, or different |", "| --- | ---: | --- |"]
+    for inventory, title in TITLES.items():
+        groups: dict[str, list[Entry]] = {}
+        for entry in entries(inventory):
+            groups.setdefault(".".join(entry.module.split(".")[:2]) if inventory == "mlx" else title, []).append(entry)
+        for name, found in groups.items():
+            there = sum(e.found is not None for e in found)
+            odd = [f"`{e.name}`" for e in found if note(e) or e.found is None]
+            called = f"`{name}`" if inventory == "mlx" else name
+            lines.append(f"| {called} | {there} of {len(found)} | {', '.join(odd)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_summary(readme: str) -> str:
+    """README.md with the table between its marks."""
+    start, end = (readme.index(f"<!-- {mark} -->") for mark in ("names", "end of names"))
+    return f"{readme[:start]}<!-- names -->\n{summary()}{readme[end:]}"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    README.write_text(with_summary(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -32,3 +32,8 @@ def test_what_is_absent_has_a_reason() -> None:
 def test_what_differs_is_there() -> None:
     known = {e.path for inventory in api.NAMES for e in api.entries(inventory)}
     assert set(api.DIFFERENT) | set(api.ABSENT) <= known and all(api.DIFFERENT.values())
+
+
+def test_readme_says_how_many_there_are() -> None:
+    readme = api.README.read_text(encoding="utf-8")
+    assert api.with_summary(readme) == readme, "run python -m tests.architecture.api"

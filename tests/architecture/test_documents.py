@@ -12,6 +12,7 @@ import pytest
 from smelt.ir import text
 
 from .documents import Check, console_checks, documents, mlir_blocks, python_checks, settings_checks
+from .pictures import PICTURE, picture
 from .sources import ROOMS, ROOT, module_name, python_files
 
 DOCUMENTS = pytest.mark.parametrize("path", documents(), ids=lambda p: p.name)
@@ -48,6 +49,10 @@ def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if not re.match(r"[a-z]+:", target):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_picture_shows_what_the_compiler_prints() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "run python -m tests.architecture.pictures"
 
 
 @pytest.mark.parametrize("path", python_files(*ROOMS), ids=lambda p: str(p.relative_to(ROOT)))
