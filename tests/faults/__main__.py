@@ -59,21 +59,28 @@ def run_tests(checkout: Path, packages: Path, tests: Sequence[str]) -> tuple[boo
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if done.returncode == 0:
         return True, ""
-    return False, lines[0].removeprefix("FAILED ")[:100] if lines else f"exit code {done.returncode}"
+    return False, lines[0].removeprefix("FAILED ") if lines else f"exit code {done.returncode}"
 
 
 def noticed(fault: Fault, near: bool) -> tuple[bool, str]:
-    """Whether a test fails with the fault in place; which one."""
+    """Whether a test fails with the fault in place, and passes without it; which one."""
     with tempfile.TemporaryDirectory(prefix="smelt-fault-") as folder:
-        checkout = Path(folder)
-        packages = copy_of(ROOT, checkout)
+        checkout, plain = Path(folder, "planted"), Path(folder, "plain")
+        packages, plain_packages = copy_of(ROOT, checkout), copy_of(ROOT, plain)
         for edit in fault.edits:
             path = checkout / edit.file
             path.write_text(planted(path.read_text(encoding="utf-8"), edit), encoding="utf-8")
-        passed, first = run_tests(checkout, packages, fault.tests)
-        if passed and not near:
-            passed, first = run_tests(checkout, packages, [])
-        return not passed, first
+        unfit: list[str] = []  # tests that fail without the fault too
+        for tests in (fault.tests,) if near else (fault.tests, ()):
+            while True:
+                passed, first = run_tests(checkout, packages, [*tests, *(f"--deselect={name}" for name in unfit)])
+                if passed:
+                    break
+                name = first.partition(" - ")[0]
+                if "::" not in name or run_tests(plain, plain_packages, [name])[0]:
+                    return True, first
+                unfit.append(name)
+        return False, f"{unfit} fail without it too" if unfit else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         start = time.perf_counter()
         caught, first = noticed(fault, options.near)
         word = "noticed" if caught else "UNNOTICED"
-        print(f"{word:10} {time.perf_counter() - start:6.0f} s  {fault.name:32} {first}", flush=True)
+        print(f"{word:10} {time.perf_counter() - start:6.0f} s  {fault.name:32} {first[:100]}", flush=True)
         return caught
 
     with ThreadPoolExecutor(options.jobs) as pool:
