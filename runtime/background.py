@@ -1,9 +1,9 @@
 """Compiling beside a running program, in a process of its own.
 
-LLVM's work holds the interpreter's lock, so a thread that compiles stalls all others; another process does not. One
-worker serves a process: it is started for the first job, compiles one module after the other, and hands programs back
-as bytes, which load in a millisecond or two. Nothing here waits: `compile_in_background` hands a job over, and
-`Pending.ready` says whether its program is there.
+LLVM's work holds the interpreter's lock, so a thread that compiles stalls all others; another process does not. A
+worker is started for the first job, compiles one module after the other, and hands programs back as bytes, which load
+in a millisecond or two. Where it has much to do and there are cores enough, another one is started. Nothing here
+waits: `compile_in_background` hands a job over, and `Pending.ready` says whether its program is there.
 
 A worker that dies is started again. Where that happens repeatedly, or where programs of a device have no form as
 bytes, there is no background: `compile_in_background` returns None, and the caller compiles in place.
@@ -25,6 +25,7 @@ from typing import Any
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable
 from smelt.ir import locks
+from smelt.ir.host_threads import processors
 from smelt.ir.settings import logs_compiles, settings
 
 from . import explain
@@ -33,6 +34,10 @@ from .kept import Recipe
 
 #: Deaths in a row after which no worker is started any more; deaths that one job survives.
 MOST_DEATHS, MOST_TRIES = 3, 2
+#: Workers at most, and cores of the machine for each.
+MOST_WORKERS, CORES_EACH = 4, 2
+#: Another worker is started where those that there are have texts of so many characters to compile: half a second.
+MUCH = 25_000
 #: Settings of this process that decide what the worker does.
 _SETTINGS = ("check", "cache", "cache_dir", "cache_disk_bytes")
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from smelt.runtime.worker import main; main()"
@@ -54,11 +59,12 @@ class Pending:
         self._seconds = 0.0
         self._over = False
         self._tries = 0
+        self._worker: _Worker | None = None  #: who compiles it
 
     def ready(self) -> bool:
         """Whether it is over, with a program or without."""
-        if not self._over:
-            _worker.move()
+        if not self._over and self._worker is not None:
+            self._worker.move()
         return self._over
 
     def program(self) -> Executable | None:
@@ -79,9 +85,9 @@ class Pending:
         end = time.monotonic() + seconds
         while not self.ready():
             left = end - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self._worker is None:
                 return False
-            _worker.wait(left)
+            self._worker.wait(left)
         return True
 
     def _end(self, content: bytes = b"", seconds: float = 0.0) -> None:
@@ -93,7 +99,7 @@ class _Ended(OSError):
 
 
 class _Worker:
-    """The worker process of this process, seen from here."""
+    """A worker process of this process, seen from here."""
 
     def __init__(self) -> None:
         self._lock = locks.lock()
@@ -112,7 +118,13 @@ class _Worker:
     def is_given_up(self) -> bool:
         return self.deaths >= MOST_DEATHS
 
+    @property
+    def queued(self) -> int:
+        """Characters that it has to compile."""
+        return sum([len(p._job["text"]) for p in list(self._jobs.values())])
+
     def submit(self, pending: Pending) -> None:
+        pending._worker = self
         with self._lock:
             locks.whole(lambda: self._take(pending))
 
@@ -250,10 +262,21 @@ def _close(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-_worker = _Worker()
-atexit.register(_worker.end)
-if hasattr(os, "register_at_fork"):  # a child process has a worker of its own, and lets its parent's see its end
-    os.register_at_fork(after_in_child=_worker.leave)
+_workers = [_Worker() for _ in range(max(1, min(MOST_WORKERS, processors() // CORES_EACH)))]
+_worker = _workers[0]
+for _each in _workers:
+    atexit.register(_each.end)
+    if hasattr(os, "register_at_fork"):  # a child process has workers of its own, and lets its parent's see their end
+        os.register_at_fork(after_in_child=_each.leave)
+
+
+def _least_busy() -> _Worker:
+    """Who gets the next job: one that is there, unless all of these have much to do."""
+    there = [w for w in _workers if w.process is not None]
+    found = min(there, key=lambda w: w.queued, default=_workers[0])
+    if there and found.queued >= MUCH and len(there) < len(_workers):
+        return next(w for w in _workers if w.process is None)
+    return found
 
 
 def compile_in_background(
@@ -288,10 +311,11 @@ def compile_in_background(
 
 def wait_for_all(seconds: float) -> bool:
     """Wait until nothing is being compiled, at most so long; whether anything was."""
-    was_busy, end = _worker.is_busy, time.monotonic() + seconds
-    while _worker.is_busy and (left := end - time.monotonic()) > 0:
-        _worker.wait(left)
-        _worker.move()
+    was_busy, end = any(w.is_busy for w in _workers), time.monotonic() + seconds
+    for worker in _workers:
+        while worker.is_busy and (left := end - time.monotonic()) > 0:
+            worker.wait(left)
+            worker.move()
     return was_busy
 
 
@@ -304,11 +328,11 @@ def submit(recipe: Recipe) -> Pending | None:
     if found is not None:
         pending._program, pending._over = found, True
         return pending
-    if _worker.is_given_up or not sys.executable or getattr(sys, "frozen", False):
+    if any(w.is_given_up for w in _workers) or not sys.executable or getattr(sys, "frozen", False):
         return None
     pending._job = {
         "text": recipe.text, "located": recipe.located, "device": recipe.device.name, "pipeline": recipe.pipeline,
         "reader": recipe.reader,
     }  # fmt: skip
-    _worker.submit(pending)
+    _least_busy().submit(pending)
     return pending

@@ -24,6 +24,9 @@ from .device import device_named
 from .frames import HEADER, frame
 from .kept import Recipe
 
+#: How far it stands back. Not far: what it makes saves more than it takes, and where the program beside it keeps all
+#: cores busy (threads of a BLAS do so even between products) one that stood back by 10 would get a tenth of a core.
+NICE = 3
 #: How often it looks for its parent where the system cannot tell it.
 WATCH_SECONDS = 2.0
 #: After so long without a job it ends: it takes memory, and another is started in a second.
@@ -78,7 +81,7 @@ def main() -> None:
     """Compile until there is nobody to compile for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
-        os.nice(10)
+        os.nice(NICE)
     jobs, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # what anything prints is no answer
     parent = _Parent(int(sys.argv[1]))

@@ -41,8 +41,7 @@ class TieredExecutable(Executable):
         self._find_function, self._ops, self._device, self._make = function, ops, device, make
         self._structure, self._lock = tiers.Structure(), locks.lock()
         self._structure.can_wait, self._passing = not passing, passing
-        if asked:
-            self._structure.beside = tiers.ASKED
+        self._structure.asked = asked
         self._program: Executable | None = None
         self._compiled: Sequence[RecordedNode] | None = None
         self._strided: OpProgram | None = None

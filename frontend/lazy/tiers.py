@@ -43,8 +43,8 @@ GRADIENT = 3
 ASSUMED_STEPS = 10_000
 #: Another process compiles from this part of what a compile takes on.
 BESIDE = 0.25
-#: That of what `compile` was asked for: it is likely to be called often.
-ASKED = 0.1
+#: That of what is likely to run often: `compile` was asked for it, or it has run already, with the very same sizes.
+SOON = 0.1
 #: It is compiled in place where that takes so many seconds at most, or what so many calls save.
 AT_ONCE, CALLS = 0.25, 10
 #: Programs are looked for on disk when what was spent comes to so many seconds: the first look of a process takes as
@@ -68,11 +68,11 @@ class Structure:
         ops_seconds, program_seconds: the least that one run took, each way.
         sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
         share: the part of what a run takes that a program might save.
-        beside: the part of what a compile takes from which on another process compiles.
+        asked: whether `compile` was asked for it.
     """
 
     __slots__ = (
-        "beside", "can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes", "spent"
+        "asked", "can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes", "spent"
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -83,7 +83,12 @@ class Structure:
         self.ops_seconds = self.program_seconds = float("inf")
         self.runs = 0
         self.sizes, self.share = "", 1.0
-        self.beside = BESIDE
+        self.asked = False
+
+    @property
+    def beside(self) -> float:
+        """The part of what a compile takes from which on another process compiles."""
+        return SOON if self.asked or self.spent else BESIDE
 
     def program(
         self,

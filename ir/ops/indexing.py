@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from ..op import (
     Cotangents,
     Dims,
     Flags,
+    HostCall,
     Ints,
     Op,
     Operand,
@@ -33,6 +35,7 @@ from ..op import (
     require_dtype,
 )
 from ..scalar import Scalar, ScalarBuilder
+from .host_indexing import are_rows, rows, with_rows
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -83,6 +86,12 @@ class Gather(Fusible, name="gather"):
         windows = x.transpose(*axes, *rest)[tuple(where)]
         order = np.argsort([*axes, *rest])
         return windows.transpose(*range(len(shape)), *(len(shape) + order))
+
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints, slice_sizes: Ints) -> HostCall | None:
+        x, *indices = operands
+        if not are_rows(x, indices, axes, slice_sizes):
+            return None
+        return HostCall(rows, (tuple(x.shape[: len(axes)]), tuple(result.shape)))
 
     def check(self, x: np.ndarray, *indices: np.ndarray, axes: Ints, slice_sizes: Ints) -> None:
         _require_inside(self, indices, axes, [x.shape[a] - slice_sizes[a] for a in axes])
@@ -183,6 +192,12 @@ class Scatter(Op, name="scatter"):
         else:
             _COMBINE[mode].at(flat, at, values)
         return out
+
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints, mode: Str) -> HostCall | None:
+        x, updates, *indices = operands
+        if not are_rows(x, indices, axes, updates.shape[updates.ndim - x.ndim :]):
+            return None
+        return HostCall(_WITH_ROWS[mode], (tuple(x.shape[: len(axes)]),))
 
     def check(self, x: np.ndarray, updates: np.ndarray, *indices: np.ndarray, axes: Ints, mode: Str) -> None:
         lead = updates.ndim - x.ndim
@@ -318,6 +333,7 @@ class Scatter(Op, name="scatter"):
 #: How an element changes; "set" replaces it.
 _COMBINE: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 _MODES = ("set", *_COMBINE)
+_WITH_ROWS = {mode: functools.partial(with_rows, _COMBINE.get(mode)) for mode in _MODES}
 
 
 def take_along(b: Builder, x: Value, index: Value, axis: int) -> Value:

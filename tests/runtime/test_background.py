@@ -66,6 +66,25 @@ def test_a_program_comes_back(worker: Any) -> None:
     assert background.wait_for_all(SECONDS) and third.ready() and not background.wait_for_all(SECONDS)
 
 
+def test_several_workers_where_there_is_much_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = [background._Worker() for _ in range(2)]
+    monkeypatch.setattr(background, "_workers", workers)
+    few = [started(lambda x: x * 2), started(lambda x: x + 1)]
+    assert workers[1].process is None  # the first has little to do
+    monkeypatch.setattr(background, "MUCH", 1)
+    more = [started(lambda x, i=i: x - i) for i in range(2, 6)]
+    assert {p._worker for p in more} == set(workers)
+    for pending, wanted in zip([*few, *more], [X * 2, X + 1, X - 2, X - 3, X - 4, X - 5]):
+        np.testing.assert_array_equal(values(pending), wanted)
+    assert not background.wait_for_all(SECONDS)
+    pids = [w.process.pid for w in workers if w.process is not None]
+    assert len(set(pids)) == 2
+    for w in workers:
+        w.end()
+    for pid in pids:
+        assert_gone(pid)
+
+
 def test_what_is_wrong_is_left_to_the_caller(worker: Any) -> None:
     pending = compile_in_background("rubbish", smelt.cpu)
     assert pending is not None and pending.wait(SECONDS) and pending.program() is None

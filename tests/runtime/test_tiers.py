@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 import tracemalloc
@@ -247,6 +248,33 @@ def test_the_worker_compiles_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_takes_longer_than_a_compile_is_compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1e-9)
     assert compiled_after(1) == [True]
+
+
+def unwanted() -> Any:
+    raise AssertionError("compiled in place")
+
+
+def test_what_runs_again_is_compiled_beside_sooner() -> None:
+    nodes = topological([smelt.tanh(X * smelt.array(2.0))._ref])
+    limit = tiers.cost.seconds(tiers.count(nodes))
+    begun = []
+    for spent in (0.0, limit * tiers.SOON):
+        structure = tiers.Structure()
+        structure.spent = structure.ops_seconds = spent
+        assert structure.beside == (tiers.SOON if spent else tiers.BESIDE)
+        assert structure.rests(tiers.count(nodes), 0.0) == (not spent)
+        structure.program(nodes, lambda: None, functools.partial(begun.append, spent), unwanted)
+    assert begun == [limit * tiers.SOON]
+
+
+def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    costing(monkeypatch, 1e-3)
+    compiled_after(3)
+    (key,) = evaluate._known._entries
+    evaluate._known.clear()  # plans have another key then: nothing is known of one
+    with smelt.explain() as explained:
+        assert compiled_after(3) == [True] * 3
+    assert not explained.compiles and list(evaluate._known._entries) == [key]
 
 
 def test_a_program_that_is_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

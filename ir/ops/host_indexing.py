@@ -1,0 +1,70 @@
+"""Gather and scatter of whole rows, ready to be called (see `Op.host_call`): what looking up labels, embeddings and
+their gradients come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..aval import Aval
+from ..op import Avals, Ints
+
+
+def are_rows(x: Aval, indices: Avals, axes: Ints, window: Sequence[Any]) -> bool:
+    """Whether a window is one place along the first axes, which have the indices, and all along the others."""
+    lead = len(axes)
+    return (
+        0 < lead == len(indices)
+        and tuple(axes) == tuple(range(lead))
+        and all(s == 1 for s in window[:lead])
+        and tuple(window[lead:]) == tuple(x.shape[lead:])
+        and not any(d == 0 for d in (*x.shape, *indices[0].shape))
+        and all(i.dtype.numpy != np.uint64 for i in indices)
+    )
+
+
+def rows(x: np.ndarray, *given: Any) -> np.ndarray:
+    """`Gather.reference` of rows. `given`: the indices, the extents that they look into, the shape of the result."""
+    *indices, extents, shape = given
+    if len(indices) == 1:
+        return x.take(indices[0], 0, mode="clip").reshape(shape)
+    places = [np.minimum(np.maximum(i, 0, dtype=np.int64), d - 1) for i, d in zip(indices, extents)]
+    if not x.flags.c_contiguous:
+        return x[tuple(places)].reshape(shape)
+    return x.reshape(math.prod(extents), -1).take(_flat(places, extents), 0).reshape(shape)
+
+
+def with_rows(combine: np.ufunc | None, x: np.ndarray, updates: np.ndarray, *given: Any) -> np.ndarray:
+    """`Scatter.reference` of rows. `combine`: None replaces. `given`: the indices, the extents that they look into."""
+    *indices, extents = given
+    places, inside = [], None
+    for i, d in zip(indices, extents):
+        place = i.astype(np.int64, copy=False)
+        if place.size and (place.min() < 0 or place.max() >= d):  # those are dropped
+            fits = (place >= 0) & (place < d)
+            inside = fits if inside is None else inside & fits
+        places.append(place)
+    out = np.array(x, order="C")
+    flat = _flat(places, extents).reshape(-1)
+    values = updates.reshape(flat.size, -1)
+    if inside is not None:
+        flat, values = flat[inside.reshape(-1)], values[inside.reshape(-1)]
+    width = values.shape[1]
+    if width > 1:
+        flat = ((flat * width)[:, None] + np.arange(width)).reshape(-1)
+    if combine is None:
+        out.reshape(-1)[flat] = values.reshape(-1)
+    else:
+        combine.at(out.reshape(-1), flat, values.reshape(-1))
+    return out
+
+
+def _flat(places: Sequence[np.ndarray], extents: Sequence[int]) -> np.ndarray:
+    """Row-major numbers of places."""
+    found = places[0]
+    for place, extent in zip(places[1:], extents[1:]):
+        found = found * extent + place
+    return found
