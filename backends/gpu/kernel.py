@@ -8,7 +8,7 @@ elementary function becomes a function of the module, so that a kernel's text re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -382,16 +382,23 @@ class GpuKernel(MemoryKernel):
     def _call(self, op: OpView, index: Coordinates) -> None:
         """Evaluate an elementary function by a call."""
         operands = [self.value(v, index) for v in op.operands]
-        result, source = op.results[0], op.operands[0].dtype
-        key = op.name, tuple(v.dtype for v in op.operands), result.dtype, repr(op.attrs)
-        name = f"{op.name}_{source.mlir}".replace("<", "_").replace(">", "")
+        result, sources = op.results[0], [v.dtype for v in op.operands]
+        found = self.elementary(op.rules(Elementwise), operands, sources, result.dtype, op.attrs)
+        self.scopes[-1][result, index] = found
+
+    def elementary(
+        self, rules: Elementwise, operands: Sequence[Scalar], sources: Sequence[DType], out: DType,
+        attrs: Mapping[str, Any] = {},
+    ) -> Scalar:  # fmt: skip
+        """A call of an elementary function: the rules of its op, on scalars of arrays of dtypes `sources`."""
+        key = rules.name, tuple(sources), out, repr(attrs)
+        name = f"{rules.name}_{sources[0].mlir}".replace("<", "_").replace(">", "")
 
         def define(inner: GpuKernel, *xs: Scalar) -> Scalar:
-            inner.source_dtype = source
-            return op.rules(Elementwise).lower(inner, *xs, **op.attrs)
+            inner.source_dtype = sources[0]
+            return rules.lower(inner, *xs, **attrs)
 
-        found = self.call(key, name, operands, op.op.operand_names, compute_dtype(result.dtype), define)
-        self.scopes[-1][result, index] = found
+        return self.call(key, name, operands, rules.operand_names, compute_dtype(out), define)
 
     def call(
         self,

@@ -32,6 +32,7 @@ from ..schedule import (
     start_kernel,
 )
 from .kernel import RowKernel
+from .merged import merged_states
 from .shape import (
     ENOUGH_GROUPS,
     MOST_GROUPS,
@@ -46,7 +47,7 @@ from .shape import (
     space_of,
 )
 from .stages import Read, Stage, find_reads, find_stages, kept_in_registers, most_held, result_place
-from .states import deal, row_states
+from .states import deal
 
 #: Tiles that one threadgroup does by itself, and those that make a chunk worth a threadgroup of its own.
 TILES = 8
@@ -81,23 +82,29 @@ def build_row(
     plan = make_plan(body, kept)
     if not any(v.aval.size for v in body.returns):
         return []
-    stages = find_stages(plan)
-    if _can_split(module.gpu, plan, stages):
-        (stage,) = stages
-        find_reads(plan, stages, keep=False)
-        layout = _layout(module.gpu, plan, held=0, ragged=True)
-        chunks = _chunks(module.gpu, layout, layout.spaces[stage.space])
-        if chunks > 1:
-            return _build_chunks(module, plan, stage, layout, chunks, scratch)
-    for keep in (True, False):
-        find_reads(plan, stages, keep)
-        layout = _layout(module.gpu, plan, most_held(stages))
-        if all(layout.spaces[s.space].tiles <= 1 for s in stages if s.makes):
+    merged = merged_states(plan)
+    choices = [find_stages(plan), find_stages(plan, merged)] if merged else [find_stages(plan)]
+    for stages in choices:
+        if _can_split(module.gpu, plan, stages):
+            (stage,) = stages
+            find_reads(plan, stages, keep=False)
+            layout = _layout(module.gpu, plan, stages, held=0, ragged=True)
+            chunks = _chunks(module.gpu, layout, layout.spaces[stage.space])
+            if chunks > 1:
+                return _build_chunks(module, plan, stage, layout, chunks, scratch)
+    for stages in choices:
+        for keep in (True, False):
+            find_reads(plan, stages, keep)
+            layout = _layout(module.gpu, plan, stages, most_held(stages))
+            if all(layout.spaces[s.space].tiles <= 1 for s in stages if s.makes):
+                break
+        registers = _registers(module.gpu, stages, layout)
+        if not _bytes_read_again(plan, stages, registers):
             break
-    return [_build_rows(module, plan, stages, layout)]
+    return [_build_rows(module, plan, stages, layout, registers)]
 
 
-def _layout(gpu: Gpu, plan: Plan, held: int, ragged: bool = False) -> Layout:
+def _layout(gpu: Gpu, plan: Plan, stages: Sequence[Stage], held: int, ragged: bool = False) -> Layout:
     """Args: held: arrays that are to stay in registers; ragged: the kernel is made of chunks."""
     kept = fuse_variables(plan.kept_variables, plan.uses)
     loops = inner_loops(plan)
@@ -109,7 +116,8 @@ def _layout(gpu: Gpu, plan: Plan, held: int, ragged: bool = False) -> Layout:
         width = lane_width(plan, kept[-1])
         widths = dict.fromkeys(loops, width)
         size = min((v.dtype.size for v, _ in plan.loads), default=4)
-        team = column_team(gpu, rows // width, extents.get(longest, 1), width, held, size, _state_bytes(plan))
+        items = extents.get(longest, 1)
+        team = column_team(gpu, rows // width, items, width, held, size, _state_bytes(stages), not ragged)
     else:
         widths = {s: lane_width(plan, each[-1], ragged and len(each) == 1) if each else 1 for s, each in loops.items()}
         own = widths.get(longest, 1)
@@ -120,12 +128,12 @@ def _layout(gpu: Gpu, plan: Plan, held: int, ragged: bool = False) -> Layout:
     return Layout(team, kept, spaces, rows, width)
 
 
-def _state_bytes(plan: Plan) -> int:
+def _state_bytes(stages: Sequence[Stage]) -> int:
     """Threadgroup memory for the partial results of one row."""
     found: dict[int, dict[tuple[int, DType], None]] = {}
-    for state in row_states(plan):
-        own = found.setdefault(plan.stage[state.result], {})
-        for dtype in state.state:
+    for stage in stages:
+        own = found.setdefault(stage.number, {})
+        for dtype in (dtype for state in stage.states for dtype in state.state):
             own[len(own), dtype] = None
     return sum(dtype.size for _, dtype in {key: None for own in found.values() for key in own})
 
@@ -133,12 +141,18 @@ def _state_bytes(plan: Plan) -> int:
 # Whole rows
 
 
-def _build_rows(module: GpuModule, plan: Plan, stages: Sequence[Stage], layout: Layout) -> ScheduledKernel:
+def _registers(gpu: Gpu, stages: Sequence[Stage], layout: Layout) -> set[Read]:
+    """Which loads stay in registers."""
+    across = layout.width if layout.team.columns else 1
+    room = {s: x.values * across for s, x in layout.spaces.items() if x.tiles == 1}
+    return kept_in_registers(stages, room, gpu.row_values)
+
+
+def _build_rows(
+    module: GpuModule, plan: Plan, stages: Sequence[Stage], layout: Layout, registers: set[Read]
+) -> ScheduledKernel:
     body, team = plan.body, layout.team
     k, _, memories = start_kernel(module, body)
-    across = layout.width if team.columns else 1
-    room = {s: x.values * across for s, x in layout.spaces.items() if x.tiles == 1}
-    registers = kept_in_registers(stages, room, k.gpu.row_values)
     outputs = dict(zip(body.returns, memories))
     row = RowKernel(k, plan, team, layout.kept, layout.spaces, layout.width, outputs, registers)
 

@@ -122,7 +122,7 @@ class Combiner:
                 with k.named(f"{self.whole}_{short_name([s])}"):
                     after.append(k.op("gpu.subgroup_reduce", own, own[0].dtype, op=kind, uniform=k.attr("unit")))
                 continue
-            if s.is_arg:
+            if len(s.state) > 1:
                 for distance in over:
                     own = s.merge(k, own, [k.shuffle(x, distance) for x in own])
                 after += own

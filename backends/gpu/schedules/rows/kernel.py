@@ -223,12 +223,15 @@ class RowKernel:
     def provide(self, states: Sequence[RowState], carried: Sequence[Scalar]) -> None:
         """Let the results of finished reductions be read."""
         for s, own in zip(states, deal(states, carried) if not self.wide else [None] * len(states)):
-            self.k.provided[s.result] = self._reader(s, own)
+            for v in s.results:
+                self.k.provided[v] = self._reader(s, v, own)
 
-    def _reader(self, s: RowState, own: Any) -> Callable[[Coordinates], Scalar]:
-        if own is not None:
-            return lambda place: s.finish(own)
-        return lambda place: self.k.read(self._states[s.result][-1], self._j or self.zero)
+    def _reader(self, s: RowState, v: Value, own: Sequence[Scalar] | None) -> Callable[[Coordinates], Scalar]:
+        def read(place: Coordinates) -> Scalar:
+            state = own or [self.k.read(m, self._j or self.zero) for m in self._states[s.result]]
+            return s.partial(self.k, v, state)
+
+        return read
 
     # Stages
 

@@ -30,6 +30,8 @@ LINE_BYTES = 64
 #: With fewer threadgroups than this a GPU has nothing to do while one of them waits.
 ENOUGH_GROUPS = 256
 ENOUGH_THREADS = 65536
+#: So many that it does not matter if the last of them find the GPU half empty.
+MANY_GROUPS = 512
 #: Threadgroups that a GPU runs at a time, more or less.
 MOST_GROUPS = 1024
 
@@ -186,13 +188,16 @@ def row_team(gpu: Gpu, rows: int, items: int, width: int, held: int) -> Team:
     return Team(lines, 1, threads, False)
 
 
-def column_team(gpu: Gpu, rows: int, items: int, width: int, held: int, size: int, state_bytes: int) -> Team:
+def column_team(
+    gpu: Gpu, rows: int, items: int, width: int, held: int, size: int, state_bytes: int, whole: bool = True
+) -> Team:
     """Lines of threads across neighbouring rows.
 
     Args:
         rows: vectors of `width` rows; size: bytes of an element.
         items: elements of the longest row.
         held: arrays that are to stay in registers; state_bytes: of all partial results of one row.
+        whole: a threadgroup sees to all of a row, so that there are no more threadgroups than rows.
     """
     across = min(gpu.simd, power_of_two(rows))
     lines = max(1, min(gpu.threads // across, power_of_two(items) // 4))
@@ -203,6 +208,8 @@ def column_team(gpu: Gpu, rows: int, items: int, width: int, held: int, size: in
             narrow //= 2
         if wanted * narrow <= gpu.max_threads and narrow * width * size >= min(LINE_BYTES, rows * width * size):
             across, lines = narrow, max(wanted, min(lines, gpu.threads // narrow))
+    while whole and -(-rows // across) < MANY_GROUPS and across * width * size > LINE_BYTES and 8 * lines < items:
+        across, lines = across // 2, lines * 2
     while lines * 2 * across <= gpu.threads and rows * lines < ENOUGH_THREADS and lines < items:
         lines *= 2
 

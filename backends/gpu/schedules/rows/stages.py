@@ -17,6 +17,7 @@ from smelt.ir.builder import Value
 from smelt.ir.scalar import compute_dtype
 from smelt.passes.kernels.analysis import is_pointwise, is_row_reduction, operand_reads
 
+from .merged import MergedState
 from .states import RowState, row_states
 
 Read = tuple[Value, Coordinates]
@@ -57,18 +58,19 @@ def result_place(plan: Plan, v: Value) -> Coordinates:
     return tuple(plan.kept) if is_reduced(v) else plan.places[v]
 
 
-def find_stages(plan: Plan) -> list[Stage]:
-    """The stages of a fusion, without what they read."""
+def find_stages(plan: Plan, merged: Sequence[MergedState] = ()) -> list[Stage]:
+    """The stages of a fusion, without what they read; `merged`: reductions that one stage computes together."""
     found: dict[tuple[int, tuple[int, ...]], Stage] = {}
 
     def stage(v: Value) -> Stage:
         key = plan.stage[v], plan.space_of[v]
         return found.setdefault(key, Stage(*key, [], [], []))
 
-    for state in row_states(plan):
-        each = stage(state.result)
+    together = {v for state in merged for v in state.results}
+    for state in [*(s for s in row_states(plan) if s.result not in together), *merged]:
+        each = stage(state.results[0])
         each.states.append(state)
-        each.roots.append((state.op.operands[0], state.place))
+        each.roots.append(state.root)
     for v in plan.body.returns:
         if is_row_output(plan, v):
             each = stage(v)

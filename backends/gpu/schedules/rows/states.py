@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import FusionKernel
+from smelt.backends.lowering import Coordinates, FusionKernel
 from smelt.backends.plan import Plan
 from smelt.ir import dtypes
+from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import ArgReduction
 from smelt.ir.ops.reduce import highest, lowest
@@ -32,6 +33,20 @@ class RowState(Accumulator):
         dtype = self.op.operands[0].dtype
         worst = lowest(dtype) if self.op.rules(ArgReduction).largest else highest(dtype)
         return [k.const(worst, dtype), k.const(NOWHERE, dtypes.uint32)]
+
+    @property
+    def results(self) -> list[Value]:
+        """What it gives."""
+        return [self.result]
+
+    @property
+    def root(self) -> tuple[Value, Coordinates]:
+        """What it goes over, at the current position."""
+        return self.op.operands[0], self.place
+
+    def partial(self, k: FusionKernel, v: Value, state: Sequence[Scalar]) -> Scalar:
+        """One of its results."""
+        return self.finish(state)
 
     def of_thread(self) -> RowState:
         """The same reduction as one thread carries it through its elements."""
