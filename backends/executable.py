@@ -17,6 +17,7 @@ from .device import Device
 
 if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
     from smelt.passes import PassRecord
+    from smelt.passes.remarks import Remark
     from smelt.passes.stages import Stages
 
 
@@ -28,6 +29,7 @@ class Executable:
         seconds: what the compile took.
         loaded: whether another process has compiled it.
         records: what the passes did.
+        remarks: what they say about it, if that was to be remembered.
     """
 
     def __init__(self, arguments: list[Aval], results: list[Aval]):
@@ -35,6 +37,7 @@ class Executable:
         self.seconds = 0.0
         self.loaded = False
         self.records: list[PassRecord] = []
+        self.remarks: list[Remark] = []
         self.texts: dict[str, Callable[[], str]] = {}  #: what the backend made of it
         self.passed: Stages | None = None  #: what the passes did, if that was to be remembered
 

@@ -64,6 +64,10 @@ class Fixpoint:
 
     items: tuple[Any, ...]
 
+    @property
+    def foreign(self) -> bool:
+        return any(getattr(item, "foreign", False) for item in self.items)
+
     def __str__(self) -> str:
         return f"fixpoint({','.join(map(str, self.items))})"
 
@@ -124,6 +128,11 @@ class Pipeline:
 
     def __str__(self) -> str:
         return ",".join(map(str, self.items))
+
+    @property
+    def foreign(self) -> bool:
+        """Whether code of another package takes part."""
+        return any(getattr(item, "foreign", False) for item in self.items)
 
     def run(self, module: Any, watch: Instrumentation | None = None) -> list[PassRecord]:
         """Run on a module in place; a record for each pass executed."""

@@ -115,7 +115,7 @@ def compile_anew(
     """`compile_module` without a look at the disk. `subject`: of `explain`, where it is known already."""
     load_compiler(device)
     from smelt.backends.pipelines import SIMPLIFY
-    from smelt.passes import Pipeline
+    from smelt.passes import Pipeline, remarks
     from smelt.passes.driver import Instrumentation
     from smelt.passes.stages import Stages
 
@@ -138,7 +138,8 @@ def compile_anew(
             dump=f"{settings.dump_ir}/{next(_serial):04}" if settings.dump_ir else None,
             on_pass=remember,
         )
-        records = Pipeline.parse(pipeline).run(module, watch)
+        with remarks.collected(keep_texts) as made:
+            records = Pipeline.parse(pipeline).run(module, watch)
         if "main" not in functions(module):
             raise IRError(f"the module has no function @main; it has {', '.join(functions(module)) or 'none'}")
         if signature is not None and _signature(module) != signature:
@@ -146,7 +147,7 @@ def compile_anew(
         program = (InterpretedExecutable if interpret else device.executable)(module, device)
     if not keep_texts:
         program.forget_texts()
-    program.records = records
+    program.records, program.remarks = records, made
     program.seconds = time.perf_counter() - start
     program.passed = stages
     explain.note(subject, program, device)

@@ -67,6 +67,8 @@ class Recipe:
         environment = _environment()
         if self._identity is None or not environment or not _is_smelts_own(self.text):
             return None
+        if self.pipeline is not None and _is_foreign(self.pipeline):
+            return None
         digest = hashlib.sha256()
         for part in (self.device.name, self._identity, environment, self.pipeline or "", self.reader, self.text):
             digest.update(part.encode() + b"\0")
@@ -133,6 +135,13 @@ def _is_smelts_own(text: str) -> bool:
         return False
     patterns = sys.modules.get(_PATTERNS)
     return patterns is None or not patterns.has_foreign_patterns()
+
+
+def _is_foreign(pipeline: str) -> bool:
+    """Whether code of another package takes part in a pipeline: its text does not say what that does."""
+    from smelt.passes import Pipeline  # pipelines of devices are smelt's own, so most programs need no passes here
+
+    return Pipeline.parse(pipeline).foreign
 
 
 @functools.cache

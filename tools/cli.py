@@ -128,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("--measure", action="store_true", help="with --emit=cost: run each kernel by itself, and time it")
     dump.add_argument("--short", action="store_true", help="the short form, to be read: stages graph to plan-buffers")
     dump.add_argument("--lines", action="store_true", help="with --short: the lines of the user's program")
+    dump.add_argument("--remarks", action="store_true", help="what passes say: kernels, and why others are none")
     dump.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
     dump.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")
     dump.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")

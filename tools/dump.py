@@ -33,7 +33,10 @@ def dump(options: argparse.Namespace) -> int:
     if options.metal_dir:
         name = options.target.rpartition(":")[2].replace(".", "_")
         return _save_metal(lowered.to_metal(options.gpu), options.metal_dir, name)
-    if options.emit == "cost":
+    if options.remarks:
+        found = lowered.compile(options.pass_pipeline).remarks()
+        content = "".join(f"{remark}\n" for remark in found)
+    elif options.emit == "cost":
         content = str(lowered.compile(options.pass_pipeline).cost(options.measure))
     elif options.short:
         program = lowered if stage == "graph" else lowered.compile(options.pass_pipeline)

@@ -10,6 +10,7 @@ Each pass is also a flag, run in the order given; its options follow an equals s
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import re
 import sys
@@ -106,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--short", action="store_true", help="print the IR in the short form, which is to be read and not parsed")
     add("--mlir-timing", action="store_true", help="print how long each pass took")
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
+    add("--remarks", action="store_true", help="print what passes say about what they did, and did not do, and why")
+    add("--remarks-output-file", metavar="FILE", help="write these remarks as YAML, in the form of LLVM's")
     add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
     add("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
     add("--pass-timeout", type=float, metavar="SECONDS", help="give up a pass (default: never)")
@@ -270,7 +273,7 @@ def _write(path: str, content: str) -> None:
 def _process(options: argparse.Namespace, source: str, name: str, progress: Progress) -> str:
     """Parse, transform and print one module."""
     from smelt.ir import text
-    from smelt.passes import Pipeline
+    from smelt.passes import Pipeline, remarks
     from smelt.passes.driver import Instrumentation, PassRecord
     from smelt.passes.stages import Stages
     from smelt.passes.validation import ValueCheck
@@ -306,7 +309,13 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
 
     admits = limit if options.opt_bisect_limit is not None else None
     watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers, admits)
-    records = pipeline.run(module, watch)
+    with remarks.collected(bool(options.remarks or options.remarks_output_file)) as found:
+        records = pipeline.run(module, watch)
+    found = [dataclasses.replace(r, line=re.sub("^-(?=:)", name, r.line)) for r in found]  # MLIR calls any text "-"
+    if options.remarks:
+        sys.stderr.write("".join(f"{remark}\n" for remark in found))
+    if options.remarks_output_file:
+        _write(options.remarks_output_file, remarks.to_yaml(found))
     if options.mlir_timing:
         sys.stderr.write(timing_report(records))
     if options.mlir_pass_statistics:

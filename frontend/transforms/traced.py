@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.backends.device import offering, registered_device, stages
 from smelt.ir import text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import IRError, SmeltError
 from smelt.ir.op_program import OpProgram
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
@@ -21,6 +21,7 @@ from ..lazy.graph import GraphFunction, Ref
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
     from smelt.passes.kernels.cost import ProgramCost
+    from smelt.passes.remarks import Remark
 
 __all__: list[str] = []
 
@@ -150,6 +151,25 @@ class Compiled:
         from smelt.runtime.measure import cost_of
 
         return cost_of(self.executable, default_device() if measure else None)
+
+    def remarks(self) -> list[Remark]:
+        """What the passes say about the program, in order: of `fuse` each kernel (``passed``), and for each two
+        kernels that touch why they are two (``missed``), with the user's line.
+
+        Raises:
+            IRError: nothing was kept of the compile.
+
+        >>> import smelt
+        >>> def f(x):
+        ...     y = smelt.exp(x)
+        ...     return smelt.sum(y * y), smelt.sort(y)
+        >>> program = smelt.compile(f).trace(smelt.ones((4, 8))).lower().compile()
+        >>> [r.rule for r in program.remarks() if r.kind == "passed"]
+        ['kernel']
+        """
+        if self.executable.passed is None:
+            raise IRError("the program has no remarks: compile it by `.trace(...).lower().compile()`")
+        return list(self.executable.remarks)
 
     def view(self, path: str | os.PathLike[str] | None = None, title: str = "", measure: bool = False) -> str:
         """A page (HTML, no network) that shows how the program came about: stages beside the user's lines, kernels and

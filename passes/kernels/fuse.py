@@ -29,6 +29,9 @@ front of it joins. Arithmetic does only where it makes an operand from fewer byt
 `operands`), since a contraction reads an element many times::
 
     func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
+
+Whether what can be one kernel is one, a heuristic says (see `heuristics`), by default one that counts bytes and
+additions. ``fuse{heuristic=NAME}`` asks another. Its answers are remarks: `smelt-opt --remarks`.
 """
 
 from __future__ import annotations
@@ -44,14 +47,17 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import PipelineError
 
+from .. import remarks
 from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
+from .explain import explain
 from .grouping import Grouping, elements, spread_values
 from .groups import Group
+from .heuristics import DEFAULT, heuristic_called
 from .operands import behind_movement, computed_operands
 from .options import dtype_called, words
 
@@ -75,6 +81,7 @@ class FusePass(Pass):
         max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
         apart: ops on values of at most so many elements may be kernels of their own where a program has many of them:
             most of these are equal, and are compiled once. 0: never, for devices on which each launch costs.
+        heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
     """
 
     max_ops: int = 128
@@ -82,6 +89,15 @@ class FusePass(Pass):
     library: str = ""
     max_buffers: int = 0
     apart: int = 0
+    heuristic: str = DEFAULT
+
+    def __post_init__(self) -> None:
+        heuristic_called(self.heuristic)  # an error where there is none, before anything runs
+
+    @property
+    def foreign(self) -> bool:
+        """Whether a heuristic of another package takes part."""
+        return self.heuristic != DEFAULT
 
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
@@ -95,7 +111,10 @@ class FusePass(Pass):
             kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
             grouping = self._grouped(function, kernels)
             if grouping.groups:
-                outline(module, function, grouping)
+                remark = explain(function, grouping) if grouping.explains else None
+                names = outline(module, function, grouping)
+                if remark is not None:
+                    remark(names)
                 statistics["kernels"] += len(grouping.groups)
                 statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
 
@@ -103,11 +122,14 @@ class FusePass(Pass):
         """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""
         tiny = sum(op.op.flops > 0 and elements(op) <= self.apart for op in function.ops)
         found = []
+        may_join, explains = heuristic_called(self.heuristic), remarks.wanted()
         spread = spread_values(function) if self.apart and tiny >= MANY else set()
         is_small = tiny <= MOST or largest_part(function, spread) <= MOST
-        for apart in (0, self.apart) if is_small else (self.apart,):
+        for apart in dict.fromkeys((0, self.apart)) if is_small else (self.apart,):
             if not apart or tiny >= MANY:
-                found.append(Grouping(function, self.max_ops, kernels, self.max_buffers, apart, spread))
+                found.append(
+                    Grouping(function, self.max_ops, kernels, self.max_buffers, apart, spread, may_join, explains)
+                )
                 found[-1].run()
         return min(found, key=compile_cost) if len(found) > 1 else found[0]
 
@@ -167,20 +189,23 @@ def compile_cost(grouping: Grouping) -> float:
     return KERNEL_COST * len(different) + inside + CALL_COST * len(grouping.groups)
 
 
-def outline(module: Any, function: Function, grouping: Grouping) -> None:
-    """Replace `function` by one that calls a new function for each group."""
+def outline(module: Any, function: Function, grouping: Grouping) -> dict[Group, str]:
+    """Replace `function` by one that calls a new function for each group; the names of these."""
     made: dict[Any, str] = {}
+    names: dict[Group, str] = {}
 
     def call(b: Builder, group: Group, env: dict[Value, Value]) -> None:
         inputs = group.inputs(grouping.position)
         key = structure(group, inputs)
         if key not in made:
             made[key] = make_fusion(module, function, group, inputs)
+        names[group] = made[key]
         with b.at(group.primary.location):
             results = b.call(made[key], [env[v] for v in inputs], [v.aval for v in group.outputs])
         env.update(zip(group.outputs, results))
 
     reassemble(module, function, grouping.schedule(), call)
+    return names
 
 
 def structure(group: Group, inputs: list[Value]) -> Any:

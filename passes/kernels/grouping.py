@@ -1,8 +1,11 @@
-"""Which ops become one kernel: ops join groups from the results backwards, then equal loops merge."""
+"""Which ops become one kernel: ops join groups from the results backwards, then equal loops merge.
+
+What can join is found out here, within the limits of the pass; whether it does a heuristic says (see `heuristics`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
@@ -10,13 +13,18 @@ from smelt.ir.builder import Function, OpView, Value
 from .analysis import is_pointwise, is_row_reduction
 from .contraction_places import is_contraction
 from .groups import FEW_ROWS, Group, group_size, parallel_rows, sibling_key
+from .heuristics import Answers, Candidate, Reason, Way, fewest_bytes
 from .operands import computed_operands
 from .reachability import Reachability
 
-#: A value read at more places than this exists in memory.
-MAX_PLACES = 8
-#: Additions that cost as much as moving one byte.
-FLOPS_PER_BYTE = 2.0
+_FACTOR = Reason("factor", "a contraction multiplies it, and reads each of its elements many times")
+_CYCLE = Reason("cycle", "what else reads it comes before the kernel")
+_OTHER_LOOPS = Reason("loops", "the kernel does not read each element of it once, where its own loops are")
+_MUST_EXIST = Reason("exists", "it is in memory anyway: a result, or what a library reads")
+_ONCE = Reason("once", "several kernels read it, and what combines elements is computed once")
+_STARTS = Reason("starts", "its loops are its own: it is the first op of a kernel")
+_NEEDED = Reason("needed", "one needs what the other makes, by more than each row hands over, or by way of a third")
+_TINY = Reason("tiny", "ops on so few elements are kernels of their own, most of them equal")
 
 
 class Grouping:
@@ -28,13 +36,19 @@ class Grouping:
         max_buffers: arrays that one group reads and writes; 0 for any number.
         apart: ops on values of at most so many elements are groups of their own, with the movement in front of them.
         spread: values that make no siblings of those who read them: then more groups are equal.
+        may_join: says whether what could join does.
+        explains: whether answers are kept, for remarks.
     """
 
     def __init__(
         self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
-        apart: int = 0, spread: Collection[Value] = (),
+        apart: int = 0, spread: Collection[Value] = (), may_join: Answers = fewest_bytes, explains: bool = False,
     ):  # fmt: skip
-        self.function, self.max_ops = function, max_ops
+        self.function, self.max_ops, self.may_join = function, max_ops, may_join
+        self.explains = explains
+        #: why an op, or another group, did not join a group
+        self.refusals: dict[tuple[OpView | Group, Group], dict[Way, Reason]] | None = {} if explains else None
+        self.merged: dict[Group, Group] = {}  #: groups that are part of another now
         self.contractions, self.max_buffers, self.apart = contractions, max_buffers, apart
         self.spread = spread
         self.weightless = weightless_values(function) if max_buffers else set()
@@ -73,6 +87,7 @@ class Grouping:
         if op.op.flops == 0 and is_pointwise(op):
             self._visit_free(op, readers, external)
         elif self.apart and elements(op) <= self.apart:
+            self._note_all(op, readers, "inside", _TINY)
             self._start(op)
         elif not is_pointwise(op):
             self._visit_heavy(op, readers, external)
@@ -107,22 +122,31 @@ class Grouping:
                 self.readers.setdefault(v, {})[group] = None
         self.readers[op.results[0]].pop(group, None)
 
-    def _room(self, group: Group, op: OpView, outputs: int = 0) -> bool:
-        """Whether the group can take the op, and write `outputs` more arrays."""
-        value = op.results[0]
+    def _refused(self, group: Group, candidate: Candidate) -> Reason | None:
+        """Why the op does not join the group in the candidate's way; None: it does."""
+        op, value = candidate.op, candidate.op.results[0]
         if value in self.weightless:
-            return True
-        if len(group.ops) >= self.max_ops or len(group.reads[value]) > MAX_PLACES:
-            return False
-        if not group.admits(op) and value not in self.expressions:
-            return False
-        return not self.max_buffers or group.arrays([op], self.weightless) + outputs <= self.max_buffers
+            return None
+        if len(group.ops) >= self.max_ops:
+            return Reason("max-ops", "the kernel has {ops} ops, of {most}", ops=len(group.ops), most=self.max_ops)
+        if not candidate.computed and not group.admits(op):
+            return _FACTOR
+        if self.max_buffers:
+            arrays = group.arrays([op], self.weightless) + (candidate.way == "output")
+            if arrays > self.max_buffers:
+                return Reason("max-buffers", "the kernel would read and write {arrays} arrays, of {most}",
+                              arrays=arrays, most=self.max_buffers)  # fmt: skip
+        return self.may_join(group, candidate)
 
     def _visit_free(self, op: OpView, readers: list[Group], external: bool) -> None:
-        for group in readers:
-            if self._room(group, op):
-                self._join(op, group)
         value = op.results[0]
+        candidate = Candidate(op, "movement", readers, None, value in self.expressions)
+        for group in readers:
+            reason = self._refused(group, candidate)
+            if reason is None:
+                self._join(op, group)
+            else:
+                self._note(op, group, "movement", reason)
         if external or self.readers.get(value):
             if op.op.is_view:
                 self._leave(op)
@@ -130,49 +154,44 @@ class Grouping:
                 self._start(op)
 
     def _visit_pointwise(self, op: OpView, readers: list[Group], external: bool) -> None:
-        fits = all(self._room(g, op) and self._pays(g, op) for g in readers)
-        if not external and len(readers) == 1 and fits:
-            self._join(op, readers[0])
-            return
-        again = op.results[0] in self.expressions or self._cheap_everywhere(op, readers)
-        if not external and fits and readers and again:
+        way: Way = "inside" if len(readers) == 1 else "again"
+        if external or not readers:
+            self._note_all(op, readers, way, _MUST_EXIST)
+        elif self._all_take(Candidate(op, way, readers, None, op.results[0] in self.expressions)):
             for group in readers:
                 self._join(op, group)
             return
         if not self._join_as_output(op, readers):
             self._start(op)
 
-    def _pays(self, group: Group, op: OpView) -> bool:
-        """Whether computing elements again costs less than memory, with what was already accepted."""
-        if not is_pointwise(op):
-            return True
-        cost = group.recompute_cost(op)
-        saved = 2 * op.results[0].aval.nbytes * FLOPS_PER_BYTE + 65536
-        return cost == 0 or group.recomputed + cost <= saved
-
-    def _cheap_everywhere(self, op: OpView, readers: list[Group]) -> bool:
-        """Whether several kernels may each compute the op: few additions, and hardly more to read."""
-        value = op.results[0]
-        if op.op.flops * value.aval.size <= 16:
-            return True
-        new = 0
-        for group in readers:
-            new += sum(v.aval.nbytes for v in set(op.operands) if v not in group.reads)
-        written = value.aval.nbytes * (1 + len(readers))
-        return op.op.flops <= 4 and new <= written * 0.75
+    def _all_take(self, candidate: Candidate) -> bool:
+        """Whether all kernels that read what the op makes compute it."""
+        for group in candidate.readers:
+            reason = self._refused(group, candidate)
+            if reason is not None:
+                self._note_all(candidate.op, candidate.readers, candidate.way, reason)
+                return False
+        return True
 
     def _join_as_output(self, op: OpView, readers: list[Group]) -> bool:
         """Let one reader also write the value for the others."""
         value = op.results[0]
+        candidate = Candidate(op, "output", readers, None, value in self.expressions)
         for group in readers:
             place = group.place_as_output(value)
-            if place is None or not self._room(group, op, outputs=1) or not self._pays(group, op):
-                continue
             rest: list[Any] = [g for g in readers if g is not group] + self.others.get(value, [])
-            if any(self.reach.leads(item, group) for item in rest):
+            reason: Reason | None = None
+            if place is None:
+                reason = _OTHER_LOOPS
+            elif any(self.reach.leads(item, group) for item in rest):
+                reason = _CYCLE
+            elif not is_pointwise(op):
+                reason = group.refuses(op)
+            reason = reason or self._refused(group, candidate)
+            if reason is not None:
+                self._note(op, group, "output", reason)
                 continue
-            if not is_pointwise(op) and not group.accepts(op):
-                continue
+            assert place is not None
             self._join(op, group)
             group.add_output(value, place)
             self.reach.connect(group, rest)
@@ -183,13 +202,31 @@ class Grouping:
     def _visit_heavy(self, op: OpView, readers: list[Group], external: bool) -> None:
         if (is_row_reduction(op) or is_contraction(op)) and readers:
             group = readers[0]
-            if not external and len(readers) == 1:
-                if self._room(group, op) and group.accepts(op):
+            if external or len(readers) > 1:
+                self._note_all(op, readers, "inside", _MUST_EXIST if external else _ONCE)
+                if self._join_as_output(op, readers):
+                    return
+            else:
+                candidate = Candidate(op, "inside", readers, None, op.results[0] in self.expressions)
+                reason = group.refuses(op) or self._refused(group, candidate)
+                if reason is None:
                     self._join(op, group)
                     return
-            elif self._join_as_output(op, readers):
-                return
+                self._note(op, group, "inside", reason)
+        else:
+            self._note_all(op, readers, "inside", _STARTS)
         self._start(op)
+
+    # Why not
+
+    def _note(self, op: OpView | Group, group: Group, way: Way, reason: Reason) -> None:
+        if self.refusals is not None:
+            self.refusals.setdefault((op, group), {})[way] = reason
+
+    def _note_all(self, op: OpView, groups: Sequence[Group], way: Way, reason: Reason) -> None:
+        if self.refusals is not None:
+            for group in groups:
+                self._note(op, group, way, reason)
 
     # Order
 
@@ -255,27 +292,36 @@ class Grouping:
                 for second in candidates[i + 1 :]:
                     if first in gone or second in gone or first is second:
                         continue
-                    if len(first.ops) + len(second.ops) > self.max_ops or len(first.outputs) > 8:
-                        continue
-                    if self._merges(first, second):
-                        gone.add(second)
-                    elif self._merges(second, first):
-                        gone.add(first)
+                    into, other = first, second
+                    reason = self._clash(into, other)
+                    if reason is _NEEDED:
+                        into, other = second, first
+                        reason = self._clash(into, other)
+                    reason = reason or self.may_join(first, Candidate(second.primary, "sibling", (), second))
+                    if reason is None:
+                        gone.add(other)
+                        self._merge(into, other)
+                        self.reach.merge(into, other)
+                    else:
+                        self._note(second, first, "sibling", reason)
         self.groups = [g for g in self.groups if g not in gone]
 
-    def _merges(self, first: Group, second: Group) -> bool:
-        """Merge the two if second does not need first, or only what each row can hand over."""
+    def _clash(self, first: Group, second: Group) -> Reason | None:
+        """Why second cannot become part of first: it needs first by more than what each row can hand over, or they are
+        too large together."""
+        if len(first.ops) + len(second.ops) > self.max_ops:
+            return Reason("max-ops", "the two have {ops} ops, of {most}", ops=len(first.ops) + len(second.ops),
+                          most=self.max_ops)  # fmt: skip
         if self.reach.leads(second, first):
-            return False
+            return _NEEDED
         if self.reach.leads(first, second) and not self._hands_over(first, second):
-            return False
+            return _NEEDED
         if self.max_buffers:
             arrays = first.arrays(list(second.ops), self.weightless) + len(second.outputs)
             if arrays > self.max_buffers:
-                return False
-        self._merge(first, second)
-        self.reach.merge(first, second)
-        return True
+                return Reason("max-buffers", "they would read and write {arrays} arrays, of {most}", arrays=arrays,
+                              most=self.max_buffers)  # fmt: skip
+        return None
 
     def _hands_over(self, first: Group, second: Group) -> bool:
         """Whether all that second needs of first is read row by row, where first computes it."""
@@ -289,6 +335,7 @@ class Grouping:
 
     def _merge(self, first: Group, second: Group) -> None:
         """Make second part of first."""
+        self.merged[second] = first
         first.ops.update(second.ops)
         for v, places in second.reads.items():
             first.reads.setdefault(v, {}).update(places)

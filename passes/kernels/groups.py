@@ -16,6 +16,7 @@ from smelt.ir.index import Index, variables
 from ..extract import inputs_of
 from .analysis import Coordinates, is_pointwise, is_row_reduction, operand_reads, plain_variable, reduced_axes
 from .contraction_places import contraction_reads, inverse_place, is_contraction
+from .heuristics import Reason
 
 #: With fewer rows than this, a large reduction is done in chunks, in a kernel of its own.
 FEW_ROWS = 16
@@ -25,6 +26,7 @@ SMALL = 32768
 CACHED = 1 << 18
 #: A reduction turns lines into columns for no less than one part in so many of the bytes that are walked so.
 COLUMNS = 8
+_NO_ROW = Reason("rows", "the kernel does not read each of its elements once, at the place of its own loops")
 
 
 class Group:
@@ -110,9 +112,14 @@ class Group:
         made from fewer bytes than they have (see `operands`)."""
         return op.op.flops == 0 or op.results[0] not in self.factors
 
-    def accepts(self, op: OpView) -> bool:
-        """Whether an op that combines elements can join."""
-        return self.accepts_contraction(op) if is_contraction(op) else self.accepts_reduction(op)
+    def refuses(self, op: OpView) -> Reason | None:
+        """Why an op that combines elements cannot join; None where it can."""
+        if is_contraction(op):
+            return None if self.accepts_contraction(op) else _NO_ROW
+        row = self.row_of(op)
+        if row is None or (op.results[0].aval.size == 0 and op.operands[0].aval.size > 0):
+            return _NO_ROW
+        return None
 
     def add(self, op: OpView) -> None:
         """Let an op join whose result the group reads. Ops that combine elements must be accepted."""
@@ -205,22 +212,27 @@ class Group:
             return None
         return place
 
-    def accepts_reduction(self, op: OpView) -> bool:
+    def reduction_loses(self, op: OpView) -> Reason | None:
+        """Why a reduction that could join had better not; None where it had."""
         row = self.row_of(op)
         if row is None:
-            return False
+            return _NO_ROW
         x, value = op.operands[0], op.results[0]
-        rows = math.prod(value.shape)
         alone = value not in self.feeds and all(
             len([i for i in p if not i.is_constant]) == len([i for i in row if not i.is_constant])
             for p in self.output_places
         )
-        if not alone and parallel_rows(op) < FEW_ROWS and max(x.aval.size, math.prod(self.shape)) > SMALL:
-            return False
-        return (rows > 0 or x.aval.size == 0) and (alone or not self._walks_worse(op, row))
+        if alone:
+            return None
+        size = max(x.aval.size, math.prod(self.shape))
+        if size > SMALL and parallel_rows(op) < FEW_ROWS:
+            return Reason("few-rows", "{rows} rows of {size} elements in all give threads too little: under {least} "
+                          "rows a reduction is done in chunks, by itself", rows=parallel_rows(op), size=size,
+                          least=FEW_ROWS)  # fmt: skip
+        return self._walks_worse(op, row)
 
-    def _walks_worse(self, op: OpView, row: Coordinates) -> bool:
-        """Whether with the reduction the kernel would walk memory in a worse order, for little less to move.
+    def _walks_worse(self, op: OpView, row: Coordinates) -> Reason | None:
+        """Why not, if with the reduction the kernel would walk memory in a worse order, for little less to move.
 
         Rows of some arrays are contiguous, those of others lie beside each other: no order of loops suits both. And
         where all lie beside each other, columns are walked that were lines before.
@@ -240,7 +252,10 @@ class Group:
                 along += v.aval.nbytes
             most = max(most, v.aval.nbytes)
         saved = 2 * value.aval.nbytes + (x.aval.nbytes if x in self.reads else 0)
-        return most > CACHED and (min(beside, along) > saved or beside > COLUMNS * saved)
+        if most <= CACHED or (min(beside, along) <= saved and beside <= COLUMNS * saved):
+            return None
+        return Reason("walks", "{beside} bytes would be walked across lines of memory and {along} along them, to save "
+                      "{saved}", beside=beside, along=along, saved=saved)  # fmt: skip
 
     def add_reduction(self, op: OpView) -> None:
         row = self.row_of(op)

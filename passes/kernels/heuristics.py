@@ -1,0 +1,251 @@
+"""Whether an op joins a kernel: the question that `fuse` asks, and who answers it.
+
+`fuse` finds out what *can* be one kernel, within the limits of its options; a *heuristic* says whether it should be. It
+is a function of a kernel and of what may join it, which returns None, yes, or the reason why not::
+
+    from smelt.passes.kernels.heuristics import Reason, fewest_bytes, register_heuristic
+
+    @register_heuristic("no-exp-twice")
+    def may_join(kernel, candidate):
+        if candidate.way == "again" and candidate.op.name == "exp":
+            return Reason("exp-twice", "{readers} kernels would compute exp", readers=len(candidate.readers))
+        return fewest_bytes(kernel, candidate)
+
+A pipeline names it: ``fuse{heuristic=no-exp-twice}``. Other packages add some by an entry point in the group
+``smelt.heuristics`` that is called like the heuristic and names the function, or a module that registers it. What it
+answers are remarks (see `smelt.passes.remarks`). Whatever it answers, programs keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from smelt.ir.builder import OpView, Value
+from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
+
+from .analysis import is_pointwise, is_row_reduction
+
+if TYPE_CHECKING:
+    from .groups import Group
+
+#: A value read at more places than this exists in memory.
+MAX_PLACES = 8
+#: Additions that cost as much as moving one byte.
+FLOPS_PER_BYTE = 2.0
+#: Results that a kernel has at most where equal loops merge.
+MAX_OUTPUTS = 8
+
+#: How an op joins: only this kernel computes it; each of several that read it does; it is movement, which costs nothing
+#: where it is read; this kernel also writes it for others; a kernel of the same loops merges with this one.
+Way = Literal["inside", "again", "movement", "output", "sibling"]
+
+
+class Reason:
+    """Why something does not join: a word, and a sentence with its numbers.
+
+    >>> reason = Reason("max-ops", "the kernel has {ops} ops, of {limit} at most", ops=128, limit=128)
+    >>> print(reason)
+    the kernel has 128 ops, of 128 at most
+    >>> reason.rule, reason.numbers["limit"]
+    ('max-ops', 128)
+    """
+
+    __slots__ = ("numbers", "rule", "template")
+
+    def __init__(self, rule: str, template: str, /, **numbers: float):
+        self.rule, self.template, self.numbers = rule, template, numbers
+
+    def __str__(self) -> str:
+        numbers = {k: int(n) if isinstance(n, float) and n.is_integer() else n for k, n in self.numbers.items()}
+        return self.template.format_map(numbers) if numbers else self.template
+
+    def __repr__(self) -> str:
+        return f"<{self.rule}: {self}>"
+
+
+class Candidate:
+    """What may join a kernel.
+
+    Attributes:
+        op: the op; of a kernel that may merge, the one that its loops are made for.
+        way: how it would join.
+        readers: kernels that read what the op makes: more than one compute it where the way is "again".
+        group: the kernel that may merge with this one, where the way is "sibling".
+        computed: whether contractions compute the value while they read it, for it is made of fewer bytes than it has.
+    """
+
+    __slots__ = ("_added", "computed", "group", "op", "readers", "way")
+
+    def __init__(
+        self, op: OpView, way: Way, readers: Sequence[Group] = (), group: Group | None = None, computed: bool = False
+    ):
+        self.op, self.way, self.readers, self.group, self.computed = op, way, readers, group, computed
+        self._added: int | None = None
+
+    @property
+    def value(self) -> Value:
+        """What the op makes."""
+        return self.op.results[0]
+
+    @property
+    def ops(self) -> Sequence[OpView]:
+        """What would join: the op, or all ops of the kernel that would merge."""
+        return [self.op] if self.group is None else list(self.group.ops)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what the op makes."""
+        return self.op.results[0].aval.nbytes
+
+    @property
+    def added_bytes(self) -> int:
+        """Bytes of the op's operands that kernels would read which do not read them now."""
+        if self._added is None:
+            operands = set(self.op.operands)
+            self._added = sum(v.aval.nbytes for group in self.readers for v in operands if v not in group.reads)
+        return self._added
+
+
+#: Answers whether a candidate joins a kernel: None, or why not.
+Heuristic = Callable[["Group", Candidate], "Reason | str | None"]
+Answers = Callable[["Group", Candidate], "Reason | None"]
+
+
+def fewest_bytes(kernel: Group, candidate: Candidate) -> Reason | None:
+    """The heuristic of all devices: what joins saves more bytes than it costs, where one addition more costs what half
+    a byte does."""
+    op, way = candidate.op, candidate.way
+    if way == "sibling":
+        if len(kernel.outputs) > MAX_OUTPUTS:
+            return Reason("outputs", "it writes {outputs} arrays, of {most}", outputs=len(kernel.outputs),
+                          most=MAX_OUTPUTS)  # fmt: skip
+        return None
+    places = len(kernel.reads[op.results[0]])
+    if places > MAX_PLACES:
+        return Reason("places", "it is read at {places} places, of {most}", places=places, most=MAX_PLACES)
+    if way == "movement":
+        return None
+    if is_row_reduction(op):
+        return kernel.reduction_loses(op)
+    if not is_pointwise(op):
+        return None
+    cost = kernel.recompute_cost(op)
+    if cost:
+        saved = 2 * candidate.nbytes * FLOPS_PER_BYTE + 65536
+        if kernel.recomputed + cost > saved:
+            return Reason(
+                "recompute", "elements would be computed more than once: {cost} more additions after {spent}, to save "
+                "bytes that are worth {saved}", cost=cost, spent=kernel.recomputed, saved=saved,
+            )  # fmt: skip
+    if way == "again" and not candidate.computed:
+        return _dear_everywhere(candidate)
+    return None
+
+
+def _dear_everywhere(candidate: Candidate) -> Reason | None:
+    """Why several kernels should not each compute the op: many additions, or much more to read."""
+    op, value = candidate.op, candidate.value
+    if op.op.flops * value.aval.size <= 16:
+        return None
+    if op.op.flops > 4:
+        return Reason("again", "{readers} kernels would each compute it, at {flops} additions an element",
+                      readers=len(candidate.readers), flops=op.op.flops)  # fmt: skip
+    saved = candidate.nbytes * (1 + len(candidate.readers)) * 0.75
+    if candidate.added_bytes > saved:
+        return Reason("again-reads", "the {readers} kernels that read it would read {added} bytes more to save {saved}",
+                      readers=len(candidate.readers), added=candidate.added_bytes, saved=saved)  # fmt: skip
+    return None
+
+
+#: The heuristic of all pipelines that name no other.
+DEFAULT = "fewest-bytes"
+_known: dict[str, Heuristic] = {DEFAULT: fewest_bytes}
+
+
+def register_heuristic(name: str) -> Callable[[Heuristic], Heuristic]:
+    """Decorator: make a heuristic known by a name, for ``fuse{heuristic=NAME}``.
+
+    Raises:
+        PipelineError: a name that a pipeline cannot spell, or that another function has. ArgumentTypeError: what is
+        decorated cannot be called.
+    """
+    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
+        message = f"a heuristic is called by letters, digits, '-', '_' and '.', not {shown(name)}"
+        raise PipelineError(at_user_line(message))
+
+    def register(function: Heuristic) -> Heuristic:
+        if not callable(function):
+            message = f"register_heuristic({name!r}) decorates a function of a kernel and a candidate, not "
+            raise ArgumentTypeError(at_user_line(message + shown(function)))
+        known = _known.get(name)
+        if known is not None and _place(known) != _place(function):
+            message = f"two heuristics are called {name!r}: {_place(known)} and {_place(function)}"
+            raise PipelineError(at_user_line(message))
+        _known[name] = function
+        return function
+
+    return register
+
+
+def _place(function: Any) -> str:
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def heuristic_called(name: str) -> Answers:
+    """The heuristic of a name. One that is not smelt's own is asked through a check of what it answers.
+
+    Raises:
+        PipelineError: there is none of that name, or it does not load.
+    """
+    if name not in _known:
+        _load(name)
+    function = _known[name]
+    return fewest_bytes if function is fewest_bytes else _Checked(name, function)
+
+
+def _entry_points() -> list[Any]:
+    import importlib.metadata  # 20 ms, which compiles with smelt's own heuristic need not take
+
+    return list(importlib.metadata.entry_points(group="smelt.heuristics"))
+
+
+def _load(name: str) -> None:
+    found = _entry_points()
+    for entry in found:
+        if entry.name == name:
+            try:
+                loaded = entry.load()
+            except (Exception, SystemExit) as error:
+                message = f"the heuristic {name!r} of {entry.value} does not load: {type(error).__name__}: {error}"
+                raise PipelineError(message) from error
+            if name not in _known and callable(loaded):
+                _known[name] = loaded
+            if name in _known:
+                return
+            raise PipelineError(f"{entry.value}, the entry point of the heuristic {name!r}, defines none of that name")
+    known = ", ".join(sorted({*_known, *(e.name for e in found)}))
+    raise PipelineError(f"fuse: there is no heuristic {name!r}; there are {known}")
+
+
+class _Checked:
+    """A heuristic of another package, whose answers are checked."""
+
+    def __init__(self, name: str, function: Heuristic):
+        self.name, self.function = name, function
+
+    def __call__(self, kernel: Group, candidate: Candidate) -> Reason | None:
+        try:
+            answer = self.function(kernel, candidate)
+        except SmeltError:
+            raise
+        except Exception as error:
+            what = f"the heuristic {self.name} failed on {candidate.op.name}: {type(error).__name__}: {error}"
+            raise PipelineError(what) from error
+        if answer is None or isinstance(answer, Reason):
+            return answer
+        if isinstance(answer, str) and answer:
+            return Reason(self.name, answer)
+        rule = "it has to be None (it joins), or why it does not: a Reason or a text"
+        raise PipelineError(f"the heuristic {self.name} answered {shown(answer)} on {candidate.op.name}; {rule}")
