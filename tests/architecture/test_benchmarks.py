@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import roofline
 from benchmarks.stalls.command import Machine, disagreements, waits_table
 from benchmarks.stalls.program import programs
 from benchmarks.workload import workloads
@@ -88,3 +89,20 @@ def test_tables_of_programs_with_gaps() -> None:
     assert "| 1 / 0.5 | > 8 (4/10) / – | failed |  | 20× |" in text
     assert "0" in Machine(clock="cpu").times_table(chosen, {"logistic": replies}, columns)
     assert "| 1000, 1 | 1000, 1 |  |  | 2 / 2 |" in waits_table(chosen, {"logistic": replies}, columns)
+
+
+def test_rows_of_the_roofline_have_the_right_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roofline, "SHAPES", {"large": (16, 16)})
+    for row in roofline.rows():
+        if row.dtype == "float32" and row.kind == "large":
+            roofline.measure(row, 0.0, check=True)
+            assert row.nbytes >= 16 * 16 * 4 and row.fraction > 0, row.name
+
+
+def test_the_roofline_lists_the_slowest_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roofline, "SHAPES", {"large": (16, 16)})
+    roofline.main(["--only", "add a", "--seconds", "0"])
+    fractions = [float(line.split("**")[1]) for line in capsys.readouterr().out.splitlines() if "**" in line]
+    assert len(fractions) > 10 and fractions == sorted(fractions)
