@@ -129,13 +129,13 @@ __all__ = [
     "disable_compile",
     "distributed", "divide", "divmod", "dsplit",
     "dstack", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
-    "equal", "erf", "erfc", "erfinv", "euler_gamma", "eval", "exp", "expand_dims", "explain", "expm1",
+    "equal", "erf", "erfc", "erfinv", "euler_gamma", "eval", "exchange", "exp", "expand_dims", "explain", "expm1",
     "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "finfo",
     "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide",
     "fori_loop",
     "frexp",
-    "from_dlpack", "from_fp8", "full", "full_like",
+    "from_dlpack", "from_fp8", "from_stablehlo", "full", "full_like",
     "gammainc",
     "gammaincc",
     "gather_mm", "gather_qmm", "gather_qqmm", "generic", "geomspace",
@@ -188,13 +188,18 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import compat, cuda, distributed, fast, metal, nn, optimizers
+    from . import compat, cuda, distributed, exchange, fast, metal, nn, optimizers
+    from .exchange.imported import from_stablehlo
 else:
-    _LAZY = ("compat", "cuda", "distributed", "fast", "metal", "nn", "optimizers")  # modules that the first use loads
+    # Modules that the first use loads.
+    _LAZY = ("compat", "cuda", "distributed", "exchange", "fast", "metal", "nn", "optimizers")
+    _OF_EXCHANGE = ("from_stablehlo",)
 
     def __getattr__(name):
         if name in _LAZY:
             return _importlib.import_module(f".{name}", __name__)
+        if name in _OF_EXCHANGE:
+            return getattr(_importlib.import_module(".exchange", __name__), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise _missing(name, __all__)

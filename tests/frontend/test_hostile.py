@@ -120,6 +120,7 @@ VALID: dict[tuple[str, str], Any] = {
     ("ravel_multi_index", "multi_index"): [[0, 1], [0, 1]],
     ("percentile", "q"): 50, ("nanpercentile", "q"): 50, ("ravel_multi_index", "dims"): (2, 3),
     ("ldexp", "x2"): [1, 2, 3],
+    ("from_stablehlo", "program"): "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }",
     ("swapaxes", "axis2"): 1, ("linspace", "stop"): 1, ("random.randint", "low"): 0, ("random.randint", "high"): 9,
     ("random.truncated_normal", "lower"): -1, ("random.truncated_normal", "upper"): 1, ("isdtype", "kind"): "numeric",
     ("Stream", "device"): smelt.cpu, ("set_default_stream", "stream"): smelt.Stream(smelt.cpu),

@@ -1,0 +1,7 @@
+"""Programs of other frameworks: StableHLO read as functions, functions written as StableHLO and as linalg."""
+
+from __future__ import annotations
+
+from .imported import StablehloFunction, from_stablehlo
+
+__all__ = ["StablehloFunction", "from_stablehlo"]

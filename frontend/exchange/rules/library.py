@@ -1,0 +1,307 @@
+"""What libraries compute: factors, solutions, transforms; and the custom calls that have a meaning here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from smelt.ir import dtypes
+from smelt.ir.op import registry as ops
+
+from ...functions.complex_numbers import conj
+from ...functions.diagonals import tril, triu
+from ...functions.logic import where
+from ...functions.shaping import matrix_transpose
+from ...lazy.arrays import array, convert, emit, emit_all
+from ...lazy.operands import constant
+from ..reading import RULES, Call, Refused, rule
+from . import householder
+from .elementwise import apply, full_like
+from .shapes import reshaped
+from .sorting import top_k
+
+Target = Callable[[Call, dict[str, Any]], "array | Sequence[array]"]
+TARGETS: dict[str, Target] = {}
+
+
+def target(*names: str) -> Callable[[Target], Target]:
+    """Enter what a custom call of these targets means. ``lapack_?potrf`` stands for the four dtypes of LAPACK."""
+
+    def enter(function: Target) -> Target:
+        TARGETS.update((name, function) for name in names)
+        return function
+
+    return enter
+
+
+_LAPACK = re.compile(r"lapack_([sdcz])(\w+?)(_ffi)?$")
+#: LAPACK has other names for complex matrices.
+_COMPLEX_NAMES = {"ungqr": "orgqr", "heevd": "syevd", "hetrd": "sytrd", "unmqr": "ormqr"}
+
+
+@rule("stablehlo.custom_call")
+def _custom_call(call: Call) -> Any:
+    name = call.text("call_target_name")
+    found = TARGETS.get(name)
+    match = _LAPACK.match(name)
+    if found is None and match is not None:
+        found = TARGETS.get("lapack_" + _COMPLEX_NAMES.get(match[2], match[2]))
+    if found is None:
+        raise Refused(
+            f"@{name} has no translation: it is code of the framework that made the program; lower the program "
+            "without it, or enter a function for it in smelt.exchange.rules.library.TARGETS"
+        )
+    return found(call, _parameters(call))
+
+
+def _parameters(call: Call) -> dict[str, Any]:
+    """The typed parameters of a call: numbers, and characters of LAPACK as text."""
+    given = call.attribute("mhlo.backend_config")
+    if given is None:
+        given = call.attribute("backend_config")
+    try:
+        entries = [(item.name, item.attr) for item in given]
+    except (TypeError, AttributeError):
+        return {}
+    return {key: getattr(attr, "value", None) for key, attr in entries}
+
+
+def _letter(parameters: dict[str, Any], name: str, default: str) -> str:
+    value = parameters.get(name)
+    return chr(value) if isinstance(value, int) and 0 < value < 128 else default
+
+
+def _info(call: Call, result: int) -> array:
+    """LAPACK's `info`: 0, for smelt raises an error where there is no result."""
+    aval = call.avals[result]
+    return constant(0, aval.dtype, aval.shape)
+
+
+def _unused(call: Call, result: int) -> array:
+    aval = call.avals[result]
+    return constant(0, aval.dtype, aval.shape)
+
+
+@target("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint",
+        "xla.sdy.FuncResultSharding", "AssumeGatherIndicesInBound", "MoveToHost", "MoveToDevice")  # fmt: skip
+def _same(call: Call, _: dict[str, Any]) -> list[array]:
+    """Notes on where work is done."""
+    if [x.aval for x in call.operands] != call.avals:
+        raise Refused(f"@{call.text('call_target_name')} divides work among devices; smelt has one")
+    return call.operands
+
+
+@target("mhlo.topk")
+def _mhlo_topk(call: Call, _: dict[str, Any]) -> list[array]:
+    return top_k(call.x, call.avals[0].shape[-1])
+
+
+@target("ApproxTopK")
+def _approximate_top_k(call: Call, parameters: dict[str, Any]) -> list[array]:
+    """The exact answer; of the smallest where the program starts from infinity."""
+    axis = int(parameters.get("reduction_dim", call.x.ndim - 1))
+    x, k = call.operands[0], call.avals[0].shape[axis]
+    if axis % x.ndim != x.ndim - 1:
+        raise Refused("@ApproxTopK is translated along the last axis")
+    name = str(call.attribute("called_computations"))
+    body = re.search(r"@([\w.$-]+)", name)
+    smallest = body is not None and _compares_less(call, body[1])
+    if smallest and x.dtype.is_inexact:
+        values, places = top_k(apply("neg", x), k)
+        return [apply("neg", values), places]
+    return top_k(x, k)
+
+
+def _compares_less(call: Call, name: str) -> bool:
+    function = call.reader.functions.get(name)
+    return function is not None and " LT" in str(function)
+
+
+@target("mhlo.erf", "mhlo.asin", "mhlo.acos", "mhlo.atan", "mhlo.sinh", "mhlo.cosh", "mhlo.tan", "mhlo.asinh",
+        "mhlo.acosh", "mhlo.atanh", "mhlo.erf_inv", "mhlo.square")  # fmt: skip
+def _function(call: Call, _: dict[str, Any]) -> Any:
+    return RULES["chlo." + call.text("call_target_name").partition(".")[2]](call)
+
+
+# StableHLO's own
+
+
+@rule("stablehlo.cholesky")
+def _cholesky(call: Call) -> array:
+    return cholesky(call.x, call.flag("lower"))
+
+
+def cholesky(x: array, lower: bool) -> array:
+    if lower:
+        return emit(ops["cholesky"], (x,))
+    return matrix_transpose(conj(emit(ops["cholesky"], (conj(matrix_transpose(x)),))))
+
+
+@rule("stablehlo.triangular_solve")
+def _triangular_solve(call: Call) -> array:
+    a, b = call.operands
+    how = call.word("transpose_a")
+    return triangular_solve(
+        a, b, call.flag("left_side"), call.flag("lower"), call.flag("unit_diagonal"),
+        {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}.get(how, "N"),
+    )  # fmt: skip
+
+
+def triangular_solve(a: array, b: array, left: bool, lower: bool, unit: bool, how: str) -> array:
+    """op(A)·X = B, or X·op(A) = B, where op is N (nothing), T (the transpose) or C (the adjoint)."""
+    if unit:
+        rows = emit(ops["iota"], (), {"shape": a.shape, "axis": a.ndim - 2, "dtype": dtypes.int32})
+        columns = emit(ops["iota"], (), {"shape": a.shape, "axis": a.ndim - 1, "dtype": dtypes.int32})
+        a = where(apply("equal", rows, columns), full_like(a, 1), a)
+    a = tril(a) if lower else triu(a)
+    if how != "N":
+        a, lower = matrix_transpose(a), not lower
+        a = conj(a) if how == "C" else a
+    if left:
+        return emit(ops["solve_triangular"], (a, b), {"upper": not lower})
+    found = emit(ops["solve_triangular"], (matrix_transpose(a), matrix_transpose(b)), {"upper": lower})
+    return matrix_transpose(found)
+
+
+@rule("stablehlo.fft")
+def _fft(call: Call) -> array:
+    kind, lengths, x = call.word("fft_type"), call.ints("fft_length"), call.x
+    axes = list(range(x.ndim - len(lengths), x.ndim))
+    if kind == "RFFT":
+        x, axes = emit(ops["rfft"], (x,), {"scale": "none"}), axes[:-1]
+    last: int | None = None
+    if kind == "IRFFT":
+        last, axes = lengths[-1], axes[:-1]
+    inverse = kind in ("IFFT", "IRFFT")
+    attrs = {"inverse": inverse, "scale": "mean" if inverse else "none"}
+    for axis in axes:
+        x = _along_last(x, axis, lambda v: emit(ops["fft"], (v,), attrs))
+    return x if last is None else emit(ops["irfft"], (x,), {"n": last, "scale": "mean"})
+
+
+def _along_last(x: array, axis: int, function: Callable[[array], array]) -> array:
+    if axis == x.ndim - 1:
+        return function(x)
+    order = list(range(x.ndim))
+    order[axis], order[-1] = order[-1], order[axis]
+    moved = emit(ops["transpose"], (x,), {"permutation": tuple(order)})
+    return emit(ops["transpose"], (function(moved),), {"permutation": tuple(order)})
+
+
+# LAPACK, as JAX calls it on the CPU
+
+
+@target("lapack_potrf")
+def _potrf(call: Call, parameters: dict[str, Any]) -> list[array]:
+    return [cholesky(call.x, _letter(parameters, "uplo", "L") == "L"), _info(call, 1)]
+
+
+@target("lapack_trsm")
+def _trsm(call: Call, parameters: dict[str, Any]) -> array:
+    a, b = call.operands[:2]
+    side, uplo = _letter(parameters, "side", "L"), _letter(parameters, "uplo", "L")
+    unit, how = _letter(parameters, "diag", "N") == "U", _letter(parameters, "trans_x", "N")
+    return triangular_solve(a, b, side == "L", uplo == "L", unit, how)
+
+
+@target("lapack_getrf")
+def _getrf(call: Call, _: dict[str, Any]) -> list[array]:
+    factors, pivots, _permutation = emit_all(ops["lu"], (call.x,))
+    pivots = convert(pivots, call.avals[1].dtype)
+    return [factors, apply("add", pivots, full_like(pivots, 1)), _info(call, 2)]
+
+
+@target("lapack_geqrf")
+def _geqrf(call: Call, _: dict[str, Any]) -> list[array]:
+    found = householder.over_batch(householder.factor, 2, call.x)
+    return [*found, *(_info(call, i) for i in range(2, len(call.avals)))]
+
+
+@target("lapack_orgqr")
+def _orgqr(call: Call, _: dict[str, Any]) -> list[array]:
+    a, taus = call.operands[:2]
+    found = householder.over_batch(lambda x, t: (householder.product(x, t),), 2, a, taus)
+    return [*found, *(_info(call, i) for i in range(1, len(call.avals)))]
+
+
+@target("ProductOfElementaryHouseholderReflectors")
+def _product(call: Call, _: dict[str, Any]) -> list[array]:
+    return householder.over_batch(lambda x, t: (householder.product(x, t),), 2, *call.operands[:2])
+
+
+@target("Qr")
+def _qr(call: Call, _: dict[str, Any]) -> list[array]:
+    return householder.over_batch(householder.factor, 2, call.x)
+
+
+@target("lapack_syevd")
+def _syevd(call: Call, parameters: dict[str, Any]) -> list[array]:
+    x = call.x
+    if _letter(parameters, "uplo", "L") == "U":
+        x = conj(matrix_transpose(x))
+    values, vectors = emit_all(ops["eigh"], (x,))
+    return [vectors, values, _info(call, 2)]
+
+
+@target("lapack_gesdd", "lapack_gesvd")
+def _gesdd(call: Call, parameters: dict[str, Any]) -> list[array]:
+    avals = call.avals
+    mode = _letter(parameters, "mode", "A")
+    if mode == "N":
+        values = emit(ops["singular_values"], (call.x,))
+        return [call.x, values, _unused(call, 2), _unused(call, 3), _info(call, 4)]
+    m, n = call.x.shape[-2:]
+    full = mode == "A" and m != n
+    u, values, vt = emit_all(ops["svd"], (call.x,), {"full": full})
+    if u.aval != avals[2] or vt.aval != avals[3]:
+        raise Refused(f"computes {u.aval} and {vt.aval}, the program says {avals[2]} and {avals[3]}")
+    return [call.x, values, u, vt, _info(call, 4)]
+
+
+@target("lapack_geev")
+def _geev(call: Call, parameters: dict[str, Any]) -> list[array]:
+    """Eigenvectors of the left are those of the adjoint matrix, scaled to length 1."""
+    x, avals = call.x, call.avals
+    is_real = not x.dtype.is_complex
+    at = 2 if is_real else 1
+    left = _letter(parameters, "compute_left", "N") == "V"
+    right = _letter(parameters, "compute_right", "N") == "V"
+    if right or left:
+        values, vectors = emit_all(ops["eig"], (x,))
+    else:
+        values, vectors = emit(ops["eigvals"], (x,)), None
+    found = [emit(ops["real"], (values,)), emit(ops["imag"], (values,))] if is_real else [values]
+    if left:
+        assert vectors is not None
+        inverse = emit(ops["inv"], (vectors,))
+        adjoint = conj(matrix_transpose(inverse))
+        size = emit(ops["abs"], (adjoint,))
+        length = emit(ops["sqrt"], (emit(ops["reduce_sum"], (apply("mul", size, size),), {"axes": (x.ndim - 2,)}),))
+        length = reshaped(length, (*x.shape[:-2], 1, x.shape[-1]))
+        found.append(apply("div", adjoint, convert(length, adjoint.dtype)))
+    else:
+        found.append(_unused(call, at))
+    found.append(vectors if right and vectors is not None else _unused(call, at + 1))
+    return [*found, *(_info(call, i) for i in range(len(found), len(avals)))]
+
+
+@target("lapack_gtsv", "lapack_gtsv2")
+def _gtsv(call: Call, _: dict[str, Any]) -> list[array]:
+    """A tridiagonal system, as a matrix."""
+    low, middle, high, b = call.operands[:4]
+    n = middle.shape[-1]
+    rows = emit(ops["iota"], (), {"shape": (n, n), "axis": 0, "dtype": dtypes.int32})
+    columns = emit(ops["iota"], (), {"shape": (n, n), "axis": 1, "dtype": dtypes.int32})
+    offset = apply("sub", columns, rows)
+    wide = (*middle.shape[:-1], n, n)
+
+    def band(values: array, k: int, at_row: bool) -> array:
+        shape = (*values.shape, 1) if at_row else (*values.shape[:-1], 1, values.shape[-1])
+        spread = emit(ops["broadcast"], (reshaped(values, shape),), {"shape": wide})
+        mask = emit(ops["broadcast"], (apply("equal", offset, full_like(offset, k)),), {"shape": wide})
+        return where(mask, spread, full_like(spread, 0))
+
+    matrix = apply("add", apply("add", band(middle, 0, True), band(low, -1, True)), band(high, 1, True))
+    found = emit(ops["solve"], (matrix, b))
+    return [low, middle, high, found, _info(call, 4)]

@@ -1,0 +1,112 @@
+"""What is no StableHLO, or has no translation here, is an error that names op, line and next step."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+
+import smelt
+from smelt.ir import stablehlo
+from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, IRError, ShapeError
+
+from .programs_of_jax import NAMES, program
+
+
+def main(body: str, arguments: str = "%x: tensor<4xf32>", result: str = "tensor<4xf32>") -> str:
+    return f"func.func @main({arguments}) -> {result} {{\n{body}\n}}"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("module {", "error:"),
+        ("", "no function @main"),
+        (main("return %x : tensor<4xf32>").replace("@main", "private @f"), "no function @main"),
+        (main('%0 = "other.op"(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>'), "dialect other"),
+        (
+            main("%0 = stablehlo.custom_call @mine(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+            r"f.mlir:2:\d+: stablehlo.custom_call @mine has no translation",
+        ),
+        (main("return %x : tensor<?xf32>", "%x: tensor<?xf32>", "tensor<?xf32>"), "dynamic dimension"),
+        (main("return %x : tensor<4xf8E4M3FN>", "%x: tensor<4xf8E4M3FN>", "tensor<4xf8E4M3FN>"), "f8E4M3FN"),
+        (main("%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"), "calls itself"),
+        (
+            main("%0 = stablehlo.add %x, %x : tensor<5xf32>\nreturn %x : tensor<4xf32>"),
+            "f.mlir:2:.*different type",
+        ),
+    ],
+)
+def test_text(text: str, message: str) -> None:
+    with pytest.raises(IRError, match=message):
+        smelt.from_stablehlo(text, name="f.mlir")
+
+
+def test_arguments() -> None:
+    f = smelt.from_stablehlo(main("return %x : tensor<4xf32>"))
+    with pytest.raises(ArgumentTypeError, match="takes 1 array"):
+        f()
+    with pytest.raises(ShapeError, match=r"must be f32\[4\], is f32\[3\]"):
+        f(smelt.zeros(3))
+    with pytest.raises(DTypeError, match=r"must be f32\[4\], is i32\[4\]"):
+        f(smelt.zeros(4, smelt.int32))
+    with pytest.raises(ArgumentTypeError, match="must be an array"):
+        f("x")
+    for given in (None, 3, object()):
+        with pytest.raises(ArgumentTypeError, match="needs text or the bytes"):
+            smelt.from_stablehlo(given)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"ML\xefRnothing", b"ML\xefR" + bytes(99)])
+def test_bytes(data: bytes) -> None:
+    with pytest.raises((FileFormatError, IRError)):
+        smelt.from_stablehlo(data)
+
+
+def test_damaged_bytecode() -> None:
+    data = bytearray(stablehlo.to_bytecode(program("mlp").text))
+    random.Random(3).shuffle(data[40:])
+    data[60:] = data[80:]
+    with pytest.raises(FileFormatError):
+        smelt.from_stablehlo(bytes(data))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_text_is_an_error_or_a_program(seed: int) -> None:
+    draw = random.Random(seed)
+    text = program(draw.choice(NAMES)).text
+    lines = text.splitlines()
+    for _ in range(draw.randint(1, 3)):
+        i = draw.randrange(len(lines))
+        how = draw.randrange(5)
+        if how == 0:
+            del lines[i]
+        elif how == 1:
+            lines[i] = lines[draw.randrange(len(lines))]
+        elif how == 2:
+            lines[i] = lines[i].replace("f32", draw.choice(["i32", "f64", "i1", "ui8", "complex<f32>"]))
+        elif how == 3:
+            lines[i] = "".join(draw.choice("0123456789") if c.isdigit() else c for c in lines[i])
+        else:
+            at = draw.randrange(len(lines[i]) + 1)
+            lines[i] = lines[i][:at] + draw.choice("(){}<>[]%@:,x1") + lines[i][at:]
+    with contextlib.suppress(smelt.SmeltError):
+        smelt.from_stablehlo("\n".join(lines))
+
+
+def test_calls_that_double_stay_small() -> None:
+    """A function that calls the one before twice, forty times: each is read once."""
+    functions = ["func.func private @f0(%x: tensor<f32>) -> tensor<f32> {\nreturn %x : tensor<f32>\n}"]
+    for i in range(1, 40):
+        call = f"call @f{i - 1}"
+        functions.append(
+            f"func.func private @f{i}(%x: tensor<f32>) -> tensor<f32> {{\n"
+            f"%a = {call}(%x) : (tensor<f32>) -> tensor<f32>\n%b = {call}(%a) : (tensor<f32>) -> tensor<f32>\n"
+            "return %b : tensor<f32>\n}"
+        )
+    functions.append(
+        "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n%a = call @f39(%x) : (tensor<f32>) -> tensor<f32>\n"
+        "return %a : tensor<f32>\n}"
+    )
+    assert smelt.from_stablehlo("\n".join(functions)).results[0].shape == ()
