@@ -59,7 +59,7 @@ def _job(text: str, name: str, options: argparse.Namespace, include: list[str], 
 
     progress(PARSING)
     try:
-        diagnostics = check(text, name, options.strict, include, options.defines)
+        diagnostics = check(text, name, options.strict, include, options.defines, options.metal)
     except Exception as error:
         if options.debug:
             import traceback

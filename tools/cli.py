@@ -199,6 +199,9 @@ def _parser() -> argparse.ArgumentParser:
     metal.add_argument("-I", dest="include", action="append", default=[], metavar="DIR", help="where includes lie")
     metal.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
     metal.add_argument("--strict", action="store_true", help="hold the text to smelt's own rules of style as well")
+    metal.add_argument(
+        "--metal", default="3.1", metavar="VERSION", help="of the language, such as 3.2 or 4.0 (default: 3.1)"
+    )
     metal.add_argument("--parse-timeout", type=float, default=60.0, metavar="SECONDS", help=argparse.SUPPRESS)
     metal.add_argument("--debug", action="store_true", help="show the traceback of an error")
 

@@ -23,16 +23,17 @@ from functools import lru_cache
 from typing import Any
 
 from smelt.ir import locks
-from smelt.ir.errors import MetalCheckError, SmeltError
+from smelt.ir.errors import AttributeValueError, MetalCheckError, SmeltError
 from smelt.ir.settings import settings
 
 from .limits import too_deep
-from .text import Adapted, adapt
+from .text import Adapted, adapt_files, includes_of
 
 LIBCLANG = "libclang==18.1.1"
 HEADERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "headers", "strict")
 _ARGUMENTS = [
-    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-Xclang", "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64",
+    "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc", "-Xclang",
+    "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64",
     "--target=x86_64-linux-gnu", "-ferror-limit=200", "-Wno-unknown-attributes", "-Wno-unknown-pragmas",
     "-Wno-defaulted-function-deleted", "-Wno-undefined-inline", "-Wno-undefined-internal", "-Wno-c++11-narrowing",
     "-Werror=uninitialized", "-Wsometimes-uninitialized",
@@ -44,7 +45,10 @@ _SEVERITIES = {2: "warning", 3: "error", 4: "error"}
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of the check. `line` and `column` (in characters) start at 1; 0 stands for the whole file."""
+    """One message of the check: an error, a warning, or, with `strict`, a remark on what Metal does by itself.
+
+    `line` and `column` (in characters) start at 1; 0 stands for the whole file.
+    """
 
     severity: str
     file: str
@@ -69,13 +73,15 @@ def check(
     strict: bool = False,
     include: Sequence[str] = (),
     defines: Sequence[str] = (),
+    metal: str = "3.1",
 ) -> list[Diagnostic]:
     """The errors and warnings of a Metal source text, in order of their lines.
 
     `name` is what diagnostics call the text. `strict` makes errors of what Metal tolerates but smelt does not write:
-    floating-point literals without suffix, recursion, lambdas, names that other readers of the text refuse. `include`
-    are folders in which files of `#include "..."` are looked for, `defines` macros as `NAME` or `NAME=VALUE`.
-    Raises SmeltError when libclang is missing.
+    floating-point literals without suffix, recursion, divergent barriers, names that other readers of the text refuse.
+    `include` are folders in which files of `#include "..."` are looked for, `defines` macros as `NAME` or `NAME=VALUE`,
+    `metal` the version of the language, such as "3.1" or "4.0".
+    Raises SmeltError when libclang is missing, AttributeValueError for what is no version.
 
         >>> from smelt.backends.metal.check import check
         >>> for diagnostic in check("kernel void f(device float* x) {}", "f.metal"):
@@ -86,11 +92,15 @@ def check(
     """
     clang = _libclang()
     files: dict[str, Adapted] = {}
-    report = _Report(name, files, strict)
+    report = _Report(name, files, strict, version_of(metal))
     if not _adapt_files(text, include, files, report):
         return report.sorted()
-    arguments = [*_ARGUMENTS, *(f"-D{define}" for define in defines), *(f"-I{folder}" for folder in include)]
-    arguments += ["-include-pch", _precompiled()] if not defines else ["-I" + HEADERS, "-include", "metal_stdlib"]
+    arguments = [*_arguments(report.metal), *(f"-D{define}" for define in defines)]
+    arguments += [f"-I{folder}" for folder in include]
+    if defines:
+        arguments += ["-I" + HEADERS, "-include", "metal_stdlib"]
+    else:
+        arguments += ["-include-pch", _precompiled(report.metal)]
     sources = [(path, file.text) for path, file in files.items()]
     try:
         unit = clang.Index.create().parse(_MAIN, args=arguments, unsaved_files=_encoded(sources), options=_INCOMPLETE)
@@ -108,6 +118,18 @@ def check(
     except RecursionError:
         report.add("error", _MAIN, 0, "statements are nested too deeply")
     return report.sorted()
+
+
+def version_of(metal: str) -> tuple[int, int]:
+    """The version of a language by its name. Raises AttributeValueError."""
+    found = re.fullmatch(r"([1-9])\.([0-9])", metal) if isinstance(metal, str) else None
+    if found is None:
+        raise AttributeValueError(f"a version of Metal is written as 3.1, got {metal!r:.40}")
+    return int(found.group(1)), int(found.group(2))
+
+
+def _arguments(metal: tuple[int, int]) -> list[str]:
+    return [*_ARGUMENTS, f"-D__METAL_VERSION__={metal[0]}{metal[1]}0"]
 
 
 def check_or_raise(text: str, name: str = "<text>") -> None:
@@ -147,20 +169,23 @@ _REWRITTEN = (
 )  # fmt: skip
 #: The width of a vector type as clang writes it.
 _LANES = re.compile(r"vector of (\d+) '|ext_vector_type\((\d+)\)|vec<[\w ]+, (\d+)>|'(?:\w+ )*[a-z]+([234])'")
+_CALL = re.compile(r"(?:typename\s+)?[\w:]+\s*(?:<[^<>]*>)?\s*\(")
 #: What `strict` turns into errors.
-_STRICT = (_LITERAL, "is a keyword of", "recursion", "lambda", "implicit conversion to bfloat")
+_STRICT = (_LITERAL, "is a keyword of", "recursion", "implicit conversion to bfloat", "divergent barrier")
 
 
 class _Report:
     """Collects diagnostics, with places in the original texts."""
 
-    def __init__(self, name: str, files: dict[str, Adapted], strict: bool) -> None:
-        self.name, self.files, self.strict = name, files, strict
+    def __init__(self, name: str, files: dict[str, Adapted], strict: bool, metal: tuple[int, int]) -> None:
+        self.name, self.files, self.strict, self.metal = name, files, strict, metal
         self.diagnostics: dict[tuple[str, int, str], tuple[int, Diagnostic]] = {}
         self._starts: dict[str, list[int]] = {}
 
     def add(self, severity: str, path: str, offset: int, message: str) -> None:
         """Add a diagnostic at an offset in the original of a file."""
+        if severity == "remark" and not self.strict:
+            return
         text = self.files[path].original
         starts = self._starts.get(path)
         if starts is None:
@@ -230,14 +255,26 @@ class _Report:
             widths = [found and found.group(found.lastindex or 0) for found in sides]
             return len(widths) == 2 and widths[0] is not None and widths[0] == widths[1]
         if message.startswith(("excess elements in scalar initializer", "excess elements in vector init")):
-            return "(" in self._source_at(path, offset)
+            # `T4(1, 2, 3, 4)` in a template, of which clang sees a list.
+            is_call = _CALL.match(self.files[path].original, offset) is not None
+            return is_call or not self._is_in_braces(path, offset)
+        if message.startswith("too few elements in vector init"):
+            return True  # `float4 x = {0};`: the others are zero
+        if message.startswith("declaration requires a global constructor"):
+            name = re.match(r"\w+", self.files[path].original[offset : offset + 200])
+            return name is not None and name.group() in self.files[path].function_constants
         if message == "invalid vector element type 'bool'":
             return True
         return "implicitly-deleted copy" in message and any("has no copy" in note for note in notes)
 
-    def _source_at(self, path: str, offset: int) -> str:
-        text = self.files[path].original
-        return text[max(0, offset - 80) : offset]
+    def _is_in_braces(self, path: str, offset: int) -> bool:
+        """Whether the innermost bracket around a place is a brace."""
+        depth = 0
+        for character in reversed(self.files[path].original[max(0, offset - 2000) : offset]):
+            depth += (character in ")]}") - (character in "([{")
+            if depth < 0:
+                return character == "{"
+        return False
 
     def sorted(self) -> list[Diagnostic]:
         """The diagnostics by file and place."""
@@ -248,32 +285,40 @@ class _Report:
 def _adapt_files(text: str, include: Sequence[str], files: dict[str, Adapted], report: _Report) -> bool:
     """Adapt the text and the files that it includes, into `files`; clang finds them by the paths that are the keys.
 
-    False where one of them is too deep for clang, which then is in the report.
+    False where one of them is too deep for clang or uses what is not covered, which then is in the report.
     """
+
+    sources: dict[str, str] = {}
 
     def put(path: str, source: str) -> bool:
         deep = too_deep(source)
-        files[path] = Adapted(source) if deep else adapt(source)
         if deep:
+            files[path] = Adapted(source)
             report.add("error", path, deep.offset, deep.message)
+        sources[path] = source
         return deep is None
 
     if not put(_MAIN, text.encode("utf-8", "replace").decode("latin-1")):
         return False
-    waiting = [(include, found) for found in files[_MAIN].includes]
-    while waiting and len(files) < 500:
+    waiting = [(include, found) for found in includes_of(sources[_MAIN])]
+    while waiting and len(sources) < 500:
         folders, relative = waiting.pop()
         for folder in folders:
             path = os.path.join(folder, relative)
-            if os.path.isfile(path) and path not in files:
+            if os.path.isfile(path) and path not in sources:
                 with open(path, encoding="latin-1") as file:
                     source = file.read()
                 if not put(path, source):
                     return False
                 nested = [os.path.dirname(path), *include]
-                waiting += [(nested, found) for found in files[path].includes]
+                waiting += [(nested, found) for found in includes_of(source)]
                 break
-    return True
+    files.update(adapt_files(sources, report.metal))
+    uncovered = [(path, adapted) for path, adapted in files.items() if adapted.is_uncovered]
+    for path, adapted in uncovered:
+        for finding in adapted.findings:
+            report.add(finding.severity, path, finding.offset, finding.message)
+    return not uncovered
 
 
 def _decoded(text: str) -> str:
@@ -316,14 +361,14 @@ def _libclang() -> Any:
     return cindex
 
 
-def _precompiled() -> str:
-    """The path of the precompiled library, made when it is missing."""
+def _precompiled(metal: tuple[int, int]) -> str:
+    """The path of the precompiled library of a version of Metal, made when it is missing."""
     with _lock:
-        path = _precompiled_path(settings.cache_dir)
+        path = _precompiled_path(settings.cache_dir, metal)
         if os.path.exists(path):
             return path
         clang = _libclang()
-        arguments = [*_ARGUMENTS, "-I" + HEADERS]
+        arguments = [*_arguments(metal), "-I" + HEADERS]
         source = [("smelt_metal.h", "#include <metal_stdlib>\n")]
         options = _INCOMPLETE | _FOR_SERIALIZATION
         unit = clang.Index.create().parse("smelt_metal.h", args=arguments, unsaved_files=source, options=options)
@@ -348,9 +393,9 @@ def _discard_old(folder: str) -> None:
 
 
 @lru_cache(maxsize=8)
-def _precompiled_path(folder: str) -> str:
+def _precompiled_path(folder: str, metal: tuple[int, int]) -> str:
     clang = _libclang()
-    digest = hashlib.sha256(repr((_ARGUMENTS, HEADERS, clang.__file__)).encode())
+    digest = hashlib.sha256(repr((_arguments(metal), HEADERS, clang.__file__)).encode())
     for place, _, names in sorted(os.walk(HEADERS)):
         for name in sorted(names):
             path = os.path.join(place, name)

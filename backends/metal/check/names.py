@@ -59,6 +59,26 @@ FOREIGN_KEYWORDS = {
     **dict.fromkeys(("__local", "__global", "__private", "__constant", "__generic", "__kernel"), "OpenCL"),
 }
 
+#: What this check knows nothing of; a text that uses it is refused as a whole, and says so.
+UNCOVERED = {
+    **dict.fromkeys(("imageblock", "imageblock_slice", "threadgroup_imageblock"), "image blocks and tile functions"),
+    **dict.fromkeys(
+        (
+            "raytracing", "primitive_acceleration_structure", "instance_acceleration_structure", "intersector",
+            "acceleration_structure", "intersection_function_table", "intersection_query", "intersection_result",
+        ),
+        "ray tracing",
+    ),
+    **dict.fromkeys(("object_data", "mesh_grid_properties", "mesh"), "mesh pipelines"),
+    **dict.fromkeys(("render_command", "compute_command", "command_buffer"), "indirect command buffers"),
+    **dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), "tensors"),
+}  # fmt: skip
+UNCOVERED_STAGES = {
+    "mesh": "mesh pipelines",
+    "object": "mesh pipelines",
+    "intersection": "ray tracing",
+}
+
 #: Attribute of a kernel parameter → the types it may have.
 _SCALAR = frozenset({"uint", "ushort"})
 _POSITION = _SCALAR | {f"{scalar}{width}" for scalar in _SCALAR for width in (2, 3)}
@@ -85,5 +105,24 @@ PARAMETER_TYPES: dict[str, frozenset[str]] = {
         _SCALAR,
     ),
 }
+#: Those that fragment functions may have, too.
+FRAGMENT_THREADS = words("thread_index_in_simdgroup threads_per_simdgroup thread_index_in_quadgroup")
+#: Attribute of a vertex or fragment parameter → the types it may have.
+VERTEX_TYPES: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        words("vertex_id instance_id base_vertex base_instance amplification_id amplification_count patch_id"), _SCALAR
+    ),
+    "position_in_patch": frozenset({"float2", "float3"}),
+}
+FRAGMENT_TYPES: dict[str, frozenset[str]] = {
+    "position": frozenset({"float4"}),
+    "front_facing": frozenset({"bool"}),
+    "point_coord": frozenset({"float2"}),
+    **dict.fromkeys(words("sample_id sample_mask primitive_id amplification_id"), _SCALAR),
+    **dict.fromkeys(words("render_target_array_index viewport_array_index"), _SCALAR | {"uchar"}),
+    "barycentric_coord": frozenset({"float", "float2", "float3"}),
+}
+#: Attribute of a member → the types it may have.
+MEMBER_TYPES: dict[str, frozenset[str]] = {"position": frozenset({"float4"}), "point_size": frozenset({"float"})}
 RESOURCES = frozenset({"buffer", "threadgroup", "texture", "sampler"})
 KNOWN_ATTRIBUTES = _OTHER_ATTRIBUTES | RESOURCES | PARAMETER_TYPES.keys()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...gpu.devices import METAL
 from .barriers import check_barriers
-from .names import ADDRESS_SPACES, KNOWN_ATTRIBUTES, PARAMETER_TYPES, RESOURCES, words
+from .names import ADDRESS_SPACES, words
+from .parameters import STAGES, check_members, check_parameters, number, type_name
+from .values import Values
 
 if TYPE_CHECKING:
     from .front_end import _Report
 
-_LIMITS = {"buffer": METAL.max_buffers, "threadgroup": METAL.max_buffers, "texture": 128, "sampler": 16}
-#: Attributes that have the same type wherever a kernel uses more than one of them.
-_POSITIONS = frozenset(name for name, types in PARAMETER_TYPES.items() if "uint3" in types)
 _FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONSTRUCTOR", "CONVERSION_FUNCTION"})
 _CASTS = frozenset(
     {"CSTYLE_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR"}
@@ -37,6 +35,9 @@ _LEAVES = words(
     TEMPLATE_REF NAMESPACE_REF OVERLOADED_DECL_REF BREAK_STMT CONTINUE_STMT NULL_STMT
     """
 )
+#: The highest number of a function constant.
+_MOST_CONSTANTS = 65535
+_CONSTANT_TYPES = re.compile(r"(?:(?:un)?signed )?(?:char|short|int|long)|bool[234]?|half|float|.*ext_vector_type.*")
 _AUTO = re.compile(r"\b(?:auto|decltype)\b")
 _SPACE_WORDS = re.compile(rf"\b(?:{'|'.join(ADDRESS_SPACES)})\b")
 
@@ -91,8 +92,13 @@ class Function:
 
     def __init__(self, node: Node) -> None:
         self.node, self.cursor = node, node.cursor
-        self.is_kernel = any(name == "kernel" for name, _ in node.annotations())
+        self.annotations = node.annotations()
+        #: "kernel", "vertex", "fragment", or nothing.
+        self.stage = next((name for name, _ in self.annotations if name in STAGES), "")
+        self.is_kernel = self.stage == "kernel"
         self.calls: set[str] = set()
+        #: Where it calls what.
+        self.called_at: dict[str, Any] = {}
         self.threadgroup_bytes = 0
 
 
@@ -101,12 +107,16 @@ class _Rules:
         self.report = report
         self.functions: dict[str, Function] = {}
         self.kernels: dict[str, str] = {}
+        self.host_names: set[str] = set()
+        self.values = Values()
+        self.numbers: set[int] = set()
 
     def run(self, unit: Any) -> None:
         for cursor in unit.cursor.get_children():
             if self.place(cursor):
                 self.declaration(tree(cursor))
         self.recursion()
+        self.calls()
         check_barriers(self.functions, self)
 
     def place(self, cursor: Any) -> tuple[str, int] | None:
@@ -139,15 +149,27 @@ class _Rules:
                 function = Function(node)
                 if cursor.is_definition() or cursor.get_usr() not in self.functions:
                     self.functions[cursor.get_usr()] = function
-                if function.is_kernel:
-                    self.kernel(function)
+                if function.stage:
+                    self.staged(function)
+                self.threads(function)
                 self.function(cursor)
             elif kind == "VAR_DECL":
                 self.variable(cursor, function)
+                self.constant(node, function)
             elif kind in ("PARM_DECL", "FIELD_DECL", "TYPEDEF_DECL", "TYPE_ALIAS_DECL"):
                 self.pointer(cursor, cursor.location.offset)
-            elif kind == "LAMBDA_EXPR":
-                self.add("warning", cursor, "a lambda needs Metal 3.2")
+            elif kind == "NAMESPACE":
+                for name, arguments in node.annotations():
+                    if name == "host_name":
+                        self.host_name(cursor, arguments)
+            elif kind == "ENUM_CONSTANT_DECL":
+                self.values.add(cursor.spelling, cursor.enum_value)
+            elif kind in ("STRUCT_DECL", "CLASS_DECL", "CLASS_TEMPLATE"):
+                check_members(node, self)
+            elif kind == "CXX_BASE_SPECIFIER" and re.match(r"(?:public\s+)?virtual\b", self.text(cursor)):
+                self.add("error", cursor, "virtual bases do not exist in Metal")
+            elif kind == "LAMBDA_EXPR" and self.report.metal < (4, 0):
+                self.add("error", cursor, "a lambda expression needs Metal 4")
             elif kind in _CASTS:
                 self.cast(cursor)
             elif kind in _FORBIDDEN:
@@ -155,7 +177,11 @@ class _Rules:
             elif kind == "CALL_EXPR" and function is not None:
                 called = cursor.referenced
                 if called is not None:
-                    function.calls.add(called.get_usr())
+                    usr = called.get_usr()
+                    function.calls.add(usr)
+                    function.called_at.setdefault(usr, cursor)
+                if cursor.spelling.startswith("atomic_") and cursor.spelling.endswith("_explicit"):
+                    self.atomic(node, cursor.spelling)
             if self.report.strict and kind not in _CASTS:
                 for part in node.parts:
                     self.conversion(part)
@@ -188,6 +214,35 @@ class _Rules:
         if re.search(r"\bthreadgroup\b", written) and not re.search(r"[*]", written):
             self.threadgroup(cursor, function)
 
+    def constant(self, node: Node, function: Function | None) -> None:
+        """Note the values of constants, which attributes may name; check function constants, samplers and atomics."""
+        cursor = node.cursor
+        kind = re.sub(r"\b(?:const|__constant|__private|metal::) ?", "", cursor.type.get_canonical().spelling).strip()
+        if function is not None:
+            if kind == "sampler" and not re.search(r"\b(?:constexpr|const|constant)\b|=", self.text(cursor)):
+                self.add("error", cursor, f"sampler '{cursor.spelling}' of the text must be constexpr")
+            if re.match(r"_?atomic<", kind) and "threadgroup" not in self.text(cursor, cursor.location.offset):
+                self.add("error", cursor, f"atomic '{cursor.spelling}' lies in device or threadgroup memory alone")
+            return
+        is_given = self.is_function_constant(cursor, cursor.spelling)
+        initializer = self.text(cursor).partition("=")[2].strip()
+        self.values.add(cursor.spelling, None if is_given or not initializer else initializer)
+        for attribute, arguments in node.annotations():
+            if attribute != "function_constant":
+                continue
+            if not re.fullmatch(
+                r"(?:unsigned )?(?:char|short|int|long)|bool[234]?|half|float|signed char|.*ext_vector_type.*", kind
+            ):
+                self.add(
+                    "error", cursor, f"a function constant is a scalar or a vector, not '{type_name(cursor.type)}'"
+                )
+            value = number(self, cursor, attribute, arguments, ())
+            if value is not None and value > _MOST_CONSTANTS:
+                self.add("error", cursor, f"[[function_constant({value})]] is above {_MOST_CONSTANTS}")
+            elif value is not None and value in self.numbers:
+                self.add("error", cursor, f"[[function_constant({value})]] is used twice")
+            self.numbers.add(-1 if value is None else value)
+
     def threadgroup(self, cursor: Any, function: Function) -> None:
         """Count the memory of a threadgroup variable, which is a reference in adapted kernels."""
         kind = cursor.type
@@ -215,7 +270,12 @@ class _Rules:
             kind = cursor.underlying_typedef_type
         while kind.kind.name in ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY"):
             kind = kind.element_type
-        if kind.kind.name in ("POINTER", "LVALUEREFERENCE", "RVALUEREFERENCE") and not _SPACE_WORDS.search(written):
+        # Each star wants its own, but for those of template arguments.
+        plain = re.sub(r"<[^<>]*>", "", written)
+        stars = plain.count("*") if "(" not in plain else 1
+        if kind.kind.name in ("POINTER", "LVALUEREFERENCE", "RVALUEREFERENCE") and (
+            not _SPACE_WORDS.search(written) or len(_SPACE_WORDS.findall(plain)) < min(stars, 2)
+        ):
             if self.is_macro(cursor) or kind.get_pointee().kind.name == "FUNCTIONPROTO":
                 return
             what = "pointer" if kind.kind.name == "POINTER" else "reference"
@@ -251,73 +311,85 @@ class _Rules:
         return bool(name) and not text.startswith(name, place[1]) and cursor.kind.name in ("PARM_DECL", "VAR_DECL")
 
     # ----------------------------------------------------------------------------------------------- kernels
-    def kernel(self, function: Function) -> None:
+    def staged(self, function: Function) -> None:
+        """Check a kernel, vertex or fragment function."""
         cursor, name = function.cursor, function.cursor.spelling
-        signature = cursor.type.spelling
-        if self.kernels.setdefault(name, signature) != signature:
-            self.add("error", cursor, f"kernel '{name}' is overloaded")
-        if cursor.result_type.kind.name != "VOID":
-            self.add("error", cursor, f"kernel '{name}' must return void")
-        used: set[tuple[str, int]] = set()
-        widths: dict[str, str] = {}
-        for parameter in function.node.parts:
-            if parameter.kind == "PARM_DECL":
-                self.parameter(parameter, used, widths)
-        kinds = sorted(set(widths.values()))
-        if len({kind[-1] if kind[-1].isdigit() else "1" for kind in kinds}) > 1:
-            message = f"position attributes of kernel '{name}' differ in width: {', '.join(kinds)}"
-            self.add("error", cursor, message)
+        if cursor.kind.name == "CXX_METHOD":
+            self.add("error", cursor, f"{function.stage} '{name}' cannot be a member")
+        if function.is_kernel:
+            signature = cursor.type.spelling
+            if self.kernels.setdefault(name, signature) != signature:
+                self.add("error", cursor, f"kernel '{name}' is overloaded")
+            if cursor.result_type.kind.name != "VOID":
+                self.add("error", cursor, f"kernel '{name}' must return void")
+        if cursor.kind.name != "FUNCTION_TEMPLATE":
+            given = [arguments for attribute, arguments in function.annotations if attribute == "host_name"]
+            self.host_name(cursor, given[0] if given else f'"{name}"')
+        check_parameters(function, self)
 
-    def parameter(self, node: Node, used: set[tuple[str, int]], widths: dict[str, str]) -> None:
-        cursor, name = node.cursor, node.cursor.spelling
-        found = node.annotations()
-        if not found:
-            if cursor.type.kind.name in ("POINTER", "LVALUEREFERENCE"):
-                hint = "[[buffer(0)]]"
-            else:
-                hint = "[[thread_position_in_grid]]"
-            self.add("error", cursor, f"kernel parameter '{name}' has no attribute such as {hint}")
-        for attribute, arguments in found:
-            if attribute not in KNOWN_ATTRIBUTES:
-                near = difflib.get_close_matches(attribute, sorted(KNOWN_ATTRIBUTES), 1)
-                hint = f"; did you mean '{near[0]}'?" if near else ""
-                self.add("error", cursor, f"unknown attribute '{attribute}'{hint}")
-            elif attribute in PARAMETER_TYPES:
-                kind = _type_name(cursor.type)
-                if cursor.type.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT"):
+    def host_name(self, cursor: Any, arguments: str) -> None:
+        """A name by which the host finds a function, made of string literals; each stands for one."""
+        pieces = re.findall(r'"((?:\\.|[^"\\])*)"', arguments)
+        name = "".join(pieces)
+        if not pieces:
+            self.add("error", cursor, f"host_name({arguments}) needs a text in quotes")
+        elif not name:
+            self.add("error", cursor, "host_name must not be empty")
+        elif name in self.host_names:
+            self.add("error", cursor, f"host_name '{name}' is used twice")
+        self.host_names.add(name)
+
+    def threads(self, function: Function) -> None:
+        """The limit of threads that a function states."""
+        attribute = "max_total_threads_per_threadgroup"
+        for name, arguments in function.annotations:
+            if name != attribute:
+                continue
+            value = number(self, function.cursor, attribute, arguments, ()) if arguments else 0
+            if not function.stage:
+                self.add("error", function.cursor, f"[[{attribute}]] stands on kernels alone")
+            elif value is not None and not 0 < value <= METAL.max_threads:
+                self.add(
+                    "error",
+                    function.cursor,
+                    f"[[{attribute}]] is 1 to {METAL.max_threads}, not {arguments or 'nothing'}",
+                )
+
+    def atomic(self, node: Node, name: str) -> None:
+        """Atomic operations are relaxed."""
+        for part in node.walk():
+            order = part.cursor.spelling
+            if order.startswith("memory_order_") and order != "memory_order_relaxed" and part.kind == "DECL_REF_EXPR":
+                self.add("error", part.cursor, f"{name} has memory_order_relaxed alone, not {order}")
+
+    def is_function_constant(self, cursor: Any, name: str) -> bool:
+        """Whether the program has a function constant of this name."""
+        place = self.place(cursor)
+        return place is not None and name in self.report.files[place[0]].function_constants
+
+    def calls(self) -> None:
+        """What functions of a stage must not reach."""
+        for function in self.functions.values():
+            if not function.stage:
+                continue
+            seen: set[str] = set()
+            waiting = list(function.calls)
+            while waiting:
+                usr = waiting.pop()
+                if usr in seen:
                     continue
-                if kind not in PARAMETER_TYPES[attribute]:
-                    allowed = ", ".join(sorted(PARAMETER_TYPES[attribute]))
-                    self.add("error", cursor, f"[[{attribute}]] has type '{kind}'; it may have {allowed}")
-                elif attribute in _POSITIONS:
-                    widths[attribute] = kind
-            elif attribute in RESOURCES:
-                self.resource(cursor, attribute, arguments, used)
-
-    def resource(self, cursor: Any, attribute: str, arguments: str, used: set[tuple[str, int]]) -> None:
-        if re.fullmatch(r"\d+", arguments):
-            index = int(arguments)
-            if index >= _LIMITS[attribute]:
-                self.add("error", cursor, f"{attribute} index {index} is above {_LIMITS[attribute] - 1}")
-            if (attribute, index) in used:
-                self.add("error", cursor, f"{attribute} index {index} is used twice")
-            used.add((attribute, index))
-        elif not arguments:
-            self.add("error", cursor, f"[[{attribute}]] needs an index, such as [[{attribute}(0)]]")
-        kind = cursor.type
-        if attribute not in ("buffer", "threadgroup") or "type-parameter" in kind.get_canonical().spelling:
-            return
-        if kind.kind.name in ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY"):
-            return
-        is_pointer = kind.kind.name in ("POINTER", "LVALUEREFERENCE") or kind.get_canonical().kind.name == "POINTER"
-        pointee = kind.get_canonical().get_pointee().spelling if is_pointer else ""
-        if attribute == "threadgroup" and "__local" not in pointee:
-            self.add("error", cursor, f"[[threadgroup]] parameter '{cursor.spelling}' must be a threadgroup pointer")
-        elif attribute == "buffer" and not is_pointer and kind.get_canonical().kind.name == "RECORD":
-            return  # tables of functions, acceleration structures
-        elif attribute == "buffer" and not re.search("__global|__constant", pointee):
-            message = f"[[buffer]] parameter '{cursor.spelling}' must be a device or constant pointer or reference"
-            self.add("error", cursor, message)
+                seen.add(usr)
+                called = self.functions.get(usr)
+                if called is not None and called.stage:
+                    message = (
+                        f"{function.stage} '{function.cursor.spelling}' calls {called.stage} '{called.cursor.spelling}'"
+                    )
+                    self.add("error", function.cursor, message)
+                elif called is not None:
+                    waiting.extend(called.calls)
+                elif "@discard_fragment#" in usr and function.stage != "fragment":
+                    message = f"{function.stage} '{function.cursor.spelling}' calls discard_fragment()"
+                    self.add("error", function.called_at.get(usr, function.cursor), message)
 
     # --------------------------------------------------------------------------------------------- recursion
     def recursion(self) -> None:
@@ -333,13 +405,3 @@ class _Rules:
                 if callee not in seen and callee in self.functions:
                     seen.add(callee)
                     waiting.extend(self.functions[callee].calls)
-
-
-def _type_name(kind: Any) -> str:
-    name = re.sub(r"\b(const|volatile|__private|metal::)\b ?", "", kind.spelling).strip()
-    canonical = re.sub(r"\b(const|volatile|__private)\b ?", "", kind.get_canonical().spelling).strip()
-    vector = re.fullmatch(r"(unsigned int|unsigned short) __attribute__\(\(ext_vector_type\((\d)\)\)\)", canonical)
-    names = {"unsigned int": "uint", "unsigned short": "ushort"}
-    if vector:
-        return names[vector.group(1)] + vector.group(2)
-    return names.get(canonical, name)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .names import ADDRESS_SPACES
+
 if TYPE_CHECKING:
     from .text import Token, _Adapter
 
-_QUALIFIERS = frozenset({"const", "volatile", "noexcept"})
+_QUALIFIERS = frozenset({"const", "volatile"})
 
 
 def adapt_structure(adapter: _Adapter, index: int) -> None:
@@ -42,8 +44,9 @@ def _methods(adapter: _Adapter, name: str, index: int, end: int) -> tuple[list[s
     at, tokens = adapter.at, adapter.tokens
     constructors: list[str] = []
     assigns = False
+    qualified: dict[str, bool] = {}
     while index < end:
-        start = index
+        start = first = index
         if at(index) == "template" and at(index + 1) == "<":
             index = start = max(adapter.angle(index + 1), index) + 1
         is_method, is_special, has_value = True, False, False
@@ -57,13 +60,15 @@ def _methods(adapter: _Adapter, name: str, index: int, end: int) -> tuple[list[s
             elif text == "=":
                 has_value = True
             elif text == ":" and at(index - 1) in ("public", "private", "protected"):
-                start = index + 1
+                start = first = index + 1
             elif text == "(":
                 closing = adapter.close(index)
                 if at(index - 1) == name and not has_value and at(index - 2) != "~":
                     constructors.append(" ".join(t.text for t in tokens[index + 1 : closing]))
                     is_special = True
-                if is_method and not is_special and not has_value and index - start >= 2:
+                    _qualified(adapter, first, closing, qualified)
+                is_list = at(index - 1) != "noexcept"
+                if is_method and is_list and not is_special and not has_value and index - start >= 2:
                     _qualify(adapter, closing)
                 index = closing
             elif text in ("[", "[["):
@@ -85,9 +90,41 @@ def _qualify(adapter: _Adapter, closing: int) -> None:
     index = closing
     while adapter.at(index + 1) in _QUALIFIERS:
         index += 1
-    if adapter.at(index + 1) in ("{", ";", "->"):
+    behind = index + 1
+    if adapter.at(behind) == "noexcept":
+        behind = adapter.close(behind + 1) + 1 if adapter.at(behind + 1) == "(" else behind + 1
+    if adapter.at(behind) in ("{", ";", "->"):
         end = adapter.tokens[index].end
         adapter.edit(end, end, " thread")
+
+
+def _qualified(adapter: _Adapter, start: int, closing: int, known: dict[str, bool]) -> None:
+    """Take the address space off a constructor whose parameters end at `closing`; all but the first of several go."""
+    at, tokens = adapter.at, adapter.tokens
+    space = closing + 1
+    is_qualified = at(space) in ADDRESS_SPACES
+    opening = closing
+    while opening > start and adapter.match.get(opening) != closing:
+        opening -= 1
+    template = tokens[start : adapter.angle(start + 1) + 1] if at(start) == "template" else []
+    parameters = " ".join(t.text for t in [*template, *tokens[opening:closing]])
+    if parameters not in known or not (is_qualified or known[parameters]):
+        known[parameters] = is_qualified
+        if is_qualified:
+            adapter.edit(tokens[space].start, tokens[space].end, "")
+        return
+    end = space
+    while end < len(tokens) and at(end) not in (";", "{"):
+        end = adapter.close(end) if at(end) == "(" else end
+        end += 1
+    while at(end) == "{":  # braces of member initialisers, then the body
+        end = adapter.close(end)
+        if at(end + 1) in (",", "{"):
+            end += 1
+            while end < len(tokens) and at(end) != "{":
+                end += 1
+    if end < len(tokens):
+        adapter.edit(tokens[start].start, tokens[end].end, "")
 
 
 def adapt_kernel(adapter: _Adapter, index: int) -> None:
@@ -102,12 +139,14 @@ def adapt_kernel(adapter: _Adapter, index: int) -> None:
     adapter.bodies.add(index)
     end = adapter.close(index)
     adapter.out.kernel_bodies.append((adapter.tokens[index].start, adapter.tokens[end].end))
+    depth = 0
     for i in range(index + 1, end):
+        depth += (at(i) == "{") - (at(i) == "}")
         if at(i) == "threadgroup" and at(i - 1) in (";", "{", "}"):
-            _threadgroup_variables(adapter, i, end)
+            _threadgroup_variables(adapter, i, end, depth > 0)
 
 
-def _threadgroup_variables(adapter: _Adapter, index: int, end: int) -> None:
+def _threadgroup_variables(adapter: _Adapter, index: int, end: int, is_inner: bool) -> None:
     """`threadgroup T a[N], b;` becomes references: templates that are kernels may not declare such variables."""
     at, tokens = adapter.at, adapter.tokens
     first = index + 1
@@ -123,6 +162,9 @@ def _threadgroup_variables(adapter: _Adapter, index: int, end: int) -> None:
         name += 1
     if name <= first or name >= end:
         return
+    if is_inner:
+        message = f"threadgroup variable '{at(name)}' must stand in the outermost scope of the kernel"
+        adapter.find("error", tokens[name], message)
     kind = adapter.text[tokens[first].start : tokens[name - 1].end]
     while True:
         stop = name + 1

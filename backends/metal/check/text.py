@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .names import (
+    ADDRESS_SPACES,
     FOREIGN_KEYWORDS,
     KNOWN_ATTRIBUTES,
     METAL_HEADERS,
     OTHER_HEADERS,
     SCALARS,
     STANDARD_ATTRIBUTES,
+    UNCOVERED,
+    UNCOVERED_STAGES,
     VECTORS,
 )
 
@@ -36,7 +39,11 @@ _TOKEN = re.compile(
 )
 _DIRECTIVE = re.compile(r"#(?:\\\r?\n|[^\n])*")
 _KERNEL_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([\w\x80-\xff]+)[^\n{]*\bkernel\b[^\n{]*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|import)[ \t]*(?:<([^>\n]*)>|\"([^\"\n]*)\")", re.MULTILINE)
 _OPEN, _CLOSE = "([{", ")]}"
+#: Words that Metal does not have, and what stands for them so that clang goes on.
+_MISSING = {"asm": "", "__asm": "", "__asm__": "", "__int128": "long", "__uint128_t": "ulong"}
+_NAMED_TYPES = frozenset(SCALARS) | VECTORS | ADDRESS_SPACES
 #: How many tokens a search looks ahead; keeps hostile text from taking quadratic time.
 _REACH = 2000
 
@@ -67,8 +74,10 @@ class Adapted:
     findings: list[Finding] = field(default_factory=list)
     #: Ranges (in the original) of the bodies of kernels.
     kernel_bodies: list[tuple[int, int]] = field(default_factory=list)
-    #: Files named by `#include "..."`.
-    includes: list[str] = field(default_factory=list)
+    #: Names of function constants, and of constants that are computed from them.
+    function_constants: frozenset[str] = frozenset()
+    #: Whether the text uses parts of Metal that this check does not know.
+    is_uncovered: bool = False
     _new: list[int] = field(default_factory=list)
     _old: list[int] = field(default_factory=list)
     _lengths: list[int] = field(default_factory=list)
@@ -122,22 +131,54 @@ def tokens_of(text: str) -> list[Token]:
     ]
 
 
+def includes_of(text: str) -> list[str]:
+    """The files that a text includes, without the headers of Metal's library."""
+    names = [angled or quoted for angled, quoted in _INCLUDE.findall(text)]
+    return [name for name in names if name not in METAL_HEADERS and name not in OTHER_HEADERS]
+
+
 def adapt(text: str) -> Adapted:
     """Adapt a text (latin-1) for clang."""
-    return _Adapter(text).run()
+    return adapt_files({"": text})[""]
+
+
+def adapt_files(texts: dict[str, str], metal: tuple[int, int] = (3, 1)) -> dict[str, Adapted]:
+    """Adapt the files of a program, which see each other's macros and types; the first one includes the others."""
+    adapters = {path: _Adapter(text, metal) for path, text in texts.items()}
+    shared = _Shared()
+    for adapter in adapters.values():
+        shared.kernel_macros.update(_KERNEL_MACRO.findall(adapter.text))
+    for _ in range(2):  # a file may come before the one whose types it names
+        for adapter in adapters.values():
+            shared.aliases |= adapter.vector_aliases(shared.aliases)
+            shared.function_constants |= adapter.function_constants(shared.function_constants)
+    for path, adapter in adapters.items():
+        adapter.shared, adapter.is_included = shared, path != next(iter(adapters))
+    return {path: adapter.run() for path, adapter in adapters.items()}
+
+
+@dataclass
+class _Shared:
+    """What the files of a program know of each other."""
+
+    #: Macros that stand for `kernel` and more, without a body.
+    kernel_macros: set[str] = field(default_factory=set)
+    #: Names of types that are vectors.
+    aliases: set[str] = field(default_factory=set)
+    function_constants: set[str] = field(default_factory=set)
 
 
 class _Adapter:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, metal: tuple[int, int]) -> None:
         self.tokens = tokens_of(text)
         self.out = Adapted(text)
         self.edits: list[tuple[int, int, str]] = []
         self.match = _brackets(self.tokens)
-        self.aliases = self._vector_aliases()
         self.text = text
+        self.metal = metal
+        self.shared = _Shared()
+        self.is_included = False
         self.reported: set[str] = set()
-        #: Macros that stand for `kernel` and more, without a body.
-        self.kernel_macros = frozenset(_KERNEL_MACRO.findall(text))
         #: Kernels whose bodies are done, by their opening brace.
         self.bodies: set[int] = set()
 
@@ -166,28 +207,43 @@ class _Adapter:
                 self._function_parameters(index + 1)
             elif token.text == "template":
                 instantiation_end = min(self._find(index, ";"), directive_end)
+                self._host_name(index, instantiation_end)
             elif token.text == "kernel":
                 if index < instantiation_end:
                     self.edit(token.start, token.end, "")
                 else:
                     adapt_kernel(self, index)
-            elif token.text in self.kernel_macros and index < directive_end == len(tokens):
+            elif token.text in self.shared.kernel_macros and index < directive_end == len(tokens):
                 adapt_kernel(self, index)
             elif token.text in ("struct", "class"):
                 adapt_structure(self, index)
-            elif following == "(" and (token.text in VECTORS or token.text in self.aliases):
+            elif following == "(" and (token.text in VECTORS or token.text in self.shared.aliases):
                 self._constructor(index, index)
+            elif following == "<" and token.text in self.shared.aliases:
+                end = self.angle(index + 1)
+                if end > 0 and self.at(end + 1) == "(":
+                    self._constructor(index, end)
             elif token.text == "vec" and following == "<":
                 self._vector(index)
             elif token.text == "long" and following == "long":
                 self.find("error", token, "'long long' does not exist in Metal; 'long' has 64 bits")
-            elif token.text in FOREIGN_KEYWORDS and token.text not in self.reported:
+            elif token.text in _MISSING:
+                self.find("error", token, f"'{token.text}' does not exist in Metal")
+                if _MISSING[token.text]:
+                    self.edit(token.start, token.end, _MISSING[token.text])
+            elif token.text == "coherent" and (following in ("device", "(") or self.at(index - 1) == "device"):
+                self._coherent(index)
+            elif token.text in UNCOVERED and self._is_uncovered(index):
+                self._uncovered(token, UNCOVERED[token.text])
+            elif token.text in FOREIGN_KEYWORDS and token.text not in self.reported and self.at(index - 1) != "::":
                 self.reported.add(token.text)
                 language = FOREIGN_KEYWORDS[token.text]
                 self.find("warning", token, f"'{token.text}' is a keyword of {language}; other readers refuse it")
-        if "metal" in {t.text for t in tokens if t.kind == "name"} and not self.has_header and not self.out.includes:
-            first = next(t for t in tokens if t.text == "metal")
-            self.find("error", first, "'metal' is undeclared; the text includes no header such as <metal_stdlib>")
+        if not self.has_header and not self.is_included and not includes_of(self.text):
+            first = next((t for t in tokens if t.text == "metal" and t.kind == "name"), None)
+            if first is not None:
+                self.find("error", first, "'metal' is undeclared; the text includes no header such as <metal_stdlib>")
+        self.out.function_constants = frozenset(self.shared.function_constants)
         self.out.apply(self.edits)
         return self.out
 
@@ -257,9 +313,41 @@ class _Adapter:
         if name in METAL_HEADERS or name in OTHER_HEADERS:
             self.has_header = self.has_header or name in METAL_HEADERS
             self.edit(start, start + include.end(), "")
-        elif include.group(2):
-            self.out.includes.append(name)
         return behind
+
+    def _host_name(self, index: int, end: int) -> None:
+        """Leave the host name of an explicit instantiation where the syntax tree keeps it: on a type beside it."""
+        found = index + 1
+        while found < end and self.at(found) == "[[":
+            inside = self.tokens[found + 1 : self.close(found)]
+            for part in _split(inside):
+                if part[0].text == "host_name" and len(part) > 2:
+                    value = self.text[part[2].start : part[-1].start]
+                    text = f'namespace [[clang::annotate("host_name" "(" __msl_string({value}) ")")]] {{}} '
+                    self.edit(self.tokens[index].start, self.tokens[index].start, text)
+            found = self.close(found) + 1
+            found += self.at(found) == "]"
+
+    def _coherent(self, index: int) -> None:
+        end = self.close(index + 1) if self.at(index + 1) == "(" else index
+        if self.metal < (3, 2):
+            self.find("error", self.tokens[index], "'coherent' needs Metal 3.2")
+        self.edit(self.tokens[index].start, self.tokens[end].end, "")
+
+    def _is_uncovered(self, index: int) -> bool:
+        """Whether a name means a part of Metal, not something of the program."""
+        name, before = self.at(index), self.at(index - 1)
+        if before in (".", "->", "struct", "class", "enum", "union", "using") or self.at(index + 1) in ("=", "("):
+            return False
+        if name == "raytracing":
+            return before in ("namespace", "::") or self.at(index + 1) == "::"
+        return name.count("_") > 0 or self.at(index + 1) == "<"
+
+    def _uncovered(self, token: Token, what: str) -> None:
+        self.out.is_uncovered = True
+        if what not in self.reported:
+            self.reported.add(what)
+            self.find("error", token, f"'{token.text}': this check does not cover {what}")
 
     def _attributes(self, index: int, blank: bool) -> None:
         end = self.close(index)
@@ -275,7 +363,12 @@ class _Adapter:
         for part in _split(inside):
             name = part[0].text
             if (len(part) > 1 and part[1].text == "::") or name in STANDARD_ATTRIBUTES:
-                return
+                if len(_split(inside)) == 1:
+                    return
+                annotations.append(self.text[part[0].start : part[-1].end])
+                continue
+            if not is_parameter and name in UNCOVERED_STAGES:
+                self._uncovered(part[0], UNCOVERED_STAGES[name])
             if not is_parameter and name not in KNOWN_ATTRIBUTES:
                 self.find("warning", part[0], f"unknown attribute '{name}' ignored")
                 continue
@@ -283,13 +376,38 @@ class _Adapter:
             value = f' "(" __msl_string({values}) ")"' if values else ""
             annotations.append(f'clang::annotate("{name}"{value})')
         if annotations:
-            self.edit(self.tokens[index].start, last, f"[[{', '.join(annotations)}]]")
+            written, place = f"[[{', '.join(annotations)}]]", self._declarator(index)
+            if place < 0:
+                is_unnamed = is_parameter and self.at(index - 1) in _NAMED_TYPES
+                name = f" __msl_unnamed{index} " if is_unnamed else ""
+                self.edit(self.tokens[index].start, last, name + written)
+            else:
+                self.edit(place, place, written)
+                self.edit(self.tokens[index].start, last, "")
         if inside[0].text == "function_constant" and self.at(end + 2) == ";":
-            self.edit(self.tokens[end + 2].start, self.tokens[end + 2].start, "= {}")
+            self.edit(self.tokens[end + 2].start, self.tokens[end + 2].start, "= __msl_function_constant")
+        elif inside[0].text == "function_constant" and self.at(end + 2) in ("=", "{"):
+            self.find("error", self.tokens[end + 2], "a function constant has no value in the text")
         if any(part[0].text == "kernel" for part in _split(inside)):
             from .structures import adapt_kernel
 
             adapt_kernel(self, end + 1)
+
+    def _declarator(self, index: int) -> int:
+        """For attributes behind the sizes of an array, where its name ends: there clang wants them; else -1."""
+        if self.at(index - 1) != "]":
+            return -1
+        first = index - 1
+        while self.at(first) == "]":
+            depth = 0
+            while first >= 0 and index - first < _REACH:
+                depth += (self.at(first) == "]") - (self.at(first) == "[")
+                first -= 1
+                if depth == 0:
+                    break
+        if self.at(first) == ")":
+            first -= 1
+        return self.tokens[first].end if first >= 0 and self.tokens[first].kind == "name" else -1
 
     def _constructor(self, first: int, last: int) -> None:
         """Turn the type between two tokens, followed by `(`, into a call."""
@@ -307,6 +425,9 @@ class _Adapter:
         end = self.angle(index + 1)
         if end < 0:
             return
+        width = self.tokens[end - 1]
+        if width.kind == "number" and self.at(end - 2) == "," and width.text not in ("2", "3", "4"):
+            self.find("error", width, f"a vector has 2, 3 or 4 components, not {width.text}")
         first = index - 2 if self.at(index - 1) == "::" and self.at(index - 2) == "metal" else index
         if self.at(index + 2) == "bool" and self.at(index + 4) in ("2", "3", "4") and end == index + 5:
             self.edit(self.tokens[first].start, self.tokens[end].end, f"bool{self.at(index + 4)}")
@@ -321,9 +442,9 @@ class _Adapter:
             if self.at(i) == "(" and self.at(i + 1) == "*" and self.at(self.close(i) + 1) == "(":
                 self.edit(self.tokens[i + 1].start, self.tokens[i + 1].end, "&")
 
-    def _vector_aliases(self) -> frozenset[str]:
+    def vector_aliases(self, known: set[str]) -> set[str]:
         """Names of types defined as vectors: `using T4 = vec<T, 4>;`, `typedef float4 V;`."""
-        names: set[str] = set()
+        names = set(known)
         for index, token in enumerate(self.tokens):
             if token.text == "using" and self.at(index + 2) == "=":
                 start, name = index + 3, self.at(index + 1)
@@ -339,7 +460,25 @@ class _Adapter:
             is_named = len(words) == 1 and (words[0] in VECTORS or words[0] in names)
             if is_named or (words[0] == "vec" and words[-1] == ">"):
                 names.add(name)
-        return frozenset(names - set(SCALARS))
+        return names - set(SCALARS)
+
+    def function_constants(self, known: set[str]) -> set[str]:
+        """Names of constants whose values come with the pipeline: by attribute, or computed from such."""
+        names = set(known)
+        for index, token in enumerate(self.tokens):
+            if token.text == "function_constant" and self.at(index - 1) == "[[" and self.at(index - 2).isidentifier():
+                behind = self.close(index - 1) + 2
+                if self.at(behind) in (";", "=", "{"):
+                    names.add(self.at(index - 2))
+            elif (
+                token.text == "="
+                and self.tokens[index - 1].kind == "name"
+                and "constant" in (self.at(i) for i in range(max(0, index - 6), index - 1))
+            ):
+                value = {t.text for t in self.tokens[index + 1 : self._find(index, ";")] if t.kind == "name"}
+                if value & names or "is_function_constant_defined" in value:
+                    names.add(self.at(index - 1))
+        return names
 
 
 def _brackets(tokens: list[Token]) -> dict[int, int]:

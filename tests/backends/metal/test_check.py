@@ -13,7 +13,7 @@ import pytest
 from smelt.backends.metal.check import Diagnostic, check, check_or_raise
 from smelt.backends.metal.check import front_end as module
 from smelt.backends.metal.check.text import adapt
-from smelt.ir.errors import MetalCheckError, SmeltError
+from smelt.ir.errors import AttributeValueError, MetalCheckError, SmeltError
 from smelt.tools.cli import main
 
 pytest.importorskip("clang.cindex")
@@ -123,7 +123,7 @@ BAD = [
     ("struct S { float v; float get() { return v; } };\n"
      "kernel void k(device S* s [[buffer(0)]]) {\n  s->v = s->get();\n}", 3, "device S"),
     # attributes and signatures of kernels
-    ("kernel void k(device float* x) {}", 1, "kernel parameter 'x' has no attribute such as [[buffer(0)]]"),
+    ("kernel void k(uint x) {}", 1, "kernel parameter 'x' has no attribute such as [[thread_position_in_grid]]"),
     ("kernel void k(device float* x [[bufer(0)]]) {}", 1, "unknown attribute 'bufer'; did you mean 'buffer'?"),
     ("kernel void k(uint i [[thread_position_in_gird]]) {}", 1, "did you mean 'thread_position_in_grid'?"),
     ("kernel void k(int i [[thread_position_in_grid]]) {}", 1, "[[thread_position_in_grid]] has type 'int'"),
@@ -199,7 +199,6 @@ def test_errors_are_found(text: str, line: int, phrase: str) -> None:
     [
         ("void f(thread float& x) { x = x * 0.5; }", 1, "literal without suffix"),
         ("int f(int n) { return n ? f(n - 1) : 0; }", 1, "recursion"),
-        ("void f() { auto g = [](int x) { return x; }; g(1); }", 1, "lambda"),
         ("bfloat f(float x) { return x; }", 1, "implicit conversion to bfloat"),
         ("int f(int local) { return local; }", 1, "'local' is a keyword of OpenCL"),
     ],
@@ -294,6 +293,28 @@ def test_included_files(tmp_path: Path) -> None:
     assert found.file.endswith("b.h") and found.line == 2 and "undeclared identifier 'y'" in found.message
 
 
+def test_included_files_rely_on_the_includer(tmp_path: Path) -> None:
+    (tmp_path / "ops.h").write_text(
+        "struct Twice { template <typename T> T operator()(T x) const { return metal::max(x, T(0)) + T(2) * x; } };\n"
+        "inline Quad four(SCALAR x) { return Quad(x, x, x, x); }\nENTRY twice(device float* x [[buffer(0)]]) {\n"
+        "  threadgroup float s[4];\n  s[0] = x[0];\n  x[0] = four(Twice()(s[0])).x;\n}\n"
+    )
+    head = f"{HEAD}#define ENTRY kernel void\n#define SCALAR float\nusing Quad = float4;\n"
+    for include in ('#include "ops.h"', "#include <ops.h>"):
+        assert check(f"{head}{include}\n", "k.metal", True, include=[str(tmp_path)]) == []
+    (found,) = errors('#include "ops.h"\n')
+    assert "'ops.h' file not found" in found.message
+
+
+def test_versions() -> None:
+    text = f"{HEAD}float f(float x) {{ return [=]() {{ return x; }}() + __METAL_VERSION__; }}\n"
+    assert ["needs Metal 4" in d.message for d in check(text)] == [True]
+    assert check(text, metal="4.0") == []
+    for wrong in ("", "4", "metal3.1", "3.1.1", 4.0):
+        with pytest.raises(AttributeValueError, match=r"written as 3\.1"):
+            check(text, metal=wrong)
+
+
 def test_defines() -> None:
     text = f"{HEAD}float f() {{ return SCALE; }}\n"
     assert errors(text)
@@ -338,6 +359,15 @@ def test_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert f"1 error in {bad}" in shown.err
     assert main(["check-metal", str(tmp_path / "none.metal"), str(good)]) == 2
     assert "cannot be read" in capfd.readouterr().err
+    good.write_text(f"{HEAD}kernel void k(device float* out) {{ out[0] = [] {{ return 1.0f; }}(); }}\n")
+    assert main(["check-metal", "--strict", "--metal=4.0", str(good)]) == 0
+    shown = capfd.readouterr()
+    assert f"{good}:3:29: remark: kernel parameter 'out' has no attribute such as [[buffer(0)]]" in shown.out
+    assert shown.err == ""
+    assert main(["check-metal", str(good)]) == 1
+    assert "a lambda expression needs Metal 4" in capfd.readouterr().out
+    assert main(["check-metal", "--metal=new", str(good)]) == 1
+    assert "a version of Metal is written as 3.1" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,247 @@
+"""Rules for what functions of a pipeline take: resources with their numbers, built-in values, members of structures."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...gpu.devices import METAL
+from .names import (
+    FRAGMENT_THREADS,
+    FRAGMENT_TYPES,
+    KNOWN_ATTRIBUTES,
+    MEMBER_TYPES,
+    PARAMETER_TYPES,
+    RESOURCES,
+    VERTEX_TYPES,
+)
+from .values import NoInteger, Undeclared
+
+if TYPE_CHECKING:
+    from .rules import Function, Node, _Rules
+
+STAGES = ("kernel", "vertex", "fragment")
+_LIMITS = {"buffer": METAL.max_buffers, "threadgroup": METAL.max_buffers, "texture": 128, "sampler": 16}
+#: Attributes that have the same type wherever a kernel uses more than one of them.
+_POSITIONS = frozenset(name for name, types in PARAMETER_TYPES.items() if "uint3" in types)
+#: Which built-in values each stage has.
+_BUILTINS = {
+    "kernel": PARAMETER_TYPES,
+    "vertex": VERTEX_TYPES,
+    "fragment": {**FRAGMENT_TYPES, **{name: PARAMETER_TYPES[name] for name in FRAGMENT_THREADS}},
+}
+_ARRAYS = ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY")
+_POINTERS = ("POINTER", "LVALUEREFERENCE")
+#: Members of one structure that have numbers of their own.
+_NUMBERED_MEMBERS = frozenset({"id", "attribute", "color"})
+
+
+class _Resource(NamedTuple):
+    kind: str
+    length: int = 1
+
+
+def check_parameters(function: Function, rules: _Rules) -> None:
+    """Check the parameters of a kernel, vertex or fragment function."""
+    _Parameters(function, rules).run()
+
+
+def check_members(node: Node, rules: _Rules) -> None:
+    """Check the attributes on the members of a structure."""
+    used: set[tuple[str, int]] = set()
+    for member in node.parts:
+        if member.kind != "FIELD_DECL":
+            continue
+        found = member.annotations()
+        for attribute, arguments in found:
+            if attribute in MEMBER_TYPES:
+                kind = type_name(member.cursor.type)
+                if kind not in MEMBER_TYPES[attribute] and "type-parameter" not in kind:
+                    (right,) = MEMBER_TYPES[attribute]
+                    rules.add("error", member.cursor, f"[[{attribute}]] has type '{kind}'; it is a {right}")
+            elif attribute in _NUMBERED_MEMBERS and len(found) == 1:
+                value = number(rules, member.cursor, attribute, arguments, ())
+                if value is not None and (attribute, value) in used:
+                    rules.add("error", member.cursor, f"{attribute} {value} is used twice")
+                used.add((attribute, -1 if value is None else value))
+
+
+def number(rules: _Rules, cursor: Any, attribute: str, text: str, unknown: tuple[str, ...]) -> int | None:
+    """The number in an attribute, if it can be known; reports what is no number or is negative."""
+    try:
+        value = rules.values.evaluate(text, unknown)
+    except Undeclared as error:
+        rules.add("error", cursor, f"[[{attribute}({text})]]: '{error}' is no constant")
+        return None
+    except NoInteger:
+        rules.add("error", cursor, f"[[{attribute}({text})]] needs an integer")
+        return None
+    if value is not None and value < 0:
+        rules.add("error", cursor, f"[[{attribute}({text})]]: {value} is negative")
+        return None
+    return value
+
+
+class _Parameters:
+    def __init__(self, function: Function, rules: _Rules) -> None:
+        self.function, self.rules, self.stage = function, rules, function.stage
+        self.used: dict[tuple[str, int], bool] = {}
+        self.builtins: dict[str, str] = {}
+        self.stage_inputs = 0
+        self.unknown = tuple(
+            part.cursor.spelling for part in function.node.parts if part.kind == "TEMPLATE_NON_TYPE_PARAMETER"
+        )
+
+    def run(self) -> None:
+        parameters = [part for part in self.function.node.parts if part.kind == "PARM_DECL"]
+        waiting: list[tuple[Any, _Resource]] = []
+        for node in parameters:
+            found = node.annotations()
+            resource = _resource(node.cursor.type)
+            self.pointers(node.cursor)
+            if not found and resource is not None:
+                waiting.append((node.cursor, resource))
+            elif not found:
+                self.unnamed(node.cursor)
+            for attribute, arguments in found:
+                self.attribute(node.cursor, attribute, arguments, resource, found)
+        for cursor, resource in waiting:
+            self.numbered(cursor, resource)
+        self.widths()
+
+    def error(self, cursor: Any, message: str) -> None:
+        self.rules.add("error", cursor, message)
+
+    def unnamed(self, cursor: Any) -> None:
+        hint = {"kernel": "[[thread_position_in_grid]]", "vertex": "[[vertex_id]]", "fragment": "[[stage_in]]"}
+        written = "[[buffer(0)]]" if cursor.type.kind.name in _POINTERS else hint[self.stage]
+        what = f"{self.stage} parameter '{cursor.spelling}'"
+        self.error(cursor, f"{what} has no attribute such as {written}")
+
+    def numbered(self, cursor: Any, resource: _Resource) -> None:
+        """What has no number gets the first that is free."""
+        kind, index = resource.kind, 0
+        while any((kind, index + n) in self.used for n in range(resource.length)):
+            index += 1
+        self.take(cursor, kind, index, resource.length, False)
+        message = f"{self.stage} parameter '{cursor.spelling}' has no attribute such as [[{kind}({index})]]"
+        self.rules.add("remark", cursor, f"{message}: Metal numbers it")
+
+    def pointers(self, cursor: Any) -> None:
+        kind = cursor.type.get_canonical()
+        if kind.kind.name in _POINTERS and kind.get_pointee().kind.name == "POINTER":
+            message = f"parameter '{cursor.spelling}' is a pointer to a pointer; put the inner one into a structure"
+            self.error(cursor, message)
+
+    def attribute(
+        self, cursor: Any, attribute: str, arguments: str, resource: _Resource | None, found: list[tuple[str, str]]
+    ) -> None:
+        builtins = _BUILTINS[self.stage]
+        if attribute not in KNOWN_ATTRIBUTES:
+            near = difflib.get_close_matches(attribute, sorted(KNOWN_ATTRIBUTES), 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            self.error(cursor, f"unknown attribute '{attribute}'{hint}")
+        elif attribute in builtins:
+            self.builtin(cursor, attribute, builtins[attribute])
+        elif attribute in RESOURCES:
+            self.resource(cursor, attribute, arguments, resource, found)
+        elif attribute == "stage_in":
+            self.stage_inputs += 1
+            if self.stage_inputs > 1:
+                self.error(cursor, "[[stage_in]] stands on one parameter alone")
+        elif attribute == "function_constant":
+            if arguments.isidentifier() and not self.rules.is_function_constant(cursor, arguments):
+                self.error(cursor, f"[[function_constant({arguments})]]: there is no such function constant")
+        else:
+            stages = [stage for stage in STAGES if attribute in _BUILTINS[stage]]
+            if stages:
+                self.error(
+                    cursor, f"[[{attribute}]] is a value of {' and '.join(stages)} functions, not of a {self.stage}"
+                )
+
+    def builtin(self, cursor: Any, attribute: str, allowed: frozenset[str]) -> None:
+        if cursor.type.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT"):
+            return
+        kind = type_name(cursor.type)
+        if kind not in allowed:
+            self.error(cursor, f"[[{attribute}]] has type '{kind}'; it may have {', '.join(sorted(allowed))}")
+            return
+        first = self.builtins.setdefault(attribute, kind)
+        if first != kind:
+            self.error(cursor, f"[[{attribute}]] is {first} and {kind}; it has one type in a function")
+            self.builtins[attribute] = ""
+
+    def widths(self) -> None:
+        kinds = sorted({kind for name, kind in self.builtins.items() if name in _POSITIONS})
+        if "" not in kinds and len({kind[-1] if kind[-1].isdigit() else "1" for kind in kinds}) > 1:
+            name = self.function.cursor.spelling
+            message = f"position attributes of kernel '{name}' differ in width: {', '.join(kinds)}"
+            self.error(self.function.cursor, message)
+
+    def resource(
+        self, cursor: Any, attribute: str, arguments: str, resource: _Resource | None, found: list[tuple[str, str]]
+    ) -> None:
+        if arguments:
+            index = number(self.rules, cursor, attribute, arguments, self.unknown)
+            if index is not None:
+                is_optional = any(name == "function_constant" for name, _ in found)
+                self.take(cursor, attribute, index, resource.length if resource else 1, is_optional)
+        else:
+            self.error(cursor, f"[[{attribute}]] needs an index, such as [[{attribute}(0)]]")
+        kind = cursor.type
+        if kind.kind.name in _ARRAYS or re.search("type-parameter", kind.get_canonical().spelling):
+            return
+        if resource is not None and resource.kind == attribute:
+            return
+        name = cursor.spelling
+        if attribute == "threadgroup":
+            self.error(cursor, f"[[threadgroup]] parameter '{name}' must be a threadgroup pointer")
+        elif attribute == "buffer":
+            self.error(cursor, f"[[buffer]] parameter '{name}' must be a device or constant pointer or reference")
+        elif resource is not None or not _is_dependent(kind):
+            self.error(cursor, f"[[{attribute}]] parameter '{name}' must be a {attribute}")
+
+    def take(self, cursor: Any, attribute: str, index: int, count: int, is_optional: bool) -> None:
+        last = index + count - 1
+        if last >= _LIMITS[attribute]:
+            self.error(cursor, f"{attribute} index {last} is above {_LIMITS[attribute] - 1}")
+            return
+        for n in range(index, last + 1):
+            if self.used.get((attribute, n), is_optional) is False and (attribute, n) in self.used and not is_optional:
+                self.error(cursor, f"{attribute} index {n} is used twice")
+                break
+            self.used[attribute, n] = is_optional
+
+
+def _is_dependent(kind: Any) -> bool:
+    return kind.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT", "INVALID")
+
+
+def _resource(kind: Any) -> _Resource | None:
+    """What a parameter of a type is bound to, if that can be told."""
+    canonical = kind.get_canonical()
+    if canonical.kind.name in _POINTERS:
+        pointee = canonical.get_pointee().spelling
+        if "__local" in pointee:
+            return _Resource("threadgroup")
+        return _Resource("buffer") if re.search("__global|__constant", pointee) else None
+    spelling = re.sub(r"\b(?:const|metal::|__private) ?", "", canonical.spelling)
+    array = re.fullmatch(r"array<(.*), (\d+)>", spelling)
+    element, count = (array.group(1), int(array.group(2))) if array else (spelling, 1)
+    if re.match(r"(?:texture|depth)(?:\w+)<", element):
+        return _Resource("texture", count)
+    if element == "sampler":
+        return _Resource("sampler", count)
+    return _Resource("buffer", count) if element.startswith("visible_function_table<") else None
+
+
+def type_name(kind: Any) -> str:
+    """What a program calls a type: `uint3`, whatever the alias."""
+    name = re.sub(r"\b(const|volatile|__private|metal::)\b ?", "", kind.spelling).strip()
+    canonical = re.sub(r"\b(const|volatile|__private)\b ?", "", kind.get_canonical().spelling).strip()
+    vector = re.fullmatch(r"([\w ]+) __attribute__\(\(ext_vector_type\((\d)\)\)\)", canonical)
+    names = {"unsigned int": "uint", "unsigned short": "ushort", "unsigned char": "uchar", "unsigned long": "ulong"}
+    if vector:
+        return names.get(vector.group(1), vector.group(1)) + vector.group(2)
+    return names.get(canonical, name)

@@ -1,0 +1,89 @@
+//// a vertex and a fragment function
+struct In { float3 position [[attribute(0)]]; float2 uv [[attribute(1)]]; };
+struct Out { float4 position [[position]]; float2 uv; float size [[point_size]]; float4 tint [[flat]]; };
+struct Uniforms { float4x4 transform; float4 tint; };
+vertex Out project(In in [[stage_in]], constant Uniforms& u [[buffer(1)]], uint i [[vertex_id]], uint n [[instance_id]]) {
+    Out out;
+    out.position = u.transform * float4(in.position, 1.0f);
+    out.uv = in.uv;
+    out.size = 1.0f;
+    out.tint = u.tint * float(i + n);
+    return out;
+}
+fragment half4 shade(Out in [[stage_in]], texture2d<half> image [[texture(0)]], sampler s [[sampler(0)]],
+                     bool front [[front_facing]], float2 point [[point_coord]], uint sample [[sample_id]]) {
+    half4 colour = image.sample(s, in.uv);
+    if (colour.a < 0.5h) discard_fragment();
+    return front ? colour : colour * half(dfdx(in.uv.x) + fwidth(point.y) + sample);
+}
+//// a fragment function of several results
+struct Result { float4 colour [[color(0)]]; float2 motion [[color(1)]]; float depth [[depth(any)]]; uint mask [[sample_mask]]; };
+fragment Result f(float4 at [[position]]) {
+    Result r;
+    r.colour = at;
+    r.motion = float2(0);
+    r.depth = 0.5f;
+    r.mask = 1;
+    return r;
+}
+//// a vertex function that returns a position
+vertex float4 v(uint i [[vertex_id]], constant float2* at [[buffer(0)]]) { return float4(at[i], 0, 1); }
+//// a vertex parameter without attribute
+vertex float4 v(uint i) { return float4(i); }  // error: has no attribute
+//// a position of three
+struct Out { float3 position [[position]]; };  // error: [[position]]
+vertex Out v() { Out o; o.position = 0.0f; return o; }
+//// a signed vertex
+vertex float4 v(int i [[vertex_id]]) { return float4(i); }  // error: has type 'int'
+//// a thread's position in a vertex function
+vertex float4 v(uint i [[thread_position_in_grid]]) { return float4(i); }  // error: [[thread_position_in_grid]]
+//// a vertex's number in a fragment function
+fragment float4 f(uint i [[vertex_id]]) { return float4(i); }  // error: [[vertex_id]]
+//// threadgroup memory in a fragment function
+fragment float4 f(float4 at [[position]]) {
+    threadgroup float s[4];  // error: threadgroup variable outside a kernel
+    return at;
+}
+//// discard in a kernel
+kernel void k(device float* x [[buffer(0)]]) {
+    discard_fragment();  // error: discard_fragment
+}
+//// two stage_in
+struct In { float4 a [[attribute(0)]]; };
+vertex float4 v(In a [[stage_in]],
+                In b [[stage_in]]) { return a.a + b.a; }  // error: stage_in
+//// a function of a mesh pipeline
+struct Vertex { float4 position [[position]]; };
+using Triangles = mesh<Vertex, void, 3, 1, topology::triangle>;  // error: mesh
+[[mesh]] void m(Triangles out) {}
+//// an object function
+struct Payload { uint n; };
+[[object]] void o(object_data Payload& p [[payload]], mesh_grid_properties grid) { p.n = 1; }  // error: object
+//// a tile function
+kernel void t(imageblock<float4> b, ushort2 at [[thread_position_in_threadgroup]]) {}  // error: imageblock
+//// an intersection function
+[[intersection(triangle)]] bool i(float distance [[distance]]) { return true; }  // error: intersection
+//// rays
+using namespace raytracing;  // error: does not cover ray tracing
+kernel void k(primitive_acceleration_structure a [[buffer(0)]], device float* x [[buffer(1)]]) {
+    x[0] = 1;
+}
+//// visible functions
+[[visible]] float twice(float x) { return x + x; }
+kernel void k(visible_function_table<float(float)> table [[buffer(0)]], device float* x [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    x[i] = table[0](x[i]);
+}
+//// a visible function table of another type
+kernel void k(visible_function_table<float(float)> table [[buffer(0)]], device float* x [[buffer(1)]]) {
+    x[0] = table[0](x[0], x[1]);  // error: 
+}
+//// stitchable functions
+[[stitchable]] half4 invert(half4 x) { return half4(1.0h - x.rgb, x.a); }
+//// a vertex patch
+struct Control { float4 p [[attribute(0)]]; };
+struct Patch { patch_control_point<Control> points; };
+[[patch(quad, 16)]] vertex float4 v(Patch p [[stage_in]], float2 at [[position_in_patch]]) { return p.points[0].p * at.x; }
+//// a half of everything
+fragment half4 f(float4 at [[position]], constant half4& tint [[buffer(0)]]) { return half4(at) * tint; }
+//// programmable blending
+fragment float4 f(float4 before [[color(0)]], float4 at [[position]]) { return before + at; }
