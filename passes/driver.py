@@ -27,6 +27,7 @@ from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError,
 
 from . import call_graph
 from .kernels.check import verify_fusions
+from .option_text import Unreadable, split_options, walk
 from .registry import find, make
 
 MAX_ROUNDS = 64
@@ -373,21 +374,27 @@ class _Parser:
         return UpstreamPass(spelling)
 
     def balanced(self, opening: str, closing: str) -> str:
+        """What stands from here to the bracket that closes; brackets in quotes are characters like others."""
         start, depth = self.at, 0
-        while self.at < len(self.text):
-            c = self.text[self.at]
-            self.at += 1
-            depth += (c == opening) - (c == closing)
-            if depth == 0:
-                return self.text[start : self.at]
+        try:
+            for at, _ in walk(self.text, start):
+                c = self.text[at]
+                depth += (c == opening) - (c == closing)
+                if depth == 0:
+                    self.at = at + 1
+                    return self.text[start : self.at]
+        except Unreadable:
+            raise self.error("quotes are not closed") from None
+        self.at = len(self.text)
         raise self.error(f"{opening!r} is not closed")
 
     def options(self, name: str, braces: str) -> dict[str, str]:
         options: dict[str, str] = {}
-        for word in braces[1:-1].split():
-            key, equals, value = word.partition("=")
-            if not equals:
-                raise self.error(f"option {word!r} of {name} needs a value: {word}=...")
+        for key, value in split_options(braces[1:-1]):
+            if not value:
+                raise self.error(f"option {key!r} of {name} needs a value: {key}=...")
+            if key in options:
+                raise self.error(f"option {key} of {name} is given twice")
             options[key] = value
         return options
 

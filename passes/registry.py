@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
 
+from .option_text import Unreadable, described, from_text, hints, to_text
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -52,7 +54,7 @@ class Pass:
     def __str__(self) -> str:
         """The pass as it stands in a textual pipeline, with the options that differ from defaults."""
         options = [
-            f"{f.name.replace('_', '-')}={_to_text(getattr(self, f.name))}"
+            f"{f.name.replace('_', '-')}={to_text(getattr(self, f.name))}"
             for f in dataclasses.fields(self)
             if getattr(self, f.name) != f.default
         ]
@@ -186,12 +188,13 @@ def make(name: str, options: dict[str, str]) -> Pass:
         if cls is None:
             raise _unknown(name, problems)
     fields = {f.name.replace("_", "-"): f for f in dataclasses.fields(cls)}
+    kinds = hints(cls) if options else {}
     values: dict[str, Any] = {}
     for key, text in options.items():
         if key not in fields:
             known = ", ".join(fields) or "none"
             raise PipelineError(f"pass {name} has no option {key!r}; its options: {known}")
-        values[fields[key].name] = _from_text(name, key, text, fields[key])
+        values[fields[key].name] = _from_text(name, key, text, fields[key], kinds.get(fields[key].name, Any))
     try:
         return cls(**values)
     except SmeltError:
@@ -210,26 +213,13 @@ def _unknown(name: str, problems: list[str]) -> PipelineError:
     return PipelineError(f"unknown pass {shown(name)}{hint} (`smelt-opt --list-passes` lists them){lists}")
 
 
-def _to_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-#: Types of options as they are annotated, for those without a default.
-_ANNOTATED = {"bool": bool, "int": int, "float": float}
-
-
-def _from_text(pass_name: str, key: str, text: str, field: dataclasses.Field[Any]) -> Any:
-    default = field.default
-    if default is dataclasses.MISSING or default is None:
-        annotated = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
-        kind = _ANNOTATED.get(annotated, str)
-    else:
-        kind = type(default)
+def _from_text(pass_name: str, key: str, text: str, field: dataclasses.Field[Any], kind: Any) -> Any:
+    if kind is Any and field.default not in (dataclasses.MISSING, None):
+        kind = type(field.default)
     try:
-        if kind is bool:
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        if kind not in (tuple, list, dict, set, frozenset):
-            return kind(text)
-    except (KeyError, ValueError, TypeError):
-        pass
-    raise PipelineError(f"option {key} of pass {pass_name} must be a {kind.__name__}, is {shown(text)}")
+        return from_text(text, kind)
+    except Unreadable:
+        message = f"option {key} of pass {pass_name} must be a {described(kind)}, is {shown(text)}"
+        raise PipelineError(message) from None
+    except PipelineError as error:
+        raise PipelineError(f"option {key} of pass {pass_name}: {error}") from None

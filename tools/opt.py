@@ -82,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--pass-pipeline", "--pipeline", metavar="P", help="passes: 'inline,fixpoint(jvp,inline),cse'")
     add("--list-passes", action="store_true", help="list passes with their options, and stop")
     add("--list-ops", action="store_true", help="list the ops of the dialect with their rules, and stop")
+    add("--list-rewrites", action="store_true", help="list the rewrites of all sets with their rules, and stop")
+    add(
+        "--check-rewrites", nargs="?", const="", metavar="SETS",
+        help="run rewrites (of all sets, or of those named, by set or set/rewrite) on random and special inputs by the "
+        "reference rules; say which are exact, bounded in ulp, wrong; and stop",
+    )  # fmt: skip
     add("--emit", choices=EMIT, default="mlir", help="what to write (default: mlir)")
     add("--execute", action="store_true", help="interpret @main, which takes no arguments; write its results")
     add("--custom-calls", action="store_true", help="with --execute, --verify-values: run the code that the file calls")
@@ -134,6 +140,10 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
         for problem in problems:
             print(f"smelt-opt: warning: {problem}", file=sys.stderr)
         return 0
+    if options.list_rewrites or options.check_rewrites is not None:
+        from . import rewrites
+
+        return rewrites.check(options.check_rewrites) if options.check_rewrites is not None else rewrites.listed()
     name, source = read_source(options.input)
 
     def report(message: str) -> None:

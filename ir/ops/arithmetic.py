@@ -440,6 +440,8 @@ class IntegerPower(Elementwise, name="integer_power"):
             while n:
                 result, square, n = np.multiply(result, square) if n & 1 else result, np.multiply(square, square), n >> 1
             return result
+        if x.dtype.kind == "c" and exponent in (1, 2):  # NumPy's power has other roundings and zeros than the product
+            return np.multiply(x, x) if exponent == 2 else x.copy()
         wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
         return np.power(x.astype(wide), exponent).astype(x.dtype)
 

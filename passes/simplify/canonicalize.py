@@ -29,14 +29,20 @@ from smelt.ir.builder import STRUCTURAL, functions, read_function
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion
 from . import patterns_algebra, patterns_movement, patterns_reduce  # noqa: F401  (register patterns)
-from .patterns import PatternBuilder, has_foreign_patterns
+from .patterns import PatternBuilder, has_foreign_patterns, patterns_without
 from .reads import functions_with_effects
 
 
 @register_pass("canonicalize")
 @dataclass(frozen=True)
 class CanonicalizePass(Pass):
-    """Simplify each function by exact local rewrites, and drop what becomes dead."""
+    """Simplify each function by exact local rewrites, and drop what becomes dead.
+
+    Attributes:
+        without: rewrites to leave out, by name; ``smelt-opt --list-rewrites`` lists them.
+    """
+
+    without: tuple[str, ...] = ()
 
     @property
     def foreign(self) -> bool:
@@ -49,6 +55,7 @@ class CanonicalizePass(Pass):
         transforms = [kind for kind in STRUCTURAL if kind != "call"]
         keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)
 
-        builder = PatternBuilder(statistics, keep_gradients, functions_with_effects(module))
+        effects, tried = functions_with_effects(module), patterns_without(self.without)
+        builder = PatternBuilder(statistics, keep_gradients, effects, tried)
         for function in decoded:
             builder.sweep(function)

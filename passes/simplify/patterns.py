@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
-from smelt.ir.errors import IRError, shown
+from smelt.ir.errors import IRError, PipelineError, shown
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
 from smelt.ir.scopes import place
@@ -97,6 +98,20 @@ def patterns_of(op: Op) -> tuple[Pattern, ...]:
     return table
 
 
+def patterns_without(names: Sequence[str]) -> Callable[[Op], tuple[Pattern, ...]]:
+    """`patterns_of` but for those of some names. Raises PipelineError for a name that no pattern has."""
+    if not names:
+        return patterns_of
+    left_out = {name.replace("-", "_") for name in names}
+    if unknown := left_out - set(all_patterns()):
+        name = min(unknown).replace("_", "-")
+        near = get_close_matches(name, [n.replace("_", "-") for n in all_patterns()], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        message = f"canonicalize has no rewrite {shown(name)}{hint} (`smelt-opt --list-rewrites` lists them)"
+        raise PipelineError(message)
+    return lambda op: tuple(p for p in patterns_of(op) if p.__name__ not in left_out)
+
+
 def all_patterns() -> dict[str, tuple[str, ...]]:
     """Names of all patterns, with the ops or kinds that each is tried on."""
     found: dict[str, list[str]] = {}
@@ -111,12 +126,18 @@ class PatternBuilder(Builder):
     """Emits what the patterns make of an op. `sweep` applies them to a whole function.
 
     `keep_gradients`: whether derivatives of the function may still be taken, so that ops which only
-    matter for them have to stay. `with_effects`: the functions that have effects.
+    matter for them have to stay. `with_effects`: the functions that have effects. `patterns_of`: what is tried.
     """
 
-    def __init__(self, statistics: Counter, keep_gradients: bool, with_effects: set[str]):
+    def __init__(
+        self,
+        statistics: Counter,
+        keep_gradients: bool,
+        with_effects: set[str],
+        patterns_of: Callable[[Op], Sequence[Pattern]] = patterns_of,
+    ):
         super().__init__(None)
-        self.with_effects = with_effects
+        self.with_effects, self.patterns_of = with_effects, patterns_of
         self.statistics, self.keep_gradients = statistics, keep_gradients
         self._ops: list[OpView] = []
 
@@ -130,7 +151,7 @@ class PatternBuilder(Builder):
         for view in function.ops:
             if new:
                 view.operands = tuple([new.get(v, v) for v in view.operands])
-            table = patterns_of(view.op)
+            table = self.patterns_of(view.op)
             if table:
                 self._ip, self.location = at(view._mlir), view._mlir.location
                 avals = [r.aval for r in view.results]
@@ -184,7 +205,7 @@ class PatternBuilder(Builder):
     def emit_typed(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], avals: Sequence[Aval]
     ) -> tuple[Value, ...]:
-        value = self._rewritten(patterns_of(op), op, operands, attrs, avals)
+        value = self._rewritten(self.patterns_of(op), op, operands, attrs, avals)
         if value is not None:
             return (value,)
         results = super().emit_typed(op, operands, attrs, avals)

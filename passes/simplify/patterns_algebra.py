@@ -14,13 +14,11 @@ from smelt.ir.dtypes import DType
 from smelt.ir.interpreter import apply_reference
 from smelt.ir.ops.constants import constant_array
 
+from ..rewrites import Attr, Const, Rules, Term, canonical, ops
 from .patterns import (
     PatternBuilder,
     Site,
     array_of,
-    is_negative_zero,
-    is_number,
-    is_zero,
     made_by,
     pattern,
     python_scalar,
@@ -123,24 +121,16 @@ def elementwise_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
 # Sums
 
 
-@pattern("add")
-def add_zero(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def add_zero(x: Term) -> Rules:
     """x + 0 → x for integers and bools; x + (-0) → x for floats (x + 0 turns -0 into 0)."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    if c is None or c != 0 or x.dtype.is_complex:
-        return None
-    return x if not x.dtype.is_float or is_negative_zero(c) else None
+    return (x + 0 >> x).when(x.is_discrete), (x + -0.0 >> x).when(x.is_float)
 
 
-@pattern("add")
-def add_of_neg(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def add_of_neg(x: Term, y: Term) -> Rules:
     """x + (-y) → x - y, and (-x) + y → y - x."""
-    x, y = at.operands
-    if negated := made_by(y, "neg"):
-        return x - negated.operands[0]
-    if negated := made_by(x, "neg"):
-        return y - negated.operands[0]
-    return None
+    return x + -y >> x - y
 
 
 @pattern("add", "mul")
@@ -156,78 +146,61 @@ def reassociate_integers(b: PatternBuilder, at: Site) -> Value | None:
     return b.emit(at.op, (inner.operands[0], folded), at.attrs)[0]
 
 
-@pattern("sub")
-def sub_zero(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def sub_zero(x: Term) -> Rules:
     """x - 0 → x."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    return x if c is not None and is_zero(c) and not x.dtype.is_complex else None
+    return (x - 0 >> x).when(x.is_real)
 
 
-@pattern("sub")
-def zero_sub(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def zero_sub(x: Term) -> Rules:
     """0 - x → -x for integers; (-0) - x → -x for floats."""
-    c, x = scalar_of(at.operands[0]), at.operands[1]
-    if c is None or c != 0 or x.dtype.is_complex:
-        return None
-    return -x if x.dtype.is_integer or is_negative_zero(c) else None
+    return (0 - x >> -x).when(x.is_integer), (-0.0 - x >> -x).when(x.is_float)
 
 
-@pattern("sub")
-def sub_of_neg(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def sub_of_neg(x: Term, y: Term) -> Rules:
     """x - (-y) → x + y."""
-    x, y = at.operands
-    negated = made_by(y, "neg")
-    return x + negated.operands[0] if negated else None
+    return x - -y >> x + y
 
 
-@pattern("sub")
-def sub_of_itself(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def sub_of_itself(x: Term) -> Rules:
     """x - x → 0 for integers (a float may be NaN or infinite)."""
-    x, y = at.operands
-    return b.splat(0, at.aval) if x is y and x.dtype.is_integer else None
+    return (x - x >> 0).when(x.is_integer)
 
 
 # Products
 
 
-@pattern("mul")
-def mul_one(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def mul_one(x: Term) -> Rules:
     """x · 1 → x."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    return x if is_number(c, 1) and not x.dtype.is_complex else None
+    return (x * 1 >> x).when(x.is_real)
 
 
-@pattern("mul")
-def mul_minus_one(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def mul_minus_one(x: Term) -> Rules:
     """x · (-1) → -x."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    return -x if is_number(c, -1) and (x.dtype.is_float or x.dtype.is_integer) else None
+    return (x * -1 >> -x).when(x.is_float | x.is_integer)
 
 
-@pattern("mul")
-def mul_zero(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def mul_zero(x: Term) -> Rules:
     """x · 0 → 0 for integers and bools (a float may be NaN, infinite or negative)."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    return at.operands[1] if c is not None and c == 0 and not x.dtype.is_inexact else None
+    return (x * 0 >> 0).when(x.is_discrete)
 
 
-@pattern("mul")
-def mul_of_negs(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def mul_of_negs(x: Term, y: Term, c: Const) -> Rules:
     """(-x) · (-y) → x · y, and (-x) · c → x · (-c)."""
-    x, y = at.operands
-    left = made_by(x, "neg")
-    if left is None or x.dtype.is_complex:
-        return None
-    if right := made_by(y, "neg"):
-        return left.operands[0] * right.operands[0]
-    return left.operands[0] * -y if scalar_of(y) is not None else None
+    return ((-x) * (-y) >> x * y).when(x.is_real), ((-x) * c >> x * -c).when(x.is_real)
 
 
-@pattern("div")
-def div_one(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def div_one(x: Term) -> Rules:
     """x / 1 → x."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    return x if is_number(c, 1) and not x.dtype.is_complex else None
+    return (x / 1 >> x).when(x.is_real)
 
 
 @pattern("div")
@@ -251,11 +224,10 @@ def _is_power_of_two(c: float, dtype: DType) -> bool:
 # Signs
 
 
-@pattern("neg")
-def neg_of_neg(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def neg_of_neg(x: Term) -> Rules:
     """-(-x) → x."""
-    inner = made_by(at.operands[0], "neg")
-    return inner.operands[0] if inner else None
+    return -(-x) >> x  # noqa: B002
 
 
 @pattern("neg")
@@ -270,25 +242,20 @@ def neg_of_scaled(b: PatternBuilder, at: Site) -> Value | None:
     return b.emit(owner.op, (owner.operands[0], -owner.operands[1]), owner.attrs)[0]
 
 
-@pattern("abs")
-def abs_of_sign_change(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def abs_of_sign_change(x: Term) -> Rules:
     """|-x| → |x|, and ||x|| → |x|."""
-    owner = at.operands[0].owner
-    if owner is None or at.operands[0].dtype.is_integer:
-        return None
-    if owner.op.name == "neg":
-        return b.emit(at.op, owner.operands, at.attrs)[0]
-    return at.operands[0] if owner.op.name == "abs" else None
+    return (abs(-x) >> abs(x)).when(~x.is_integer), (abs(abs(x)) >> abs(x)).when(~x.is_integer)
 
 
 # Extrema and selection
 
 
-@pattern("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
-def same_operands(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def same_operands(x: Term) -> Rules:
     """max(x, x) → x, and likewise for min, and, or."""
-    x, y = at.operands
-    return x if x is y and x.aval == at.aval else None
+    binary = (ops.maximum, ops.minimum, ops.logical_and, ops.logical_or, ops.bitwise_and, ops.bitwise_or)
+    return [op(x, x) >> x for op in binary]
 
 
 @pattern("minimum", "maximum")
@@ -305,37 +272,28 @@ def limit_of_index(b: PatternBuilder, at: Site) -> Value | None:
     return x if inside and 0 <= int(c) <= np.iinfo(x.dtype.numpy).max else None
 
 
-@pattern("select")
-def select_constant(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def select_constant(x: Term, y: Term) -> Rules:
     """select(true, x, y) → x; select(false, x, y) → y."""
-    condition, x, y = at.operands
-    c = scalar_of(condition)
-    return None if c is None else (x if c else y)
+    return ops.select(True, x, y) >> x, ops.select(False, x, y) >> y
 
 
-@pattern("select")
-def select_equal(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def select_equal(c: Term, x: Term) -> Rules:
     """select(c, x, x) → x, also where both are filled with the same number."""
-    _, x, y = at.operands
-    if x is y:
-        return x
-    p, q = scalar_of(x), scalar_of(y)
-    return x if p is not None and q is not None and repr(p) == repr(q) else None
+    return ops.select(c, x, x) >> x
 
 
-@pattern("select")
-def select_of_not(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def select_of_not(c: Term, x: Term, y: Term) -> Rules:
     """select(!c, x, y) → select(c, y, x)."""
-    condition, x, y = at.operands
-    inverted = made_by(condition, "logical_not")
-    return b.emit(at.op, (inverted.operands[0], y, x), {})[0] if inverted else None
+    return ops.select(ops.logical_not(c), x, y) >> ops.select(c, y, x)
 
 
-@pattern("select")
-def select_of_bools(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def select_of_bools(c: Term) -> Rules:
     """select(c, true, false) → c."""
-    condition, x, y = at.operands
-    return condition if scalar_of(x) is True and scalar_of(y) is False else None
+    return ops.select(c, True, False) >> c
 
 
 @pattern("logical_not")
@@ -349,30 +307,26 @@ def not_of_not(b: PatternBuilder, at: Site) -> Value | None:
     return getattr(b, owner.op.complement)(*owner.operands) if owner.op.complement else None
 
 
-@pattern("logical_and", "logical_or")
-def logical_with_constant(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def logical_with_constant(x: Term) -> Rules:
     """c and true → c; c and false → false; c or false → c; c or true → true."""
-    x, c = at.operands[0], scalar_of(at.operands[1])
-    if c is None or x.dtype is not dtypes.bool_:
-        return None
-    neutral = at.op.name == "logical_and"
-    return x if bool(c) is neutral else at.operands[1]
+    return (
+        ops.logical_and(x, True) >> x, ops.logical_and(x, False) >> False,
+        ops.logical_or(x, False) >> x, ops.logical_or(x, True) >> True,
+    )  # fmt: skip
 
 
 # Powers
 
 
-@pattern("integer_power")
-def integer_power_small(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def integer_power_small(x: Term) -> Rules:
     """x⁰ → 1; x¹ → x; x² → x · x; x⁻¹ → 1 / x."""
-    x, n = at.operands[0], at.attrs["exponent"]
-    if n == 0:
-        return b.splat(1, at.aval)
-    if n == 1:
-        return x
-    if n == 2:
-        return x * x
-    return 1 / x if n == -1 and x.dtype.is_float else None
+    power = ops.integer_power
+    return (
+        power(x, exponent=0) >> 1, power(x, exponent=1) >> x, power(x, exponent=2) >> x * x,
+        (power(x, exponent=-1) >> 1 / x).when(x.is_float),
+    )  # fmt: skip
 
 
 @pattern("power")
@@ -392,11 +346,10 @@ def power_of_constant_exponent(b: PatternBuilder, at: Site) -> Value | None:
 # Conversions
 
 
-@pattern("convert")
-def convert_to_same(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def convert_to_same(x: Term) -> Rules:
     """convert(x) to the dtype of x → x."""
-    x = at.operands[0]
-    return x if at.attrs["dtype"] is x.dtype else None
+    return ops.convert(x) >> x
 
 
 @pattern("convert")
@@ -436,30 +389,22 @@ def is_lossless(a: DType, b: DType) -> bool:
     return _MANTISSA[a.name] <= _MANTISSA[b.name] and _EXPONENT[a.name] <= _EXPONENT[b.name]
 
 
-@pattern("bitcast")
-def bitcast_of_bitcast(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def bitcast_of_bitcast(x: Term, target: Attr) -> Rules:
     """bitcast(bitcast(x)) → bitcast(x); bitcast to the dtype of x → x."""
-    x = at.operands[0]
-    if at.attrs["dtype"] is x.dtype:
-        return x
-    inner = made_by(x, "bitcast")
-    return b.emit(at.op, inner.operands, at.attrs)[0] if inner else None
+    return ops.bitcast(x) >> x, ops.bitcast(ops.bitcast(x), dtype=target) >> ops.bitcast(x, dtype=target)
 
 
-@pattern("real", "imag")
-def part_of_complex(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def part_of_complex(x: Term, y: Term) -> Rules:
     """real(complex(x, y)) → x; imag(complex(x, y)) → y."""
-    made = made_by(at.operands[0], "complex")
-    return made.operands[at.op.name == "imag"] if made else None
+    return ops.real(ops.complex(x, y)) >> x, ops.imag(ops.complex(x, y)) >> y
 
 
-@pattern("complex")
-def complex_of_parts(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def complex_of_parts(z: Term) -> Rules:
     """complex(real(z), imag(z)) → z."""
-    real, imag = made_by(at.operands[0], "real"), made_by(at.operands[1], "imag")
-    if real is None or imag is None or real.operands[0] is not imag.operands[0]:
-        return None
-    return real.operands[0]
+    return ops.complex(ops.real(z), ops.imag(z)) >> z
 
 
 @pattern("stop_gradient")

@@ -20,6 +20,8 @@ from smelt.ir import mlir
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import Op, registry
 from smelt.passes import Pipeline
+from smelt.passes.rewrites import canonical
+from smelt.passes.rewrites.terms import Applied, subterms
 from smelt.passes.simplify import patterns
 from tests.compose.alike import graph_of
 from tests.compose.graphs import Graph
@@ -51,6 +53,9 @@ def mentioned(function: Callable) -> list[Op]:
     """The ops whose names a pattern's text has, in code or in prose, or that answer what it asks; constants, which
     hardly any can do without."""
     words = set(re.findall(r"\w+", inspect.getsource(function)))
+    if (stated := canonical.rewrites.get(function.__name__.replace("_", "-"))) is not None:
+        terms = [x for rule in stated.rules for y in (rule.pattern, rule.replacement) for x in subterms(y)]
+        words |= {x.op.name for x in terms if isinstance(x, Applied)}
     asked = [name for name in ASKED if name in words]
     found = [op for op in registry.values() if op.name in words or any(getattr(op, name) for name in asked)]
     return [op for op in found if op.kind != "transform"] + [registry["constant"]]

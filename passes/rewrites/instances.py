@@ -1,0 +1,177 @@
+"""Programs that the rules of a rewrite match: their patterns on arguments of several dtypes and shapes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from smelt.ir import dtypes, mlir, text
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, Value, function_type, new_function
+from smelt.ir.dialect import context
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import IRError, SmeltError
+
+from .terms import Applied, Attr, Const, Number, Rule, Term, Variable, subterms
+
+SHAPES = ((5,), (3, 3), (2, 3, 4), (), (1, 4), (2, 1, 2), (0, 3))
+#: Numbers that constants of patterns are, beside those of the rule itself.
+NUMBERS = (2.0, 0.5, -3.0, 1.0, -1.0, 0.0, -0.0, 0.1, 7.0, 1e4, float("inf"), float("nan"))
+INTEGERS = (2, 1, 0, 3, 7, 100)
+#: Attributes tried for one choice of types, and choices of types for one dtype, at most.
+MAX_ATTRIBUTES, MAX_TYPES = 60, 3
+
+#: What a variable is in an instance: its type, and of a `Const` its number.
+Chosen = dict[str, Any]
+
+
+class Instance:
+    """The pattern of a rule as ``@main`` of a module, whose arguments are the variables."""
+
+    def __init__(self, module: Any, dtype: DType, arguments: list[Aval], shown: str):
+        self.module, self.dtype, self.arguments, self.shown = module, dtype, arguments, shown
+
+
+def instances(rule: Rule, dtype: DType, seed: int = 0, most: int = 40) -> Iterator[Instance]:
+    """Programs that have the pattern of a rule, on arguments of `dtype` (others may be bools or indices)."""
+    rng = random.Random(f"{seed} {dtype.name} {rule.pattern}")
+    names = list(dict.fromkeys(x.name for x in subterms(rule.pattern) if isinstance(x, Variable)))
+    consts = {x.name for x in subterms(rule.pattern) if isinstance(x, Const)}
+    made = 0
+    for shape in SHAPES:
+        fits = 0
+        for types in _types(dtype, len(names)):
+            avals = {name: Aval(shape, t) for name, t in zip(names, types)}
+            fitting = False
+            for numbers in _numbers(sorted(consts), avals, rng):
+                chosen: Chosen = {**avals, **numbers}
+                for instance in itertools.islice(_with_attributes(rule, dtype, shape, names, chosen, rng), 4):
+                    fitting = True
+                    yield instance
+                    made += 1
+                    if made >= most:
+                        return
+            fits += fitting
+            if fits >= MAX_TYPES:
+                break
+
+
+def _types(dtype: DType, count: int) -> Iterator[tuple[DType, ...]]:
+    """Types of variables: all alike; then some bools or indices."""
+    yield (dtype,) * count
+    if count <= 4:
+        for chosen in itertools.product((dtype, dtypes.bool_, dtypes.int32), repeat=count):
+            if dtype in chosen and len(set(chosen)) > 1:
+                yield chosen
+
+
+def _numbers(names: list[str], avals: dict[str, Aval], rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Numbers for the constants of a pattern: all of one, or twelve draws of several."""
+    if not names:
+        yield {}
+        return
+
+    def choices(name: str) -> tuple[Any, ...]:
+        dtype = avals[name].dtype
+        return (False, True) if dtype is dtypes.bool_ else NUMBERS if dtype.is_inexact else INTEGERS
+
+    if len(names) == 1:
+        for c in choices(names[0]):
+            yield {f"{names[0]} =": c}
+        return
+    for _ in range(12):
+        yield {f"{name} =": rng.choice(choices(name)) for name in names}
+
+
+def _with_attributes(
+    rule: Rule, dtype: DType, shape: tuple[int, ...], names: list[str], chosen: Chosen, rng: random.Random
+) -> Iterator[Instance]:
+    """Instances for attributes that the ops take."""
+    assert isinstance(rule.pattern, Applied)
+    open_attrs = _open(rule.pattern)
+    candidates = {key: _candidates(kind, shape, dtype) for key, kind in open_attrs.items()}
+    for _ in range(MAX_ATTRIBUTES if open_attrs else 1):
+        attributes = {key: rng.choice(found) for key, found in candidates.items()}
+        try:
+            yield _built(rule.pattern, dtype, names, chosen, attributes)
+        except (SmeltError, IndexError, ValueError, TypeError):  # an op does not take these types or attributes
+            continue
+
+
+def _open(x: Term) -> dict[Any, str]:
+    """The attributes that a pattern leaves open, with their types: by name, or by the op and its attribute."""
+    found: dict[Any, str] = {}
+    for y in subterms(x):
+        for name, spec in y.op.attrs.items() if isinstance(y, Applied) else ():
+            value = y.attrs.get(name) if isinstance(y, Applied) else None
+            if isinstance(value, Attr):
+                found[value.name] = spec.type
+            elif isinstance(y, Applied) and name not in y.attrs:
+                found[(id(y), name)] = spec.type
+    return found
+
+
+def _candidates(kind: str, shape: tuple[int, ...], dtype: DType) -> list[Any]:
+    """Attributes of a type that ops on arrays of a shape may take."""
+    ndim = len(shape)
+    if kind == "Ints":
+        found: set[tuple[int, ...]] = {shape, shape[::-1], (2, *shape), (1, *shape), (*shape, 1)}
+        found |= set(itertools.permutations(range(ndim)))
+        found |= {axes for n in range(ndim + 1) for axes in itertools.combinations(range(ndim), n)}
+        found |= {(n,) * ndim for n in (0, 1, 2)} | {tuple(d for d in shape if d != 1)}
+        size = 1
+        for d in shape:
+            size *= d
+        found |= {(size,), (1, size), *((d, size // d) for d in shape if d)}
+        return sorted(found)
+    if kind == "Int":
+        return [-1, 0, 1, 2, 3]
+    if kind == "Bool":
+        return [False, True]
+    if kind == "Element":
+        return [dtype, *dtypes.ALL]
+    if kind in ("Float", "Number"):
+        return [0.5, 2.0, -1.0]
+    return [None]
+
+
+def _built(pattern: Applied, dtype: DType, names: list[str], chosen: Chosen, attributes: dict[Any, Any]) -> Instance:
+    """A module with the pattern. Raises SmeltError where an op does not take what it gets."""
+    arguments = [name for name in names if f"{name} =" not in chosen]
+    avals = [chosen[name] for name in arguments]
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        operation, values, b = new_function(module, "main", avals, [], public=True)
+        env: dict[str, Value] = dict(zip(arguments, values))
+        for name in names:
+            if name not in env:
+                env[name] = b.full(chosen[name].shape, chosen[f"{name} ="], chosen[name].dtype)
+        result = _emit(b, pattern, env, attributes, None)
+        b.return_([result])
+        operation.attributes["function_type"] = mlir.ir.TypeAttr.get(function_type(avals, [result.aval]), context())
+        text.verify(module)
+    listed = [f"{name} = {chosen.get(f'{name} =', chosen[name])}" for name in names]
+    listed += [f"{key} = {value}" for key, value in attributes.items() if isinstance(key, str)]
+    return Instance(module, dtype, avals, ", ".join(listed))
+
+
+def _emit(b: Builder, x: Term, env: dict[str, Value], attributes: dict[Any, Any], beside: Aval | None) -> Value:
+    if isinstance(x, Variable):
+        return env[x.name]
+    if isinstance(x, Number):
+        if beside is None:
+            raise IRError("a number that stands alone has no type")
+        return b.full(beside.shape, x.value, beside.dtype)
+    assert isinstance(x, Applied)
+    operands: list[Any] = [None if isinstance(y, Number) else _emit(b, y, env, attributes, None) for y in x.operands]
+    typed = [v.aval for v in operands if v is not None]
+    for i, y in enumerate(x.operands):
+        if operands[i] is None:
+            operands[i] = _emit(b, y, env, attributes, typed[-1] if typed and i else (typed or [None])[-1])
+    attrs = {}
+    for name in x.op.attrs:
+        value = x.attrs[name] if name in x.attrs else attributes[(id(x), name)]
+        attrs[name] = attributes[value.name] if isinstance(value, Attr) else value
+    return b.emit(x.op, operands, attrs)[0]
