@@ -268,10 +268,14 @@ def _peer(name: str, group: Group, process: int) -> int:
 
 
 @functools.cache
-def _message_rule(name: str, number: int, process: int, order: int) -> Callable[[array, array, array], array]:
+def _message_rule(name: str, number: int, process: int, order: int, times: int = 0) -> Callable[..., array]:
     """A message to or from a process, with its derivatives: other messages, each kind with a number of its own
     (`order`), so that no process takes one for another. The arguments: what is sent, or like what is received; which
-    message it is; what is computed before."""
+    message it is; what is computed before.
+
+    Processes that send to each other all send before they wait, in derivatives, too: where a message comes after what
+    computes `before`, its tangent comes after the tangent of that, and with cotangents it is the other way round.
+    """
 
     def recorded(x: array, message: array, before: array) -> array:
         return smelt.custom_call(
@@ -279,23 +283,41 @@ def _message_rule(name: str, number: int, process: int, order: int) -> Callable[
             process=process, order=order,
         )  # fmt: skip
 
-    recorded.__name__ = name
-    found = smelt.custom_function(recorded)
-    # MPI promises 32,767 numbers.
-    forward, back = (2 * order + 1) % 32768, (2 * order + 2) % 32768
+    def pushed(primals: tuple[array, ...], tangents: tuple[array, ...]) -> array:
+        before = tangents[2] if _differentiable(primals[2]) else None
+        return _message(name, number, process, _order_of(order, 2 * times), tangents[0], before)
 
-    def pulled(primals: tuple[array, ...], cotangent: array, output: array) -> tuple[array, None, None]:
+    def forward(x: array, message: array, before: array) -> tuple[array, tuple[array, array]]:
+        # The derivative of a derivative meets this message again, and its cotangent is another message.
+        output = _message_rule(name, number, process, order, times + 1)(x, message, before)
+        return output, (before, output)
+
+    def backward(residuals: tuple[array, array], cotangent: array) -> tuple[array, None, array | None]:
+        before, output = residuals
+        back = _order_of(order, 2 * times + 1)
         if name == "recv":  # the array that it was like counts for nothing, but is there to send this
-            return 0 * _message("send", number, process, back, cotangent), None, None
-        # Two processes that send to each other both send cotangents, too, before they wait.
+            nothing = 0 * _message("send", number, process, back, cotangent)
+            return nothing, None, _nothing(before, nothing) if _differentiable(before) else None
         return cotangent + _message("recv", number, process, back, output, cotangent), None, None
 
-    def pushed(primals: tuple[array, ...], tangents: tuple[array, ...]) -> array:
-        return _message(name, number, process, forward, tangents[0])
-
-    found.vjp(pulled)
-    found.jvp(pushed)
+    recorded.__name__ = name
+    found = smelt.custom_vjp(smelt.custom_function(recorded).jvp(pushed))
+    found.defvjp(forward, backward)
     return found
+
+
+def _order_of(order: int, derivative: int) -> int:
+    """The number of a derivative of a message. MPI promises 32,767 of them: fourth derivatives are distinct."""
+    return (9 * order + 1 + min(derivative, 7)) % 32768
+
+
+def _differentiable(x: array) -> bool:
+    return smelt.issubdtype(x.dtype, smelt.inexact)
+
+
+def _nothing(like: array, after: array) -> array:
+    """Zeros, computed after something else that is zero."""
+    return smelt.zeros_like(like) + after.sum().astype(like.dtype)
 
 
 def _message(name: str, number: int, process: int, order: int, x: array, before: array | None = None) -> array:

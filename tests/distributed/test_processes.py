@@ -165,6 +165,14 @@ for run in (lambda f: f, smelt.compile):
         np.testing.assert_allclose(np.asarray(found), before**2 * np.array([[1], [4], [9]]))
     np.testing.assert_allclose(np.asarray(run(smelt.grad(loss))(mine)), 4 * np.asarray(mine) ** 3)
     np.testing.assert_allclose(np.asarray(run(smelt.vmap(smelt.grad(loss)))(many)), 4 * np.asarray(many) ** 3, 1e-6)
+    # Derivatives of derivatives: all send before they wait, and no message is taken for one of another derivative.
+    second = lambda x: smelt.grad(lambda x: smelt.grad(loss)(x).sum())(x)
+    for twice in (second, lambda x: smelt.jvp(smelt.grad(loss), [x], [smelt.ones(2)])[1][0],
+                  smelt.grad(lambda x: smelt.jvp(loss, [x], [smelt.ones(2)])[1][0]),
+                  lambda x: smelt.hessian(loss)(x).sum(axis=0)):
+        np.testing.assert_allclose(np.asarray(run(twice)(mine)), 12 * np.asarray(mine) ** 2)
+    np.testing.assert_allclose(np.asarray(run(smelt.vmap(second))(many)), 12 * np.asarray(many) ** 2)
+    np.testing.assert_allclose(np.asarray(run(smelt.grad(lambda x: second(x).sum()))(mine)), 24 * np.asarray(mine))
 # What comes must be what is waited for.
 smelt.eval(dist.send(smelt.ones(3), (rank + 1) % size))
 try:
