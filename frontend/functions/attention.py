@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
 from ..lazy.arguments import integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert, from_host
@@ -207,7 +207,7 @@ def _check_heads(name: str, q: array, k: array, v: array) -> None:
 def _masked(name: str, scores: array, mask: str | ArrayLike) -> array:
     if isinstance(mask, str):
         if mask != "causal":
-            raise AttributeValueError(at_user_line(f'{name}: mask must be "causal" or an array, is {mask!r}'))
+            raise AttributeValueError(at_user_line(f'{name}: mask must be "causal" or an array, is {shown(mask)}'))
         n_queries, n_keys = scores.shape[-2:]
         seen = expand_dims(arange(n_keys - n_queries, n_keys), 1) >= arange(n_keys)
         return where(seen, scores, finfo(scores.dtype).min)

@@ -11,6 +11,8 @@ from smelt import array
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
+from ..lazy.explained import explained_maker
+
 __all__ = [
     "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "identity", "normal", "orthogonal",
     "sparse", "uniform",
@@ -20,6 +22,7 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
+@explained_maker
 def constant(value: float, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """One value everywhere.
 
@@ -30,6 +33,7 @@ def constant(value: float, dtype: DType = smelt.float32) -> Callable[[array], ar
     return lambda a: smelt.full(a.shape, value, dtype)
 
 
+@explained_maker
 def normal(mean: float = 0.0, std: float = 1.0, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """Normally distributed.
 
@@ -40,6 +44,7 @@ def normal(mean: float = 0.0, std: float = 1.0, dtype: DType = smelt.float32) ->
     return lambda a: smelt.random.normal(a.shape, dtype, mean, std)
 
 
+@explained_maker
 def uniform(low: float = 0.0, high: float = 1.0, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """Uniform between two numbers.
 
@@ -50,6 +55,7 @@ def uniform(low: float = 0.0, high: float = 1.0, dtype: DType = smelt.float32) -
     return lambda a: smelt.random.uniform(low, high, a.shape, dtype)
 
 
+@explained_maker
 def identity(dtype: DType = smelt.float32) -> Callable[[array], array]:
     """The identity matrix.
 
@@ -86,6 +92,7 @@ def _fan(name: str, a: array, mode: str) -> int:
     return fans[mode]
 
 
+@explained_maker
 def glorot_normal(dtype: DType = smelt.float32) -> Callable[..., array]:
     """Normally distributed, with deviation gain · √(2 / (fan_in + fan_out)).
 
@@ -106,6 +113,7 @@ def glorot_normal(dtype: DType = smelt.float32) -> Callable[..., array]:
     return made
 
 
+@explained_maker
 def glorot_uniform(dtype: DType = smelt.float32) -> Callable[..., array]:
     """Uniform between ±gain · √(6 / (fan_in + fan_out)); see `glorot_normal`.
 
@@ -121,6 +129,7 @@ def glorot_uniform(dtype: DType = smelt.float32) -> Callable[..., array]:
     return made
 
 
+@explained_maker
 def he_normal(dtype: DType = smelt.float32) -> Callable[..., array]:
     """Normally distributed, with deviation gain / √fan.
 
@@ -141,6 +150,7 @@ def he_normal(dtype: DType = smelt.float32) -> Callable[..., array]:
     return made
 
 
+@explained_maker
 def he_uniform(dtype: DType = smelt.float32) -> Callable[..., array]:
     """Uniform between ±gain · √(3 / fan); see `he_normal`.
 
@@ -156,6 +166,7 @@ def he_uniform(dtype: DType = smelt.float32) -> Callable[..., array]:
     return made
 
 
+@explained_maker
 def sparse(
     sparsity: float, mean: float = 0.0, std: float = 1.0, dtype: DType = smelt.float32
 ) -> Callable[[array], array]:
@@ -179,6 +190,7 @@ def sparse(
     return made
 
 
+@explained_maker
 def orthogonal(gain: float = 1.0, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """`gain` times a random matrix whose rows, or columns if there are less of these, are orthogonal of length 1.
 

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import smelt
 
+from ..lazy.explained import explained
+
 __all__ = ["takes_arrays"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,4 +43,4 @@ def takes_arrays(function: F) -> F:
         named = {name: converted(name, x) for name, x in kwargs.items()}
         return function(*given, *args[len(places) :], **named)
 
-    return called  # type: ignore[return-value]
+    return explained(called)  # type: ignore[return-value]

@@ -8,6 +8,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, TreeError, at_user_line
 
+from ..lazy.explained import explained
 from ..nn.layers.base import Module
 from ..utils import tree_flatten, tree_map
 
@@ -37,6 +38,7 @@ class EMA:
     {'weight': array([[2]], dtype=float32)}
     """
 
+    @explained
     def __init__(self, decay: float = 0.999, warmup: bool = False):
         if not 0 <= decay <= 1:
             raise AttributeValueError(at_user_line(f"smelt.optimizers.EMA: decay must be in [0, 1], is {decay}"))

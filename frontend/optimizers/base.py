@@ -9,10 +9,14 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, UndefinedMethodError, at_user_line
 
+from ..lazy.explained import explained
 from ..lazy.tree import kind_of
 from ..utils import tree_flatten, tree_map, tree_map_with_path, tree_merge
 
 __all__ = ["MultiOptimizer", "Optimizer", "clip_grad_norm"]
+
+#: Modules that are optimizers of smelt.
+_OWN = __name__.rpartition(".")[0]
 
 
 class Optimizer:
@@ -29,6 +33,11 @@ class Optimizer:
     >>> Descent().apply_gradients({"w": smelt.array([1.0])}, {"w": smelt.array([2.0])})
     {'w': array([1.5], dtype=float32)}
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__.startswith(_OWN) and "__init__" in cls.__dict__:
+            cls.__init__ = explained(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, schedulers: dict[str, Callable[[array], array]] | None = None):
         self._initialized = False
@@ -69,6 +78,7 @@ class Optimizer:
             value = value(self.step)
         self._state[name] = smelt.array(value)
 
+    @explained
     def init(self, parameters: Any) -> None:
         """Make the state for parameters. Without it the first gradients do, and a compiled step is traced twice.
 
@@ -96,6 +106,7 @@ class Optimizer:
         message = "defines no apply_single(gradient, parameter, state), which returns the new value of a parameter"
         raise UndefinedMethodError(at_user_line(f"smelt.optimizers.Optimizer: {type(self).__name__} {message}"))
 
+    @explained
     def update(self, model: Any, gradients: Any) -> None:
         """Apply gradients to the parameters of a module, which has the new ones afterwards.
 
@@ -114,6 +125,7 @@ class Optimizer:
         """
         model.update(self.apply_gradients(gradients, model))
 
+    @explained
     def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
         """The new values of parameters, in a tree like that of the gradients.
 
@@ -272,6 +284,7 @@ class MultiOptimizer(Optimizer):
             optimizer.learning_rate = learning_rate  # type: ignore[assignment]
 
 
+@explained
 def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
     """Gradients, scaled down where the norm of all of them together is more than `max_norm`.
 

@@ -10,9 +10,12 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, at_user_line, shown
 
+from ..lazy.explained import explained_maker
+
 __all__ = ["cosine_decay", "exponential_decay", "join_schedules", "linear_schedule", "step_decay"]
 
 
+@explained_maker
 def exponential_decay(init: float, decay_rate: float) -> Callable[[Any], array]:
     """init · decay_rate^step.
 
@@ -23,6 +26,7 @@ def exponential_decay(init: float, decay_rate: float) -> Callable[[Any], array]:
     return lambda step: init * smelt.power(decay_rate, step)
 
 
+@explained_maker
 def step_decay(init: float, decay_rate: float, step_size: int) -> Callable[[Any], array]:
     """init, multiplied by `decay_rate` after each `step_size` steps.
 
@@ -33,6 +37,7 @@ def step_decay(init: float, decay_rate: float, step_size: int) -> Callable[[Any]
     return lambda step: init * smelt.power(decay_rate, smelt.floor_divide(step, step_size))
 
 
+@explained_maker
 def cosine_decay(init: float, decay_steps: int, end: float = 0.0) -> Callable[[Any], array]:
     """From `init` to `end` in `decay_steps` steps, along half a wave of the cosine; then `end`.
 
@@ -48,6 +53,7 @@ def cosine_decay(init: float, decay_steps: int, end: float = 0.0) -> Callable[[A
     return schedule
 
 
+@explained_maker
 def linear_schedule(init: float, end: float, steps: int) -> Callable[[Any], array]:
     """From `init` to `end` in `steps` equal steps; then `end`.
 
@@ -65,6 +71,7 @@ def linear_schedule(init: float, end: float, steps: int) -> Callable[[Any], arra
     return lambda step: init + smelt.minimum(step, steps) * ((end - init) / steps)
 
 
+@explained_maker
 def join_schedules(schedules: Sequence[Callable[[Any], array]], boundaries: Sequence[int]) -> Callable[[Any], array]:
     """Schedules one after the other: each counts its steps from its boundary on.
 

@@ -37,9 +37,16 @@ def padded(x: np.ndarray, padding: Sequence[int], value: float = 0.0) -> np.ndar
     return np.pad(x, [(0, 0), *((p, p) for p in padding), (0, 0)], constant_values=value)
 
 
+def option(layer: Any, what: str) -> Sequence[int]:
+    """One for each axis."""
+    found = getattr(layer, what)
+    return (found,) * (layer.weight.ndim - 2) if isinstance(found, int) else found
+
+
 def convolution(layer: Any, x: np.ndarray) -> np.ndarray:
     weight, n = host(layer.weight), x.ndim - 2
-    found = windows(padded(x, layer.padding), weight.shape[1:-1], layer.stride, layer.dilation)
+    stride, padding, dilation = (option(layer, what) for what in ("stride", "padding", "dilation"))
+    found = windows(padded(x, padding), weight.shape[1:-1], stride, dilation)
     parts = []
     for w, f in zip(np.split(weight, layer.groups), np.split(found, layer.groups, -1)):
         flat = f.reshape(*f.shape[: n + 1], -1)
@@ -50,13 +57,14 @@ def convolution(layer: Any, x: np.ndarray) -> np.ndarray:
 def transposed(layer: Any, x: np.ndarray) -> np.ndarray:
     """Each element of x adds the window times itself."""
     weight = host(layer.weight)
-    spatial = (layer.stride, layer.padding, layer.dilation, weight.shape[1:], layer.output_padding)
+    stride, padding, dilation = (option(layer, what) for what in ("stride", "padding", "dilation"))
+    spatial = (stride, padding, dilation, weight.shape[1:], option(layer, "output_padding"))
     options = list(zip(x.shape[1:], *spatial))
     full = [(e - 1) * s + d * (k - 1) + 1 + p + o for e, s, p, d, k, o in options]
     found = np.zeros((x.shape[0], *full, weight.shape[0]))
     for place in itertools.product(*map(range, x.shape[1:-1])):
         for tap in itertools.product(*map(range, weight.shape[1:-1])):
-            at = tuple(p * s + t * d for p, s, t, d in zip(place, layer.stride, tap, layer.dilation))
+            at = tuple(p * s + t * d for p, s, t, d in zip(place, stride, tap, dilation))
             found[(slice(None), *at)] += x[(slice(None), *place)] @ weight[(slice(None), *tap)].T
     cut = [
         slice(p, p + (e - 1) * s - 2 * p + d * (k - 1) + 1 + o) for e, s, p, d, k, o in options
@@ -121,6 +129,25 @@ def test_gradients(make: Any, shape: tuple[int, ...], formula: Any) -> None:
         check_gradient(
             lambda *values: layer.update(dict(zip(keys, values)))(given), *(np.asarray(layer[k]) for k in keys)
         )
+
+
+def test_options_are_attributes() -> None:
+    """Models compute with them, and subclasses set them."""
+    for kind in (nn.Conv1d, nn.ConvTranspose1d):
+        layer = kind(2, 2, np.int64(3), stride=2, padding=1, dilation=2)
+        assert (layer.stride, layer.padding, layer.dilation) == (2, 1, 2)
+        x = smelt.random.normal((1, 9, 2))
+        wanted = layer(x)
+        layer.stride, layer.padding, layer.dilation = 2, (1,), (2,)
+        np.testing.assert_array_equal(np.asarray(layer(x)), np.asarray(wanted))
+        layer.output_padding = 0
+        layer(x)
+    layer = nn.Conv2d(2, 2, 3, stride=2, dilation=2)
+    assert (layer.stride, layer.padding, layer.dilation) == ((2, 2), (0, 0), 2)
+    assert nn.QuantizedEmbedding(10, 64).dims == nn.QuantizedEmbedding.from_embedding(nn.Embedding(10, 64)).dims == 64
+    x = smelt.random.normal((1, 3, 2))
+    for factor in (smelt.prod(smelt.array([2, 1])), np.float32(2), (np.array(2),)):
+        np.testing.assert_array_equal(np.asarray(nn.Upsample(factor)(x)), np.asarray(nn.Upsample(2)(x)))
 
 
 def test_what_they_show() -> None:

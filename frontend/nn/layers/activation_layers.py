@@ -266,10 +266,10 @@ class HardShrink(Module):
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
-        self._lambd = lambd
+        self.lambd = lambd
 
     def __call__(self, x: array) -> array:
-        return functions.hard_shrink(x, self._lambd)
+        return functions.hard_shrink(x, self.lambd)
 
 
 class LeakyReLU(Module):
@@ -298,10 +298,10 @@ class Softshrink(Module):
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
-        self._lambd = lambd
+        self.lambd = lambd
 
     def __call__(self, x: array) -> array:
-        return functions.softshrink(x, self._lambd)
+        return functions.softshrink(x, self.lambd)
 
 
 class Step(Module):

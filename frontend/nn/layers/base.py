@@ -11,6 +11,7 @@ import smelt
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, TreeError, at_user_line
 
+from ...lazy.explained import explained
 from ...lazy.tree import kind_of
 from ...utils import tree_flatten, tree_unflatten
 from .entries import check_weights, put_entries
@@ -23,6 +24,8 @@ Self = TypeVar("Self", bound="Module")
 Filter = Callable[["Module", str, Any], bool]
 
 _CONTAINERS = (dict, list, tuple)
+#: Modules that are layers of smelt.
+_OWN = __name__.rpartition(".")[0]
 _NONE: frozenset[str] = frozenset()
 
 
@@ -53,6 +56,13 @@ class Module(dict[str, Any]):
     # Attributes of an object only where it is frozen or evaluating: the fewer it has, the quicker it is as a tree.
     _no_grad: frozenset[str] = _NONE
     _training: bool = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__.startswith(_OWN):
+            for name in ("__init__", "__call__"):
+                if name in cls.__dict__:
+                    setattr(cls, name, explained(cls.__dict__[name]))
 
     def __init__(self) -> None:
         """Nothing is needed before attributes are assigned."""
@@ -131,6 +141,7 @@ class Module(dict[str, Any]):
         """Whether an entry of a module is a parameter that is not frozen, or may hold some."""
         return Module.valid_parameter_filter(module, key, value) and key not in module._no_grad
 
+    @explained  # a list that contains itself
     def filter_and_map(
         self,
         filter_fn: Filter,

@@ -10,7 +10,7 @@ from smelt import array
 from smelt.ir.errors import AttributeValueError, at_user_line
 
 from .base import Module
-from .windows import each
+from .windows import as_attribute, each
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
@@ -41,9 +41,9 @@ class _Convolution(Module):
                 )
             )
         extents = each(name, "kernel_size", kernel_size, n)
-        self.stride = each(name, "stride", stride, n)
-        self.padding = each(name, "padding", padding, n)
-        self.dilation = each(name, "dilation", dilation, n)
+        self.stride = as_attribute(each(name, "stride", stride, n))
+        self.padding = as_attribute(each(name, "padding", padding, n))
+        self.dilation = as_attribute(each(name, "dilation", dilation, n), dilation)
         self.groups = groups
         bound = 1 / math.sqrt(in_channels * math.prod(extents))
         self.weight = smelt.random.uniform(-bound, bound, (out_channels, *extents, in_channels // groups))
@@ -51,9 +51,9 @@ class _Convolution(Module):
             self.bias = smelt.zeros((out_channels,))
 
     def _extra_repr(self) -> str:
-        options = [("kernel_size", self.weight.shape[1:-1])]
+        options = [("kernel_size", as_attribute(self.weight.shape[1:-1]))]
         options += [(what, getattr(self, what)) for what in ("stride", "padding", "dilation")]
-        listed = ", ".join(f"{what}={v[0] if self._spatial == 1 else v}" for what, v in options)
+        listed = ", ".join(f"{what}={v}" for what, v in options)
         inputs, outputs = self.weight.shape[-1] * self.groups, self.weight.shape[0]
         return f"{inputs}, {outputs}, {listed}, groups={self.groups}, bias={'bias' in self}"
 

@@ -10,7 +10,7 @@ import smelt
 from smelt import array
 
 from .base import Module
-from .windows import each
+from .windows import as_attribute, each
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -34,19 +34,19 @@ class _ConvolutionTranspose(Module):
         super().__init__()
         name, n = type(self).__name__, self._spatial
         extents = each(name, "kernel_size", kernel_size, n)
-        self.stride = each(name, "stride", stride, n)
-        self.padding = each(name, "padding", padding, n)
-        self.dilation = each(name, "dilation", dilation, n)
-        self.output_padding = each(name, "output_padding", output_padding, n)
+        self.stride = as_attribute(each(name, "stride", stride, n))
+        self.padding = as_attribute(each(name, "padding", padding, n))
+        self.dilation = as_attribute(each(name, "dilation", dilation, n), dilation)
+        self.output_padding = as_attribute(each(name, "output_padding", output_padding, n))
         bound = 1 / math.sqrt(in_channels * math.prod(extents))
         self.weight = smelt.random.uniform(-bound, bound, (out_channels, *extents, in_channels))
         if bias:
             self.bias = smelt.zeros((out_channels,))
 
     def _extra_repr(self) -> str:
-        options = [("kernel_size", self.weight.shape[1:-1])]
+        options = [("kernel_size", as_attribute(self.weight.shape[1:-1]))]
         options += [(what, getattr(self, what)) for what in ("stride", "padding", "dilation", "output_padding")]
-        listed = ", ".join(f"{what}={v[0] if self._spatial == 1 else v}" for what, v in options)
+        listed = ", ".join(f"{what}={v}" for what, v in options)
         return f"{self.weight.shape[-1]}, {self.weight.shape[0]}, {listed}, bias={'bias' in self}"
 
     @classmethod
@@ -54,8 +54,7 @@ class _ConvolutionTranspose(Module):
         return (smelt.conv_transpose1d, smelt.conv_transpose2d, smelt.conv_transpose3d)[cls._spatial - 1]
 
     def __call__(self, x: array) -> array:
-        options = (self.stride, self.padding, self.dilation, self.output_padding)
-        found = self._function()(x, self.weight, *(o[0] if self._spatial == 1 else o for o in options))
+        found = self._function()(x, self.weight, self.stride, self.padding, self.dilation, self.output_padding)
         return found + self.bias if "bias" in self else found
 
 

@@ -51,14 +51,18 @@ def put_entries(
 
 
 def check_weights(name: str, own: dict[str, smelt.array], given: dict[str, smelt.array]) -> None:
-    for paths, problem in ((given.keys() - own.keys(), "has no"), (own.keys() - given.keys(), "gets no")):
+    # Programs look for these words of MLX's messages.
+    for paths, problem in (
+        (given.keys() - own.keys(), "Received {} parameters not in model"),
+        (own.keys() - given.keys(), "Missing {} parameters"),
+    ):
         if paths:
-            raise TreeError(
-                at_user_line(f"{name} {problem} parameters {_listed(paths)}; strict=False leaves such as they are")
-            )
+            what = f"{name}: {problem.format(len(paths))}: {_listed(paths)}"
+            raise TreeError(at_user_line(f"{what}; strict=False leaves such as they are"))
     for path, x in own.items():
         if given[path].shape != x.shape:
-            raise ShapeError(at_user_line(f"{name}: {path} is {x.aval}, got {given[path].aval} for it"))
+            what = f"Expected shape {x.shape} but received shape {given[path].shape} for parameter {path}"
+            raise ShapeError(at_user_line(f"{name}: {what}, which is {x.aval}"))
         if _kind(given[path]) is not _kind(x):
             raise DTypeError(at_user_line(f"{name}: {path} is {x.aval}, got {given[path].aval} for it; convert it"))
 

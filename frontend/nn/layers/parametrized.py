@@ -23,7 +23,7 @@ class _Parametrized(Module):
         if not isinstance(layer, Module) or not isinstance(layer.get(name), array):
             raise AttributeValueError(
                 at_user_line(
-                    f"smelt.nn.{type(self).__name__}: needs a layer with a parameter {name!r}, got {shown(layer)}"
+                    f"smelt.nn.{type(self).__name__}: needs a layer with a parameter {shown(name)}, got {shown(layer)}"
                 )
             )
         self.layer = layer

@@ -128,6 +128,7 @@ class QuantizedEmbedding(_Quantized):
         mode: str = "affine",
     ):  # fmt: skip
         super().__init__(group_size, bits, mode)
+        self.num_embeddings, self.dims = num_embeddings, dims
         self._put(smelt.random.normal((num_embeddings, dims), scale=1 / math.sqrt(dims) if dims else 1.0))
 
     def _extra_repr(self) -> str:
@@ -161,6 +162,7 @@ class QuantizedEmbedding(_Quantized):
         """
         found = cls.__new__(cls)
         _Packed.__init__(found, group_size, bits, mode)
+        found.num_embeddings, found.dims = embedding_layer.weight.shape
         found._put(embedding_layer.weight)
         return found
 

@@ -153,12 +153,14 @@ class Upsample(Module):
             )
         if antialias and align_corners:
             raise AttributeValueError(at_user_line("smelt.nn.Upsample: antialias does not go with align_corners"))
-        scales = scale_factor if isinstance(scale_factor, (list, tuple)) else (scale_factor,)
+        single = not isinstance(scale_factor, (list, tuple))
+        # Factors that were computed, by smelt or by NumPy, count by their values.
+        given: Any = [scale_factor] if single else scale_factor
+        scales: list[Any] = [s.item() if getattr(s, "ndim", None) == 0 else s for s in given]
         if not all(isinstance(s, (int, float)) and 0 < s < math.inf for s in scales):
             raise AttributeValueError(
                 at_user_line(f"smelt.nn.Upsample: scale_factor must be positive, is {shown(scale_factor)}")
             )
-        single = not isinstance(scale_factor, (list, tuple))
         self.scale_factor: Any = float(scales[0]) if single else tuple(map(float, scales))
         self.mode = mode
         self.align_corners = align_corners

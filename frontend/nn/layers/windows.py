@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
@@ -16,7 +17,15 @@ def each(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
         ArgumentTypeError: neither an int nor as many of them.
     """
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
-    if len(values) != axes or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-        rule = "an int" if axes == 1 else f"an int or {axes} of them"
-        raise ArgumentTypeError(at_user_line(f"smelt.nn.{name}: {what} must be {rule}, is {shown(value)}"))
-    return values
+    if len(values) == axes and not any(isinstance(v, bool) for v in values):
+        try:
+            return tuple(map(operator.index, values))  # NumPy's ints, too
+        except (TypeError, ValueError):
+            pass
+    rule = "an int" if axes == 1 else f"an int or {axes} of them"
+    raise ArgumentTypeError(at_user_line(f"smelt.nn.{name}: {what} must be {rule}, is {shown(value)}"))
+
+
+def as_attribute(values: tuple[int, ...], given: Any = None) -> Any:
+    """What a layer shows of such an option, as MLX does: an int for one axis, or where an int was given."""
+    return values[0] if len(values) == 1 or (given is not None and not isinstance(given, (tuple, list))) else values

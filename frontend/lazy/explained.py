@@ -1,0 +1,114 @@
+"""Errors that Python and NumPy raise inside of a function of smelt, as errors of smelt."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    SmeltError,
+    at_user_line,
+    innermost_line,
+    shown,
+)
+
+from .arrays import array
+
+__all__ = ["explained", "explained_maker"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RecursionError)
+#: A function, and what it was called with.
+_Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
+#: What an annotation takes, and how a message calls that.
+_TAKES: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((numbers.Integral, np.integer), "an int"),
+    "float": ((numbers.Real, np.number, array), "a number"),
+    "bool": ((bool, int, np.bool_), "a bool"),
+    "array": ((array, np.ndarray, np.generic, numbers.Number, list, tuple), "an array"),
+    "str": ((str,), "a text"),
+}
+
+
+def explained(function: F) -> F:
+    """The function, for which errors of Python and NumPy in the code of smelt become errors of smelt that name the
+    argument which does not fit its annotation. Errors in functions and modules of the user pass as they are.
+
+    >>> @explained
+    ... def half(size: int) -> int:
+    ...     return size // 2
+    >>> try:
+    ...     half(None)
+    ... except TypeError as error:
+    ...     print(type(error).__name__)
+    TypeError
+    """
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _FOREIGN as error:
+            if isinstance(error, SmeltError) or innermost_line(error):
+                raise
+            raise _own_error(error, (function, args, kwargs)) from error
+
+    return called  # type: ignore[return-value]
+
+
+def explained_maker(function: F) -> F:
+    """`explained` for a function that makes a function, and for that."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            made = function(*args, **kwargs)
+        except _FOREIGN as error:
+            if isinstance(error, SmeltError) or innermost_line(error):
+                raise
+            raise _own_error(error, (function, args, kwargs)) from error
+
+        @functools.wraps(made)
+        def made_called(*inner: Any, **names: Any) -> Any:
+            try:
+                return made(*inner, **names)
+            except _FOREIGN as error:
+                if isinstance(error, SmeltError) or innermost_line(error):
+                    raise
+                raise _own_error(error, (made, inner, names), (function, args, kwargs)) from error
+
+        return made_called
+
+    return called  # type: ignore[return-value]
+
+
+def _own_error(error: Exception, *calls: _Call) -> SmeltError:
+    """For an error in calls, the first of which names what was called."""
+    called, args, _ = calls[0]
+    name = called.__qualname__.partition(".<locals>")[0]
+    if called.__name__ in ("__init__", "__call__"):  # of a class, which may be the base of others
+        name = type(args[0]).__name__
+    listed = []
+    for function, args, kwargs in calls:
+        parameters = inspect.signature(function).parameters
+        try:
+            given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+        except TypeError as problem:
+            return ArgumentTypeError(at_user_line(f"{name}: {problem}"))
+        for parameter, value in given.items():
+            kind, _, other = str(parameters[parameter].annotation).partition(" | ")
+            types, what = _TAKES.get(kind, ((object,), ""))
+            if not isinstance(value, types) and not (value is None and other == "None"):
+                return ArgumentTypeError(at_user_line(f"{name}: {parameter} must be {what}, is {shown(value)}"))
+            if parameter != "self":
+                listed.append(f"{parameter}={shown(value)}")
+    own = AttributeValueError if isinstance(error, (ValueError, ArithmeticError)) else ArgumentTypeError
+    return own(at_user_line(f"{name}: {str(error)[:200]}; the arguments are {', '.join(listed)[:300]}"))
