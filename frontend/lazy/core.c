@@ -69,6 +69,7 @@ static PyMethodDef functions[] = {
     {"plan", plan, METH_O, "See `smelt.lazy.steps.plan`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
+    {"fourier", fourier, METH_VARARGS, "See fourier.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},
     {"connect_steps", connect_steps, METH_VARARGS, "Take what `steps.py` has."},
     {"user_place", place, METH_O, "See `smelt.lazy.core.user_place`."},

@@ -3,7 +3,8 @@
    computes a node) is asked of Python.
 
    nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
-   sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; core.c: the module.
+   sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; fourier.c: Fourier
+   transforms; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -16,7 +17,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 7
+#define INTERFACE 8
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -70,6 +71,9 @@ SHARED PyObject *run_calls(PyObject *module, PyObject *given);
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
+
+/* fourier.c */
+SHARED PyObject *fourier(PyObject *module, PyObject *args);
 
 /* core.c */
 SHARED Py_ssize_t slot_of(PyObject *type, const char *name);

@@ -1,0 +1,305 @@
+/* Fourier transforms of one type of number, REAL; `fourier.c` includes this once for each.
+
+   A vector holds the same element of LANES transforms, so nothing is ever moved between the elements of a vector: a
+   short transform is made of LANES rows at once, a longer one of n = a·b elements of LANES columns, then of LANES rows of
+   the a×b matrix that its elements are (Bailey's four steps). Each of these goes by Stockham's passes, which need no
+   bit reversal. */
+
+typedef REAL NAME(vector) __attribute__((vector_size(64)));
+#define VECTOR NAME(vector)
+#define LANES ((Py_ssize_t)(64 / sizeof(REAL)))
+/* In lanes: element k has the real parts at 2·k, the imaginary ones at 2·k + 1. */
+
+INLINE void NAME(turned)(VECTOR *to, VECTOR re, VECTOR im, const REAL *w)
+{
+    to[0] = re * w[0] - im * w[1];
+    to[1] = re * w[1] + im * w[0];
+}
+
+/* One pass of radix r: y[r·p + j] = wʲᵖ · Σₖ x[p + m·k] · e^(-2πijk/r), for s transforms side by side. */
+INLINE void NAME(pass)(int r, const VECTOR *restrict x, VECTOR *restrict y, Py_ssize_t m, Py_ssize_t s, const REAL *w,
+                       const REAL *roots)
+{
+    for (Py_ssize_t p = 0; p < m; p++, w += 2 * (r - 1))
+        for (Py_ssize_t q = 0; q < s; q++) {
+            const VECTOR *a = x + 2 * (q + s * p);
+            VECTOR *b = y + 2 * (q + s * r * p);
+            VECTOR re[MOST_RADIX], im[MOST_RADIX];
+            const Py_ssize_t from = 2 * s * m;
+            if (r == 2) {
+                re[0] = a[0] + a[from], im[0] = a[1] + a[from + 1];
+                re[1] = a[0] - a[from], im[1] = a[1] - a[from + 1];
+            } else if (r == 3) {
+                const REAL half = (REAL)0.5, sine = (REAL)0.86602540378443864676;
+                VECTOR sr = a[from] + a[2 * from], si = a[from + 1] + a[2 * from + 1];
+                VECTOR dr = (a[from] - a[2 * from]) * sine, di = (a[from + 1] - a[2 * from + 1]) * sine;
+                VECTOR mr = a[0] - sr * half, mi = a[1] - si * half;
+                re[0] = a[0] + sr, im[0] = a[1] + si;
+                re[1] = mr + di, im[1] = mi - dr;
+                re[2] = mr - di, im[2] = mi + dr;
+            } else if (r == 4) {
+                VECTOR er = a[0] + a[2 * from], ei = a[1] + a[2 * from + 1];
+                VECTOR fr = a[0] - a[2 * from], fi = a[1] - a[2 * from + 1];
+                VECTOR gr = a[from] + a[3 * from], gi = a[from + 1] + a[3 * from + 1];
+                VECTOR hr = a[from] - a[3 * from], hi = a[from + 1] - a[3 * from + 1];
+                re[0] = er + gr, im[0] = ei + gi;
+                re[1] = fr + hi, im[1] = fi - hr;
+                re[2] = er - gr, im[2] = ei - gi;
+                re[3] = fr - hi, im[3] = fi + hr;
+            } else if (r == 8) {
+                const REAL root = (REAL)0.70710678118654752440;
+                VECTOR c[16];
+                for (int k = 0; k < 4; k++) { /* halves: sums, and differences turned by e^(-2πik/8) */
+                    VECTOR ur = a[k * from], ui = a[k * from + 1];
+                    VECTOR vr = a[(k + 4) * from], vi = a[(k + 4) * from + 1];
+                    VECTOR dr = ur - vr, di = ui - vi;
+                    c[2 * k] = ur + vr, c[2 * k + 1] = ui + vi;
+                    if (k == 0)
+                        c[8] = dr, c[9] = di;
+                    else if (k == 1)
+                        c[10] = (dr + di) * root, c[11] = (di - dr) * root;
+                    else if (k == 2)
+                        c[12] = di, c[13] = -dr;
+                    else
+                        c[14] = (di - dr) * root, c[15] = -(dr + di) * root;
+                }
+                for (int h = 0; h < 2; h++) {
+                    const VECTOR *d = c + 8 * h;
+                    VECTOR er = d[0] + d[4], ei = d[1] + d[5], fr = d[0] - d[4], fi = d[1] - d[5];
+                    VECTOR gr = d[2] + d[6], gi = d[3] + d[7], hr = d[2] - d[6], hi = d[3] - d[7];
+                    re[h] = er + gr, im[h] = ei + gi;
+                    re[h + 2] = fr + hi, im[h + 2] = fi - hr;
+                    re[h + 4] = er - gr, im[h + 4] = ei - gi;
+                    re[h + 6] = fr - hi, im[h + 6] = fi + hr;
+                }
+            } else { /* odd: pairs k and r - k share their products */
+                const int half = r / 2;
+                VECTOR sr[MOST_RADIX / 2], si[MOST_RADIX / 2], dr[MOST_RADIX / 2], di[MOST_RADIX / 2];
+                re[0] = a[0], im[0] = a[1];
+                for (int k = 0; k < half; k++) {
+                    const VECTOR *one = a + (k + 1) * from, *other = a + (r - 1 - k) * from;
+                    sr[k] = one[0] + other[0], si[k] = one[1] + other[1];
+                    dr[k] = one[0] - other[0], di[k] = one[1] - other[1];
+                    re[0] += sr[k], im[0] += si[k];
+                }
+                for (int j = 1; j <= half; j++) {
+                    VECTOR mr = a[0], mi = a[1], nr = sr[0] * 0, ni = nr;
+                    for (int k = 0; k < half; k++) {
+                        const REAL *root = roots + 2 * (j * (k + 1) % r);
+                        mr += sr[k] * root[0], mi += si[k] * root[0];
+                        nr += dr[k] * root[1], ni += di[k] * root[1];
+                    }
+                    re[j] = mr - ni, im[j] = mi + nr;
+                    re[r - j] = mr + ni, im[r - j] = mi - nr;
+                }
+            }
+            b[0] = re[0], b[1] = im[0];
+            for (int j = 1; j < r; j++)
+                if (p == 0)
+                    b[2 * s * j] = re[j], b[2 * s * j + 1] = im[j];
+                else
+                    NAME(turned)(b + 2 * s * j, re[j], im[j], w + 2 * (j - 1));
+        }
+}
+
+typedef struct {
+    Py_ssize_t n;
+    const int *radices; /* ends with 0 */
+    const REAL *turns;  /* of each pass; before those of an odd radix beyond 3, its roots of unity */
+} NAME(Passes);
+
+/* The transforms of what is in x; where the result is, x or y. */
+CLONES static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
+{
+    Py_ssize_t m = by->n, s = 1;
+    const REAL *w = by->turns;
+    for (const int *radix = by->radices; *radix; radix++) {
+        const int r = *radix;
+        m /= r;
+        switch (r) {
+        case 2: NAME(pass)(2, x, y, m, s, w, NULL); break;
+        case 3: NAME(pass)(3, x, y, m, s, w, NULL); break;
+        case 4: NAME(pass)(4, x, y, m, s, w, NULL); break;
+        case 8: NAME(pass)(8, x, y, m, s, w, NULL); break;
+        default:
+            NAME(pass)(r, x, y, m, s, w + 2 * r, w);
+            w += 2 * r;
+        }
+        w += 2 * (r - 1) * m;
+        s *= r;
+        VECTOR *before = x;
+        x = y, y = before;
+    }
+    return x;
+}
+
+/* The columns of a matrix of complex numbers, `width` a row, to lanes; fewer than LANES if `count` says so. */
+CLONES static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t rows, Py_ssize_t width,
+                                      Py_ssize_t count, int swap)
+{
+    for (Py_ssize_t j = 0; j < rows; j++, in += 2 * width, x += 2) {
+        REAL *one = (REAL *)(x + swap), *other = (REAL *)(x + !swap);
+        if (count == LANES)
+            for (Py_ssize_t i = 0; i < LANES; i++)
+                one[i] = in[2 * i], other[i] = in[2 * i + 1];
+        else
+            for (Py_ssize_t i = 0; i < LANES; i++)
+                one[i] = i < count ? in[2 * i] : 0, other[i] = i < count ? in[2 * i + 1] : 0;
+    }
+}
+
+CLONES static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t rows, Py_ssize_t width,
+                                       Py_ssize_t count, int swap, REAL scale)
+{
+    for (Py_ssize_t j = 0; j < rows; j++, out += 2 * width, x += 2) {
+        const REAL *one = (const REAL *)(x + swap), *other = (const REAL *)(x + !swap);
+        if (count == LANES)
+            for (Py_ssize_t i = 0; i < LANES; i++)
+                out[2 * i] = one[i] * scale, out[2 * i + 1] = other[i] * scale;
+        else
+            for (Py_ssize_t i = 0; i < count; i++)
+                out[2 * i] = one[i] * scale, out[2 * i + 1] = other[i] * scale;
+    }
+}
+
+/* Rows of n complex numbers to lanes, and back. */
+CLONES static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
+{
+    REAL *to = (REAL *)x;
+    if (count < LANES)
+        memset(x, 0, (size_t)(2 * n) * sizeof(VECTOR));
+    for (Py_ssize_t j = 0; j < n; j += 8) { /* lines of the cache, whole */
+        const Py_ssize_t end = j + 8 < n ? j + 8 : n;
+        for (Py_ssize_t i = 0; i < count; i++)
+            for (Py_ssize_t k = j; k < end; k++) {
+                to[(2 * k + swap) * LANES + i] = in[2 * (i * n + k)];
+                to[(2 * k + !swap) * LANES + i] = in[2 * (i * n + k) + 1];
+            }
+    }
+}
+
+CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
+                                    Py_ssize_t count, int swap, REAL scale)
+{
+    const REAL *from = (const REAL *)x;
+    for (Py_ssize_t j = 0; j < n; j += 8) {
+        const Py_ssize_t end = j + 8 < n ? j + 8 : n;
+        for (Py_ssize_t i = 0; i < count; i++)
+            for (Py_ssize_t k = j; k < end; k++) {
+                out[2 * (i * width + k)] = from[(2 * k + swap) * LANES + i] * scale;
+                out[2 * (i * width + k) + 1] = from[(2 * k + !swap) * LANES + i] * scale;
+            }
+    }
+}
+
+/* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of the
+   lanes has (`first`) and what each has from there (`rest`). */
+CLONES static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between, Py_ssize_t rows, Py_ssize_t blocks,
+                              const REAL *first, const VECTOR *rest)
+{
+    for (Py_ssize_t k = 0; k < rows; k++, x += 2, between += 2 * blocks, first += 2 * blocks, rest += 2) {
+        VECTOR re = rest[0] * first[0] - rest[1] * first[1], im = rest[0] * first[1] + rest[1] * first[0];
+        between[0] = x[0] * re - x[1] * im;
+        between[1] = x[0] * im + x[1] * re;
+    }
+}
+
+/* Rows of the matrix between to lanes. */
+CLONES static void NAME(load_between)(VECTOR *restrict x, const VECTOR *restrict between, Py_ssize_t n,
+                                      Py_ssize_t blocks, Py_ssize_t count)
+{
+    REAL *to = (REAL *)x;
+    const REAL *from = (const REAL *)between;
+    if (count < LANES)
+        memset(x, 0, (size_t)(2 * n) * sizeof(VECTOR));
+    for (Py_ssize_t block = 0; block < blocks; block++) {
+        const Py_ssize_t end = n - block * LANES < LANES ? n - block * LANES : LANES;
+        for (Py_ssize_t i = 0; i < count; i++) {
+            const REAL *row = from + (i * blocks + block) * 2 * LANES;
+            REAL *columns = to + block * 2 * LANES * LANES + i;
+            for (Py_ssize_t k = 0; k < end; k++) {
+                columns[2 * k * LANES] = row[k];
+                columns[(2 * k + 1) * LANES] = row[LANES + k];
+            }
+        }
+    }
+}
+
+typedef struct {
+    NAME(Passes) first, second; /* of columns and of rows; without a second, of rows alone */
+    const REAL *starts, *rest;
+} NAME(Plan);
+
+/* Up to LANES rows; those of the result lie `width` complex numbers apart. */
+static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t width, Py_ssize_t rows,
+                               int inverse, REAL scale, VECTOR *x, VECTOR *y, VECTOR *between)
+{
+    const Py_ssize_t a = plan->first.n, b = plan->second.n, blocks = (b + LANES - 1) / LANES;
+    if (b == 1) {
+        NAME(load_rows)(x, in, a, rows, inverse);
+        NAME(store_rows)(NAME(lanes)(&plan->first, x, y), out, a, width, rows, inverse, scale);
+        return;
+    }
+    for (Py_ssize_t row = 0; row < rows; row++, in += 2 * a * b, out += 2 * width) {
+        for (Py_ssize_t block = 0; block < blocks; block++) {
+            const Py_ssize_t left = b - block * LANES;
+            NAME(load_columns)(x, in + 2 * block * LANES, a, b, left < LANES ? left : LANES, inverse);
+            NAME(turn)(NAME(lanes)(&plan->first, x, y), between + 2 * block, a, blocks, plan->starts + 2 * block,
+                       (const VECTOR *)plan->rest);
+        }
+        for (Py_ssize_t k = 0; k < a; k += LANES) {
+            const Py_ssize_t count = a - k < LANES ? a - k : LANES;
+            NAME(load_between)(x, between + 2 * k * blocks, b, blocks, count);
+            NAME(store_columns)(NAME(lanes)(&plan->second, x, y), out + 2 * k, b, a, count, inverse, scale);
+        }
+    }
+}
+
+/* The coefficients of 2·h real numbers from the transform of them as h complex ones, in place; w[k] = e^(-2πik/2h). */
+CLONES static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
+{
+    const REAL half = (REAL)0.5;
+    x[2 * h] = x[0], x[2 * h + 1] = x[1];
+    for (Py_ssize_t k = 0; k <= h / 2; k++) {
+        REAL *one = x + 2 * k, *other = x + 2 * (h - k);
+        const REAL er = (one[0] + other[0]) * half, ei = (one[1] - other[1]) * half;
+        const REAL or = (one[1] + other[1]) * half, oi = (other[0] - one[0]) * half; /* -i times the difference */
+        const REAL tr = w[2 * k] * or - w[2 * k + 1] * oi, ti = w[2 * k] * oi + w[2 * k + 1] * or;
+        one[0] = er + tr, one[1] = ei + ti;
+        other[0] = er - tr, other[1] = ti - ei;
+    }
+}
+
+/* What h complex numbers, the inverse transform of which is 2·h real ones, are from the h + 1 coefficients of these. */
+CLONES static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, Py_ssize_t h, const REAL *w)
+{
+    z[0] = x[0] + x[2 * h], z[1] = x[0] - x[2 * h];
+    for (Py_ssize_t k = 1; k <= h / 2; k++) {
+        const REAL *one = x + 2 * k, *other = x + 2 * (h - k);
+        const REAL ar = one[0] + other[0], ai = one[1] - other[1], dr = one[0] - other[0], di = one[1] + other[1];
+        const REAL tr = w[2 * k] * dr + w[2 * k + 1] * di, ti = w[2 * k] * di - w[2 * k + 1] * dr;
+        z[2 * k] = ar - ti, z[2 * k + 1] = ai + tr;
+        z[2 * (h - k)] = ar + ti, z[2 * (h - k) + 1] = tr - ai;
+    }
+}
+
+/* kind: COMPLEX, or of real numbers FROM_REAL, to such TO_REAL; `rows` of them. */
+static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t rows, int kind, int inverse,
+                            REAL scale, const REAL *halves, VECTOR *x, VECTOR *y, VECTOR *between, REAL *coefficients)
+{
+    const Py_ssize_t n = plan->first.n * plan->second.n;
+    const Py_ssize_t in_width = n + (kind == TO_REAL), out_width = n + (kind == FROM_REAL);
+    for (Py_ssize_t row = 0; row < rows; row += LANES, in += 2 * LANES * in_width, out += 2 * LANES * out_width) {
+        const Py_ssize_t count = rows - row < LANES ? rows - row : LANES;
+        const REAL *from = in;
+        if (kind == TO_REAL) {
+            for (Py_ssize_t i = 0; i < count; i++)
+                NAME(real_before)(in + 2 * i * in_width, coefficients + 2 * i * n, n, halves);
+            from = coefficients;
+        }
+        NAME(complex_rows)(plan, from, out, out_width, count, inverse, scale, x, y, between);
+        if (kind == FROM_REAL)
+            for (Py_ssize_t i = 0; i < count; i++)
+                NAME(real_after)(out + 2 * i * out_width, n, halves);
+    }
+}

@@ -1,0 +1,201 @@
+"""Fourier transforms of the rows of arrays by smelt's own loops in C (`frontend/lazy/fourier.c`), and their plans.
+
+Transforms of up to SHORT elements are made of many rows at once, longer ones as columns and rows of a matrix (Bailey's
+four steps). A length with a prime factor above 13 is Bluestein's convolution with a length that has none. Without the
+loops, and for odd numbers of real elements, pocketfft computes, which NumPy has.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Elements of a transform that is made in one piece.
+SHORT = 128
+#: Elements of the longest transforms whose tables are kept.
+KEPT = 1 << 20
+COMPLEX, FROM_REAL, TO_REAL = range(3)
+_RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+
+
+class Plan(NamedTuple):
+    """The tables of `fourier.c`: of columns, of rows (none for a short one), and what turns between them."""
+
+    first: tuple[int, ...]
+    first_turns: np.ndarray
+    second: tuple[int, ...]
+    second_turns: np.ndarray
+    starts: np.ndarray
+    rest: np.ndarray
+
+
+_loops: list[Callable[..., None]] = []
+
+
+def use_loop(loop: Callable[..., None]) -> None:
+    """Have transforms made by a function like `fourier` of `fourier.c`."""
+    _loops[:] = [loop]
+
+
+def turns(k: np.ndarray, n: int) -> np.ndarray:
+    """e^(-2πik/n), to the last bits: angles are taken from the nearest quarter of a turn."""
+    quarter = (8 * (k % n) + n) // (2 * n)
+    angle = (4 * (k % n) - quarter * n) * (math.pi / 2 / n)
+    found = np.cos(angle) - 1j * np.sin(angle)
+    return found * np.array([1, -1j, -1, 1j, 1])[quarter]
+
+
+def radices(n: int) -> tuple[int, ...] | None:
+    """The passes of a transform; None if there are none for a prime factor."""
+    found = []
+    for r in _RADICES:
+        while n % r == 0:
+            found.append(r)
+            n //= r
+    return tuple(found) if n == 1 else None
+
+
+def _numbers(table: np.ndarray, dtype: Any) -> np.ndarray:
+    """The parts of complex numbers, one after the other."""
+    return np.ascontiguousarray(table, np.complex128).view(np.float64).astype(dtype).ravel()
+
+
+def _passes(n: int, dtype: Any) -> tuple[tuple[int, ...], np.ndarray]:
+    tables, chosen = [np.zeros(0, np.complex128)], radices(n) or ()
+    for r in chosen:
+        if r in (5, 7, 11, 13):
+            tables.append(turns(np.arange(r), r))
+        tables.append(turns(np.outer(np.arange(n // r), np.arange(1, r)), n).ravel())
+        n //= r
+    return chosen, _numbers(np.concatenate(tables), dtype)
+
+
+def _divided(n: int, lanes: int) -> tuple[int, int]:
+    """Columns and rows of n: nearly as many of either, that fill vectors."""
+
+    def cost(a: int) -> float:
+        b = n // a
+        waste = (-b % lanes / b + 1) + (-a % lanes / a + 1)
+        return waste * (1 + 0.05 * abs(math.log2(a / b)))
+
+    divisors = [a for a in range(2, math.isqrt(n) + 1) if n % a == 0]
+    return min(((a, n // a) for d in divisors for a in (d, n // d)), key=lambda pair: cost(pair[0]))
+
+
+def _plan(n: int, wide: bool) -> Plan:
+    dtype, lanes = (np.float64, 8) if wide else (np.float32, 16)
+    a, b = (n, 1) if n <= SHORT else _divided(n, lanes)
+    none = np.zeros(0, dtype)
+    if b == 1:
+        return Plan(*_passes(a, dtype), (), none, none, none)
+    k, blocks = np.arange(a), -(-b // lanes)
+    rest = turns(np.outer(k, np.arange(lanes)), n)
+    return Plan(
+        *_passes(a, dtype), *_passes(b, dtype), _numbers(turns(np.outer(k, np.arange(blocks) * lanes), n), dtype),
+        np.stack([rest.real, rest.imag], 1).astype(dtype).ravel(),
+    )  # fmt: skip
+
+
+def _halves(n: int, wide: bool) -> np.ndarray:
+    """e^(-2πik/2n) for the first half of n + 1 coefficients of 2·n real numbers."""
+    return _numbers(turns(np.arange(n // 2 + 1), 2 * n), np.float64 if wide else np.float32)
+
+
+def _chirp(n: int, wide: bool) -> tuple[np.ndarray, np.ndarray]:
+    """e^(-πik²/n), and the transform of its inverse wrapped around a length of small factors, over that length."""
+    kind = np.complex128 if wide else np.complex64
+    length = next(m for m in range(2 * n - 1, 4 * n) if (radices(m) or (13,))[-1] <= 5)
+    chirp = turns(np.arange(n) ** 2 % (2 * n), 2 * n)
+    around = np.zeros(length, np.complex128)
+    around[:n] = chirp.conj()
+    around[length - n + 1 :] = around[n - 1 : 0 : -1]
+    return chirp.astype(kind), (np.fft.fft(around) / length).astype(kind)
+
+
+#: By how many elements a transform has at most, how many tables of such are kept.
+_SIZES = ((1 << 12, 32), (KEPT, 4))
+_MAKERS = (_plan, _halves, _chirp)
+_kept = {make: [(most, functools.lru_cache(count)(make)) for most, count in _SIZES] for make in _MAKERS}
+
+
+def _table(make: Callable[[int, bool], Any], n: int, wide: bool) -> Any:
+    """What `make` gives, which is kept unless it is large."""
+    return next((cached for most, cached in _kept[make] if n <= most), make)(n, wide)
+
+
+def plan(n: int, wide: bool) -> Plan:
+    """The plan of n complex numbers, whose prime factors are up to 13; of float64 if `wide`."""
+    found: Plan = _table(_plan, n, wide)
+    return found
+
+
+def _run(x: np.ndarray, out: np.ndarray, n: int, kind: int, inverse: bool, scale: float) -> np.ndarray:
+    """The transforms of the rows of x, in `out`; n counts complex numbers."""
+    wide = x.dtype.char in "Dd"
+    halves = _table(_halves, n, wide) if kind else np.zeros(0)
+    _loops[0](x, out, wide, kind, inverse, scale, *plan(n, wide), halves)
+    return out
+
+
+def _complex(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray:
+    """Of contiguous complex rows."""
+    n = x.shape[-1]
+    if radices(n) is not None:
+        return _run(x, np.empty_like(x), n, COMPLEX, inverse, scale)
+    return _bluestein(x, inverse, scale)
+
+
+def _bluestein(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray:
+    """jk = (j² + k² - (j - k)²)/2: a transform is a convolution with a chirp, and that a product of transforms."""
+    n = x.shape[-1]
+    chirp, table = _table(_chirp, n, x.dtype.char == "D")
+    length = len(table)
+    rows, out = x.reshape(-1, n), np.empty_like(x)
+    results = out.reshape(-1, n)
+    step = max(1, (1 << 17) // length)  # rows at a time that stay in the cache
+    work = np.zeros((min(step, len(rows)), length), x.dtype)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        lines = work[: len(part)]
+        np.multiply(part.conj() if inverse else part, chirp, out=lines[:, :n])
+        lines[:, n:] = 0
+        found = _run(lines, np.empty_like(lines), length, COMPLEX, False, 1.0)
+        found *= table
+        _run(found, lines, length, COMPLEX, True, 1.0)
+        to = results[start : start + step]
+        np.multiply(lines[:, :n], chirp * scale if scale != 1 else chirp, out=to)
+        if inverse:
+            np.conjugate(to, out=to)
+    return out
+
+
+def _fits(n: int, x: np.ndarray) -> bool:
+    return bool(_loops) and n > 1 and x.size > 0
+
+
+def fft(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | None:
+    """The transforms of the last axis of complex numbers, times `scale`; None: there is nothing better than NumPy."""
+    if not _fits(x.shape[-1], x):
+        return None
+    return _complex(np.ascontiguousarray(x), inverse, scale)
+
+
+def rfft(x: np.ndarray, scale: float) -> np.ndarray | None:
+    """The coefficients of real numbers; None: there is nothing better than NumPy."""
+    n = x.shape[-1]
+    if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
+        return None
+    out = np.empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
+    return _run(np.ascontiguousarray(x), out, n // 2, FROM_REAL, False, scale)
+
+
+def irfft(x: np.ndarray, n: int, scale: float) -> np.ndarray | None:
+    """n real numbers from their coefficients; None: there is nothing better than NumPy."""
+    if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
+        return None
+    out = np.empty((*x.shape[:-1], n), x.real.dtype)
+    return _run(np.ascontiguousarray(x), out, n // 2, TO_REAL, True, scale)

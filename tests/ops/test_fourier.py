@@ -1,0 +1,111 @@
+"""The loops in C that make Fourier transforms, against the definition by NumPy's matrix products in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import fourier
+from smelt.lazy import core
+
+pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in C")
+
+#: All radices and their products, primes, lengths of either kind of plan, and such as do not fill vectors.
+SIZES = (*range(1, 68), 77, 91, 97, 121, 127, 128, 129, 130, 143, 169, 192, 250, 256, 257, 360, 509, 512, 1000, 1009)
+rng = np.random.default_rng(5)
+
+
+def by_definition(x: np.ndarray, inverse: bool) -> np.ndarray:
+    n = x.shape[-1]
+    k = np.arange(n)
+    angles = np.outer(k, k) % n * (2j * np.pi / n)
+    return x.astype(np.complex128) @ np.exp(angles if inverse else -angles)
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    found = rng.standard_normal(shape)
+    return (found + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else found).astype(dtype)
+
+
+def near(found: np.ndarray, expected: np.ndarray, dtype: Any) -> None:
+    assert found.shape == expected.shape
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert error < (4e-15 if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 8 else 2e-6)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sizes(n: int) -> None:
+    for kind, real in ((np.complex64, np.float32), (np.complex128, np.float64)):
+        for rows in (1, 3, 16, 17):
+            x, y = numbers((rows, n), kind), numbers((rows, n), real)
+            for inverse in (False, True):
+                found = fourier.fft(x, inverse, 0.5)
+                assert found is not None or n == 1
+                if found is not None:
+                    assert found.dtype == kind
+                    near(found, by_definition(x, inverse) / 2, kind)
+            coefficients = by_definition(y, False)[:, : n // 2 + 1]
+            found = fourier.rfft(y, 2.0)
+            if found is not None:
+                near(found, coefficients * 2, real)
+            noisy = coefficients.astype(kind)
+            noisy[:, 0] += 3j  # does not count, nor does that of n/2
+            found = fourier.irfft(noisy, n, 1 / n)
+            if found is not None:
+                assert found.dtype == real
+                near(found, y, real)
+
+
+@pytest.mark.parametrize("n", [12, 96, 1024, 1009, 4100])
+def test_rows_do_not_touch_each_other(n: int) -> None:
+    x = numbers((19, n), np.complex64)
+    expected = fourier.fft(x, False, 1.0)
+    x[3, n // 2], x[18, 0] = np.nan, np.inf
+    found = fourier.fft(x, False, 1.0)
+    others = [i for i in range(19) if i not in (3, 18)]
+    np.testing.assert_array_equal(found[others], expected[others])
+    assert not np.isfinite(found[[3, 18]]).any()
+    for i in others:  # nor does it matter beside how many they stand
+        np.testing.assert_array_equal(fourier.fft(x[i : i + 1], False, 1.0)[0], expected[i])
+
+
+def test_strides_and_batches() -> None:
+    x = numbers((4, 6, 10), np.complex64)
+    for view in (x[:, ::2], x.transpose(2, 0, 1), x[::-1, :, 1::3], np.broadcast_to(x[0, 0], (3, 10))):
+        for axis in range(view.ndim):
+            found = smelt.fft.fft(smelt.array(view), axis=axis)
+            np.testing.assert_allclose(np.asarray(found), np.fft.fft(view, axis=axis), rtol=1e-4, atol=1e-4)
+
+
+def test_a_long_transform() -> None:
+    for n in (1 << 18, 3 * 5 * 7 * 11 * 13 * 4, 100_003):
+        x = numbers((n,), np.complex64)
+        near(np.asarray(smelt.fft.fft(smelt.array(x))), np.fft.fft(x.astype(np.complex128)), np.complex64)
+        y = numbers((2 * n,), np.float32)
+        near(np.asarray(smelt.fft.rfft(smelt.array(y))), np.fft.rfft(y.astype(np.float64)), np.float32)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    x, plan = numbers((2, 12), np.complex64), fourier.plan(12, False)
+    none = np.zeros(0, np.float32)
+    good = (x, np.empty_like(x), False, 0, False, 1.0, *plan, none)
+    core.native.fourier(*good)
+    wrong = {1: np.empty(23, np.complex64), 2: True, 3: 7, 6: (3, 5), 7: plan.first_turns[1:], 8: (2,)}
+    for place, value in wrong.items():
+        with pytest.raises((ValueError, TypeError)):
+            core.native.fourier(*good[:place], value, *good[place + 1 :])
+    with pytest.raises(ValueError):
+        core.native.fourier(x, np.empty((2, 13), np.complex64), False, fourier.FROM_REAL, False, 1.0, *plan, none)
+    with pytest.raises(ValueError):
+        core.native.fourier(*good[:6], (6, 2), *good[7:])
+
+
+def test_tables() -> None:
+    for n in (7, 8, 360, 1009):
+        k = np.arange(3 * n)
+        exact = [np.exp(-2j * np.pi * (int(i) % n) / n) for i in k]
+        np.testing.assert_allclose(fourier.turns(k, n), exact, atol=3e-16)
+    assert fourier.radices(2 * 3 * 4 * 5 * 7 * 11 * 13) is not None and fourier.radices(17) is None
