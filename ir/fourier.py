@@ -118,7 +118,7 @@ def _chirp(n: int, wide: bool) -> tuple[np.ndarray, np.ndarray]:
 
 #: By how many elements a transform has at most, how many tables of such are kept.
 _SIZES = ((1 << 12, 32), (KEPT, 4))
-_MAKERS = (_plan, _halves, _chirp)
+_MAKERS: tuple[Callable[[int, bool], Any], ...] = (_plan, _halves, _chirp)
 _kept = {make: [(most, functools.lru_cache(count)(make)) for most, count in _SIZES] for make in _MAKERS}
 
 

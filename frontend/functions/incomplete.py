@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array
 from ..lazy.core import remembered
 from ..lazy.operands import constant
@@ -15,8 +17,8 @@ from ..lazy.streams import check_stream
 from .arithmetic import maximum, sqrt
 from .joining import stack
 from .logic import isnan, logical_and, logical_or, where
-from .special_parts import computed, expm1_less, half_line, integral, log1p_less, stirling_remainder
-from .transcendental import exp
+from .special_parts import computed, expm1_less, half_line, integral, kept, log1p_less, polynomial, stirling_remainder
+from .transcendental import exp, expm1, log, log1p
 
 __all__ = ["betainc", "gammainc", "gammaincc"]
 
@@ -39,8 +41,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /, *, stream: StreamOrDevice = None) ->
 def gammaincc(a: ArrayLike, x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The regularized upper incomplete gamma function Q(a, x) = ∫ₓ^∞ tᵃ⁻¹ e⁻ᵗ dt / Γ(a) = 1 - P(a, x).
 
-    With derivatives with respect to both. NaN unless a > 0 and x ≥ 0. Where a is small and x is smaller than 0.1 it is
-    a difference of 1, and the error is absolute.
+    With derivatives with respect to both. NaN unless a > 0 and x ≥ 0.
 
     >>> import smelt
     >>> smelt.gammaincc(smelt.array([1.0, 2.0]), smelt.array([1.0, 30.0]))
@@ -89,13 +90,65 @@ def _gamma_parts(a: array, x: array) -> tuple[array, array]:
     scale = where(b < 0, 1 / z, 2 / (slope + sqrt(slope * slope + 2 * maximum(b, 0))))
     above = integral(lambda u: _across(slope) * u - _across(b) * log1p_less(u), scale, *nodes)
     q = front * known_a * above
-    p, q = where(lower, p, 1 - q), where(lower, 1 - p, q)
+    little = logical_and(lower, known_a < 0.5)
+    rest = where(
+        little, _rest_of_little(where(little, known_a, 0.25), where(logical_and(little, x > 0), x, 0.25)), 1 - p
+    )
+    p, q = where(lower, p, 1 - q), where(lower, rest, q)
     # the limits
     p = where(logical_or(infinite, a == 0), 1, where(logical_or(large, x == 0), 0, p))
     wrong = logical_or(logical_or(a < 0, x < 0), logical_or(isnan(a), isnan(x)))
     wrong = logical_or(wrong, logical_or(logical_and(infinite, large), logical_and(a == 0, x == 0)))
     q = where(logical_or(infinite, a == 0), 0, where(logical_or(large, x == 0), 1, q))
     return where(wrong, math.nan, p), where(wrong, math.nan, q)
+
+
+#: log Γ(1 + a) = -log(1 + a) + a·(1 - γ) + Σ a^(k + 2)·c[k], of |a| below 1: (-1)ᵏ·(ζ(k) - 1) / k from k = 2 on.
+_LOG_GAMMA = (
+    0.3224670334241132,
+    -0.0673523010531981,
+    0.020580808427784546,
+    -0.007385551028673986,
+    0.0028905103307415234,
+    -0.001192753911703261,
+    0.0005096695247430425,
+    -0.00022315475845357939,
+    9.945751278180853e-05,
+    -4.492623673813314e-05,
+    2.050721277567069e-05,
+    -9.439488275268397e-06,
+    4.374866789907488e-06,
+    -2.039215753801366e-06,
+    9.55141213040742e-07,
+    -4.492469198764566e-07,
+    2.1207184805554665e-07,
+    -1.0043224823968099e-07,
+    4.7698101693639804e-08,
+    -2.2711094608943164e-08,
+    1.0838659214896955e-08,
+    -5.183475041970047e-09,
+    2.4836745438024785e-09,
+    -1.1921401405860912e-09,
+    5.731367241678862e-10,
+    -2.7595228851242334e-10,
+    1.330476437424449e-10,
+    -6.4229645638381e-11,
+)
+_TERMS = 16
+
+
+def _rest_of_little(a: array, x: array) -> array:
+    """Q(a, x) of a < 0.5 and x < 0.6, where 1 - P(a, x) would have the error of 1: both terms are small with a.
+
+    P(a, x) = xᵃ/Γ(1 + a)·(1 + a·Σ (-x)ᵏ/((a + k)·k!)).
+    """
+    coefficients = kept(_LOG_GAMMA, x.dtype)
+    power = a * log(x) + log1p(a) - a * (1 - float(np.euler_gamma)) - a * a * polynomial(coefficients, a)
+    term, total = -x, -x / (a + 1)
+    for k in range(2, _TERMS):
+        term = term * x * (-1 / k)
+        total = total + term / (a + k)
+    return -expm1(power) - exp(power) * a * total
 
 
 @remembered

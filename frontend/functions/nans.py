@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _without(x: array, value: float) -> array:
+def _without(x: array, value: complex) -> array:
     """x with a number in place of each NaN."""
     return where(isnan(x), constant(value, x.dtype, x.shape), x) if x.dtype.is_inexact else x
 
@@ -68,9 +68,9 @@ def nanprod(
 def _extremum(a: ArrayLike, axis: Axis, keepdims: bool, largest: bool) -> array:
     x = as_array(a)
     reduce, least = (max_of, -math.inf) if largest else (min_of, math.inf)
-    if not x.dtype.is_float:
+    if not (x.dtype.is_float or x.dtype.is_complex):
         return reduce(x, axis, keepdims)
-    found = reduce(_without(x, least), axis, keepdims)
+    found = reduce(_without(x, complex(least, least) if x.dtype.is_complex else least), axis, keepdims)
     empty = isnan(x).all(axis, keepdims)
     return where(empty, constant(math.nan, x.dtype, found.shape), found)
 

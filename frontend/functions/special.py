@@ -117,7 +117,7 @@ def _lgamma(x: array) -> array:
 
 @remembered
 def digamma(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """The derivative of log Γ(a); -inf at 0, NaN at negative integers.
+    """The derivative of log Γ(a); -inf at 0, inf at -0.0, NaN at negative integers.
 
     A polynomial between 1 and 2, recurrence, an asymptotic series and reflection (Abramowitz and Stegun, 6.3).
 
@@ -146,7 +146,7 @@ def _digamma(x: array) -> array:
     moved = where(little, -1 / where(little, z, 1), moved)
     y = z - where(little, -1, steps)
     small = ((y - ROOT[0]) - ROOT[1]) * polynomial(DIGAMMA, 2 * y - 3) + moved
-    found = where(far, large, small)
+    found = where(x == 0, -1 / where(x == 0, x, 1), where(far, large, small))
     z = where(below, size, 0.25)
     part = z - round(z)
     mirrored = found + 1 / z + math.pi / tan(math.pi * where(part == 0, math.nan, part))
@@ -168,8 +168,8 @@ def zeta(a: ArrayLike, q: ArrayLike = 1, /, *, stream: StreamOrDevice = None) ->
 
 
 def _zeta(s: array, q: array) -> array:
-    known = logical_and(s >= 1, q > 0)
-    s, q = where(known, s, 2), where(known, q, 1)
+    known, end = logical_and(s >= 1, q > 0), logical_and(q == math.inf, s > 1)
+    s, q = where(known, s, 2), where(logical_and(known, q < math.inf), q, 1)
     found = power(q, -s)
     for k in range(1, _TERMS):
         found = found + power(q + k, -s)
@@ -181,16 +181,17 @@ def _zeta(s: array, q: array) -> array:
     for k, c in enumerate(_EULER):
         found = found + factor * c
         factor = factor * square * (s + (2 * k + 1)) * (s + (2 * k + 2))
-    return where(known, found, math.nan)
+    return where(end, 0, where(known, found, math.nan))
 
 
 @remembered
 def polygamma(n: ArrayLike, a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """The n-th derivative of `digamma`, of a > 0: (-1)ⁿ⁺¹·n!·ζ(n + 1, a).
+    """The n-th derivative of `digamma`: (-1)ⁿ⁺¹·n!·ζ(n + 1, a), and of a < 0 by reflection.
 
     Args:
         n: an int that is not negative, or an array of such numbers.
-        a: NaN is the result where it is not positive, unless n is 0.
+        a: at 0 and the negative integers the result is an infinity, of the sign that it has to their right, as in
+            SciPy. If n is no int from 0 to 20, NaN is the result where a is not positive and n not 0.
 
     >>> import smelt
     >>> smelt.polygamma(1, smelt.array([1.0, 2.0]))
@@ -200,9 +201,25 @@ def polygamma(n: ArrayLike, a: ArrayLike, /, *, stream: StreamOrDevice = None) -
     if isinstance(n, int) and 0 <= n <= 20:
         if n == 0:
             return computed("polygamma", _digamma, a)
-        factor = float(math.factorial(n) * (-1) ** (n + 1))
-        return computed("polygamma", lambda x: factor * _zeta(x * 0.0 + (n + 1), x), a)
+        return computed("polygamma", lambda x: _polygamma_of_int(n, x), a)
     return computed("polygamma", _polygamma, n, a)
+
+
+def _polygamma_of_int(n: int, x: array) -> array:
+    """ψⁿ(x) = (-1)ⁿ·ψⁿ(1 - x) - π·dⁿcot(πx)/dxⁿ below 0, where the derivative is a polynomial of the cotangent."""
+    factor = float(math.factorial(n) * (-1) ** (n + 1))
+    below = x <= 0
+    positive = where(below, 1 - x, x)
+    found = factor * _zeta(where(x == x, n + 1.0, x), positive)
+    turns = [0.0, 1.0]  # coefficients of c
+    for _ in range(n):
+        slope = [k * c for k, c in enumerate(turns)][1:]
+        turns = [-(a + b) for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope])]
+    part = where(below, x - round(x), 0.25)
+    pole = part == 0
+    cotangent = 1 / tan(math.pi * where(pole, 0.25, part))
+    mirrored = (-1) ** n * found - math.pi ** (n + 1) * polynomial(turns, cotangent)
+    return where(below, where(pole, math.copysign(math.inf, factor), mirrored), found)
 
 
 def _polygamma(n: array, x: array) -> array:

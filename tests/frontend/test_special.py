@@ -52,7 +52,7 @@ def test_kernels_agree(name: str) -> None:
         ("erfc", [1, 1, 0.15729920705, 1.84270079295, 1.99959304798, 0, 2, NAN]),
         ("logit", [-INF, -INF, INF, NAN, NAN, NAN, NAN, NAN]),
         ("lgamma", [INF, INF, 0, INF, -0.05624371649767, INF, INF, NAN]),
-        ("digamma", [-INF, -INF, -0.5772156649, NAN, 1.1031566406, INF, NAN, NAN]),
+        ("digamma", [-INF, INF, -0.5772156649, NAN, 1.1031566406, INF, NAN, NAN]),
         ("i0", [1, 1, 1.2660658778, 1.2660658778, 3.2898391441, INF, INF, NAN]),
         ("i1", [0, 0, 0.565159104, -0.565159104, -2.5167162453, INF, -INF, NAN]),
         ("i0e", [1, 1, 0.4657596076, 0.4657596076, 0.2700464416, 0, 0, NAN]),
@@ -143,6 +143,42 @@ def test_orders_of_polygamma_may_be_arrays() -> None:
     n, x = np.array([0.0, 1.0, 2.0, 5.0, 0.5, -1.0]), np.array([1.5, 2.5, 0.3, 4.0, 1.0, 1.0])
     want = [float(mp.polygamma(int(i), v)) if i >= 0 and i == int(i) else NAN for i, v in zip(n, x)]
     np.testing.assert_allclose(np.asarray(smelt.polygamma(f64(n), f64(x))), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_polygamma_of_negative_numbers(n: int) -> None:
+    x = np.concatenate([-np.random.default_rng(n).uniform(0.01, 9, 40), [-0.25, -1e-3, -7.999, 0.2, 3.0]])
+    want = [float((-1) ** (n + 1) * mp.factorial(n) * mp.zeta(n + 1, mp.mpf(v))) for v in x]
+    np.testing.assert_allclose(np.asarray(smelt.polygamma(n, f64(x))), want, rtol=1e-11)
+    slope = [float((-1) ** n * mp.factorial(n + 1) * mp.zeta(n + 2, mp.mpf(v))) for v in x]
+    found = smelt.grad(lambda v: smelt.polygamma(n, v).sum())(f64(x))
+    np.testing.assert_allclose(np.asarray(found), slope, rtol=1e-10)
+    pole = INF if n % 2 else -INF
+    found = smelt.polygamma(n, f64([0, -0.0, -1, -6, INF, -INF, NAN]))
+    np.testing.assert_array_equal(np.asarray(found), [pole, pole, pole, pole, 0, NAN, NAN])
+
+
+def test_what_is_left_of_a_small_order() -> None:
+    """Relative to Q itself, which is small with a."""
+    a, x = (v.ravel() for v in np.meshgrid([1e-12, 1e-8, 1e-4, 0.01, 0.2, 0.49], [1e-30, 1e-5, 1e-3, 0.05, 0.12, 0.5]))
+    want = [float(mp.gammainc(mp.mpf(p), mp.mpf(q), mp.inf, regularized=True)) for p, q in zip(a, x)]
+    np.testing.assert_allclose(np.asarray(smelt.gammaincc(f64(a), f64(x))), want, rtol=1e-13)
+    single = [v.astype(np.float32) for v in (a, x)]
+    want = [float(mp.gammainc(*map(mp.mpf, map(float, v)), mp.inf, regularized=True)) for v in zip(*single)]
+    np.testing.assert_allclose(np.asarray(smelt.gammaincc(*map(smelt.array, single))), want, rtol=3e-6)
+    chosen = [i for i in range(12, len(a)) if a[i] > 1e-5]
+    a, x = a[chosen], x[chosen]
+
+    def truth(p: float, q: float) -> float:
+        return float(mp.diff(lambda t: mp.gammainc(t, mp.mpf(q), mp.inf, regularized=True), mp.mpf(p)))
+
+    slope = [truth(*v) for v in zip(a, x)]
+    found = smelt.grad(lambda p: smelt.gammaincc(p, f64(x)).sum())(f64(a))
+    np.testing.assert_allclose(np.asarray(found), slope, rtol=1e-9)
+
+
+def test_zeros_with_signs() -> None:
+    np.testing.assert_array_equal(np.asarray(smelt.digamma(f64([0.0, -0.0]))), [-INF, INF])
 
 
 @pytest.mark.parametrize("name", SUBJECTS)

@@ -82,9 +82,7 @@ def test_histogram(bins: Any, dtype: str) -> None:
             if density and not host.size:
                 continue
             expected, edges = np.histogram(host, bins, limits, weights=heavy, density=density)
-            found = smelt.histogram(
-                exact(host), bins, limits, density, None if heavy is None else exact(heavy)
-            )
+            found = smelt.histogram(exact(host), bins, limits, density, None if heavy is None else exact(heavy))
             np.testing.assert_allclose(np.asarray(found.bin_edges), edges, rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(np.asarray(found.hist), expected, rtol=2e-6)
             same(smelt.histogram_bin_edges(exact(host), bins, limits), np.asarray(found.bin_edges))
@@ -241,3 +239,15 @@ def test_derivatives_without_nan() -> None:
     for name in ("nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanprod"):
         gradient = np.asarray(smelt.grad(lambda v, n=name: getattr(smelt, n)(v, 1).sum())(exact(x)))
         assert np.isfinite(gradient).all() and gradient[0, 1] == 0, name
+
+
+def test_nans_of_complex_numbers_are_passed_over() -> None:
+    x = np.array([[np.nan, complex(-np.inf, -5)], [1 - 2j, complex(0, np.nan)], [np.nan, np.nan]], np.complex64)
+    for name in ("nanmax", "nanmin"):
+        for axis in (None, 0, 1):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                want = getattr(np, name)(x, axis=axis)
+            found = np.asarray(getattr(smelt, name)(smelt.array(x), axis=axis))
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
+            np.testing.assert_array_equal(found[~np.isnan(found)], np.asarray(want)[~np.isnan(want)])
