@@ -45,6 +45,12 @@ class Executable:
         """Run on buffers; fresh buffers for the results."""
         raise NotImplementedError
 
+    @property
+    def donatable(self) -> frozenset[int]:
+        """Numbers of inputs whose memory may become that of results; none where `run_donated` can fail when it has
+        written there."""
+        return frozenset()
+
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         """`run`, where the memory of the inputs numbered `donated` may become that of results: nobody else has it.
 

@@ -11,12 +11,12 @@ and what no child process may see half done. A fork waits as well for functions 
 from __future__ import annotations
 
 import _imp
+import _signal
 import _thread
 import contextlib
 import functools
 import logging  # noqa: F401  (see `_before_fork`)
 import os
-import signal
 import sys
 import threading
 import time
@@ -159,23 +159,36 @@ def _imports(frame: FrameType | None) -> bool:
 
 def _here(action: Callable[[], T]) -> T:
     """What `action` returns, in the main thread; handlers of signals run after it."""
-    arrived: list[tuple[int, Any]] = []
-    handlers: dict[int, Any] = {n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))}
-    free = False
-    try:
-        for number in handlers:
-            signal.signal(number, lambda n, frame: arrived.append((n, frame)))
+
+    def run() -> T:
         # Another thread may have it and wait for what this one imports; either does no harm to the other.
         free = _whole.acquire(timeout=1)
+        try:
+            return action()
+        finally:
+            if free:
+                _whole.release()
+
+    return signals_later(run)
+
+
+def signals_later(action: Callable[[], T]) -> T:
+    """What `action` returns, on this thread; handlers of signals, which run on the main thread, run after it."""
+    if threading.get_ident() != threading.main_thread().ident:
+        return action()
+    arrived: list[tuple[int, Any]] = []
+    # The module below `signal`, which makes an enumeration of everything: fifty times as long.
+    handlers: dict[int, Any] = {n: h for n in range(1, _signal.NSIG) if callable(h := _signal.getsignal(n))}
+    try:
+        for number in handlers:
+            _signal.signal(number, lambda n, frame: arrived.append((n, frame)))
         return action()
     finally:
-        if free:
-            _whole.release()
         interrupt = None
         for number, handler in handlers.items():
-            while signal.getsignal(number) is not handler:
+            while _signal.getsignal(number) is not handler:
                 try:
-                    signal.signal(number, handler)
+                    _signal.signal(number, handler)
                 except BaseException as error:  # of a handler that is back
                     interrupt = interrupt or error
         for number, frame in arrived:

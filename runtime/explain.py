@@ -225,11 +225,14 @@ def subject(module: Any, name: str = "") -> Subject:
     if ops > MOST_OPS or "main" not in found:
         return Subject(name or LAZY, ops, where)
     steps: list[Step] = []
+    arguments: tuple[str, ...] = ()
     try:
-        for f in map(read_function, found.values()):
+        for symbol, operation in found.items():
+            f = read_function(operation)
+            if symbol == "main":
+                arguments = tuple([str(a.aval) for a in f.arguments])
             rows = [(o.op.name, o.operands, o.attrs, [r.aval for r in o.results]) for o in f.ops]
             steps += steps_of(f.arguments, rows, [o.results for o in f.ops])
-        arguments = tuple(str(a.aval) for a in read_function(found["main"]).arguments)
     except SmeltError:  # no smelt functions: of another stage
         return Subject(name or LAZY, ops, where)
     return Subject(name or LAZY, ops, where, arguments, tuple(steps))

@@ -8,6 +8,7 @@ from typing import Any
 from ..buffer import Buffer, scratch
 from ..device import Device
 from ..executable import Executable, results_of
+from .description import EntryStep
 from .running import Program
 
 
@@ -20,6 +21,7 @@ class CpuExecutable(Executable):
         self._aliases = dict(self.program.aliases)
         self._memory = device.memory
         self._blanks = Buffer.blanks(self.results)
+        self._donatable = _donatable(program)
         if program.has_texts:
             self.texts["kernel"] = lambda: self.program.as_text("kernel")
             self.texts["llvm"] = lambda: self.program.as_text("llvm")
@@ -30,6 +32,10 @@ class CpuExecutable(Executable):
         else:
             outputs = Buffer.empties(self._blanks)
         return self._run(inputs, outputs)
+
+    @property
+    def donatable(self) -> frozenset[int]:
+        return self._donatable
 
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         if self.program.is_checked:  # its results are filled with what is no value before it runs
@@ -72,3 +78,12 @@ class CpuExecutable(Executable):
     @property
     def arena_bytes(self) -> int:
         return self.program.arena_bytes
+
+
+def _donatable(program: Program) -> frozenset[int]:
+    """Machine code that nothing ends early cannot fail; what Python drives, or looks for Ctrl-C, can."""
+    found = program.description
+    steps = [step for function in found.functions.values() for step in function.steps]
+    if found.has_long or found.is_checked or not all(isinstance(step, EntryStep) for step in steps):
+        return frozenset()
+    return frozenset(argument for _, argument in found.donations)

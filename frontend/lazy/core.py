@@ -41,7 +41,7 @@ LEAF = GraphOp("leaf")  #: a value: never an op, always a buffer
 PARAMETER = GraphOp("parameter")  #: an argument of a trace; has no value
 ALIAS = GraphOp("alias")  #: an argument of a differentiated function; has its input's value
 APPLY = GraphOp("apply")  #: attrs: callee (a GraphFunction), transforms
-COMPILED = GraphOp("compiled")  #: a call of a compiled function; attrs: run, from buffers to buffers
+COMPILED = GraphOp("compiled")  #: a call of a compiled function; see `calls`
 #: In recipes alone: the Python number given as argument number ``attrs["place"]``, as ``attrs["dtype"]``.
 NUMBER = GraphOp("number")
 

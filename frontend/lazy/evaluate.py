@@ -20,6 +20,7 @@ from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, 
 
 from . import direct, strided, tiers
 from .build import build_module
+from .calls import run_call
 from .core import COMPILED, LEAF
 from .graph import (
     ALIAS,
@@ -321,7 +322,7 @@ def _ends(order: Sequence[Node]) -> Iterator[int]:
 def _call(node: Node) -> None:
     """Run a compiled function that was called with arguments that had no values yet."""
     try:
-        node.values = node.attrs["run"]([child.values[i] for child, i in node.inputs])  # type: ignore[index]
+        run_call(node)
     except SmeltError as error:
         if node.where is not None and error.args:
             line = f"{node.where[0].co_filename}:{line_of(*node.where)}"

@@ -61,6 +61,11 @@ class TieredExecutable(Executable):
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         return self.run_donated(inputs, ())
 
+    @property
+    def donatable(self) -> frozenset[int]:
+        # What runs op by op after all writes over nothing.
+        return self._program.donatable if self._program is not None else frozenset()
+
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         structure, program, tier = self._structure, self._program, settings.tier
         if tier in ("ops", "strided"):

@@ -192,7 +192,9 @@ class CompiledFunction(Generic[P, R]):
         try:
             buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
         except TypeError:
-            if self._donations is None and executable.results and not any(n.op is PARAMETER for n, _ in refs):
+            if executable.results and not any(n.op is PARAMETER for n, _ in refs):
+                if self._donations is not None:
+                    self._donations.take(self._donations.arrays(args, kwargs))
                 return self._noted(version, refs)
             evaluate(refs)
             buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
@@ -204,10 +206,10 @@ class CompiledFunction(Generic[P, R]):
 
     def _noted(self, version: Version, refs: Sequence[Ref]) -> list[Any]:
         """The results of a call that runs when they are asked for."""
-        executable, captured = version.executable, version.captured
-        run = executable.run if not captured else lambda buffers: executable.run([*buffers, *captured])
+        executable = version.executable
         avals = executable.results
-        node = Node(COMPILED, {"run": run}, tuple(refs), tuple(avals))
+        attrs = {"run": executable.run, "program": executable, "captured": version.captured}
+        node = Node(COMPILED, attrs, tuple(refs), tuple(avals))
         if len(avals) == 1:
             return [wrap((node, 0))]
         # Each has a node of its own, so that none keeps the memory of the others.

@@ -4,7 +4,8 @@ An array that was given to a function with ``donate=`` has no value afterwards, 
 memory is used where it can be (`smelt.backends.cpu.donations`) and where nobody else refers to it: no other array,
 unevaluated graph or captured constant, and no view that NumPy, DLPack or the buffer protocol handed out. Whether
 somebody does shows when all references of the call are dropped: then the owner of the memory dies, or it does not
-(`smelt.backends.buffer.Buffer.renew`).
+(`smelt.backends.buffer.Buffer.renew`). A call with arguments that have no values yet is noted, and looks at that
+when it runs (`smelt.lazy.calls`).
 """
 
 from __future__ import annotations
@@ -70,14 +71,20 @@ class Donations:
         which is cleared, must be the caller's only references."""
         if not given:
             return executable.run(buffers)
+        self.take(given)
+        refs.clear()
+        taken = {n for n in given if Buffer.renew(buffers, n)}
+        return executable.run_donated(buffers, taken) if taken else executable.run(buffers)
+
+    def take(self, given: Mapping[int, array]) -> None:
+        """Let arrays have no value from now on."""
+        if not given:
+            return
         said = at_user_line(f"its memory was given to {self.name} (donate=)").replace("; at ", " at ", 1)
         for x in given.values():
             aval = x.aval
             text = f"an array {aval} was used after {said}; copy it before the call, or do not donate it"
             x._ref = (Node(PARAMETER, {"donated": text}, (), (aval,)), 0)
-        refs.clear()
-        taken = {n for n in given if Buffer.renew(buffers, n)}
-        return executable.run_donated(buffers, taken) if taken else executable.run(buffers)
 
 
 def _parameters(fun: Callable[..., Any]) -> tuple[list[str], bool, list[str]]:
