@@ -507,12 +507,16 @@ def new_function(
     return operation, values, b
 
 
-def fresh_name(module: Any, stem: str) -> str:
-    """`stem`, or `stem_1`, `stem_2`, ... where taken."""
-    taken = functions(module)
-    if stem not in taken:
-        return stem
-    i = 1
-    while f"{stem}_{i}" in taken:
-        i += 1
-    return f"{stem}_{i}"
+def fresh_name(module: Any, stem: str, taken: dict[str, int] | None = None) -> str:
+    """`stem`, or `stem_1`, `stem_2`, ... where taken.
+
+    `taken`: for who asks many times and makes the functions himself: the names of all, each with the first number that
+    has not been tried behind it; it is kept up to date.
+    """
+    taken = dict.fromkeys(functions(module), 1) if taken is None else taken
+    name = stem
+    while name in taken:
+        name = f"{stem}_{taken[stem]}"
+        taken[stem] += 1
+    taken[name] = 1
+    return name

@@ -82,6 +82,7 @@ def extract(
     effects: bool = False,
     location: Any = None,
     argument_locations: Sequence[Any] | None = None,
+    taken: dict[str, int] | None = None,
 ) -> Any:
     """A new private function that computes `returns` from `arguments`, in front of `source`; the ``func.func``.
 
@@ -93,13 +94,14 @@ def extract(
         effects: whether those with effects belong to it, too.
         location: of the function; by default that of `source`.
         argument_locations: of the arguments, which carry their names.
+        taken: names, see `fresh_name`.
     """
     if ops is None:
         ops = _needed(source, arguments, returns, effects)
     avals = [a if isinstance(a, Aval) else a.aval for a in arguments]
     results = [r if isinstance(r, Aval) else r.aval for r in returns]
     operation, made, b = new_function(
-        module, fresh_name(module, stem), avals, results, location or source.mlir.location, before=source.mlir,
+        module, fresh_name(module, stem, taken), avals, results, location or source.mlir.location, before=source.mlir,
         argument_locations=argument_locations,
     )  # fmt: skip
     inputs = {old: new for old, new in zip(arguments, made) if isinstance(old, Value)}

@@ -193,12 +193,13 @@ def outline(module: Any, function: Function, grouping: Grouping) -> dict[Group, 
     """Replace `function` by one that calls a new function for each group; the names of these."""
     made: dict[Any, str] = {}
     names: dict[Group, str] = {}
+    taken = dict.fromkeys(functions(module), 1)
 
     def call(b: Builder, group: Group, env: dict[Value, Value]) -> None:
         inputs = group.inputs(grouping.position)
         key = structure(group, inputs)
         if key not in made:
-            made[key] = make_fusion(module, function, group, inputs)
+            made[key] = make_fusion(module, function, group, inputs, taken)
         names[group] = made[key]
         with b.at(group.primary.location):
             results = b.call(made[key], [env[v] for v in inputs], [v.aval for v in group.outputs])
@@ -222,12 +223,14 @@ def structure(group: Group, inputs: list[Value]) -> Any:
     return tuple(v.aval for v in inputs), tuple(ops), outputs, tuple(group.attributes().items())
 
 
-def make_fusion(module: Any, function: Function, group: Group, inputs: list[Value]) -> str:
+def make_fusion(
+    module: Any, function: Function, group: Group, inputs: list[Value], taken: dict[str, int] | None = None
+) -> str:
     """The function of one group; its name."""
     location = group.primary.location
     operation = extract(
         module, group.name(), function, inputs, group.outputs, group.ordered_ops(), location=location,
-        argument_locations=[named_location(v, location) for v in inputs],
+        argument_locations=[named_location(v, location) for v in inputs], taken=taken,
     )  # fmt: skip
     for key, text in group.attributes().items():
         operation.attributes[f"smelt.{key}"] = mlir.ir.Attribute.parse(text, context())

@@ -303,6 +303,8 @@ class Group:
         places = self.reads[value]
         if value in self.factors:
             return 0.0
+        if len(places) == 1 and self.schedule == "map" and self.output_places[0] in places:
+            return 0.0  # once where the result is written, which is most often so
         if self.schedule in ("scan", "scatter"):
             return 0.0 if len(places) == 1 else math.inf
         total = sum(self.evaluations(p) for p in places) * (2 if value in self.searched else 1)

@@ -22,36 +22,65 @@ class Reachability:
     """
 
     def __init__(self) -> None:
-        self._bit: dict[Any, int] = {}
-        self._found: dict[Any, int] = {}
+        self._items: dict[Any, _Item] = {}
+
+    def _item(self, name: Any) -> _Item:
+        """What a name stands for now."""
+        item = self._items[name]
+        if item.into is not None:
+            while item.into is not None:
+                item = item.into
+            self._items[name] = item
+        return item
 
     def add(self, item: Any, following: Iterable[Any] = ()) -> None:
         """A new item, and those that come directly after it."""
-        total = self._bit[item] = 1 << len(self._bit)
+        made = self._items[item] = _Item(1 << len(self._items))
         for x in following:
-            total |= self._found[x]
-        self._found[item] = total
+            next_ = self._item(x)
+            made.found |= next_.found
+            next_.before.append(made)
 
     def connect(self, item: Any, following: Iterable[Any]) -> None:
         """More items that come directly after one; none of them leads to it."""
-        more = 0
+        start, more = self._item(item), 0
         for x in following:
-            more |= self._found[x]
-        self._spread(self._bit[item], more & ~self._found[item])
+            next_ = self._item(x)
+            more |= next_.found
+            next_.before.append(start)
+        _spread([start], more)
 
     def leads(self, start: Any, goal: Any) -> bool:
         """Whether `goal` comes after `start`, or is the same item."""
-        return bool(self._found[start] & self._bit[goal])
+        return bool(self._item(start).found & self._item(goal).bit)
 
     def merge(self, first: Any, second: Any) -> None:
         """Make one item of two: both names stand for it. No way from one to the other leads through a third."""
-        bits = self._bit[first] | self._bit[second]
-        self._bit[first] = self._bit[second] = bits
-        self._spread(bits, bits | self._found[first] | self._found[second])
+        one, other = self._item(first), self._item(second)
+        one.found |= other.found
+        one.before += other.before
+        other.into = one
+        _spread(list(one.before), one.found)
 
-    def _spread(self, bits: int, more: int) -> None:
-        """Let all that leads to one of `bits` lead to `more`."""
-        if more:
-            for item, found in self._found.items():
-                if found & bits:
-                    self._found[item] = found | more
+
+class _Item:
+    """One item: its bit, those of all that it leads to, and what stands directly before it."""
+
+    __slots__ = ("before", "bit", "found", "into")
+
+    def __init__(self, bit: int):
+        self.bit = self.found = bit
+        self.before: list[_Item] = []
+        self.into: _Item | None = None  #: the item that it is part of now
+
+
+def _spread(pending: list[_Item], more: int) -> None:
+    """Let items, and all that leads to them, lead to `more`. What leads there is not looked behind again."""
+    while pending:
+        item = pending.pop()
+        while item.into is not None:
+            item = item.into
+        found = item.found | more
+        if found != item.found:
+            item.found = found
+            pending += item.before
