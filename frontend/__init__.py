@@ -33,8 +33,10 @@ from smelt.ir.dtypes import (
     uint64,
 )
 from smelt.ir.errors import SmeltError
+from smelt.ir.settings import settings as _settings
 from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, reference, set_default_device
 from smelt.runtime.explain import explain
+from smelt.runtime.profile import profile
 
 from . import fft, linalg, random, utils
 from .foreign import missing as _missing
@@ -168,7 +170,7 @@ __all__ = [
     "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition",
     "percentile", "permute_dims", "pi",
     "polygamma", "positive", "pow", "power",
-    "printoptions", "prod", "ptp", "put_along_axis", "qqmm",
+    "printoptions", "prod", "profile", "ptp", "put_along_axis", "qqmm",
     "quantile", "quantize", "quantized_matmul", "radians", "random",
     "ravel", "ravel_multi_index", "real",
     "reciprocal", "reference", "remainder",
@@ -203,6 +205,12 @@ else:
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise _missing(name, __all__)
+
+
+if _settings.profile:
+    from smelt.runtime.profile import profile_process as _profile_process
+
+    _profile_process(_settings.profile)
 
 
 def __dir__() -> list[str]:

@@ -131,6 +131,10 @@ class SettingError(SmeltError, ValueError):
     """A setting, in a SMELT_* variable or in a program, has an impossible value."""
 
 
+class ProfileError(SmeltError, RuntimeError):
+    """A profile that cannot be taken: another one is."""
+
+
 class MetalCheckError(SmeltError, ValueError):
     """Metal source text that the strict check refuses."""
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from . import host_calls
+from . import host_calls, profiling
 from .control import ControlOp, interpret
 from .errors import OutOfMemoryError
 from .interpreter import run_op, shown_line
 from .op import Op
+from .scopes import place
 from .settings import settings
 from .values import CALL, OpView, Value
 
@@ -143,7 +144,7 @@ class OpProgram:
         frame = self._frame.copy()
         checked = settings.check
         with np.errstate(all="ignore"):
-            if self._calls is not None and not checked:
+            if self._calls is not None and not checked and profiling.active is None:
                 return self._run_calls(frame, arrays)
             frame[: len(arrays)] = arrays
             self._run_rules(frame, checked)
@@ -175,12 +176,17 @@ class OpProgram:
 
     def _run_rules(self, frame: list[Any], checked: bool) -> None:
         """Run on a frame; in the second run what is called is noted, for those to come."""
-        calls = host_calls.Calls() if self._runs == 1 and not checked else None
-        self._runs += not checked
+        profiler = profiling.active
+        calls = host_calls.Calls() if self._runs == 1 and not checked and profiler is None else None
+        self._runs += not checked and profiler is None
         for view, op, rule, attrs, read, first, dead in self._steps:
             operands = [frame[i] for i in read]
             try:
-                if rule is not None and not checked:
+                if profiler is not None and op is not CALL and not isinstance(op, ControlOp):
+                    name, line = getattr(view, "label", op.name), place(view.location).removeprefix("; at ")
+                    found = profiler.timed(name, "op", line, self._results, view, attrs, operands)
+                    frame[first : first + len(found)] = found
+                elif rule is not None and not checked:
                     frame[first] = rule(op, *operands, **attrs)
                 else:
                     found = self._results(view, attrs, operands)

@@ -30,6 +30,8 @@ SMELT_CORE           auto      what records operations: ``c``, the extension, ``
                                auto: the extension where it was built. Read when smelt is imported
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 SMELT_CACHE          1         0: compiled programs are neither kept on disk nor taken from there
+SMELT_PROFILE        (none)    file for a trace, in Chrome's format, of what runs and compiles in this process, written
+                               at its end; 0 means off. Read when smelt is imported
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
 ===================  ========  =======================================================================
 
@@ -216,6 +218,7 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "core": Choice("auto", ("auto", "python", "c")),
     "cache_dir": Text(),
     "cache": Flag(True),
+    "profile": Text(optional=True),
     "cache_disk_bytes": Number(1 << 30),
 }
 
@@ -256,6 +259,7 @@ class Settings:
     core: str
     cache_dir: str
     cache: bool
+    profile: str
     cache_disk_bytes: int
 
     def __init__(self, environment: Mapping[str, str]):

@@ -150,7 +150,7 @@ class _Worker:
         try:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0,
-                start_new_session=True,
+                start_new_session=True, env={k: v for k, v in os.environ.items() if k != "SMELT_PROFILE"},
             )  # fmt: skip
             for pipe in (self.process.stdin, self.process.stdout):
                 assert pipe is not None

@@ -16,7 +16,7 @@ import numpy as np
 from smelt.backends.buffer import Buffer
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable, InterpretedExecutable
-from smelt.ir import collector, locks, mlir, text
+from smelt.ir import collector, locks, mlir, profiling, text
 from smelt.ir.builder import functions
 from smelt.ir.errors import DeviceError, IRError, at_user_line
 from smelt.ir.settings import settings
@@ -128,6 +128,8 @@ def compile_anew(
         stages = Stages(module) if keep_texts else None
 
         def remember(record: PassRecord, module: Any) -> None:
+            if profiling.active is not None:
+                profiling.active.add(record.stage, "pass", time.perf_counter() - record.seconds, record.seconds)
             if stages is not None:
                 stages.record(record, module)
             if settings.debug >= 4:
@@ -150,6 +152,8 @@ def compile_anew(
     program.records, program.remarks = records, made
     program.seconds = time.perf_counter() - start
     program.passed = stages
+    if profiling.active is not None:
+        profiling.active.add(f"compile {subject.name}", "compile", start, program.seconds, subject.where)
     explain.note(subject, program, device)
     if settings.debug >= 3:
         _log(program)

@@ -21,7 +21,7 @@ from smelt.ir.plain import attrs_of, aval_of, plain_attrs, plain_aval
 from .checks import Site
 
 #: Of the form below.
-VERSION = 3
+VERSION = 4
 
 #: Where a value lies: ("table", entry: arguments, then results) or ("arena", offset).
 Slot = tuple[str, int]
@@ -48,12 +48,23 @@ class KernelCost:
     least_bytes: int
 
 
+#: As the label of a step: it is part of what has an event already.
+PART = "part"
+
+
 @dataclass(frozen=True)
 class EntryStep:
-    """A function of machine code. `alone`: one thread runs it, whatever the team."""
+    """A function of machine code.
+
+    Attributes:
+        alone: whether one thread runs it, whatever the team.
+        label, line: what a profile calls it, and the user's line; empty where no profile was taken when it was made.
+    """
 
     symbol: str
     alone: bool = False
+    label: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -244,7 +255,7 @@ def _function_of(found: Any) -> FunctionDescription:
 
 def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, EntryStep):
-        return {"entry": step.symbol, "alone": step.alone}
+        return {"entry": step.symbol, "alone": step.alone, "label": step.label, "line": step.line}
     values = {"operands": _values(step.operands), "results": _values(step.results), "attrs": plain_attrs(step.attrs)}
     if isinstance(step, HostStep):
         return {"host": step.op.name, "line": step.line, **values}
@@ -254,7 +265,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _step_of(found: Any) -> Step:
     if "entry" in found:
-        return EntryStep(str(found["entry"]), bool(found["alone"]))
+        return EntryStep(str(found["entry"]), bool(found["alone"]), str(found["label"]), str(found["line"]))
     operands, results = _values_of(found["operands"]), _values_of(found["results"])
     attrs = attrs_of(found["attrs"])
     if "host" in found:

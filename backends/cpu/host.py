@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir import profiling
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
 
-from .description import FunctionDescription, HostStep, LoopStep
+from .description import PART, EntryStep, FunctionDescription, HostStep, LoopStep, Step
 from .threads import Team
 
 #: Where the table starts among the values of a frame; before it: the number of members, the counter's address.
@@ -38,6 +39,7 @@ class Sequence:
         self.arguments, self.results = function.arguments, function.results
         self._copies, self._wide = function.copies, function.wide
         self.steps: list[Any] = []
+        self.labels = [label_of(step) for step in function.steps]
         self.keep_lock = keep_lock
         self._team = team
         self._local = threading.local()
@@ -69,6 +71,9 @@ class Sequence:
         at = TABLE + self.arguments + self.results
         values[at] = arena
         values[0] = count
+        if profiling.active is not None:
+            self._execute_timed(profiling.active, frame, arena, count)
+            return
         for step, call in zip(self.steps, calls):
             if step.__class__ is not int:
                 step.run(values, table, arena, count)
@@ -78,6 +83,25 @@ class Sequence:
                 self._team.launch(call, step, table, count)
             else:
                 call(table)
+
+    def _execute_timed(self, profiler: profiling.Profiler, frame: Any, arena: int, count: int) -> None:
+        """`execute`, with an event of each step."""
+        values, _, table, calls = frame
+        at = TABLE + self.arguments + self.results
+        for step, call, (name, line) in zip(self.steps, calls, self.labels):
+            values[at + 1] = 0
+            if isinstance(step, HostLoop):  # its functions have events
+                step.run(values, table, arena, count)
+            elif name == PART:
+                self._team.launch(call, step, table, count) if count > 1 else call(table)
+            elif isinstance(step, HostOp):
+                profiler.timed(name, "host", line, step.run, values, table, arena, count)
+            elif not isinstance(step, int):
+                profiler.timed(name, "kernel", line, step.run, values, table, arena, count)
+            elif count > 1:
+                profiler.timed(name, "kernel", line, self._team.launch, call, step, table, count)
+            else:
+                profiler.timed(name, "kernel", line, call, table)
 
     def call(self, arguments: Addresses[int], results: Addresses[int], arena: int, count: int) -> None:
         """Run on addresses. Results that are other values' memory are copied."""
@@ -185,6 +209,13 @@ class HostLoop:
                 copy(source, target, size)
             now = then
         self._finish(now, results)
+
+
+def label_of(step: Step) -> tuple[str, str]:
+    """What a profile calls a step, and the user's line of it."""
+    if isinstance(step, EntryStep):
+        return step.label or "kernels of a program", step.line
+    return step.op.name, step.line.removeprefix("; at ") if isinstance(step, HostStep) else ""
 
 
 def address(slot: tuple[str, int], values: Any, arena: int) -> int:

@@ -9,6 +9,7 @@ import os
 import platform
 from pathlib import Path
 
+from smelt.ir import profiling
 from smelt.ir.plain import PlainError
 from smelt.ir.settings import settings
 
@@ -33,7 +34,8 @@ class CpuPortable:
         if not objects.supported():
             return None
         team = threads.team()
-        return repr((_processor(), _blas(), type(team).__name__, team.together, team.shares, settings.check))
+        kind = settings.check, profiling.active is not None
+        return repr((_processor(), _blas(), type(team).__name__, team.together, team.shares, kind))
 
     def dump(self, executable: Executable) -> tuple[bytes, bool] | None:
         program = getattr(executable, "program", None)

@@ -8,7 +8,7 @@ from typing import Any
 from smelt.backends.control import Storage, bytes_type, places_of
 from smelt.backends.memory import Memory
 from smelt.backends.pipelines import SIMPLIFY
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes, mlir, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions
 from smelt.ir.dialect import context
@@ -56,6 +56,7 @@ class _Assembly:
     def __init__(self, found: dict[str, Any], team: threads.Team):
         self.team, self._found = team, found
         self._sites: list[Site] | None = [] if settings.check else None
+        self._profiles = profiling.active is not None
         self._module = KernelModule(self._sites)
         parts = FunctionPlanner(self._module, found)
         main = parts.body("main")
@@ -122,6 +123,14 @@ class _Assembly:
                 memory = workspace(op, self._found)
                 places = memory.arena, memory.carries, memory.flag, memory.elements
                 steps.append(LoopStep(op.op, op.attrs, operands, results, scratch_of(op), *places))
+            elif self._profiles:  # each has an event
+                apart = self._parallel and not self.team.together
+                name = op.attrs["callee"] if op.op.kind == "call" else op.name
+                line = place(op.location).removeprefix("; at ")
+                several = apart and planned.kind == "kernel"
+                for part in [PlannedOp(op, "kernel", [step]) for step in planned.steps] if several else [planned]:
+                    symbol = self._emit_entry(body, [part])
+                    steps.append(EntryStep(symbol, apart and planned.kind == "control", name, line))
             elif not self._parallel or self.team.together:
                 together.append(planned)
             elif planned.kind == "control":  # no barriers: one thread runs it

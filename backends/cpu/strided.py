@@ -27,7 +27,7 @@ from smelt.ir.strided import ATTRIBUTE, CONTIGUOUS, FULL_SHAPE
 
 from . import threads
 from .checks import Site
-from .description import EntryStep, FunctionDescription, KernelCost, ProgramDescription
+from .description import PART, EntryStep, FunctionDescription, KernelCost, ProgramDescription
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .program import COUNTER, declare_team, machine_code, share_of
 from .running import MachineCode, Program, Symbols
@@ -257,7 +257,7 @@ class _Assembly:
         self._emit_kernel()
         self._emit_entry()
         cost = KernelCost("strided", "strided", 0, 0)
-        functions_ = {"main": FunctionDescription(len(arguments), len(results), [], [EntryStep(ENTRY)])}
+        functions_ = {"main": FunctionDescription(len(arguments), len(results), [], [EntryStep(ENTRY, label=PART)])}
         description = ProgramDescription(
             arguments, results, {}, [cost], 0, True, team.together, False, False, self._sites is not None,
             self._sites or [], [], functions_, True,

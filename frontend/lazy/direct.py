@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir import profiling
 from smelt.ir.control import ControlOp, interpret
-from smelt.ir.interpreter import run_op
+from smelt.ir.interpreter import run_op, shown_line
 from smelt.ir.op_program import OpProgram, out_of_memory, plain_rule
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache
@@ -65,6 +66,7 @@ def run(order: list[Node], keep: Sequence[Node], reference: bool = False) -> dic
                 uses[child] = 1
     env: dict[Node, Sequence[np.ndarray]] = {}
     checked = reference or settings.check
+    profiler = profiling.active
     order.reverse()
     with np.errstate(all="ignore"):
         while order:
@@ -77,7 +79,13 @@ def run(order: list[Node], keep: Sequence[Node], reference: bool = False) -> dic
                     check_sizes(node)
             rule = None if checked else plain_rule(op)
             try:
-                results = _results(node, operands, reference) if rule is None else (rule(op, *operands, **node.attrs),)
+                if profiler is not None and not (op is ALIAS or op is APPLY or isinstance(op, ControlOp)):
+                    line = shown_line(node.where).removeprefix("; at ")
+                    results = profiler.timed(op.name, "op", line, _results, node, operands, reference)
+                elif rule is None:
+                    results = _results(node, operands, reference)
+                else:
+                    results = (rule(op, *operands, **node.attrs),)
             except MemoryError as error:
                 raise out_of_memory(op, error, node.where) from None
             operands.clear()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from smelt.ir import profiling
 from smelt.ir.errors import line_of
 from smelt.runtime import Device, Executable, compile_module, explain
 from smelt.runtime.compile import compile_anew, looks_on_disk
@@ -95,6 +96,8 @@ def program_in_background(
     """
     from smelt.runtime.background import submit
 
+    if profiling.active is not None:  # what another process compiles has no events
+        return None
     recipe = _recipe(inputs, body, outputs, device, (), None)
     pending = None if recipe is None else submit(recipe)
     if pending is not None:

@@ -137,7 +137,7 @@ class StridedStep:
         items: its ops with their attributes.
 
     Attributes:
-        op, location: for errors.
+        op, location: for errors. label: for profiles.
     """
 
     def __init__(
@@ -145,6 +145,7 @@ class StridedStep:
         results: Sequence[tuple[int, ...]], items: Sequence[Item], device: Device,
     ):  # fmt: skip
         self.op: Op = last.op
+        self.label = "group_" + "_".join(dict.fromkeys(item[0].name for item in items if item[0].flops > 0))
         self._last, self._device, self._group = last, device, group
         self._space, self._items = space, items
         self._results = list(zip(results, dtypes_of_results))

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, overload
 
 import numpy as np
 
-from smelt.ir import locks
+from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.errors import ArgumentTypeError, PipelineError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
@@ -133,7 +133,7 @@ class CompiledFunction(Generic[P, R]):
         if kwargs and not self._sees_order:
             kwargs = {name: kwargs[name] for name in sorted(kwargs)}
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.WALKS)
-        parts: list[Any] = [treedef, (default_device().name, settings.check)]
+        parts: list[Any] = [treedef, (default_device().name, settings.check, profiling.active is not None)]
         if _ARRAYS.issuperset(map(type, leaves)):
             refs = [x._ref for x in leaves]
             parts += [node.avals[i] for node, i in refs]
@@ -289,7 +289,7 @@ class CompiledFunction(Generic[P, R]):
         """The first program is what was asked for (see `executable_of`); for other sizes one is made when it pays, and
         for state that the call makes as well: the next call has it."""
         make = lambda: _compiled(traced.function, traced.names, self._pipeline, self._name)  # noqa: E731
-        if self._pipeline is not None:
+        if self._pipeline is not None or profiling.active is not None:
             return make()
         first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
         return executable_of(lambda: traced.function, traced.ops, default_device(), make, first, passing)

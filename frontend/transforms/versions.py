@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import locks
+from smelt.ir import locks, profiling
 from smelt.ir.dtypes import DType
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Executable, default_device
@@ -65,7 +65,9 @@ class RepeatedCall:
         expected: of each leaf the aval, or the value of one that is no array.
     """
 
-    __slots__ = ("check", "count", "device", "expected", "kind", "names", "ordered", "treedef", "version")
+    __slots__ = (
+        "check", "count", "device", "expected", "kind", "names", "ordered", "profiles", "treedef", "version",
+    )  # fmt: skip
 
     def __init__(self, version: Version, count: int, names: list[str], ordered: bool, treedef: Any,
                  expected: list[Any], kind: type | None):  # fmt: skip
@@ -73,6 +75,7 @@ class RepeatedCall:
         self.ordered = ordered
         self.treedef = treedef
         self.device, self.check = default_device(), settings.check
+        self.profiles = profiling.active is not None
         self.kind = kind  #: of the result: array, tuple of arrays; None: another tree
 
     @staticmethod
@@ -104,6 +107,8 @@ class RepeatedCall:
     def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
         """What the version runs on for arguments that are like these, and evaluated; None for others."""
         if len(args) != self.count or self.device is not default_device() or self.check is not settings.check:
+            return None
+        if self.profiles is (profiling.active is None):
             return None
         leaves: Sequence[Any] = args
         if (kwargs or self.names) and list(kwargs) != self.names:

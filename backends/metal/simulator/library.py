@@ -23,7 +23,7 @@ from smelt.backends.gpu.devices import METAL
 from smelt.backends.gpu.manifest import Size
 from smelt.backends.metal.simulator import compiler
 from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
-from smelt.ir import locks
+from smelt.ir import locks, profiling
 from smelt.ir.errors import AttributeValueError
 from smelt.ir.settings import settings
 
@@ -285,7 +285,9 @@ class Library:
                 launch.writable |= 1 << parameter.index
         for index, length in (threadgroup_lengths or {}).items():
             launch.threadgroup_bytes[index] = length
-        if _runtime().smelt_launch(ctypes.byref(launch)):
+        run, profiler = _runtime().smelt_launch, profiling.active
+        at = ctypes.byref(launch)
+        if run(at) if profiler is None else profiler.timed(entry, "kernel", "", run, at):
             message = launch.message.decode(errors="replace")
             for parameter in found.buffers():
                 message = message.replace(f"buffer({parameter.index})", f"buffer({parameter.index}) {parameter.name!r}")
