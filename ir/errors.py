@@ -43,7 +43,7 @@ class DTypeError(SmeltError, TypeError, ValueError):
     """Element types that an op does not take."""
 
 
-class ArgumentTypeError(SmeltError, TypeError):
+class ArgumentTypeError(SmeltError, TypeError, ValueError):
     """An argument of a Python type that a function does not take."""
 
 

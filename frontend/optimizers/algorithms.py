@@ -64,7 +64,7 @@ class SGD(Optimizer):
                     f"{momentum}, dampening {dampening}"
                 )
             )
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.dampening = dampening
@@ -103,7 +103,7 @@ class RMSprop(Optimizer):
 
     def __init__(self, learning_rate: Rate, alpha: float = 0.99, eps: float = 1e-8):
         super().__init__()
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.alpha = _check_range("RMSprop", "alpha", alpha, 0.0)
         self.eps = _check_range("RMSprop", "eps", eps, 0.0)
 
@@ -135,7 +135,7 @@ class Adagrad(Optimizer):
 
     def __init__(self, learning_rate: Rate, eps: float = 1e-8):
         super().__init__()
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.eps = _check_range("Adagrad", "eps", eps, 0.0)
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
@@ -168,7 +168,7 @@ class AdaDelta(Optimizer):
 
     def __init__(self, learning_rate: Rate, rho: float = 0.9, eps: float = 1e-6):
         super().__init__()
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.rho = _check_range("AdaDelta", "rho", rho, 0.0)
         self.eps = _check_range("AdaDelta", "eps", eps, 0.0)
 
@@ -209,7 +209,7 @@ class Adam(Optimizer):
         bias_correction: bool = False,
     ):
         super().__init__()
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.betas = betas
         self.eps = eps
         self.bias_correction = bias_correction
@@ -305,7 +305,7 @@ class Lion(Optimizer):
 
     def __init__(self, learning_rate: Rate, betas: Sequence[float] = (0.9, 0.99), weight_decay: float = 0.0):
         super().__init__()
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.betas = betas
         self.weight_decay = weight_decay
 
@@ -359,7 +359,7 @@ class Adafactor(Optimizer):
     ):
         super().__init__()
         if learning_rate is not None:
-            self._set_rate("learning_rate", learning_rate)
+            self._maybe_schedule("learning_rate", learning_rate)
         elif not relative_step:
             raise AttributeValueError(
                 at_user_line("smelt.optimizers.Adafactor: needs a learning_rate where relative_step is false")
@@ -447,7 +447,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
     ):
         super().__init__()
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.nesterov = nesterov

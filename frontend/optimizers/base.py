@@ -71,7 +71,7 @@ class Optimizer:
     def learning_rate(self, learning_rate: float | array) -> None:
         self._state["learning_rate"] = smelt.array(learning_rate)
 
-    def _set_rate(self, name: str, value: float | array | Callable[[array], array]) -> None:
+    def _maybe_schedule(self, name: str, value: float | array | Callable[[array], array]) -> None:
         """Make a number, or what a function gives, an entry of the state."""
         if callable(value):
             self._schedulers[name] = value

@@ -43,7 +43,7 @@ class LBFGS(Optimizer):
         super().__init__()
         if history < 1:
             raise AttributeValueError(at_user_line(f"smelt.optimizers.LBFGS: history must be at least 1, is {history}"))
-        self._set_rate("learning_rate", learning_rate)
+        self._maybe_schedule("learning_rate", learning_rate)
         self.history = history
 
     def init(self, parameters: Any) -> None:

@@ -232,7 +232,7 @@ def truncated_normal(
     unit = uniform_unit(checked_key("truncated_normal", key), shape, work)
     place = apply("add", apply("mul", unit, apply("sub", last, first)), first)
     samples = apply("mul", apply("erfinv", place), math.sqrt(2))
-    return convert(apply("clamp", lo, samples, hi), target)
+    return convert(apply("maximum", apply("minimum", samples, hi), lo), target)  # of no room at all, lower; as in MLX
 
 
 def gumbel(

@@ -14,6 +14,7 @@ from smelt.ir.errors import (
     DTypeError,
     IRError,
     SmeltError,
+    TraceError,
     TreeError,
     at_user_line,
     shown,
@@ -120,11 +121,11 @@ class FunctionExporter:
         """Add the trace for these arguments; arrays may be given by their types, as `ShapeDtype`.
 
         Raises:
-            AttributeValueError: there is one for such arguments already, or the file is written. TreeError: arguments
-            or results that are no trees of arrays, numbers and texts. TraceError: the function asks for a value.
+            AttributeValueError: there is one for such arguments already. TreeError: arguments or results that are no
+            trees of arrays, numbers and texts. TraceError: the function asks for a value, or the file is written.
         """
         if not self._is_open:
-            raise AttributeValueError(at_user_line("smelt.exporter: the file has been written"))
+            raise TraceError(at_user_line("smelt.exporter: the file has been written"))
         made = traced(self._fun, self._name, args, kwargs, self._shapeless)
         if any(other.arguments == made.arguments for other in self._traces):
             raise AttributeValueError(at_user_line("smelt.exporter: there is a trace for such arguments already"))

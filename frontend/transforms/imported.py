@@ -51,19 +51,30 @@ class ImportedFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = unpacked(args, kwargs)
-        given: list[array] = []
-        forms = [flattened(self.__name__, args, given), flattened(self.__name__, kwargs, given)]
-        avals = [x.aval for x in given]
-        key = _structure(forms)
-        for trace in self._traces:
-            found = trace.function(avals) if trace.key == key else None
-            if found is not None:
-                refs = [*(x._ref for x in given), *trace.captured]
-                outs = iter(apply_function(found, (), refs, found.results))
-                return _as_returned(trace.results, rebuilt(trace.results, outs))
+        for positional in _alternatives(args, kwargs):
+            given: list[array] = []
+            forms = [flattened(self.__name__, positional, given), flattened(self.__name__, kwargs, given)]
+            avals = [x.aval for x in given]
+            key = _structure(forms)
+            for trace in self._traces:
+                found = trace.function(avals) if trace.key == key else None
+                if found is not None:
+                    refs = [*(x._ref for x in given), *trace.captured]
+                    outs = iter(apply_function(found, (), refs, found.results))
+                    return _as_returned(trace.results, rebuilt(trace.results, outs))
+        forms = [flattened(self.__name__, part, []) for part in (args, kwargs)]
         known = "".join(f"\n  {i}. {_described(t.arguments)}" for i, t in enumerate(self._traces, 1))
         message = f"{self.__name__} has no trace for {_described(forms)}; it has{known or ' none'}"
         raise TreeError(at_user_line(f"smelt.import_function: {message}"))
+
+
+def _alternatives(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Arguments as they are given, and as others take them: MLX takes arrays and one list of them for the same."""
+    if kwargs or not args:
+        return [args]
+    if len(args) == 1 and type(args[0]) is list:
+        return [args, tuple(args[0])]
+    return [args, (list(args),)] if all(isinstance(x, array) for x in args) else [args]
 
 
 def _as_returned(form: Any, result: Any) -> Any:
@@ -220,9 +231,7 @@ def _checked(found: files.Exported, name: str, targets: frozenset[str], where: A
         if target is not None and target not in targets:
             raise IRError(f"it calls {shown(target)}; custom_calls=[{target!r}] lets it")
 
-    arrays = {
-        key: (leaf(Buffer.of(host, Aval(host.shape, dtype))), 0) for key, (host, dtype) in found.arrays.items()
-    }
+    arrays = {key: (leaf(Buffer.of(host, Aval(host.shape, dtype))), 0) for key, (host, dtype) in found.arrays.items()}
     module = text.parse(found.text, name)
     with mlir.lock:
         reader = ModuleReader(module, check, where)

@@ -329,6 +329,7 @@ class TestOthers:
         half = random.truncated_normal(*bounds, (N,), smelt.bfloat16, KEY)
         assert half.dtype is smelt.bfloat16 and values(half).max() <= bounds[1]
         assert random.truncated_normal(smelt.array([0.0, 1.0]), 2).shape == (2,)
+        assert random.truncated_normal(2.0, -2.0, (3,)).tolist() == [2.0] * 3
 
     @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
     def test_gumbel_and_laplace(self, dtype):

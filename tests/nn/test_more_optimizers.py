@@ -178,3 +178,27 @@ def test_averages_of_other_parameters() -> None:
                            ({"a": smelt.ones(2)}, r"EMA: a is f32\[2\], its average f32\[1\]")):  # fmt: skip
         with pytest.raises(smelt.SmeltError, match=message):
             average.update(given)
+
+
+def test_optimizers_of_others_schedule_their_options() -> None:
+    """As subclasses of MLX's optimizers do."""
+
+    class Halving(optimizers.Optimizer):
+        def __init__(self, learning_rate: Any, eps: Any = 0.5):
+            super().__init__()
+            self._maybe_schedule("learning_rate", learning_rate)
+            self._maybe_schedule("eps", eps)
+
+        def init_single(self, parameter: smelt.array, state: dict[str, Any]) -> None:
+            state["sum"] = smelt.zeros_like(parameter)
+
+        def apply_single(self, gradient: smelt.array, parameter: smelt.array, state: dict[str, Any]) -> smelt.array:
+            state["sum"] = state["sum"] + gradient
+            return parameter - self.learning_rate.astype(gradient.dtype) * state["sum"] * self.state["eps"]
+
+    optimizer = Halving(lambda step: 1.0 / (1 + step), 2.0)
+    w = {"w": smelt.array([8.0])}
+    for _ in range(2):
+        w = optimizer.apply_gradients({"w": smelt.array([1.0])}, w)
+    # Steps of 1 / 1 and 1 / 2, and sums of 1 and 2.
+    assert w["w"].item() == 8 - 2 * 1 - 2 * 0.5 * 2
