@@ -36,6 +36,7 @@ from smelt.ir.errors import SmeltError
 from smelt.ir.settings import settings as _settings
 from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, reference, set_default_device
 from smelt.runtime.explain import explain
+from smelt.runtime.pipelines import default_pipeline
 from smelt.runtime.profile import profile
 
 from . import fft, linalg, random, utils
@@ -124,7 +125,8 @@ __all__ = [
     "count_nonzero", "cov", "cpu",
     "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
     "custom_function", "custom_jvp", "custom_vjp",
-    "default_device", "default_stream", "degrees", "depends", "dequantize", "device_count", "device_info", "diag",
+    "default_device", "default_pipeline", "default_stream", "degrees", "depends", "dequantize", "device_count",
+    "device_info", "diag",
     "diagonal",
     "diff",
     "digamma", "digitize",

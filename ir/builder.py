@@ -9,6 +9,7 @@ Derivative and batching rules are written with this builder::
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -388,13 +389,15 @@ class Function:
 
     has_body = True  #: False for a declaration, which only a module that is no MLIR gives as a function
 
-    __slots__ = ("_mlir", "arguments", "name", "ops", "returns", "scope")
+    __slots__ = ("__weakref__", "_mlir", "addresses", "arguments", "name", "ops", "returns", "scope")
 
     def __init__(self, name: str, operation: Any):
         self.name, self._mlir, self.scope = name, operation, scope_of(operation)
         self.arguments: list[Value] = []
         self.ops: list[OpView] = []
         self.returns: list[Value] = []
+        self.addresses: dict[int, OpView] | None = None  #: `ops` by where they lie in memory; see `Value.users`
+        self.scope.function = weakref.ref(self)
 
     @property
     def mlir(self) -> Any:
@@ -462,6 +465,9 @@ def read_function(operation: Any) -> Function:
         view.results = tuple(results)
         function.ops.append(view)
     return function
+
+
+Scope.reader = staticmethod(read_function)
 
 
 def functions(module: Any) -> dict[str, Any]:

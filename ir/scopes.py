@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from . import mlir
 from .errors import IRError
+
+
+def _nothing() -> None:
+    """In place of a weak reference."""
 
 
 class Scope:
@@ -25,10 +29,22 @@ class Scope:
         alive: False once it has been erased.
     """
 
-    __slots__ = ("__weakref__", "alive", "operation")
+    __slots__ = ("__weakref__", "alive", "function", "operation")
+    #: Reads a function of a module.
+    reader: ClassVar[Callable[[Any], Any]]
 
     def __init__(self, operation: Any):
         self.operation, self.alive = operation, True
+        #: The function as it was read last, while somebody holds that.
+        self.function: Callable[[], Any] = _nothing
+
+    def views(self) -> dict[int, Any]:
+        """The ops of the function as they were read, by address; it is read where nobody holds it."""
+        function = self.function() or type(self).reader(self.operation)
+        if function.addresses is None or len(function.addresses) != len(function.ops):
+            function.addresses = {_address(op._mlir): op for op in function.ops if op.standing}
+        found: dict[int, Any] = function.addresses
+        return found
 
     def __repr__(self) -> str:
         return _name(self.operation) if self.alive else "a function that is gone"
@@ -68,6 +84,26 @@ def scope_at(insertion_point: Any) -> Scope:
     except RuntimeError:
         raise IRError("the function of this builder was erased or rebuilt; use the one that is handed in") from None
     return scope_of(operation)
+
+
+def users_of(value: Any, scope: Scope) -> list[Any]:
+    """The ops of a function that read a value of the bindings, in order, each once; through what is not an op of smelt
+    (bounds and slices of loops), and from inside of branches and loops, those that it stands for."""
+    views, found, pending = scope.views(), {}, [value]
+    while pending:
+        for use in pending.pop().uses:
+            operation = use.owner
+            operation = getattr(operation, "operation", operation)
+            inner = operation
+            while operation is not None and (key := _address(operation)) not in views:
+                outer = operation.parent
+                operation = None if outer is None else outer.operation
+            if operation is not None:
+                found[key] = views[key]
+            elif inner.name not in ("func.return", "scf.yield"):
+                pending += list(inner.results)
+    places = {key: i for i, key in enumerate(views)}
+    return [found[key] for key in sorted(found, key=places.__getitem__)]
 
 
 def forget() -> None:

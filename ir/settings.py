@@ -28,6 +28,8 @@ SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward
                                poisoned threadgroup memory and guard pages around buffers; 0 means off
 SMELT_CORE           auto      what records operations: ``c``, the extension, ``python``, which is slower and the same;
                                auto: the extension where it was built. Read when smelt is imported
+SMELT_PIPELINE       (none)    passes of programs that are compiled from then on, in place of the device's own, or
+                               changes of those: ``before:fuse=my-pass;without:cse``; 0 means off
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 SMELT_CACHE          1         0: compiled programs are neither kept on disk nor taken from there
 SMELT_PROFILE        (none)    file for a trace, in Chrome's format, of what runs and compiles in this process, written
@@ -216,6 +218,7 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "cxx": Text(),
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
     "core": Choice("auto", ("auto", "python", "c")),
+    "pipeline": Text(optional=True),
     "cache_dir": Text(),
     "cache": Flag(True),
     "profile": Text(optional=True),
@@ -257,6 +260,7 @@ class Settings:
     cxx: str
     race: str
     core: str
+    pipeline: str
     cache_dir: str
     cache: bool
     profile: str

@@ -11,7 +11,7 @@ from .aval import Aval
 from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, SmeltError, at_user_line, shown
 from .op import K, Op, of_kind
-from .scopes import Scope
+from .scopes import Scope, users_of
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -125,6 +125,17 @@ class Value:
         """The op that made this value if it is called `name`, else None."""
         owner = self.owner
         return owner if owner is not None and owner.op.name == name else None
+
+    @property
+    def users(self) -> tuple[OpView, ...]:
+        """The ops that read this value, in order, each once; who returns it is no op.
+
+        Raises:
+            IRError: its op or function has been erased.
+        """
+        if self.scope is None:
+            return ()
+        return tuple(users_of(self.mlir, self.scope))
 
     def _binary(self, name: str, other: Value | float | complex, swap: bool = False) -> Value:
         b = self._building()

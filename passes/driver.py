@@ -25,7 +25,8 @@ from smelt.ir import mlir, scopes, text
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, innermost_line, shown
 
-from . import call_graph
+from . import call_graph, extension
+from .analysis import Analyses, active
 from .kernels.check import verify_fusions
 from .option_text import Unreadable, split_options, walk
 from .registry import find, make
@@ -79,12 +80,14 @@ class PassRecord:
 
     Attributes:
         stage: the run by name: the pass's, and its number (``linearize#2``) where the pipeline may run it repeatedly.
+        report: what a pass that only looks has said.
     """
 
     name: str
     seconds: float
     statistics: Counter = field(default_factory=Counter)
     stage: str = ""
+    report: str = ""
 
 
 @dataclass
@@ -135,11 +138,59 @@ class Pipeline:
         """Whether code of another package takes part."""
         return any(getattr(item, "foreign", False) for item in self.items)
 
+    def changed(self, spelling: str) -> Pipeline:
+        """The pipeline after changes as text: ``before:fuse=strength;without:cse`` (see `smelt.passes.extension`).
+
+        Raises:
+            PipelineError: they cannot be read, or this pipeline has no such pass.
+
+        >>> print(Pipeline.parse("fixpoint(inline,jvp),cse").changed("after:inline=dce;without:cse"))
+        fixpoint(inline,dce,jvp)
+        """
+        check_spelling(spelling)
+        items = self.items
+        for change in extension.changes(spelling):
+            items = extension.changed(items, change, Pipeline.parse(change.passes).items)
+        return Pipeline(items)
+
+    def before(self, name: str, *passes: Any) -> Pipeline:
+        """With passes in front of each run of the one called `name` (``name#2``: of its second run alone).
+
+        Args:
+            passes: as objects, as text, or as pipelines.
+
+        >>> print(Pipeline.parse("cse,dce").before("dce", "inline,canonicalize").after("cse", Pipeline.parse("dce")))
+        cse,dce,inline,canonicalize,dce
+        """
+        return self._with("before", name, passes)
+
+    def after(self, name: str, *passes: Any) -> Pipeline:
+        """With passes behind each run of the one called `name`."""
+        return self._with("after", name, passes)
+
+    def replace(self, name: str, *passes: Any) -> Pipeline:
+        """With passes in place of each run of the one called `name`."""
+        return self._with("replace", name, passes)
+
+    def without(self, name: str) -> Pipeline:
+        """Without the runs of the pass called `name`."""
+        return self._with("without", name, ())
+
+    def _with(self, way: str, name: str, passes: Sequence[Any]) -> Pipeline:
+        new: list[Any] = []
+        for item in passes:
+            found = Pipeline.parse(item) if isinstance(item, str) else item
+            new += found.items if isinstance(found, Pipeline) else [found]
+        stem, _, number = name.partition("#")
+        change = extension.Change(way, stem, int(number) if number.isdigit() else 0, "")
+        return Pipeline(extension.changed(self.items, change, new))
+
     def run(self, module: Any, watch: Instrumentation | None = None) -> list[PassRecord]:
         """Run on a module in place; a record for each pass executed."""
         with mlir.lock:
             run = _Run(module, watch or Instrumentation(), _repeated(self.items))
-            run.all(self.items)
+            with active(run.analyses):
+                run.all(self.items)
             return run.records
 
 
@@ -150,6 +201,8 @@ class _Run:
         self.runs = repeated
         self.records: list[PassRecord] = []
         self.number = 0  #: of the run of a pass
+        self.analyses = Analyses(module)
+        self.inside = 0  #: of how many fixpoints
         self.folder = watch.dump or watch.reproducers
         #: The module as it is, where a folder wants it.
         self.text = ""
@@ -171,7 +224,12 @@ class _Run:
 
     def fixpoint(self, item: Fixpoint) -> bool:
         for round_ in range(MAX_ROUNDS):
-            if not self.all(item.items):
+            self.inside += 1
+            try:
+                changed = self.all(item.items)
+            finally:
+                self.inside -= 1
+            if not changed:
                 return round_ > 0
         raise PipelineError(f"{item} still changes the module after {MAX_ROUNDS} rounds")
 
@@ -187,9 +245,12 @@ class _Run:
         if watch.before_pass:
             watch.before_pass(record, self.module)
         reproducer = self._reproducer(item) if self.folder else None
+        # MLIR's own passes do not say whether they did something; it matters inside of a fixpoint.
+        is_upstream = isinstance(item, UpstreamPass)
+        was = text.to_text(self.module) if is_upstream and self.inside else ""
         start = time.perf_counter()
         try:
-            item.run(self.module, record.statistics)
+            record.report = item.run(self.module, record.statistics) or ""
             record.seconds = time.perf_counter() - start
             self._check(item, record)
         except Exception as error:
@@ -213,7 +274,12 @@ class _Run:
             os.remove(reproducer)
         if watch.on_pass:
             watch.on_pass(record, self.module)
-        return isinstance(item, UpstreamPass) or any(record.statistics.values())
+        changed = any(record.statistics.values()) and not getattr(item, "only_looks", False)
+        if is_upstream:
+            changed = not self.inside or text.to_text(self.module) != was
+        if changed:
+            self.analyses.invalidate(getattr(item, "preserves", ()))
+        return changed
 
     def _check(self, item: Any, record: PassRecord) -> None:
         """Verify what a pass has left, if it is not smelt's own or somebody asked for it."""

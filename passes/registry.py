@@ -41,8 +41,12 @@ class Pass:
     """Base class of passes on the smelt dialect. Options are the dataclass's fields."""
 
     name: ClassVar[str] = ""
+    #: Whether the pass changes nothing: what it counts is then no change, and what `run` returns is its report.
+    only_looks: ClassVar[bool] = False
+    #: Analyses (`smelt.passes.analysis`) that stay right when the pass has changed something.
+    preserves: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, module: Any, statistics: Counter) -> None:
+    def run(self, module: Any, statistics: Counter) -> str | None:
         """Change `module` in place. Count what was done in `statistics`."""
         raise NotImplementedError
 

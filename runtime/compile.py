@@ -22,6 +22,7 @@ from smelt.ir.errors import DeviceError, IRError, at_user_line
 from smelt.ir.settings import settings
 
 from . import explain
+from .pipelines import in_force
 
 if TYPE_CHECKING:  # passes are loaded by the first compile, not by the import of smelt
     from smelt.passes import PassRecord
@@ -65,7 +66,7 @@ def compile_module(
 ) -> Executable:
     """Run the pipeline on `module` (which is consumed) and compile it for `device`.
 
-    `pipeline` replaces the default one. `keep_texts` remembers the IR at each stage, for
+    `pipeline` replaces the default one, or states changes of it. `keep_texts` remembers the IR at each stage, for
     `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile. `name`: of the
     function that it is, for `explain`; empty for a lazy graph. A program that has been compiled before, by any
     process, is taken from disk (see `kept`).
@@ -120,8 +121,9 @@ def compile_anew(
     from smelt.passes.stages import Stages
 
     start = time.perf_counter()
-    if pipeline is None:
-        pipeline = SIMPLIFY if interpret else device.pipeline
+    if interpret and pipeline is None:
+        pipeline = SIMPLIFY
+    pipeline = in_force(device, pipeline) or device.pipeline
     with mlir.lock, collector.paused():
         signature = _signature(module)
         subject = subject or explain.subject(module, name)
@@ -188,7 +190,7 @@ def lower_module(module: Any, device: Device, target: str | None = None) -> Any:
     from smelt.passes import Pipeline
 
     with mlir.lock:
-        Pipeline.parse(device.pipeline).run(module)
+        Pipeline.parse(in_force(device, None) or device.pipeline).run(module)
         return device.lower(module, target)
 
 

@@ -24,6 +24,7 @@ from smelt.ir.op import registry
 from smelt.ir.settings import READ_AT, logs_compiles, settings
 
 from .disk import disk
+from .pipelines import in_force
 
 #: The rooms whose sources decide what becomes of a module.
 _ROOMS = ("ir", "passes", "backends", "runtime")
@@ -52,7 +53,7 @@ class Recipe:
         self, text: str, device: Device, located: Callable[[], str] | None = None, pipeline: str | None = None,
         reader: str = MLIR,
     ):  # fmt: skip
-        self.text, self.device, self.pipeline, self.reader = text, device, pipeline, reader
+        self.text, self.device, self.pipeline, self.reader = text, device, in_force(device, pipeline), reader
         self._located = located
         self._identity = self._identity_now()
         #: The key, and what gives the one of a program that names lines; None where it cannot be kept.

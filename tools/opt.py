@@ -283,12 +283,12 @@ def _write(path: str, content: str) -> None:
 def _process(options: argparse.Namespace, source: str, name: str, progress: Progress) -> str:
     """Parse, transform and print one module."""
     from smelt.ir import text
-    from smelt.passes import Pipeline, remarks
+    from smelt.passes import remarks
     from smelt.passes.driver import Instrumentation, PassRecord
     from smelt.passes.stages import Stages
     from smelt.passes.validation import ValueCheck
 
-    pipeline = Pipeline.parse(options.pipeline)
+    pipeline = pipeline_of(options.pipeline)
     module = text.parse(source, name)
     progress("the pipeline")
 
@@ -309,6 +309,8 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         if asked or (options.mlir_print_ir_after_change and changed):
             _print_ir(f"After {record.stage}{'' if changed else ' (changed nothing)'}", module, options)
 
+        if record.report:
+            sys.stderr.write(f"// -----// {record.stage} //----- //\n{record.report}")
         if values is not None:
             values.on_pass(record, module)
 
@@ -337,6 +339,17 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         check_calls(module, options)
         return execute(module)
     return emit(module, options)
+
+
+def pipeline_of(spelling: str) -> Any:
+    """A pipeline from text; of changes, that of the default device with them."""
+    from smelt.passes import Pipeline
+    from smelt.passes.extension import is_change
+    from smelt.runtime.device import default_device
+
+    if is_change(spelling):
+        return Pipeline.parse(default_device().pipeline).changed(spelling)
+    return Pipeline.parse(spelling)
 
 
 def _print_ir(when: str, module: Any, options: argparse.Namespace) -> None:

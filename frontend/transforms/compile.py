@@ -8,15 +8,16 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Concatenate, Generic, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 import numpy as np
 
 from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ArgumentTypeError, PipelineError, TraceError, TreeError, at_user_line, shown
+from smelt.ir.errors import PipelineError, TraceError, TreeError, at_user_line, shown
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
+from smelt.runtime.pipelines import spelled
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
@@ -38,6 +39,9 @@ from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace
 from .versions import UNCLEAR, Receiver, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
+
+if TYPE_CHECKING:  # passes are loaded by the first compile
+    from smelt.passes.driver import Pipeline
 
 #: Traces of one function after which a warning says what keeps changing.
 WARN_AFTER = 16
@@ -483,19 +487,19 @@ def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
 @overload
 def compile(
     fun: Callable[P, R], inputs: Any = None, outputs: Any = None, shapeless: bool = False,
-    pipeline: str | None = None, donate: Donate | None = None,
+    pipeline: str | Pipeline | None = None, donate: Donate | None = None,
 ) -> CompiledFunction[P, R]: ...
 @overload
 def compile(
     fun: None = None, inputs: Any = None, outputs: Any = None, shapeless: bool = False,
-    pipeline: str | None = None, donate: Donate | None = None,
+    pipeline: str | Pipeline | None = None, donate: Donate | None = None,
 ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
 def compile(
     fun: Callable[..., Any] | None = None,
     inputs: Any = None,
     outputs: Any = None,
     shapeless: bool = False,
-    pipeline: str | None = None,
+    pipeline: str | Pipeline | None = None,
     donate: Donate | None = None,
 ) -> Any:
     """A function that traces `fun` once for each set of argument types, compiles it, and runs that.
@@ -519,7 +523,7 @@ def compile(
             with sizes becomes part of the program, and a program is used only for sizes that it is right for. A
             function that does something else for other sizes is traced for these, too. Without, that is done from
             the third on, as long as what the function refers to stays as it was.
-        pipeline: passes to run instead of the device's default, as text.
+        pipeline: passes to run instead of the device's, or changes of those (``"before:fuse=my-pass"``), or an object.
         donate: numbers or names of arguments whose arrays have no value after a call: their memory becomes that of
             results where that can be, which saves as much. Using one is an error, but where the function is part
             of another trace, or `disable_compile` was called.
@@ -541,13 +545,10 @@ def compile(
     array([2, 0.735759], dtype=float32)
     """
     if fun is None:
-        return functools.partial(
-            compile, inputs=inputs, outputs=outputs, shapeless=shapeless, pipeline=pipeline, donate=donate
-        )
+        given = {"inputs": inputs, "outputs": outputs, "shapeless": shapeless, "pipeline": pipeline, "donate": donate}
+        return functools.partial(compile, **given)
     check_function(fun, "smelt.compile")
-    if pipeline is not None and not isinstance(pipeline, str):
-        raise ArgumentTypeError(at_user_line(f"smelt.compile: pipeline must be a text, is {shown(pipeline)}"))
-    return CompiledFunction(fun, inputs, outputs, shapeless, pipeline, donate)
+    return CompiledFunction(fun, inputs, outputs, shapeless, spelled(pipeline, "smelt.compile"), donate)
 
 
 def disable_compile() -> None:

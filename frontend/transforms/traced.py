@@ -14,12 +14,14 @@ from smelt.ir.errors import IRError, SmeltError
 from smelt.ir.op_program import OpProgram
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
+from smelt.runtime.pipelines import spelled
 
 from ..lazy import direct
 from ..lazy.build import build_module
 from ..lazy.graph import GraphFunction, Ref
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
+    from smelt.passes.driver import Pipeline
     from smelt.passes.kernels.cost import ProgramCost
     from smelt.passes.remarks import Remark
 
@@ -86,11 +88,12 @@ class Lowered:
 
         return to_short_text(self.module, lines)
 
-    def compile(self, pipeline: str | None = None, keep_texts: bool = True) -> Compiled:
-        """Run the passes and the backend; `pipeline` replaces the default one of the device."""
+    def compile(self, pipeline: str | Pipeline | None = None, keep_texts: bool = True) -> Compiled:
+        """Run the passes and the backend; `pipeline` replaces the default one of the device, or changes it."""
         module = self._copy()
         name = self.trace.function.name
-        program = compile_module(module, default_device(), pipeline, keep_texts=keep_texts, name=name)
+        passes = spelled(pipeline, "compile")
+        program = compile_module(module, default_device(), passes, keep_texts=keep_texts, name=name)
         return Compiled(self.trace, program, self.lower_for)
 
     def to_metal(self, gpu: str = "apple8") -> Any:

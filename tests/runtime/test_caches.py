@@ -71,6 +71,8 @@ KEPT = {
     "passes/simplify/patterns.py _foreign": "the patterns of other packages",
     "passes/simplify/patterns.py _tables": "the ops there are",
     "passes/registry.py _passes": "the passes there are",
+    "passes/analysis.py _registered": "the analyses there are",
+    "passes/rewrites/sets.py _sets": "the sets of rewrites there are",
     "passes/transform/tape.py _TRANSFORMS": "the transformations there are",
     "passes/rules.py _rules": "the ops over functions there are",
     "runtime/compile.py _loaded": "the devices there are",
