@@ -35,6 +35,7 @@ from .formats import npy, safetensors
 from .formats.writing import octets_of, replacing
 from .lazy.arguments import word
 from .lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, wrap
+from .lazy.explained import explained
 from .lazy.graph import leaf
 from .lazy.signatures import File
 from .lazy.streams import check_stream
@@ -75,6 +76,7 @@ def _path(name: str, file: Any) -> str:
         ) from None
 
 
+@explained
 def save(file: File, arr: ArrayLike) -> None:
     """Write an array in NumPy's .npy format.
 
@@ -93,6 +95,7 @@ def save(file: File, arr: ArrayLike) -> None:
         _write_npy(out, stored)
 
 
+@explained
 def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     """Write several arrays in NumPy's .npz format: keywords under their names, others as arr_0, arr_1, …
 
@@ -112,6 +115,7 @@ def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     _write_npz("savez", file, args, kwargs)
 
 
+@explained
 def savez_compressed(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     """`savez`, with the arrays compressed.
 
@@ -143,6 +147,7 @@ def _write_npy(out: IO[bytes], host: np.ndarray) -> None:
     out.write(octets_of(host))  # NumPy's own needs a file that knows its position
 
 
+@explained
 def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[str, str] | None = None) -> None:
     """Write named arrays in the .safetensors format.
 
@@ -176,6 +181,7 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
         safetensors.write_safetensors(out, hosts, metadata)
 
 
+@explained
 def save_gguf(
     file: File,
     arrays: dict[str, ArrayLike],
@@ -209,6 +215,7 @@ def save_gguf(
     gguf_files.save(_opened, file, arrays, {} if metadata is None else metadata, {} if types is None else types)
 
 
+@explained
 def load(
     file: File,
     /,

@@ -12,6 +12,8 @@ from typing import Any
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DistributedError, at_user_line, shown
 from smelt.ir.settings import settings
 
+from ..lazy.explained import explained
+
 __all__ = ["Group", "init", "is_available"]
 
 #: What those who launch MPI programs (Open MPI, MPICH and its kin, Slurm's PMI) leave in the environment.
@@ -106,6 +108,7 @@ def is_available(backend: str = "any") -> bool:
     return backend in _BACKENDS and importlib.util.find_spec("mpi4py") is not None
 
 
+@explained
 def init(strict: bool = False, backend: str = "any", *, all_gather_factory: Any = None) -> Group:
     """The group of all processes that were launched together; of this one, where none were. Again: the same one.
 

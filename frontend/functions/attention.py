@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
 from ..lazy.arguments import integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert, from_host
@@ -81,6 +81,8 @@ def rope(
     c, s = cos(reshape(angles, shape)), sin(reshape(angles, shape))
     wide = widened(x)
     turning, rest = wide[..., :dims], x[..., dims:]
+    if isinstance(traditional, np.ndarray):
+        raise ArgumentTypeError(at_user_line(f"smelt.fast.rope: traditional must be a bool, is {shown(traditional)}"))
     if traditional:
         first, second = turning[..., ::2], turning[..., 1::2]
         turned = reshape(stack([first * c - second * s, first * s + second * c], -1), turning.shape)

@@ -201,7 +201,10 @@ def _only_mask(x: array, index: Any) -> tuple[array, int] | None:
 def _list_of_bools(values: Any) -> bool:
     if isinstance(values, np.ndarray):
         return values.dtype == np.bool_
-    return bool(values) and not holds_array(values) and np.asarray(values).dtype == np.bool_
+    try:
+        return bool(values) and not holds_array(values) and np.asarray(values).dtype == np.bool_
+    except ValueError:  # ragged, or without end: what takes them as integers says so
+        return False
 
 
 def _masked_update(x: array, mask: array, axis: int, value: array, mode: str) -> array:

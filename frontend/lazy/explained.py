@@ -25,6 +25,8 @@ __all__ = ["explained", "explained_maker"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: The file system's stay, also where they are ValueErrors besides.
+_AS_IT_IS = (SmeltError, OSError)
 _FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RecursionError)
 #: A function, and what it was called with.
 _Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
@@ -57,7 +59,7 @@ def explained(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except _FOREIGN as error:
-            if isinstance(error, SmeltError) or innermost_line(error):
+            if isinstance(error, _AS_IT_IS) or innermost_line(error):
                 raise
             raise _own_error(error, (function, args, kwargs)) from error
 
@@ -72,7 +74,7 @@ def explained_maker(function: F) -> F:
         try:
             made = function(*args, **kwargs)
         except _FOREIGN as error:
-            if isinstance(error, SmeltError) or innermost_line(error):
+            if isinstance(error, _AS_IT_IS) or innermost_line(error):
                 raise
             raise _own_error(error, (function, args, kwargs)) from error
 
@@ -81,7 +83,7 @@ def explained_maker(function: F) -> F:
             try:
                 return made(*inner, **names)
             except _FOREIGN as error:
-                if isinstance(error, SmeltError) or innermost_line(error):
+                if isinstance(error, _AS_IT_IS) or innermost_line(error):
                     raise
                 raise _own_error(error, (made, inner, names), (function, args, kwargs)) from error
 

@@ -11,8 +11,10 @@ from smelt.distributed import Group, all_sum
 from smelt.ir.errors import TreeError, at_user_line
 
 from ..distributed.groups import group_or_world
+from ..lazy.explained import explained
 from ..lazy.signatures import P, R, T
 from ..lazy.tree import kind_of
+from ..transforms.recording import check_function
 from ..utils import tree_flatten, tree_map
 from .layers.base import Module
 
@@ -72,6 +74,7 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
     array([[3, 4]], dtype=float32)
     """
     _check_module("value_and_grad", model)
+    check_function(fn, "smelt.nn.value_and_grad")
 
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> tuple[R, dict[str, Any]]:
@@ -136,6 +139,7 @@ def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable
     return wrapped
 
 
+@explained
 def average_gradients(
     gradients: T,
     group: Group | None = None,

@@ -157,3 +157,41 @@ def test_errors_of_the_user_pass() -> None:
         nn.losses.l1_loss(np.ones(2), None)
     with pytest.raises(SmeltError, match=r"he_normal: a must be an array, is None"):
         nn.init.he_normal()(None)
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "freeze": lambda v: nn.Linear(2, 2).freeze(keys=v), "unfreeze": lambda v: nn.Linear(2, 2).unfreeze(keys=v),
+    "update": lambda v: nn.Linear(2, 2).update(v), "update_modules": lambda v: nn.Linear(2, 2).update_modules(v),
+    "set_dtype": lambda v: nn.Linear(2, 2).set_dtype(v), "train": lambda v: nn.Linear(2, 2).train(v),
+    "apply": lambda v: nn.Linear(2, 2).apply(v), "filter_and_map": lambda v: nn.Linear(2, 2).filter_and_map(v),
+    "load_weights": lambda v: nn.Linear(2, 2).load_weights(v),
+    "quantize": lambda v: nn.quantize(v), "quantize some": lambda v: nn.quantize(nn.Linear(64, 64), class_predicate=v),
+    "value_and_grad": lambda v: nn.value_and_grad(nn.Linear(2, 2), v)(smelt.ones((1, 2))),
+    "average_gradients": lambda v: nn.average_gradients(v),
+    "attribute": lambda v: (lambda m: (setattr(m, "x", v), repr(m), m.parameters()))(nn.Linear(2, 2)) and None,
+    "index": lambda v: smelt.zeros((2, 3)).__setitem__(v, 1.0), "rope": lambda v: smelt.fast.rope(
+        smelt.ones((1, 2, 4)), 4, traditional=v, base=1e4, scale=1.0, offset=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name: str) -> None:
+    found = []
+    for what in VALUES:
+        if name == "load_weights" and what in ("text", "long text"):
+            continue  # the file system's error
+        if text := problem(lambda what=what: METHODS[name](HOSTILE[what]())):
+            found.append(f"{what}: {text}")
+    assert not [x for x in found if not x.startswith("function")], "\n".join(found)
+
+
+def test_files_that_are_closed(tmp_path: Any) -> None:
+    x = smelt.ones(2)
+    with open(tmp_path / "x", "wb") as file:
+        pass
+    for write in (
+        lambda: smelt.save(file, x), lambda: smelt.savez(file, x), lambda: smelt.save_safetensors(file, {"x": x}),
+        lambda: smelt.load(file),
+    ):  # fmt: skip
+        with pytest.raises((SmeltError, OSError)):
+            write()

@@ -262,6 +262,7 @@ class Module(dict[str, Any]):
             pending += [(p, m) for p, m in _flat_modules(module.children(), path) if isinstance(m, Module)]
         return self
 
+    @explained
     def apply(self: Self, map_fn: Callable[[Any], Any], filter_fn: Filter | None = None) -> Self:
         """Replace each parameter, or what `filter_fn` lets through, by a function of it; the module.
 
@@ -271,6 +272,7 @@ class Module(dict[str, Any]):
         """
         return self.update(self.filter_and_map(filter_fn or Module.valid_parameter_filter, map_fn))
 
+    @explained
     def set_dtype(
         self: Self,
         dtype: DType,
@@ -284,6 +286,7 @@ class Module(dict[str, Any]):
         """
         return self.apply(lambda x: x.astype(dtype) if predicate is None or predicate(x.dtype) else x)
 
+    @explained
     def train(self: Self, mode: bool = True) -> Self:
         """Set whether this module and all inside are in training; the module.
 
@@ -308,6 +311,7 @@ class Module(dict[str, Any]):
         """
         return self.train(False)
 
+    @explained
     def freeze(
         self: Self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False
     ) -> Self:
@@ -326,6 +330,7 @@ class Module(dict[str, Any]):
         """
         return self._set_frozen(lambda old, names: old | names, recurse, keys, strict)
 
+    @explained
     def unfreeze(
         self: Self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False
     ) -> Self:
@@ -358,6 +363,7 @@ class Module(dict[str, Any]):
         put("", self)
         return self
 
+    @explained
     def update(self: Self, parameters: Any, strict: bool = True) -> Self:  # type: ignore[override]
         """Put arrays in the place of others; the module.
 
@@ -376,6 +382,7 @@ class Module(dict[str, Any]):
         put_entries(self, parameters, strict, "", type(self).__name__, _fits_array, "parameter")
         return self
 
+    @explained
     def update_modules(self: Self, modules: Any, strict: bool = True) -> Self:
         """Put modules in the place of others; the module.
 
@@ -398,6 +405,7 @@ class Module(dict[str, Any]):
 
     # Files
 
+    @explained
     def load_weights(self: Self, file_or_weights: Any, strict: bool = True) -> Self:
         """Put arrays from a file in the place of parameters; the module.
 
@@ -431,6 +439,7 @@ class Module(dict[str, Any]):
             check_weights(type(self).__name__, dict(tree_flatten(self.parameters())), given)
         return self.update(tree_unflatten(given), strict=False) if given else self
 
+    @explained
     def save_weights(self, file: str | os.PathLike[str]) -> None:
         """Write all parameters under their paths into a .npz or .safetensors file.
 

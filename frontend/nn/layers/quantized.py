@@ -12,6 +12,7 @@ from smelt.functions.quantization import format_of
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
 from smelt.utils import tree_map_with_path
 
+from ...lazy.explained import explained
 from .base import Module
 
 __all__ = ["QQLinear", "QuantizedEmbedding", "QuantizedLinear", "quantize"]
@@ -237,6 +238,7 @@ class QQLinear(_Packed):
 Predicate = Callable[[str, Module], "bool | dict[str, Any]"]
 
 
+@explained
 def quantize(
     model: Module,
     group_size: int | None = None,
