@@ -14,22 +14,25 @@ from typing import Any
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
-from smelt.backends.plan import Plan, make_plan
+from smelt.backends.plan import Plan, is_static, make_plan
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
-from smelt.passes.kernels.analysis import is_row_reduction, reduced_axes
+from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduced_axes
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import Read, can_stream, emit_streaming
+from .streaming import Read, can_stream, emit_streaming, follows, is_large, prefetch
 
 #: Neighbouring rows that run together when the innermost axis is kept.
 LINE = 512
+#: How many steps ahead operands are fetched where a line of rows goes over them: each step reads a piece far from the
+#: last one's, which the hardware does not foresee.
+STEPS_AHEAD = 4
 #: Memory on the stack for values that several loops over a row need.
 SCRATCH_BYTES = 128 * 1024
 
@@ -37,7 +40,8 @@ SCRATCH_BYTES = 128 * 1024
 class RowKernel:
     """Builds the loops of one row, or of a line of rows, of a `row` fusion."""
 
-    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None):
+    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None, width: int = LINE):
+        self.width = width  #: of a line
         self.k, self.plan, self.outputs, self.lane = k, plan, outputs, lane
         self.accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
         self.loops = {space: fuse_variables(names, plan.uses) for space, names in plan.spaces.items()}
@@ -214,13 +218,49 @@ class RowKernel:
                     k.write(x, memory, at)
             self._store_full(outputs)
 
+        fetched = self._fetched(space, accumulators, outputs)
+        targets = [(m, self.plan.places[v]) for v, m in outputs]
+
+        def element() -> list[Scalar]:
+            return [k.value(v, self.plan.places[v]) for v, _ in outputs]
+
         def body(_: list[Scalar]) -> list[Scalar]:
+            if self.lane is not None and self.first is not None and self.last is not None:
+                if not accumulators and can_stream(self.lane, targets):
+                    emit_streaming(k, self.lane, self.first, self.last, targets, element, fetched)
+                    return []
+                with k.at_position(self.lane, self.first):
+                    for r in fetched:
+                        prefetch(k, r.memory, k.index(linearize(r.place, r.memory.aval.shape)), r.ahead, self.width)
             self._each_lane(step)
             return []
 
         if accumulators:
             self._each_lane(start)
         reduce_loops(k, self.loops.get(space, []), body, [], bounds)
+
+    def _fetched(self, space, accumulators, outputs) -> list[Read]:
+        """What a stage reads that lies along the line and far apart from step to step."""
+        loops = self.loops.get(space, [])
+        if self.lane is None or not loops or not loops[-1].variables:
+            return []
+        name, extent = loops[-1].variables[-1]
+        step = Atom("var", (name,), 0, extent - 1)
+        roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
+        reads = collect_reads(
+            self.plan.body.ops, roots, stop=lambda v: v.owner is not None and is_row_reduction(v.owner)
+        )
+        found = []
+        for v, places in reads.items():
+            memory = self.k.memory.get(v)
+            if v.owner is not None or memory is None or not is_large(v.aval):
+                continue
+            for place in places:
+                index = linearize(place, v.shape)
+                stride = index.coefficient(step)
+                if is_static(place) and follows(index, self.lane) and stride > self.width:
+                    found.append(Read(memory, place, STEPS_AHEAD * stride))
+        return found
 
     def _line_stage(self, space, accumulators, outputs) -> None:
         self.accumulate_line(space, accumulators, outputs)
@@ -257,7 +297,7 @@ def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequen
     lanes = _is_line(plan) and bool(loops)
     nest = Nest.plan(loops, lanes, tile=line_width(loops) if lanes else None)
     k, outputs, lo, hi = start_kernel(module, name, body)
-    row = RowKernel(k, plan, outputs, loops[-1] if lanes else None)
+    row = RowKernel(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
     if all(loop.extent for loop in loops):
         emit_nest(k, nest, lo, hi, row.emit)
     k.emit("func.return", [], [])
@@ -292,7 +332,7 @@ def build_split(
 
     avals = [aval for _, aval in partial]
     k, memories, lo, hi = start_kernel(module, name + "_chunks", body, avals)
-    row = RowKernel(k, plan, [], loops[-1] if lanes else None)
+    row = RowKernel(k, plan, [], loops[-1] if lanes else None, tile or 1)
     inner = row.loops[space]
     widest = max(range(len(inner)), key=lambda i: inner[i].extent)
     row_index = linearize([Index.variable(n, e) for n, e in plan.kept_variables], [e for _, e in plan.kept_variables])

@@ -15,12 +15,13 @@ from typing import NamedTuple
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.plan import is_static
 from smelt.ir import mlir
+from smelt.ir.aval import Aval
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from .kernel import CpuKernel, Memory
 
-#: Outputs of at least this many bytes are streamed: more than the caches of a core hold.
+#: Arrays of at least this many bytes are streamed: more than the caches of a core hold.
 STREAM_BYTES = 16 << 20
 #: Bytes of L1 for the piece under way, all outputs together: short, so that computing the next piece
 #: overlaps with the stores of this one.
@@ -48,13 +49,18 @@ def follows(index: Index, loop: Fused) -> bool:
     )
 
 
+def is_large(aval: Aval) -> bool:
+    """Whether an array is more than the caches hold."""
+    return aval.nbytes >= STREAM_BYTES
+
+
 def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bool:
     """Whether every output is large, contiguous along `loop`, and aligned wherever the loop starts."""
     if not outputs or not loop.variables:
         return False
     for memory, place in outputs:
         aval = memory.aval
-        if aval.nbytes < STREAM_BYTES or aval.dtype.is_complex:
+        if not is_large(aval) or aval.dtype.is_complex:
             return False
         lanes = LINE_BYTES // aval.dtype.size
         index = linearize(place, aval.shape)
@@ -86,7 +92,7 @@ def emit_streaming(
     whole = first + k.op("arith.muli", [k.op("arith.divui", [last - first, size], INDEX), size], INDEX)
     fetched = [
         r for r in reads
-        if r.memory.aval.nbytes >= STREAM_BYTES
+        if is_large(r.memory.aval)
         and is_static(r.place)
         and follows(linearize(r.place, r.memory.aval.shape), loop)
     ]  # fmt: skip
@@ -95,7 +101,7 @@ def emit_streaming(
         with k.at_position(loop, start):
             for r in fetched:
                 now = k.index(linearize(r.place, r.memory.aval.shape))
-                _prefetch(k, r.memory, now, r.ahead or AHEAD * length, length)
+                prefetch(k, r.memory, now, r.ahead or AHEAD * length, length)
             targets = [(m, k.index(linearize(place, m.aval.shape))) for m, place in outputs]
 
         def compute(at: Scalar) -> None:
@@ -115,7 +121,7 @@ def emit_streaming(
     k.loop(loop, whole, last, rest)
 
 
-def _prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
+def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
     """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last."""
     ir = mlir.ir
     hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3)

@@ -13,6 +13,8 @@ PROGRAMS = {
     "map": lambda x: x * 2 + 1,
     "two results": lambda x: (x * 2, (x > 0)),
     "row": lambda x: smelt.softmax(x.astype(smelt.float32), axis=-1).astype(x.dtype),
+    "columns": lambda x: smelt.softmax(x.astype(smelt.float32), axis=0).astype(x.dtype),
+    "columns and a result of columns": lambda x: (x * 2, x.astype(smelt.float32).sum(axis=0)),
     "narrowing": lambda x: (x * 3).astype(smelt.int8),
     "transpose": lambda x: x + x.T if x.ndim == 2 and x.shape[0] == x.shape[1] else x + 1,
 }
@@ -46,3 +48,12 @@ def test_streaming_is_used_where_it_should_be(monkeypatch):
     monkeypatch.undo()
     kernel = smelt.compile(lambda x: x * 5).trace(x).lower().compile().as_text("kernel")
     assert "nontemporal" not in kernel
+
+
+def test_what_lies_far_apart_is_fetched_ahead(monkeypatch):
+    x = smelt.array(np.ones((64, 640), np.float32))
+    kernel = smelt.compile(lambda x: x.sum(axis=0)).trace(x).lower().compile().as_text("kernel")
+    assert "prefetch" not in kernel
+    monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+    kernel = smelt.compile(lambda x: x.sum(axis=0) * 2).trace(x).lower().compile().as_text("kernel")
+    assert "memref.prefetch" in kernel
