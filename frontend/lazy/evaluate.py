@@ -37,7 +37,7 @@ from .graph import (
 )
 from .programs import kept_program, program_in_background, program_of
 from .results import as_buffer
-from .rolled import rolled
+from .rolled import rolled, rolled_with_key
 from .steps import Plan, plan, referred_besides, walking
 from .work import work
 
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
 MAX_NODES = 1000
+
+#: Seconds that it takes to find a program of a long graph, for each node: op by op most small ones take less.
+NODE = 8e-6
 
 executables = LruCache(weigh=lambda program: program.nbytes)
 
@@ -75,6 +78,9 @@ def evaluate(refs: Sequence[Ref]) -> None:
             if known.rests(found) and not strided.pays(found.seconds, found.ops, known.structure.spent):
                 known.structure.run_ops(functools.partial(_run_silently, found))
                 return
+        elif tier == "auto" and found.seconds < NODE * len(found):
+            _run_silently(found)
+            return
     del found  # it holds the nodes and what they are made from
     _evaluate(refs, known)
 
@@ -464,9 +470,10 @@ class _Graph(NamedTuple):
 
 
 def _graph(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool) -> _Graph:
-    body, outputs = rolled(snapshot(order), _results(keep), by_value=True)
+    body, outputs, structure = rolled_with_key(snapshot(order), _results(keep), by_value=True)
     inputs = _inputs(body)
-    return _Graph((structure_key(inputs, body, outputs), device.name, small, settings.check), inputs, body, outputs)
+    structure = structure or structure_key(inputs, body, outputs)
+    return _Graph((structure, device.name, small, settings.check), inputs, body, outputs)
 
 
 def _give(keep: Sequence[Node], found: dict[Node, Sequence[np.ndarray]]) -> None:

@@ -21,9 +21,10 @@ import numpy as np
 
 from smelt.ir.control import SCAN
 from smelt.ir.op import Ints, registry
+from smelt.runtime import LruCache
 
 from .core import NO_ATTRS, PARAMETER, leaf
-from .graph import GraphFunction, Node, RecordedNode, Ref, step_key
+from .graph import GraphFunction, Node, RecordedNode, Ref, step_key, structure_key
 from .results import as_buffer
 from .tiers import count
 from .windows import is_window, move, stacked
@@ -49,16 +50,67 @@ def rolled(
     Args:
         by_value: whether inputs that share their memory are one. The result then holds for these values alone.
     """
+    body, results, _ = rolled_with_key(body, outputs, by_value)
+    return body, results
+
+
+def rolled_with_key(
+    body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool = False
+) -> tuple[Sequence[RecordedNode], list[Ref], Any]:
+    """`rolled`, and the function's `structure_key` where it came out on the way; else None."""
     results = list(outputs)
-    while len(body) >= LEAST:
+    if len(body) < LEAST:
+        return body, results, None
+    structure: Any = None
+    known: Sequence[_Steps | None] | None = None
+    if len(body) <= MOST_KEPT:
+        structure, values = _key(body, results, by_value)
+        key = structure, values, by_value
         try:
-            found = _Repetitions(body, results, by_value).rolled()
+            known = searched.get(key)
         except TypeError:  # sizes that are symbols have no hash
+            return body, results, None
+    nodes = len(body)
+    made: list[_Steps | None] = []
+    while len(body) >= LEAST:
+        if known is not None and known[len(made)] is None:
             break
+        repetitions = _Repetitions(body, results, by_value)
+        steps = repetitions.steps() if known is None else known[len(made)]
+        found = repetitions.rolled(steps) if steps is not None else None
+        made.append(steps if found is not None else None)
         if found is None:
             break
         body, results = found
-    return body, results
+    else:
+        made.append(None)
+    if known is None and structure is not None:
+        searched.put(key, _Found(made, nodes))
+    return body, results, None if made and made[0] else structure
+
+
+class _Found(list["_Steps | None"]):
+    """The repetitions of a function of so many nodes, one after the other; None stands for the end."""
+
+    def __init__(self, steps: Iterable[_Steps | None], nodes: int):
+        super().__init__(steps)
+        self.nbytes = 300 * nodes
+
+
+#: Those that were found: looking takes longer than to run what is small. Of longer functions nothing is kept.
+searched = LruCache(weigh=lambda found: found.nbytes)
+MOST_KEPT = 10_000
+
+
+def _key(body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool) -> tuple[Any, tuple[int, ...]]:
+    """What the repetitions of a function depend on: its structure, and which inputs are one value."""
+    inside = {step.node for step in body}
+    inputs = list(dict.fromkeys([ref for step in body for ref in step.inputs if ref[0] not in inside]))
+    same: dict[int, int] = {}
+    values: list[int] = []
+    if by_value:
+        values = [-1 if n.values is None else same.setdefault(id(n.values[i]), len(same)) for n, i in inputs]
+    return structure_key(inputs, body, outputs), tuple(values)
 
 
 class _Value(NamedTuple):
@@ -101,15 +153,19 @@ class _Repetitions:
         #: Where each operand is computed: the place of a node, or -1 for what comes from outside.
         self.read = [[self.place.get(node, -1) for node, _ in step.inputs] for step in body]
 
-    def rolled(self) -> tuple[list[RecordedNode], list[Ref]] | None:
-        """The function with the longest repetition as a loop; None where there is none."""
+    def steps(self) -> _Steps | None:
+        """The longest repetition; None where there is none."""
         best = max((self._steps(p) for p in self._periods()), key=_Steps.saved, default=None)
         if best is None or best.saved() < LEAST:
             return None
         best = self._with_first(best)
         ops = count(self.body[best.start : best.start + best.period])
         period = best.period * -(-BODY // ops)
-        return _Loop(self, best._replace(period=period, times=best.times * best.period // period)).made()
+        return best._replace(period=period, times=best.times * best.period // period)
+
+    def rolled(self, steps: _Steps) -> tuple[list[RecordedNode], list[Ref]] | None:
+        """The function with a repetition as a loop; None where it cannot be one."""
+        return _Loop(self, steps).made()
 
     def _periods(self) -> Iterator[int]:
         """Distances between equal nodes, the most frequent first; those of rare nodes besides, which are few a step."""
@@ -249,7 +305,7 @@ class _Loop:
     def made(self) -> tuple[list[RecordedNode], list[Ref]] | None:
         """The function with the loop; None where it cannot be, or is not worth it."""
         body, outputs = self.function.body, self.function.outputs
-        if not self.fits:
+        if not self.fits or (self.lists and not self.carries):  # steps on values of their own need no order: no loop
             return None
         self._leave_the_last()
         start, _, times = self.steps

@@ -38,6 +38,7 @@ KEPT = {
     "frontend/lazy/graph.py _attrs_keys": "4,096 sets of small attributes",
     "frontend/lazy/evaluate.py _known": "settings.cache_size",
     "frontend/lazy/evaluate.py _waiting": "the threads there are",
+    "frontend/lazy/rolled.py searched": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/steps.py _prepared": "10,000 steps",
     "frontend/lazy/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",

@@ -13,7 +13,7 @@ import smelt
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
 from smelt.lazy.graph import snapshot
-from smelt.lazy.rolled import LEAST, rolled
+from smelt.lazy.rolled import LEAST, _Repetitions, rolled, searched
 
 
 def both(make: Callable[[], Any], rtol: float = 1e-4) -> list[np.ndarray]:
@@ -313,6 +313,38 @@ def test_random_loops(seed: int) -> None:
         return [*state, *before, *kept, *new]
 
     both(make, rtol=1e-3)
+
+
+def test_repetitions_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(x: smelt.array, factors: list[smelt.array]) -> smelt.array:
+        for i in range(LEAST):
+            x = smelt.sin(x) * factors[i % len(factors)]
+        return x
+
+    def unwanted(self: Any) -> None:
+        raise AssertionError("looked for again")
+
+    one, other = start(5), start(5, 1)[:, 0] + 0
+    smelt.eval(other)
+    searched.clear()
+    found = length(steps(one, [one]))
+    with monkeypatch.context() as patched:
+        patched.setattr(_Repetitions, "steps", unwanted)
+        assert length(steps(other, [other])) == found < LEAST
+        with pytest.raises(AssertionError, match="looked for"):
+            length(steps(one, [other]))  # what is one value there is none here
+    both(lambda: steps(one, [one]))
+    both(lambda: steps(other, [one, other]))
+
+
+def test_equal_work_on_many_arrays_is_no_loop() -> None:
+    xs = [start(6, 1) * (i + 1) for i in range(LEAST)]
+    smelt.eval(xs)
+    made = lambda: [smelt.sin(x) * 0.5 + x for x in xs]  # noqa: E731
+    graph = made()
+    assert length(*graph) == len(topological([x._ref for x in graph]))
+    for x, y in zip(xs, both(made)):
+        np.testing.assert_allclose(y, np.sin(np.asarray(x)) * 0.5 + np.asarray(x), 1e-5)
 
 
 def test_short_graphs_stay_as_they_are() -> None:
