@@ -230,8 +230,8 @@ class RowKernel:
                     emit_streaming(k, self.lane, self.first, self.last, targets, element, fetched)
                     return []
                 with k.at_position(self.lane, self.first):
-                    for r in fetched:
-                        prefetch(k, r.memory, k.index(linearize(r.place, r.memory.aval.shape)), r.ahead, self.width)
+                    for memory, place, ahead in fetched:
+                        prefetch(k, memory, k.index(linearize(place, memory.aval.shape)), ahead or 0, self.width)
             self._each_lane(step)
             return []
 
