@@ -100,7 +100,8 @@ class Instrumentation:
     before each pass with the command that replays it, written before the pass runs and removed when it is done: so it
     is left by a pass that fails, crashes or never ends; by one that refuses the module, in `dump` only. on_pass:
     called with (record, module) after each pass; before_pass: before it. admits: asked with the number of each run of a
-    pass, from 1 on, and its name, whether it is to run: the bisection of a pipeline.
+    pass, from 1 on, and its name, whether it is to run: the bisection of a pipeline. on_failure: called with (record,
+    module) where a pass has failed, with the module as it left it.
     """
 
     verify: bool = False
@@ -109,6 +110,7 @@ class Instrumentation:
     before_pass: Callable[[PassRecord, Any], Any] | None = None
     reproducers: str | None = None
     admits: Callable[[int, str], bool] | None = None
+    on_failure: Callable[[PassRecord, Any], Any] | None = None
 
 
 class Pipeline:
@@ -255,6 +257,8 @@ class _Run:
             self._check(item, record)
         except Exception as error:
             found = self._explained(item, error)
+            if watch.on_failure:
+                watch.on_failure(record, self.module)
             if reproducer and not watch.dump and not isinstance(found, PassError):
                 os.remove(reproducer)
             elif reproducer:

@@ -79,7 +79,10 @@ def compile_module(
         if found is not None:
             found.seconds = time.perf_counter() - start
             with mlir.lock:
-                explain.note(explain.subject(module, name), found, device)
+                subject = explain.subject(module, name)
+                explain.note(subject, found, device)
+            if profiling.active is not None:
+                profiling.active.add(f"load {subject.name}", "compile", start, found.seconds, subject.where)
             return found
     program = compile_anew(module, device, pipeline, keep_texts, interpret, name)
     if recipe is not None:

@@ -4,6 +4,7 @@ smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
 smelt view examples/gelu.py:gelu 'f32[32,128]' -o gelu.html
 smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
+smelt diff before.mlir after.mlir
 smelt check-metal kernel.metal
 smelt doctor
 smelt launch -n 4 train.py
@@ -41,6 +42,10 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
             from .view import view
 
             return view(options)
+        if options.command == "diff":
+            from .diff import diff
+
+            return diff(options, isolate)
         if options.command == "reduce":
             from .reduce import reduce
 
@@ -187,6 +192,20 @@ def _parser() -> argparse.ArgumentParser:
     reduce.add_argument("--message", metavar="TEXT", help="what the command must print for the fault to be the same")
     reduce.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of one run (default: 60)")
     reduce.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+    diff = commands.add_parser(
+        "diff",
+        help="compare two IR files by structure",
+        description="Compare two IR files: ops that compute the same are matched wherever they stand and whatever they "
+        "are called; the others were added, removed, or changed.",
+        epilog="Exit status: 0 if the files are the same, 1 if they differ, 2 if one cannot be read. "
+        "Example: smelt diff before.mlir after.mlir",
+    )
+    diff.add_argument("first", metavar="FILE", help="MLIR text; - is standard input")
+    diff.add_argument("second", metavar="FILE", help="MLIR text; - is standard input")
+    diff.add_argument("-q", "--quiet", action="store_true", help="say it by the exit status alone")
+    diff.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
+    diff.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     metal = commands.add_parser(
         "check-metal",

@@ -23,6 +23,7 @@ from smelt.backends.device import offering, stages
 from smelt.runtime.compile import lower_module
 
 from .isolate import PARSING, Progress, run_isolated
+from .mlir_flags import LACKING
 
 SPLIT = "// -----"
 EMIT = ("mlir", *stages(), "dot")
@@ -58,6 +59,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
             if not equals:
                 value = next(words, None) or parser.error(f"{flag} needs a value")
             pipeline.append(value)
+        elif flag in LACKING:
+            parser.error(f"{flag} of mlir-opt is not here: {LACKING[flag]}")
         elif flag.startswith("--") and len(flag) > 2 and flag not in known:
             pipeline.append(f"{flag[2:]}{{{value}}}" if equals else flag[2:])
         else:
@@ -80,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input (default)")
     add("-o", dest="output", default="-", metavar="FILE", help="where to write; - is standard output (default)")
     add("--pass-pipeline", "--pipeline", metavar="P", help="passes: 'inline,fixpoint(jvp,inline),cse'")
+    add("--run-reproducer", action="store_true", help="run the passes that the file names: // RUN: smelt-opt %%s ...")
     add("--list-passes", action="store_true", help="list passes with their options, and stop")
     add("--list-ops", action="store_true", help="list the ops of the dialect with their rules, and stop")
     add("--list-rewrites", action="store_true", help="list the rewrites of all sets with their rules, and stop")
@@ -109,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
     add("--mlir-print-ir-before", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
     add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
+    add("--mlir-print-ir-after-failure", action="store_true", help="print the IR as a pass that fails leaves it")
+    add("--mlir-print-ir-tree-dir", metavar="DIR", help="write what these print to files of a folder")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
     add("--short", action="store_true", help="print the IR in the short form, which is to be read and not parsed")
     add("--mlir-timing", action="store_true", help="print how long each pass took")
@@ -145,6 +151,10 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
 
         return rewrites.check(options.check_rewrites) if options.check_rewrites is not None else rewrites.listed()
     name, source = read_source(options.input)
+    if options.run_reproducer:
+        from .reproducer import passes_of
+
+        options.pipeline = passes_of(source, name, options.pipeline, lambda words: parse_arguments(words).pipeline)
 
     def report(message: str) -> None:
         print(f"{name}: error: {message}", file=sys.stderr)
@@ -298,17 +308,18 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         check_calls(module, options)
     values = ValueCheck(module) if options.verify_values else None
 
+    printed = PrintedIR(options)
+
     def before(record: PassRecord, module: Any) -> None:
         progress(f"pass {record.name}")
         if options.mlir_print_ir_before_all or {record.name, record.stage} & set(options.mlir_print_ir_before):
-            _print_ir(f"Before {record.stage}", module, options)
+            printed.show(f"Before {record.stage}", module, f"{record.stage}_before")
 
     def after(record: PassRecord, module: Any) -> None:
         changed = stages is not None and stages.record(record, module)
         asked = options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after)
         if asked or (options.mlir_print_ir_after_change and changed):
-            _print_ir(f"After {record.stage}{'' if changed else ' (changed nothing)'}", module, options)
-
+            printed.show(f"After {record.stage}{'' if changed else ' (changed nothing)'}", module, record.stage)
         if record.report:
             sys.stderr.write(f"// -----// {record.stage} //----- //\n{record.report}")
         if values is not None:
@@ -320,7 +331,11 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         return runs
 
     admits = limit if options.opt_bisect_limit is not None else None
-    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers, admits)
+    def failed(record: PassRecord, module: Any) -> None:
+        if options.mlir_print_ir_after_failure:
+            printed.show(f"After {record.stage} Failed", module, f"{record.stage}_failed")
+
+    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers, admits, failed)
     with remarks.collected(bool(options.remarks or options.remarks_output_file)) as found:
         records = pipeline.run(module, watch)
     found = [dataclasses.replace(r, line=re.sub("^-(?=:)", name, r.line)) for r in found]  # MLIR calls any text "-"
@@ -352,8 +367,23 @@ def pipeline_of(spelling: str) -> Any:
     return Pipeline.parse(spelling)
 
 
-def _print_ir(when: str, module: Any, options: argparse.Namespace) -> None:
-    sys.stderr.write(f"// -----// IR Dump {when} //----- //\n{shown(module, options)}")
+class PrintedIR:
+    """Where the IR between passes goes: to stderr, or to files, called as mlir-opt calls them."""
+
+    def __init__(self, options: argparse.Namespace):
+        self._options, self._number = options, 0
+
+    def show(self, when: str, module: Any, name: str) -> None:
+        """Print a module, or write it to ``DIR/builtin_module_no-symbol-name/3_fuse.mlir``."""
+        content = f"// -----// IR Dump {when} //----- //\n{shown(module, self._options)}"
+        if not self._options.mlir_print_ir_tree_dir:
+            sys.stderr.write(content)
+            return
+        folder = os.path.join(self._options.mlir_print_ir_tree_dir, "builtin_module_no-symbol-name")
+        os.makedirs(folder, exist_ok=True)
+        name = re.sub(r"[^\w.()-]", "_", name)
+        _write(os.path.join(folder, f"{self._number}_{name}.mlir"), content)
+        self._number += 1
 
 
 def emit(module: Any, options: argparse.Namespace) -> str:
