@@ -182,7 +182,8 @@ __all__ = [
     "set_default_device", "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit",
     "sigmoid", "sign", "signbit", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
     "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
-    "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "topk", "trace",
+    "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "to_linalg",
+    "to_stablehlo", "topk", "trace",
     "transpose",
     "trapezoid", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
     "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index",
@@ -193,11 +194,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import compat, cuda, distributed, exchange, fast, metal, nn, optimizers
+    from .exchange.exported import to_linalg, to_stablehlo
     from .exchange.imported import from_stablehlo
 else:
     # Modules that the first use loads.
     _LAZY = ("compat", "cuda", "distributed", "exchange", "fast", "metal", "nn", "optimizers")
-    _OF_EXCHANGE = ("from_stablehlo",)
+    _OF_EXCHANGE = ("from_stablehlo", "to_linalg", "to_stablehlo")
 
     def __getattr__(name):
         if name in _LAZY:

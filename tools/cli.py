@@ -127,8 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         "gpu, manifest, or list",
     )  # fmt: skip
     dump.add_argument(
-        "--emit", choices=("stage", "cost"), default="stage",
-        help="the program at a stage (default), or what it costs: bytes, operations and memory of its kernels",
+        "--emit", choices=("stage", "cost", "stablehlo", "linalg"), default="stage",
+        help="the program at a stage (default), what it costs (bytes, operations and memory of its kernels), or the "
+        "program for other compilers",
     )  # fmt: skip
     dump.add_argument("--measure", action="store_true", help="with --emit=cost: run each kernel by itself, and time it")
     dump.add_argument("--short", action="store_true", help="the short form, to be read: stages graph to plan-buffers")

@@ -27,6 +27,7 @@ class UsageError(SmeltError, ValueError):
 def dump(options: argparse.Namespace) -> int:
     """Trace, lower and print."""
     from smelt.backends.device import offering, stages
+    from smelt.exchange.exported import exported
 
     lowered = lower(options)
     stage = _ALIASES.get(options.stage, options.stage)
@@ -38,6 +39,8 @@ def dump(options: argparse.Namespace) -> int:
         content = "".join(f"{remark}\n" for remark in found)
     elif options.emit == "cost":
         content = str(lowered.compile(options.pass_pipeline).cost(options.measure))
+    elif options.emit in ("stablehlo", "linalg"):
+        content = exported(lowered, options.emit)
     elif options.short:
         program = lowered if stage == "graph" else lowered.compile(options.pass_pipeline)
         content = program.as_text(stage, short=True, lines=options.lines)

@@ -22,11 +22,12 @@ from smelt import __version__
 from smelt.backends.device import offering, stages
 from smelt.runtime.compile import lower_module
 
+from .exchange import as_smelt, text_of
 from .isolate import PARSING, Progress, run_isolated
 from .mlir_flags import LACKING
 
 SPLIT = "// -----"
-EMIT = ("mlir", *stages(), "dot")
+EMIT = ("mlir", *stages(), "dot", "stablehlo", "linalg")
 
 
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
@@ -188,6 +189,9 @@ def read_source(path: str) -> tuple[str, str]:
     if data.startswith(MARK):
         data = data.partition(b"\0")[0]  # arrays stand behind
     if data.startswith(b"ML\xefR"):
+        program = text_of(data, name)
+        if program is not None:
+            return name, program
         raise IRError(f"{name}:1:1: error: this is MLIR bytecode; only text is read")
     try:
         return name, data.decode("utf-8")
@@ -299,7 +303,7 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     from smelt.passes.validation import ValueCheck
 
     pipeline = pipeline_of(options.pipeline)
-    module = text.parse(source, name)
+    module = text.parse(as_smelt(source, name), name)
     progress("the pipeline")
 
     prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
@@ -392,6 +396,14 @@ def emit(module: Any, options: argparse.Namespace) -> str:
         from .dot import to_dot
 
         return to_dot(module)
+    if options.emit == "stablehlo":
+        from smelt.backends.exchange.stablehlo import to_stablehlo
+
+        return to_stablehlo(module)
+    if options.emit == "linalg":
+        from smelt.backends.exchange.linalg import to_linalg
+
+        return to_linalg(module)
     if options.emit != "mlir":
         return emit_backend(module, options.emit)
     return shown(module, options)

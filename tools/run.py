@@ -11,6 +11,7 @@ import numpy as np
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DTypeError, FileFormatError, IRError
 
+from .exchange import as_smelt
 from .isolate import PARSING, Progress, run_isolated
 from .opt import check_calls, describe, read_source
 from .show import dense
@@ -67,7 +68,7 @@ def _parsed(source: str, name: str) -> Any:
 
     if not source.strip():
         raise IRError("the text is empty")
-    return text.parse(source, name)
+    return text.parse(as_smelt(source, name), name)
 
 
 def _signature(module: Any, name: str) -> list[Aval]:

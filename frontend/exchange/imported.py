@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import mlir, stablehlo
+from smelt.ir import mlir, stablehlo, text
 from smelt.ir.aval import Aval
 from smelt.ir.errors import ArgumentTypeError, DTypeError, IRError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.text import IRText
 
 from ..lazy.arrays import array, as_array
+from ..lazy.build import build_module
 from ..lazy.graph import GraphFunction
 from ..transforms.recording import apply_function
 from . import rules as _rules  # fills the table
@@ -102,6 +104,19 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
         limit = sys.getrecursionlimit()
         message = f"{name} nests too deeply for Python's recursion limit of {limit}"
         raise IRError(at_user_line(f"smelt.from_stablehlo: {message}")) from None
+
+
+def read_module(program: str, name: str) -> IRText:
+    """The text of a StableHLO program in smelt's dialect, for the command line.
+
+    Raises:
+        IRError: something in it has no translation.
+    """
+    module = stablehlo.parse(program, name)
+    with mlir.lock:
+        reader = Reader(module, name)
+        f = reader.function(reader.entry())
+        return text.to_text(build_module(f.parameters, f.body, f.outputs))
 
 
 def _read(program: str | bytes | bytearray, name: str) -> StablehloFunction:

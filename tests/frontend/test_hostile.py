@@ -90,6 +90,8 @@ LEFT_OUT = {
     ("DeviceType", None): "an enumeration",
     ("FunctionExporter", None): "made by `exporter`",
     ("export_function", "args"): "what the function takes",
+    ("to_stablehlo", "args"): "what the function takes",
+    ("to_linalg", "args"): "what the function takes",
     ("export_function", "file_or_callback"): "any function; paths are those of `exporter`",
     ("DtypeCategory", None): "an enumeration",
     ("SmeltError", None): "an exception",

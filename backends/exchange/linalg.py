@@ -1,0 +1,46 @@
+"""A module of the smelt dialect as linalg on tensors: by way of StableHLO, with upstream's conversion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import mlir, stablehlo
+from smelt.ir.errors import IRError
+from smelt.ir.text import IRText
+
+from .stablehlo import to_stablehlo
+
+_LEFT = re.compile(r"\b(stablehlo|chlo)\.([a-z_]+)")
+_PIPELINE = (
+    "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander),stablehlo-legalize-to-linalg,"
+    "canonicalize,cse"
+)
+
+
+def to_linalg(module: Any, captured: Sequence[np.ndarray] = ()) -> IRText:
+    """The text of a module in linalg, tensor, arith, math and scf, which other projects on MLIR read.
+
+    Args:
+        module: a module of the smelt dialect. captured: what the last arguments of ``@main`` are.
+
+    Raises:
+        IRError: an op that StableHLO does not have, or that its conversion leaves as it is: sorts, factors, Fourier
+            transforms.
+    """
+    source = to_stablehlo(module, captured)
+    with mlir.lock:
+        found = stablehlo.parse(source, "<stablehlo>")
+        try:
+            stablehlo.run(stablehlo.context(), found, _PIPELINE)
+        except (RuntimeError, ValueError, mlir.ir.MLIRError) as error:
+            raise IRError(f"the conversion of StableHLO to linalg failed: {error}") from None
+        result = stablehlo.to_text(found)
+    left = sorted({match[0] for match in _LEFT.finditer(result)})
+    if left:
+        names = ", ".join(left)
+        raise IRError(f"linalg has nothing for {names}; leave such ops outside of the program, or hand on StableHLO")
+    return IRText(result)

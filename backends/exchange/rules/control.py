@@ -1,0 +1,83 @@
+"""Branches and loops: their functions are called in regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.control import SCAN, layout
+
+from ..writer import Tensor, ints
+from .table import Call, rule
+
+
+@rule("call")
+def _call(call: Call) -> Sequence[Tensor]:
+    return call.writer.call(call.attrs["callee"], call.operands, call.avals)
+
+
+@rule("cond")
+def _cond(call: Call) -> Sequence[Tensor]:
+    w, (choice, *operands) = call.writer, call.operands
+    if choice.dtype is dtypes.bool_:
+        choice = w.convert(choice, dtypes.int32)
+    elif choice.dtype is not dtypes.int32:
+        last = len(call.attrs["branches"]) - 1
+        inside = w.compare("LT", choice, last)
+        if choice.dtype.kind == "i":
+            inside = inside & w.compare("GE", choice, 0)
+        choice = w.convert(w.select(inside, choice, last), dtypes.int32)
+    regions = [
+        w.region([], lambda name=name: w.call(name, operands, call.avals)) for name in call.attrs["branches"]
+    ]  # fmt: skip
+    return w.op_all("stablehlo.case", [choice], call.avals, "", regions)
+
+
+@rule("while")
+def _while(call: Call) -> Sequence[Tensor]:
+    w, n = call.writer, call.attrs["constants"]
+    constants, carry = call.operands[:n], call.operands[n:]
+    avals = [x.aval for x in carry]
+    test = w.region(avals, lambda *c: w.call(call.attrs["cond"], [*constants, *c], [Aval((), dtypes.bool_)]))
+    body = w.region(avals, lambda *c: w.call(call.attrs["body"], [*constants, *c], avals))
+    return w.op_all("stablehlo.while", carry, avals, "", [test, body])
+
+
+@rule("scan")
+def _scan(call: Call) -> Sequence[Tensor]:
+    """A loop that counts, reads the elements of the arrays and writes those of the results."""
+    w, a = call.writer, call.attrs
+    parts = layout(SCAN, a, len(call.operands))
+    constants = [call.operands[i] for i in parts.constants]
+    carries = [call.operands[i] for i in parts.carries]
+    xs = [call.operands[i] for i in parts.xs]
+    length, count = a["length"], len(carries)
+    stacked = call.avals[count:]
+    counter = dtypes.int32 if length < 1 << 31 else dtypes.int64
+    first = [w.scalar(0, counter), *carries, *(w.broadcast(w.scalar(0, y.dtype), y.shape) for y in stacked)]
+    avals = [x.aval for x in first]
+
+    def step(i: Tensor, *values: Tensor) -> Sequence[Tensor]:
+        carry, made = values[:count], values[count:]
+        at = w.scalar(length - 1, counter) - i if a["reverse"] else i
+        zero = w.scalar(0, counter)
+        items = []
+        for x in xs:
+            starts = [at, *(zero for _ in x.shape[1:])]
+            sizes = (1, *x.shape[1:])
+            piece = w.op("stablehlo.dynamic_slice", [x, *starts], Aval(sizes, x.dtype), f"slice_sizes = {ints(sizes)}")
+            items.append(w.reshape(piece, x.shape[1:]))
+        elements = [Aval(y.shape[1:], y.dtype) for y in stacked]
+        found = w.call(a["body"], [*constants, *carry, *items], [*(c.aval for c in carry), *elements])
+        written = []
+        for whole, y in zip(made, found[count:]):
+            starts = [at, *(zero for _ in y.shape)]
+            row = w.reshape(y, (1, *y.shape))
+            written.append(w.op("stablehlo.dynamic_update_slice", [whole, row, *starts], whole.aval))
+        return [i + 1, *found[:count], *written]
+
+    if not length:
+        return first[1:]
+    test = w.region(avals, lambda i, *_: [w.compare("LT", i, length)])
+    return w.op_all("stablehlo.while", first, avals, "", [test, w.region(avals, step)])[1:]
