@@ -8,13 +8,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.errors import IRError, SmeltError, at_user_line
+from smelt.ir.interpreter import apply_reference
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
 
-from ..simplify.patterns import Pattern, PatternBuilder, Site, same_number, scalar_of
+from ..simplify.patterns import Pattern, PatternBuilder, Site, python_scalar, same_number, scalar_of
 from .terms import Applied, Attr, Computed, Const, Found, Number, Rule, Term, Variable
 
 #: Whether a value is what a term says; fills in what the term's variables stand for.
@@ -201,7 +204,23 @@ def planned(x: Term, found: Found, beside: Aval) -> tuple[Planned, Aval]:
             parts[i], avals[i] = planned(y, found, avals[typed[-1]] if typed else beside)
     attrs = {name: _attribute(value, found) for name, value in x.attrs.items()}
     (aval,) = x.op.infer_checked(avals, attrs)
+    if x.op.kind == "elementwise" and (folded := _folded(x.op, parts, attrs, aval)) is not None:
+        return folded, aval
     return (x.op, parts, attrs, aval), aval
+
+
+def _folded(op: Op, parts: list[Planned], attrs: dict[str, Any], aval: Aval) -> Planned:
+    """A number of numbers, computed now; None where a part is none."""
+    arrays = []
+    for part in parts:
+        is_value = isinstance(part, Value)
+        number = scalar_of(part) if is_value else part[0] if len(part) == 2 else None
+        if number is None:
+            return None
+        arrays.append(constant_array(number, part.dtype if is_value else part[1].dtype))
+    with np.errstate(all="ignore"):
+        (result,) = apply_reference(op, arrays, attrs)
+    return python_scalar(np.asarray(result)), aval
 
 
 def _attribute(value: Any, found: Found) -> Any:
