@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from smelt.backends.gpu.manifest import Size
 from smelt.backends.metal.simulator.compiler import preprocess
-from smelt.backends.metal.simulator.source import Entry, Parameter, parse
+from smelt.backends.metal.simulator.source import Entry, Parameter, known_headers, parse
 
 
 def _vector(expression: str) -> str:
@@ -30,6 +30,7 @@ _POSITIONS = {
     "simdgroup_index_in_threadgroup": "(smelt::thread_index() / 32u)",
     "simdgroups_per_threadgroup": f"(({_THREADS} + 31u) / 32u)",
     "dispatch_simdgroups_per_threadgroup": f"(({_THREADS} + 31u) / 32u)",
+    "dispatch_quadgroups_per_threadgroup": f"(({_THREADS} + 3u) / 4u)",
     "threads_per_simdgroup": "32u",
     "thread_execution_width": "32u",
     "thread_index_in_quadgroup": "(smelt::thread_index() % 4u)",
@@ -46,6 +47,7 @@ _DISPATCHED = _POSITIONS | {
     "threadgroup_position_in_grid": _vector("blockIdx.$ + first.$"),
     "threadgroups_per_grid": _vector("(grid.$ + whole.$ - 1u) / whole.$"),
     "dispatch_simdgroups_per_threadgroup": "((whole.x * whole.y * whole.z + 31u) / 32u)",
+    "dispatch_quadgroups_per_threadgroup": "((whole.x * whole.y * whole.z + 3u) / 4u)",
 }
 _PLACE = ("uint3 first", "uint3 whole", "uint3 grid")
 
@@ -101,6 +103,7 @@ def cuda_source(
     Raises:
         SimulatorError: the text has no kernels that can be read.
     """
+    text = known_headers(text)
     if re.search(r"^\s*#\s*(?!include\s*<metal_|pragma\b)\w+", text, re.M):
         text = preprocess(text)
     found = parse(text, _shared)

@@ -18,11 +18,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from smelt.backends.gpu.devices import METAL
 from smelt.backends.gpu.manifest import Size
 from smelt.backends.metal.simulator import compiler
-from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, parse
+from smelt.backends.metal.simulator.cplusplus import Constants
+from smelt.backends.metal.simulator.source import Entry, Parameter, SimulatorError, Source, known_headers, parse
 from smelt.ir import locks, profiling
 from smelt.ir.errors import AttributeValueError
 from smelt.ir.settings import settings
@@ -92,6 +94,7 @@ _POSITIONS = {
     "thread_index_in_simdgroup": "(c.index + n) % 32u",
     "simdgroup_index_in_threadgroup": "(c.index + n) / 32u",
     "simdgroups_per_threadgroup": "c.simdgroups",
+    "dispatch_quadgroups_per_threadgroup": "(c.full_threads[0] * c.full_threads[1] * c.full_threads[2] + 3u) / 4u",
     "dispatch_simdgroups_per_threadgroup": "(c.full_threads[0] * c.full_threads[1] * c.full_threads[2] + 31u) / 32u",
     "threads_per_simdgroup": "32u",
     "thread_execution_width": "32u",
@@ -131,11 +134,12 @@ def _wrapper(number: int, entry: Entry) -> str:
     )
 
 
-def host_source(text: str) -> tuple[str, Source]:
+def host_source(text: str, constants: Constants | None = None) -> tuple[str, Source]:
     """C++ with the text, and a function around each kernel; and what is in the text."""
+    text = known_headers(text)
     if re.search(r"^\s*#\s*(?!include\s*<metal_|pragma\b)\w+", text, re.M):
         text = compiler.preprocess(text)
-    source = parse(text, _shared)
+    source = parse(text, _shared, constants)
     # The user's lines keep their numbers.
     out = ["#include <metal_stdlib>\n", '#line 1 "kernel.metal"\n', source.text, '\n#line 1 "entries"\n']
     out.append("const smelt::Runtime* smelt_runtime;\n")
@@ -153,8 +157,8 @@ def _close(handle: int) -> None:
 class _Code:
     """A loaded shared object."""
 
-    def __init__(self, text: str, guard: bool) -> None:
-        source, found = host_source(text)
+    def __init__(self, text: str, guard: bool, constants: tuple[tuple[int | str, Any], ...] = ()) -> None:
+        source, found = host_source(text, dict(constants))
         self.entries = MappingProxyType(found.entries)
         path = compiler.shared_object(source, guard)
         self.nbytes = os.stat(path).st_size
@@ -171,7 +175,7 @@ class _Code:
 
 _lock = locks.lock()
 _loaded_runtime: ctypes.CDLL | None = None
-_codes: OrderedDict[tuple[str, bool], _Code] = OrderedDict()
+_codes: OrderedDict[tuple[str, bool, tuple[tuple[int | str, Any], ...]], _Code] = OrderedDict()
 
 
 def _runtime() -> ctypes.CDLL:
@@ -185,15 +189,16 @@ def _runtime() -> ctypes.CDLL:
         return _loaded_runtime
 
 
-def _code(text: str, guard: bool) -> _Code:
+def _code(text: str, guard: bool, constants: tuple[tuple[int | str, Any], ...]) -> _Code:
+    key = (text, guard, constants)
     with _lock:
-        found = _codes.get((text, guard))
+        found = _codes.get(key)
         if found is not None:
-            _codes.move_to_end((text, guard))
+            _codes.move_to_end(key)
             return found
-    made = _Code(text, guard)
+    made = _Code(*key)
     with _lock:
-        _codes[text, guard] = made
+        _codes[key] = made
         excess = sum(code.nbytes for code in _codes.values()) - settings.cache_bytes
         while len(_codes) > 1 and (len(_codes) > _KEPT or excess > 0):
             excess -= _codes.popitem(last=False)[1].nbytes
@@ -206,15 +211,17 @@ class Library:
     Args:
         text: Metal Shading Language.
         options: how its threads are run.
+        constants: values of function constants, by number or name; the others are not defined.
 
     Raises:
         SimulatorError: the text does not compile; the message is the compiler's.
+        AttributeValueError: a value for a constant that the text does not have.
     """
 
-    def __init__(self, text: str, options: Options | None = None) -> None:
+    def __init__(self, text: str, options: Options | None = None, constants: Constants | None = None) -> None:
         self.text = text
         self.options = options or Options()
-        self._code = _code(text, self.options.guard)
+        self._code = _code(text, self.options.guard, tuple((constants or {}).items()))
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -278,6 +285,8 @@ class Library:
             if parameter.kind != "buffer":
                 continue
             bound = buffers.get(parameter.index)
+            if bound is None and parameter.optional:
+                continue
             if bound is None:
                 raise SimulatorError(f"kernel {entry!r}: {parameter.name} [[buffer({parameter.index})]] is not bound")
             launch.buffers[parameter.index], launch.bytes[parameter.index] = bound

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from smelt.backends.gpu.devices import METAL
-from smelt.ir.errors import SmeltError
 
-
-class SimulatorError(SmeltError, RuntimeError):
-    """A Metal text that does not compile, or a launch that goes wrong: what, in which kernel, where."""
+from ..check.names import METAL_HEADERS
+from .brackets import SimulatorError as SimulatorError
+from .brackets import close, split
+from .cplusplus import Constants, merged, single_precision, with_constants, without_coherence
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Parameter:
         element: what a buffer holds: ``float``, ``uint2``, ...
         const: whether the kernel may only read.
         reference: whether it is a reference instead of a pointer.
+        optional: whether a function constant decides that it is there.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Parameter:
     element: str = ""
     const: bool = False
     reference: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ POSITIONS = frozenset(
         "simdgroup_index_in_threadgroup",
         "simdgroups_per_threadgroup",
         "dispatch_simdgroups_per_threadgroup",
+        "dispatch_quadgroups_per_threadgroup",
         "threads_per_simdgroup",
         "thread_execution_width",
         "thread_index_in_quadgroup",
@@ -101,7 +104,7 @@ _ATTRIBUTE = re.compile(r"\[\[(.*?)\]\]", re.S)
 _SYNCHRONIZES = re.compile(
     r"\b(?:threadgroup_barrier|simdgroup_\w+|make_(?:filled|diagonal)_simdgroup_matrix|"
     r"(?:simd|quad)_(?:sum|product|min|max|and|or|xor|broadcast\w*|shuffle\w*|prefix_\w+|ballot|vote|all|any|is_first|"
-    r"active_threads_mask))\b"
+    r"active_threads_mask)|__metal_(?:simd|quad)_\w+)\b"
 )
 _KERNEL = re.compile(r"\bkernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(", re.S)
 _THREADGROUP = re.compile(
@@ -112,6 +115,12 @@ _THREADGROUP = re.compile(
 _INSTANCE = re.compile(
     r"\btemplate\s*\[\[\s*host_name\s*\(\s*((?:\"[^\"]*\"\s*)+)\)\s*\]\]\s*(?:\[\[\s*kernel\s*\]\]|kernel)\s+([^;{}]*);"
 )
+_HOST_NAME = re.compile(
+    r"\[\[\s*host_name\s*\(\s*((?:\"[^\"]*\"\s*)+)\)\s*\]\]\s*(?:\[\[[^\]]*\]\]\s*)*(?:kernel\s+)?"
+    r"(?:\[\[[^\]]*\]\]\s*)*void\s+(\w+)\s*\("
+)
+_INCLUDE = re.compile(r"^([ \t]*#[ \t]*(?:include|import)[ \t]*)<(\w+)>", re.MULTILINE)
+_NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*\{")
 _TEMPLATE = re.compile(r"\btemplate\s*<")
 
 
@@ -125,33 +134,6 @@ def without_comments(text: str) -> str:
     return re.sub(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*|/\*.*?\*/", blank, text, flags=re.S)
 
 
-def _close(text: str, start: int) -> int:
-    """Where the bracket at `start` closes."""
-    pairs = {"(": ")", "{": "}", "<": ">", "[": "]"}
-    opening, closing, depth = text[start], pairs[text[start]], 0
-    for at in range(start, len(text)):
-        if text[at] == opening:
-            depth += 1
-        elif text[at] == closing:
-            depth -= 1
-            if not depth:
-                return at
-    raise SimulatorError(f"unbalanced {opening!r} in the Metal text, line {text.count(chr(10), 0, start) + 1}")
-
-
-def _split(text: str) -> list[str]:
-    """Pieces between commas that stand outside of brackets."""
-    pieces, depth, piece = [], 0, ""
-    for character in text:
-        depth += (character in "([{<") - (character in ")]}>")
-        if character == "," and depth == 0:
-            pieces.append(piece)
-            piece = ""
-        else:
-            piece += character
-    return [p.strip() for p in [*pieces, piece] if p.strip()]
-
-
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
     """(header, body) of the functions and types of a text, also those in namespaces."""
     at = header = 0
@@ -160,7 +142,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
         if character == ";":
             header = at + 1
         elif character == "{":
-            end = _close(text, at)
+            end = close(text, at)
             head = text[header:at].strip()
             if re.match(r"(?:inline\s+)?namespace\b|extern\s*\"C\"", head):
                 yield from _blocks(text[at + 1 : end])
@@ -216,14 +198,19 @@ def _parameter(written: str, taken: set[int], threadgroup: Callable[[], int]) ->
     }
     plain = " ".join(_ATTRIBUTE.sub(" ", written).split())
     found = re.search(r"\b(\w+)\s*(\[\s*\w*\s*\])?$", plain)
-    name = found.group(1) if found else ""
+    array = re.search(r"\(\s*&\s*(\w+)\s*\)\s*\[[^\]]*\]$", plain)
+    name = array.group(1) if array else found.group(1) if found else ""
     type_ = (plain[: found.start()] + ("*" if found.group(2) else "")).strip() if found else plain
+    if array:
+        type_ = plain[: array.start()].strip() + "&"
     if not type_:
         name, type_ = "", plain
     position = next((a for a in attributes if a in POSITIONS), None)
     if position:
         return Parameter(name, type_, "position", attribute=position)
     if not re.search(r"[*&]", type_):
+        if re.match(r"(?:const\s+)?(?:metal::)?(?:array\s*<\s*)?(?:texture|depth|sampler)", type_):
+            raise SimulatorError(f"the simulator has no textures; parameter {plain!r} of a kernel is one")
         raise SimulatorError(f"parameter {plain!r} of a kernel is neither a buffer nor a known position")
     pointee = type_.rstrip("*& ").replace("const*", "const *")
     words = [w for w in pointee.split() if w not in _QUALIFIERS]
@@ -239,12 +226,13 @@ def _parameter(written: str, taken: set[int], threadgroup: Callable[[], int]) ->
     else:
         index = next(i for i in range(len(taken) + 1) if i not in taken)
     taken.add(index)
-    return Parameter(name, type_, "buffer", index, "", " ".join(words), const, reference)
+    is_optional = "function_constant" in attributes
+    return Parameter(name, type_, "buffer", index, "", " ".join(words), const, reference, is_optional)
 
 
 def _parameters(written: str) -> tuple[Parameter, ...]:
-    pieces = _split(written)
-    taken = {int(n) for n in re.findall(r"\[\[\s*buffer\s*\(\s*(\d+)\s*\)\s*\]\]", written)}
+    pieces = split(written)
+    taken = {int(n) for n in re.findall(r"\[\[\s*buffer\s*\(\s*(\d+)\s*\)", written)}
     memories = iter(range(METAL.max_buffers))
     return tuple(_parameter(piece, taken, lambda: next(memories)) for piece in pieces if piece != "void")
 
@@ -255,40 +243,68 @@ def _template_names(text: str, end: int) -> list[str]:
     if not openings:
         return []
     opening = openings[-1]
-    closing = _close(text, opening)
+    closing = close(text, opening)
     if re.sub(r"\b(?:static|inline)\b", "", text[closing + 1 : end]).strip():
         return []
-    return [p.split("=")[0].split()[-1] for p in _split(text[opening + 1 : closing])]
+    return [_template_name(p) for p in split(text[opening + 1 : closing])]
 
 
-def parse(text: str, threadgroup: Callable[[int, str, str, str], str]) -> Source:
+def _template_name(parameter: str) -> str:
+    function = re.search(r"\(\s*[*&]\s*(\w+)\s*\)\s*\(", parameter)
+    return function.group(1) if function else (parameter.split("=")[0].split() or [""])[-1]
+
+
+def known_headers(text: str) -> str:
+    """The text with the one header that there is in place of all those of Metal's library."""
+
+    def name(found: re.Match[str]) -> str:
+        return f"{found.group(1)}<metal_stdlib>" if found.group(2) in METAL_HEADERS else found.group()
+
+    return _INCLUDE.sub(name, text)
+
+
+def _qualified(text: str) -> Callable[[int], str]:
+    """Tells which namespaces a place lies in: `a::b::`."""
+    found = [(m.start(), close(text, m.end() - 1), m.group(1)) for m in _NAMESPACE.finditer(text)]
+    return lambda at: "".join(f"{name}::" for start, end, name in found if start < at < end and name)
+
+
+def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants: Constants | None = None) -> Source:
     """The text as C++, and its entries.
 
     Args:
         text: Metal, preprocessed if it builds kernels with macros.
         threadgroup: from number, type, name and dimensions (``"[32][4]"`` or nothing) of a threadgroup variable
             to the C++ statement that declares it.
+        constants: values of function constants, by number or name.
+
+    Raises:
+        SimulatorError: kernels that cannot be read. AttributeValueError: a value of no constant.
     """
-    text = without_comments(text)
-    instances: list[tuple[str, str]] = []
+    text = with_constants(without_comments(text), constants or {})
+    text = single_precision(without_coherence(text))
+    host_names = {name: "".join(re.findall(r'"([^"]*)"', given)) for given, name in _HOST_NAME.findall(text)}
+    instances: list[tuple[int, str, str]] = []
 
     def instance(found: re.Match[str]) -> str:
         name = "".join(re.findall(r'"([^"]*)"', found.group(1)))
         rest = found.group(2).strip()
         if rest.startswith("decltype"):
-            rest = rest[_close(rest, rest.index("(")) + 1 :].strip()
+            rest = rest[close(rest, rest.index("(")) + 1 :].strip()
         else:
-            rest = re.sub(r"^(?:void|auto)\s+", "", rest)
+            rest = re.sub(r"^(?:[\w:]+\s+)+(?=[\w:]+\s*[<(])", "", rest)
         depth = 0
         for at, character in enumerate(rest):  # up to the parameters, if they are repeated
             depth += (character == "<") - (character == ">")
             if character == "(" and depth == 0:
                 rest = rest[:at]
                 break
-        instances.append((name, rest.strip()))
+        instances.append((found.start(), name, rest.strip()))
         return "\n" * found.group(0).count("\n")
 
+    place = _qualified(text)
     text = _INSTANCE.sub(instance, text)
+    instances = [(at, name, place(at) + rest) for at, name, rest in instances]
     text = re.sub(r"\[\[\s*kernel\s*\]\]", "kernel", text)
     text = re.sub(r"\bconst\s+constant\b|\bconstant\s+const\b", "constant", text)
 
@@ -302,22 +318,25 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str]) -> Source
     templates: dict[str, tuple[list[str], str]] = {}
     for found in _KERNEL.finditer(text):
         opening = found.end() - 1
-        written = text[opening + 1 : _close(text, opening)]
+        written = text[opening + 1 : close(text, opening)]
         templates.setdefault(found.group(1), (_template_names(text, found.start()), written))
-    plain = _ATTRIBUTE.sub(drop, text)
+    place = _qualified(text)
+    places = {found.group(1): place(found.start()) for found in _KERNEL.finditer(text)}
+    plain = merged(_ATTRIBUTE.sub(drop, text))
     reaches = _synchronizing(plain)
     entries: dict[str, Entry] = {}
     for name, (arguments, written) in templates.items():
         if not arguments:
-            entries[name] = Entry(name, name, _parameters(written), reaches(name))
-    for name, expression in instances:
-        base = expression.split("<")[0].strip()
+            host = host_names.get(name, name)
+            entries[host] = Entry(host, places[name] + name, _parameters(written), reaches(name))
+    for _, name, expression in instances:
+        base = expression.split("<")[0].strip().rpartition("::")[2]
         if base not in templates:
             raise SimulatorError(f"host_name {name!r}: there is no kernel {base!r} to instantiate")
         arguments, written = templates[base]
-        given = _split(expression[expression.index("<") + 1 : expression.rindex(">")]) if "<" in expression else []
+        given = split(expression[expression.index("<") + 1 : expression.rindex(">")]) if "<" in expression else []
         for argument, value in zip(arguments, given):
-            written = re.sub(rf"\b{argument}\b", value.replace("\\", r"\\"), written)
+            written = re.sub(rf"\b{re.escape(argument)}\b", value.replace("\\", r"\\"), written)
         entries[name] = Entry(name, expression, _parameters(written), reaches(base))
 
     count = 0
@@ -326,7 +345,7 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str]) -> Source
         nonlocal count
         out = found.group("space")
         align = found.group("align") or found.group("align2") or ""
-        for piece in _split(found.group("names")):
+        for piece in split(found.group("names")):
             name = re.match(r"\w+", piece)
             assert name
             out += threadgroup(count, align + found.group("type"), name.group(0), piece[name.end() :].strip()) + " "

@@ -187,6 +187,8 @@ struct half {
   template <class U> SMELT_FUNCTION half& operator/=(U b) { return *this = half(float(*this) / float(b)); }
   SMELT_FUNCTION half& operator++() { return *this += 1.0f; }
   SMELT_FUNCTION half& operator--() { return *this -= 1.0f; }
+  SMELT_FUNCTION half operator++(int) { half before = *this; *this += 1.0f; return before; }
+  SMELT_FUNCTION half operator--(int) { half before = *this; *this -= 1.0f; return before; }
 };
 struct bfloat {
   ushort code;
@@ -213,6 +215,16 @@ typedef bfloat bfloat16_t;
   template <class U, smelt::when_t<smelt::integral<U>, int> = 0> \
   SMELT_FUNCTION constexpr half operator op(U a, half b) { return half(float(half(a)) op float(b)); }
 SMELT_HALF(+) SMELT_HALF(-) SMELT_HALF(*) SMELT_HALF(/)
+#define SMELT_BFLOAT(op) \
+  SMELT_FUNCTION constexpr float operator op(bfloat a, bfloat b) { return float(a) op float(b); } \
+  SMELT_FUNCTION constexpr float operator op(bfloat a, float b) { return float(a) op b; } \
+  SMELT_FUNCTION constexpr float operator op(float a, bfloat b) { return a op float(b); } \
+  template <class U, smelt::when_t<smelt::integral<U>, int> = 0> \
+  SMELT_FUNCTION constexpr float operator op(bfloat a, U b) { return float(a) op float(b); } \
+  template <class U, smelt::when_t<smelt::integral<U>, int> = 0> \
+  SMELT_FUNCTION constexpr float operator op(U a, bfloat b) { return float(a) op float(b); }
+SMELT_BFLOAT(+) SMELT_BFLOAT(-) SMELT_BFLOAT(*) SMELT_BFLOAT(/)
+#undef SMELT_BFLOAT
 #undef SMELT_HALF
 SMELT_FUNCTION constexpr half operator-(half a) { return half(-float(a)); }
 SMELT_FUNCTION constexpr half operator+(half a) { return a; }
@@ -298,31 +310,43 @@ template <class T> using make_unsigned_t = typename make_unsigned<T>::type;
 template <class T> using make_signed_t = typename make_signed<T>::type;
 
 template <class T> struct numeric_limits;
-#define SMELT_LIMITS(T, LOW, LEAST, MOST, EPSILON, INF, NAN_, DIGITS, SIGNED, INTEGER) \
+enum float_round_style { round_indeterminate = -1, round_toward_zero, round_to_nearest, round_toward_infinity, round_toward_neg_infinity };
+enum float_denorm_style { denorm_indeterminate = -1, denorm_absent, denorm_present };
+#define SMELT_LIMITS(T, LOW, LEAST, MOST, EPSILON, TINIEST, INF, NAN_, SIGNED, INTEGER, DIGITS, TENS, MORE, EMIN, EMAX, EMIN10, EMAX10) \
   template <> struct numeric_limits<T> { \
-    static constexpr bool is_specialized = true, is_signed = SIGNED, is_integer = INTEGER, has_infinity = !INTEGER; \
-    static constexpr int digits = DIGITS; \
+    static constexpr bool is_specialized = true, is_signed = SIGNED, is_integer = INTEGER, is_exact = INTEGER; \
+    static constexpr bool has_infinity = !INTEGER, has_quiet_NaN = !INTEGER, has_signaling_NaN = !INTEGER; \
+    static constexpr bool is_iec559 = !INTEGER, is_bounded = true, is_modulo = INTEGER && !SIGNED, traps = INTEGER; \
+    static constexpr bool has_denorm_loss = false, tinyness_before = false; \
+    static constexpr float_denorm_style has_denorm = INTEGER ? denorm_absent : denorm_present; \
+    static constexpr float_round_style round_style = INTEGER ? round_toward_zero : round_to_nearest; \
+    static constexpr int digits = DIGITS, radix = 2, digits10 = TENS, max_digits10 = MORE; \
+    static constexpr int min_exponent = EMIN, max_exponent = EMAX, min_exponent10 = EMIN10, max_exponent10 = EMAX10; \
     SMELT_FUNCTION static constexpr T lowest() { return T(LOW); } \
     SMELT_FUNCTION static constexpr T min() { return T(LEAST); } \
     SMELT_FUNCTION static constexpr T max() { return T(MOST); } \
     SMELT_FUNCTION static constexpr T epsilon() { return T(EPSILON); } \
     SMELT_FUNCTION static constexpr T infinity() { return T(INF); } \
     SMELT_FUNCTION static constexpr T quiet_NaN() { return T(NAN_); } \
+    SMELT_FUNCTION static constexpr T signaling_NaN() { return T(NAN_); } \
+    SMELT_FUNCTION static constexpr T denorm_min() { return T(TINIEST); } \
+    SMELT_FUNCTION static constexpr T round_error() { return T(INTEGER ? 0.0f : 0.5f); } \
   };
-#define SMELT_INTEGER_LIMITS(T, LOW, MOST, DIGITS, SIGNED) SMELT_LIMITS(T, LOW, LOW, MOST, 0, 0, 0, DIGITS, SIGNED, true)
-SMELT_INTEGER_LIMITS(bool, 0, 1, 1, false)
-SMELT_INTEGER_LIMITS(char, CHAR_MIN, CHAR_MAX, 7, true)
-template <> struct numeric_limits<signed char> : numeric_limits<char> {};
-SMELT_INTEGER_LIMITS(uchar, 0, UCHAR_MAX, 8, false)
-SMELT_INTEGER_LIMITS(short, SHRT_MIN, SHRT_MAX, 15, true)
-SMELT_INTEGER_LIMITS(ushort, 0, USHRT_MAX, 16, false)
-SMELT_INTEGER_LIMITS(int, INT_MIN, INT_MAX, 31, true)
-SMELT_INTEGER_LIMITS(uint, 0, UINT_MAX, 32, false)
-SMELT_INTEGER_LIMITS(long, LONG_MIN, LONG_MAX, 63, true)
-SMELT_INTEGER_LIMITS(ulong, 0, ULONG_MAX, 64, false)
-SMELT_LIMITS(float, -FLT_MAX, FLT_MIN, FLT_MAX, FLT_EPSILON, INFINITY, NAN, 24, true, false)
-SMELT_LIMITS(half, -65504.0f, 6.103515625e-05f, 65504.0f, 0.0009765625f, INFINITY, NAN, 11, true, false)
-SMELT_LIMITS(bfloat, -3.38953139e38f, FLT_MIN, 3.38953139e38f, 0.0078125f, INFINITY, NAN, 8, true, false)
+#define SMELT_INTEGER_LIMITS(T, LOW, MOST, DIGITS, SIGNED, TENS) \
+  SMELT_LIMITS(T, LOW, LOW, MOST, 0, 0, 0, 0, SIGNED, true, DIGITS, TENS, 0, 0, 0, 0, 0)
+SMELT_INTEGER_LIMITS(bool, 0, 1, 1, false, 0)
+SMELT_INTEGER_LIMITS(char, CHAR_MIN, CHAR_MAX, 7, true, 2)
+SMELT_INTEGER_LIMITS(int8_t, CHAR_MIN, CHAR_MAX, 7, true, 2)
+SMELT_INTEGER_LIMITS(uchar, 0, UCHAR_MAX, 8, false, 2)
+SMELT_INTEGER_LIMITS(short, SHRT_MIN, SHRT_MAX, 15, true, 4)
+SMELT_INTEGER_LIMITS(ushort, 0, USHRT_MAX, 16, false, 4)
+SMELT_INTEGER_LIMITS(int, INT_MIN, INT_MAX, 31, true, 9)
+SMELT_INTEGER_LIMITS(uint, 0, UINT_MAX, 32, false, 9)
+SMELT_INTEGER_LIMITS(long, LONG_MIN, LONG_MAX, 63, true, 18)
+SMELT_INTEGER_LIMITS(ulong, 0, ULONG_MAX, 64, false, 19)
+SMELT_LIMITS(float, -FLT_MAX, FLT_MIN, FLT_MAX, FLT_EPSILON, smelt::bits<float>(1u), INFINITY, NAN, true, false, 24, 6, 9, -125, 128, -37, 38)
+SMELT_LIMITS(half, -65504.0f, 6.103515625e-05f, 65504.0f, 0.0009765625f, 5.9604644775390625e-08f, INFINITY, NAN, true, false, 11, 3, 5, -13, 16, -4, 4)
+SMELT_LIMITS(bfloat, -3.38953139e38f, FLT_MIN, 3.38953139e38f, 0.0078125f, smelt::bits<float>(0x00010000u), INFINITY, NAN, true, false, 8, 2, 4, -125, 128, -37, 38)
 #undef SMELT_LIMITS
 #undef SMELT_INTEGER_LIMITS
 
@@ -331,6 +355,13 @@ template <class T, size_t N> struct array {
   SMELT_FUNCTION constexpr T& operator[](size_t i) { return __elements[i]; }
   SMELT_FUNCTION constexpr const T& operator[](size_t i) const { return __elements[i]; }
   SMELT_FUNCTION static constexpr size_t size() { return N; }
+  SMELT_FUNCTION static constexpr bool empty() { return N == 0; }
+  SMELT_FUNCTION constexpr T* data() { return __elements; }
+  SMELT_FUNCTION constexpr const T* data() const { return __elements; }
+  SMELT_FUNCTION constexpr T* begin() { return __elements; }
+  SMELT_FUNCTION constexpr const T* begin() const { return __elements; }
+  SMELT_FUNCTION constexpr T* end() { return __elements + N; }
+  SMELT_FUNCTION constexpr const T* end() const { return __elements + N; }
 };
 template <class T> using uniform = T;
 template <class T> SMELT_FUNCTION constexpr T make_uniform(T x) { return x; }

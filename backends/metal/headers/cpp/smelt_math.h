@@ -38,18 +38,19 @@ template <class A, class B, class C> using vector_among = vector_of<typename Fir
 
 namespace metal {
 
-// float: the C library's; half: through float.
-#define SMELT_FLOAT1(name, expression) \
+// float: the C library's; half: through float. bfloat: by a template, so that a program may have its own beside it.
+#define SMELT_OWN_BFLOAT template <class B, smelt::when_t<smelt::same<B, bfloat>, int> = 0>
+#define SMELT_FLOAT1(name, expression) SMELT_FLOAT1_ALONE(name, expression) SMELT_MAP1(name)
+#define SMELT_FLOAT1_ALONE(name, expression) \
   SMELT_FUNCTION float name(float x) { return expression; } \
   SMELT_FUNCTION half name(half x) { return half(name(float(x))); } \
-  SMELT_FUNCTION bfloat name(bfloat x) { return bfloat(name(float(x))); } \
-  SMELT_MAP1(name)
+  SMELT_OWN_BFLOAT SMELT_FUNCTION B name(B x) { return B(name(float(x))); }
 #define SMELT_LIBRARY1(name) SMELT_FLOAT1(name, SMELT_C(name##f)(x))
 SMELT_LIBRARY1(acos) SMELT_LIBRARY1(acosh) SMELT_LIBRARY1(asin) SMELT_LIBRARY1(asinh) SMELT_LIBRARY1(atan) SMELT_LIBRARY1(atanh)
 SMELT_LIBRARY1(ceil) SMELT_LIBRARY1(cos) SMELT_LIBRARY1(cosh) SMELT_LIBRARY1(exp) SMELT_LIBRARY1(exp2) SMELT_LIBRARY1(fabs)
 SMELT_LIBRARY1(floor) SMELT_LIBRARY1(log) SMELT_LIBRARY1(log2) SMELT_LIBRARY1(log10) SMELT_LIBRARY1(rint) SMELT_LIBRARY1(round)
 SMELT_LIBRARY1(sin) SMELT_LIBRARY1(sinh) SMELT_LIBRARY1(sqrt) SMELT_LIBRARY1(tan) SMELT_LIBRARY1(tanh) SMELT_LIBRARY1(trunc)
-SMELT_FLOAT1(abs, SMELT_C(fabsf)(x))
+SMELT_FLOAT1_ALONE(abs, SMELT_C(fabsf)(x))
 SMELT_FLOAT1(rsqrt, 1.0f / SMELT_C(sqrtf)(x))
 SMELT_FLOAT1(exp10, SMELT_C(powf)(10.0f, x))
 SMELT_FLOAT1(sign, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == x ? x : 0.0f)
@@ -69,15 +70,21 @@ SMELT_FUNCTION float __sinpi(float x) {
   return (q & 2) ? -s : s;
 }
 SMELT_FLOAT1(sinpi, __sinpi(x))
-SMELT_FLOAT1(cospi, __sinpi(SMELT_C(fabsf)(x - 2.0f * SMELT_C(rintf)(x * 0.5f)) + 0.5f))
-SMELT_FLOAT1(tanpi, __sinpi(x) / __sinpi(SMELT_C(fabsf)(x - 2.0f * SMELT_C(rintf)(x * 0.5f)) + 0.5f))
+SMELT_FUNCTION float __cospi(float x) {
+  int q;
+  float r = __half_turns(x, q), s = (q & 1) ? -SMELT_C(sinf)(r) : SMELT_C(cosf)(r);
+  return (q & 2) ? -s : s;
+}
+SMELT_FLOAT1(cospi, __cospi(x))
+SMELT_FLOAT1(tanpi, __sinpi(x) / __cospi(x))
 #undef SMELT_LIBRARY1
 #undef SMELT_FLOAT1
+#undef SMELT_FLOAT1_ALONE
 
 #define SMELT_FLOAT2(name, expression) \
   SMELT_FUNCTION float name(float x, float y) { return expression; } \
   SMELT_FUNCTION half name(half x, half y) { return half(name(float(x), float(y))); } \
-  SMELT_FUNCTION bfloat name(bfloat x, bfloat y) { return bfloat(name(float(x), float(y))); } \
+  SMELT_OWN_BFLOAT SMELT_FUNCTION B name(B x, B y) { return B(name(float(x), float(y))); } \
   SMELT_MAP2(name)
 #ifdef SMELT_CUDA
 SMELT_FLOAT2(fmax, ::fmaxf(x, y))
@@ -98,7 +105,7 @@ SMELT_FLOAT2(step, y < x ? 0.0f : 1.0f)
 #undef SMELT_FLOAT2
 SMELT_FUNCTION float fma(float a, float b, float c) { return SMELT_C(fmaf)(a, b, c); }
 SMELT_FUNCTION half fma(half a, half b, half c) { return half(SMELT_C(fmaf)(float(a), float(b), float(c))); }
-SMELT_FUNCTION bfloat fma(bfloat a, bfloat b, bfloat c) { return bfloat(SMELT_C(fmaf)(float(a), float(b), float(c))); }
+SMELT_OWN_BFLOAT SMELT_FUNCTION B fma(B a, B b, B c) { return B(SMELT_C(fmaf)(float(a), float(b), float(c))); }
 SMELT_MAP3(fma)
 SMELT_FUNCTION float mix(float x, float y, float a) { return x + (y - x) * a; }
 SMELT_FUNCTION half mix(half x, half y, half a) { return x + (y - x) * a; }
@@ -107,12 +114,18 @@ SMELT_FUNCTION float smoothstep(float e0, float e1, float x) { float t = saturat
 SMELT_FUNCTION half smoothstep(half a, half b, half x) { return half(smoothstep(float(a), float(b), float(x))); }
 SMELT_MAP3(smoothstep)
 
+SMELT_OWN_BFLOAT SMELT_FUNCTION B mix(B x, B y, B a) { return B(mix(float(x), float(y), float(a))); }
+SMELT_OWN_BFLOAT SMELT_FUNCTION B smoothstep(B a, B b, B x) { return B(smoothstep(float(a), float(b), float(x))); }
+
 // NaN gives way to numbers.
+SMELT_OWN_BFLOAT SMELT_FUNCTION B max(B x, B y) { return fmax(x, y); }
+SMELT_OWN_BFLOAT SMELT_FUNCTION B min(B x, B y) { return fmin(x, y); }
+SMELT_OWN_BFLOAT SMELT_FUNCTION B clamp(B x, B low, B high) { return fmin(fmax(x, low), high); }
 #define SMELT_FLOAT_ORDER(T) \
   SMELT_FUNCTION T max(T x, T y) { return fmax(x, y); } \
   SMELT_FUNCTION T min(T x, T y) { return fmin(x, y); } \
   SMELT_FUNCTION T clamp(T x, T low, T high) { return fmin(fmax(x, low), high); }
-SMELT_FLOAT_ORDER(float) SMELT_FLOAT_ORDER(half) SMELT_FLOAT_ORDER(bfloat)
+SMELT_FLOAT_ORDER(float) SMELT_FLOAT_ORDER(half)
 #undef SMELT_FLOAT_ORDER
 #define SMELT_INTEGER(T, U, S, BITS) \
   SMELT_FUNCTION constexpr T max(T x, T y) { return x < y ? y : x; } \
@@ -175,7 +188,8 @@ SMELT_FUNCTION uint mul24(uint x, uint y) { return x * y; }
 SMELT_FUNCTION int mad24(int x, int y, int z) { return int(uint(x) * uint(y) + uint(z)); }
 SMELT_FUNCTION uint mad24(uint x, uint y, uint z) { return x * y + z; }
 
-SMELT_MAP2(max) SMELT_MAP2(min) SMELT_MAP3(clamp)
+// Behind all overloads of scalars: the names that a template calls on those are bound where it stands.
+SMELT_MAP1(abs) SMELT_MAP2(max) SMELT_MAP2(min) SMELT_MAP3(clamp)
 SMELT_MAP2(absdiff) SMELT_MAP1(popcount) SMELT_MAP1(clz) SMELT_MAP1(ctz) SMELT_MAP1(reverse_bits) SMELT_MAP2(rotate)
 SMELT_MAP2(addsat) SMELT_MAP2(subsat) SMELT_MAP2(hadd) SMELT_MAP2(rhadd) SMELT_MAP2(mulhi) SMELT_MAP3(madhi)
 template <class T> SMELT_FUNCTION T max3(T x, T y, T z) { return max(x, max(y, z)); }
@@ -188,7 +202,7 @@ template <class T> SMELT_FUNCTION T fmin3(T x, T y, T z) { return fmin(x, fmin(y
 #define SMELT_TEST(name, expression) \
   SMELT_FUNCTION bool name(float x) { uint u = smelt::bits<uint>(x), m = u & 0x7fffffffu; (void)u; (void)m; return expression; } \
   SMELT_FUNCTION bool name(half x) { return name(float(x)); } \
-  SMELT_FUNCTION bool name(bfloat x) { return name(float(x)); } \
+  SMELT_OWN_BFLOAT SMELT_FUNCTION bool name(B x) { return name(float(x)); } \
   template <class A, class V = smelt::vector_of<A>> SMELT_FUNCTION vec<bool, smelt::Parts<V>::count> name(const A& a) { \
     V x(a); \
     vec<bool, smelt::Parts<V>::count> r; \

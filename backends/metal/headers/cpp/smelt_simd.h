@@ -166,22 +166,20 @@ template <class T> SMELT_FUNCTION T quad_broadcast_first(T x SMELT_SITE_AFTER) {
   return all[base + smelt::first((all.lanes >> base) & 15u)];
 }
 // `modulo` lanes form a group of their own; what would come from outside comes from `fill` instead.
-template <class T> SMELT_FUNCTION T simd_shuffle_and_fill_up(T x, T fill, ushort delta, ushort modulo SMELT_SITE_AFTER) {
+template <class T> SMELT_FUNCTION T simd_shuffle_and_fill_up(T x, T fill, ushort delta, ushort modulo = 32 SMELT_SITE_AFTER) {
   struct Both { T x, fill; };
   auto all = smelt::exchange(Both{x, fill} SMELT_PASS);
   int lane = int(smelt::lane()), from = (lane & (int(modulo) - 1)) - int(delta);
   Both b = all[uint(from < 0 ? lane - int(delta) + int(modulo) : lane - int(delta)) & 31u];
   return from < 0 ? b.fill : b.x;
 }
-template <class T> SMELT_FUNCTION T simd_shuffle_and_fill_down(T x, T fill, ushort delta, ushort modulo SMELT_SITE_AFTER) {
+template <class T> SMELT_FUNCTION T simd_shuffle_and_fill_down(T x, T fill, ushort delta, ushort modulo = 32 SMELT_SITE_AFTER) {
   struct Both { T x, fill; };
   auto all = smelt::exchange(Both{x, fill} SMELT_PASS);
   int lane = int(smelt::lane()), from = (lane & (int(modulo) - 1)) + int(delta);
   Both b = all[uint(from >= int(modulo) ? lane + int(delta) - int(modulo) : lane + int(delta)) & 31u];
   return from >= int(modulo) ? b.fill : b.x;
 }
-template <class T> SMELT_FUNCTION T simd_shuffle_and_fill_up(T x, T fill, ushort delta SMELT_SITE_AFTER) { return simd_shuffle_and_fill_up(x, fill, delta, ushort(32) SMELT_PASS); }
-template <class T> SMELT_FUNCTION T simd_shuffle_and_fill_down(T x, T fill, ushort delta SMELT_SITE_AFTER) { return simd_shuffle_and_fill_down(x, fill, delta, ushort(32) SMELT_PASS); }
 
 #define SMELT_SCAN(name, start, op) \
   template <class T> SMELT_FUNCTION T simd_prefix_inclusive_##name(T x SMELT_SITE_AFTER) { \

@@ -163,6 +163,8 @@ template <class T> struct alignas(sizeof(T) * 4) vec<T, 4> {
   template <class T> struct packed_vec<T, N> { \
     union { T data[N]; struct { T __VA_ARGS__; }; }; \
     packed_vec() = default; \
+    template <class U, smelt::when_t<smelt::scalar<U>, int> = 0> \
+    SMELT_FUNCTION constexpr packed_vec(U s) : data{} { for (int i = 0; i < N; i++) data[i] = T(s); } \
     SMELT_FUNCTION constexpr packed_vec(const vec<T, N>& v) : data{} { for (int i = 0; i < N; i++) data[i] = v.data[i]; } \
     template <class... A, smelt::when_t<sizeof...(A) == N && (true && ... && smelt::scalar<A>), int> = 0> \
     SMELT_FUNCTION constexpr packed_vec(A... a) : data{T(a)...} {} \
@@ -177,6 +179,8 @@ SMELT_PACKED(4, x, y, z, w)
 template <class T> struct is_vector : bool_constant<smelt::Parts<T>::is_vector> {};
 template <class T> constexpr bool is_vector_v = is_vector<T>::value;
 template <class T> struct make_scalar { typedef typename smelt::Parts<T>::element type; };
+template <class T, int N> struct make_vector { typedef vec<T, N> type; };
+template <class T, int N> using make_vector_t = vec<T, N>;
 template <class T> using make_scalar_t = typename make_scalar<T>::type;
 
 // Operators: a vector with a vector, swizzle, packed vector or scalar.
@@ -219,6 +223,8 @@ template <class A, class R = smelt::vector_of<A>> SMELT_FUNCTION vec<bool, smelt
 }
 template <class T, int N> SMELT_FUNCTION vec<T, N>& operator++(vec<T, N>& a) { return a = a + T(1); }
 template <class T, int N> SMELT_FUNCTION vec<T, N>& operator--(vec<T, N>& a) { return a = a - T(1); }
+template <class T, int N> SMELT_FUNCTION vec<T, N> operator++(vec<T, N>& a, int) { vec<T, N> b(a); a = a + T(1); return b; }
+template <class T, int N> SMELT_FUNCTION vec<T, N> operator--(vec<T, N>& a, int) { vec<T, N> b(a); a = a - T(1); return b; }
 
 }  // namespace metal
 
