@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
-from . import dtypes, host_threads
+from . import dtypes, host_threads, numpy_blas
 from .aval import Aval, broadcast_shapes
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
@@ -491,6 +491,8 @@ class Library(Op):
         sizes = [x.shape[-len(core) :] for x, core in zip(arrays, self.core_operands)]
         small = all(len(size) < 2 or max(size) <= SMALL_MATRIX for size in sizes)
         if rows < 2 or work < 2 * host_threads.WORTH or not small or any(x.shape[:lead] != batch for x in arrays):
+            if all(len(size) == 2 and max(size) <= numpy_blas.FACTORED_ALONE for size in sizes):
+                return numpy_blas.alone(lambda: self.host(*arrays, **attrs))
             return self.host(*arrays, **attrs)
         flat = [x.reshape(rows, *x.shape[lead:]) for x in arrays]
         parts: dict[int, tuple[slice, tuple[np.ndarray, ...]]] = {}

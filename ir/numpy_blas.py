@@ -1,4 +1,4 @@
-"""Matrix products by NumPy: small ones on the calling thread alone.
+"""Matrix products and factorizations by NumPy: small ones on the calling thread alone.
 
 NumPy's BLAS shares a product with threads of its own as soon as it has a few hundred thousand multiplications, and
 these wait for each other, and for the next product, in loops. Where other processes use the cores a product of some
@@ -12,7 +12,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from .locks import gate
 ALONE = 1 << 18
 #: Products of up to so many are computed by one thread: some hundred microseconds, of which threads save a part.
 SMALL = 1 << 24
+#: Rows and columns of matrices that are factored by one thread. LAPACK's steps are many small products: up to here two
+#: threads save little, and burn several times the time in waiting for each other.
+FACTORED_ALONE = 640
+
+R = TypeVar("R")
 
 
 class _Threads(NamedTuple):
@@ -31,21 +36,60 @@ class _Threads(NamedTuple):
     set: Callable[[int], None]
 
 
+#: What names of OpenBLAS have before and after them, and whether its integers are of 64 bits.
+_NAMES = (("scipy_", "64_", True), ("", "64_", True), ("scipy_", "", False), ("", "", False))
+
+
+def _file() -> str:
+    """A library in which names are looked up, as in what it was linked with."""
+    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
+    return getattr(core, "__file__", None) or ""
+
+
 @functools.cache
 def threads() -> _Threads | None:
     """The number of threads of NumPy's OpenBLAS; None where NumPy has another library."""
-    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
     try:
-        handle = ctypes.PyDLL(getattr(core, "__file__", None) or "")  # names are looked up in what it was linked with
+        handle = ctypes.PyDLL(_file())
     except OSError:
         return None
-    for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", "")):
+    for prefix, suffix, _ in _NAMES:
         get = getattr(handle, f"{prefix}openblas_get_num_threads{suffix}", None)
         put = getattr(handle, f"{prefix}openblas_set_num_threads{suffix}", None)
         if get is not None and put is not None:
             get.argtypes, get.restype, put.argtypes, put.restype = (), ctypes.c_int, (ctypes.c_int,), None
             return _Threads(get, put)
     return None
+
+
+@functools.cache
+def _getrf(name: str) -> tuple[Callable[..., Any], type[np.signedinteger[Any]]] | None:
+    """LAPACK's LU factors, and its integers; None where NumPy has another library than OpenBLAS."""
+    if threads() is None:
+        return None
+    handle = ctypes.CDLL(_file())  # which lets other threads run
+    for prefix, suffix, wide in _NAMES:
+        found = getattr(handle, f"{prefix}{name}_{suffix}", None)
+        if found is not None:
+            found.argtypes, found.restype = [ctypes.c_void_p] * 6, None
+            return found, np.int64 if wide else np.int32
+    return None
+
+
+def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """LU factors of real matrices (count × m × n) in one array, and pivots from 0 on; None: there is no LAPACK here."""
+    found = _getrf({"f": "sgetrf", "d": "dgetrf"}.get(a.dtype.char, "none")) if a.dtype.char in "fd" else None
+    if found is None:
+        return None
+    getrf, kind = found
+    count, m, n = a.shape
+    columns = np.array(a.swapaxes(1, 2), order="C")  # LAPACK's matrices lie by columns
+    pivots, sizes, info = np.empty((count, min(m, n)), kind), np.array([m, n, max(m, 1)], kind), np.zeros(1, kind)
+    of_size, of_info = sizes.ctypes.data, info.ctypes.data
+    rows, cols, leading = (of_size + i * sizes.itemsize for i in range(3))
+    for i in range(count):
+        getrf(rows, cols, columns[i].ctypes.data, leading, pivots[i].ctypes.data, of_info)
+    return columns.swapaxes(1, 2), (pivots - 1).astype(np.uint32)
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -62,12 +106,17 @@ def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     of chance. Threads of smelt do not disturb each other: who finds one thread changes nothing.
     """
     small = x.dtype.kind in "fc" and x.size * (y.shape[-1] if y.ndim > 1 else 1) <= SMALL
-    library = threads() if small else None
+    return alone(lambda: np.matmul(x, y)) if small else np.matmul(x, y)
+
+
+def alone(call: Callable[[], R]) -> R:
+    """What `call` returns, while the library uses one thread."""
+    library = threads()
     number = library.get() if library is not None else 1
     if library is None or number == 1:
-        return np.matmul(x, y)
+        return call()
     try:
         library.set(1)
-        return np.matmul(x, y)
+        return call()
     finally:
         library.set(number)  # the first call from here on: Ctrl-C cannot come before it

@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
    sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; fourier.c: Fourier
-   transforms; core.c: the module.
+   transforms; small_matrices.c: factors of small matrices; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -17,7 +17,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 8
+#define INTERFACE 9
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -74,6 +74,9 @@ SHARED PyObject *erf_of(PyObject *module, PyObject *args);
 
 /* fourier.c */
 SHARED PyObject *fourier(PyObject *module, PyObject *args);
+
+/* small_matrices.c */
+SHARED PyObject *small_matrices(PyObject *module, PyObject *args);
 
 /* core.c */
 SHARED Py_ssize_t slot_of(PyObject *type, const char *name);

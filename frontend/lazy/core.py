@@ -454,7 +454,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 8
+INTERFACE = 9
 native: Any = _native()
 if native is not None:
     native.connect(

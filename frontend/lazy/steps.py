@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from smelt.ir import error_functions, fourier, host_calls, locks
+from smelt.ir import error_functions, fourier, host_calls, locks, small_matrices
 from smelt.ir.aval import Aval
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
@@ -341,3 +341,4 @@ if core.native is not None:
     host_calls.use_runner(core.native.run_calls)
     error_functions.use_loop(core.native.connect_elements, core.native.erf_of)
     fourier.use_loop(core.native.fourier)
+    small_matrices.use_loop(core.native.small_matrices)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, numpy_blas, small_matrices
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import LibraryError
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ..builder import Builder, Value
 
 SINGULAR = "is singular"
+#: Rows from which on LAPACK factors a matrix sooner than steps over all matrices of a batch at a time.
+LAPACK_LU = 32
 
 
 def _regular(rng: np.random.Generator, a: Aval) -> np.ndarray:
@@ -64,6 +66,9 @@ class Solve(Library, name="solve"):
 
     @unforked
     def host(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        found = small_matrices.solve(a, b)
+        if found is not None:
+            return found
         try:
             return np.linalg.solve(a, b)
         except np.linalg.LinAlgError:
@@ -103,6 +108,9 @@ class Inv(Library, name="inv"):
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
+        found = small_matrices.inv(a)
+        if found is not None:
+            return found
         try:
             return np.linalg.inv(a)
         except np.linalg.LinAlgError:
@@ -251,6 +259,13 @@ class Lu(Library, name="lu"):
         x = np.array(a.reshape(math.prod(lead), m, n), order="C")
         each = np.arange(len(x))
         pivots, order = np.empty((len(x), k), np.uint32), np.tile(np.arange(m, dtype=np.uint32), (len(x), 1))
+        factored = numpy_blas.lu(x) if k >= LAPACK_LU else None
+        if factored is not None:
+            x, pivots = factored
+            for j in range(k):
+                p = pivots[:, j]
+                order[each, j], order[each, p] = order[each, p], order[each, j]
+            return np.ascontiguousarray(x).reshape(a.shape), pivots.reshape(*lead, k), order.reshape(*lead, m)
         for start in range(0, k, BLOCK):
             stop = min(start + BLOCK, k)
             for j in range(start, stop):

@@ -60,6 +60,7 @@ KEPT = {
     "ir/error_functions.py _loops": "one loop",
     "ir/errors.py places_in_programs": "one function, of smelt.nn",
     "ir/fourier.py _loops": "one loop",
+    "ir/small_matrices.py _loops": "one loop",
     "ir/errors.py _internal_files": "10,000 names of files",
     "ir/locks.py _gates": "weak",
     "ir/locks.py _made": "weak",

@@ -1,0 +1,79 @@
+/* Factors of batches of small matrices, in vectors: LAPACK takes one matrix at a time, and most of that is calls. See
+   `ir/small_matrices.py`. */
+
+#include "core.h"
+#include <float.h>
+#include <math.h>
+
+#define MOST 16
+#define SWEEPS 30
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors between functions that are inlined */
+#endif
+
+/* What the processor has is found out when the module is loaded, where the system's linker can do that. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CLONES
+#endif
+
+enum { CHOLESKY, SOLVE, EIGH };
+
+#define REAL float
+#define WHOLE int
+#define NAME(name) name##_f32
+#define LARGEST FLT_MAX
+#define SMALLEST 1e-20f
+#define EPSILON FLT_EPSILON
+#define SQRT sqrtf
+#include "small_rows.h"
+#undef REAL
+#undef WHOLE
+#undef NAME
+#undef VECTOR
+#undef MASK
+#undef LARGEST
+#undef SMALLEST
+#undef EPSILON
+#undef SQRT
+#define REAL double
+#define WHOLE long long
+#define NAME(name) name##_f64
+#define LARGEST DBL_MAX
+#define SMALLEST 1e-200
+#define EPSILON DBL_EPSILON
+#define SQRT sqrt
+#include "small_rows.h"
+
+/* small_matrices(what, double, n, k, a, b, result, vectors): whether all matrices of a (rows × n × n) have a result.
+   CHOLESKY: their factors. SOLVE: solutions (rows × n × k) for b; for the inverse b is empty and k is n. EIGH:
+   eigenvalues, and in `vectors` eigenvectors. All are contiguous, and of float64 or float32. */
+PyObject *small_matrices(PyObject *module, PyObject *args)
+{
+    int what, wide, found = 0;
+    Py_ssize_t n, k;
+    Py_buffer a, b, out, more;
+    if (!PyArg_ParseTuple(args, "ipnny*y*w*w*:small_matrices", &what, &wide, &n, &k, &a, &b, &out, &more))
+        return NULL;
+    const Py_ssize_t size = wide ? 8 : 4, matrix = n > 0 && n <= MOST ? size * n * n : 1, rows = a.len / matrix;
+    const int square = what != EIGH || more.len == a.len;
+    const Py_ssize_t result = what == CHOLESKY ? a.len : rows * size * n * (what == EIGH ? 1 : k);
+    if (what < CHOLESKY || what > EIGH || n < 1 || n > MOST || k < 1 || k > MOST || a.len % matrix || !square ||
+        out.len != result || (what == SOLVE && (b.len ? b.len != out.len : k != n)))
+        PyErr_SetString(PyExc_ValueError, "small_matrices: arrays do not fit");
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        const void *right = what == SOLVE && b.len ? b.buf : NULL;
+        found = wide ? small_f64(what, a.buf, right, out.buf, more.buf, n, k, rows)
+                     : small_f32(what, a.buf, right, out.buf, more.buf, n, k, rows);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&a);
+    PyBuffer_Release(&b);
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&more);
+    return PyErr_Occurred() ? NULL : PyBool_FromLong(found);
+}

@@ -1,0 +1,110 @@
+"""The loops in C that factor batches of small matrices, against what factors are: products, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import small_matrices
+from smelt.ir.errors import LibraryError
+from smelt.lazy import core
+
+pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in C")
+rng = np.random.default_rng(9)
+KINDS = [np.float32, np.float64]
+
+
+def batches(dtype: Any) -> Iterator[tuple[int, int, np.ndarray, float]]:
+    """Sizes, random matrices, and what errors are allowed, for matrices that are not nearly singular."""
+    for n in (*range(1, 10), 12, 15, 16):
+        for count in (4, 15, 16, 17, 40):
+            yield n, count, rng.standard_normal((count, n, n)).astype(dtype), 200 * n * float(np.finfo(dtype).eps)
+
+
+def near(found: np.ndarray, expected: np.ndarray, error: float) -> None:
+    scale = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=error * scale)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_cholesky(dtype: Any) -> None:
+    for n, _, x, error in batches(dtype):
+        a = (x @ x.swapaxes(1, 2) + np.eye(n)).astype(dtype)
+        hidden = a + np.triu(np.full((n, n), np.nan, dtype), 1)  # the other triangle is not looked at
+        found = small_matrices.cholesky(hidden)
+        assert found is not None and found.dtype == dtype
+        wide = found.astype(np.float64)
+        np.testing.assert_array_equal(wide, np.tril(wide))
+        near(wide @ wide.swapaxes(1, 2), a, error)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_solutions_and_inverses(dtype: Any) -> None:
+    for n, count, x, error in batches(dtype):
+        a = (x / 4 + 2 * np.eye(n)[rng.permutation(n)]).astype(dtype)
+        wide = a.astype(np.float64)
+        for k in (1, 3, 16):
+            b = rng.standard_normal((count, n, k)).astype(dtype)
+            found = small_matrices.solve(a, b)
+            assert found is not None and found.dtype == dtype
+            near(wide @ found, b, error * float(np.abs(found).max() + 1) * 4)
+        found = small_matrices.inv(a)
+        assert found is not None
+        near(wide @ found, np.broadcast_to(np.eye(n), a.shape), error * float(np.abs(found).max() + 1) * 4)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_eigenvalues(dtype: Any) -> None:
+    for n, count, x, error in batches(dtype):
+        a = ((x + x.swapaxes(1, 2)) * dtype(10.0) ** rng.integers(-3, 4, (count, 1, 1))).astype(dtype)
+        a[1] = 0
+        a[2] = np.eye(n) * 3  # all values are the same
+        a[3] = np.outer(x[0, 0], x[0, 0])  # all but one are 0
+        found = small_matrices.eigh(np.where(np.tri(n, dtype=bool), a, np.nan).astype(dtype))
+        assert found is not None
+        values, vectors = (v.astype(np.float64) for v in found)
+        assert (np.diff(values) >= 0).all()
+        near(vectors.swapaxes(1, 2) @ vectors, np.broadcast_to(np.eye(n), a.shape), error)
+        scale = np.abs(a).max((1, 2), keepdims=True) + (np.abs(a).max((1, 2), keepdims=True) == 0)
+        near((a @ vectors - vectors * values[:, None]) / scale, np.zeros(a.shape), error)
+        expected = np.linalg.eigvalsh(a.astype(np.float64))
+        near(values / scale[..., 0], expected / scale[..., 0], error)
+
+
+def test_what_has_no_factor_is_lapacks() -> None:
+    regular = np.broadcast_to(np.eye(3, dtype=np.float32), (20, 3, 3))
+    for bad in (0.0, np.nan, np.inf):
+        a = regular.copy()
+        a[18, 1, 1] = bad
+        assert small_matrices.cholesky(a) is None and small_matrices.inv(a) is None
+        assert small_matrices.solve(a, a) is None
+        assert bad == 0 or small_matrices.eigh(a) is None
+    singular = regular.copy()
+    singular[7] = 1
+    for name, rule in (("inv", "is singular"), ("cholesky", "is not positive definite")):
+        with pytest.raises(LibraryError, match=rule):
+            smelt.eval(getattr(smelt.linalg, name)(smelt.array(singular)))
+    huge = np.full((4, 2, 2), 1e30, np.float32)
+    huge[:, 0, 1] = huge[:, 1, 0] = 5e29
+    assert small_matrices.eigh(huge) is None
+    np.testing.assert_allclose(np.asarray(smelt.linalg.eigh(smelt.array(huge))[0]), [[5e29, 1.5e30]] * 4, rtol=1e-5)
+    for other in (regular[:2], regular.astype(np.complex64), np.ones((9, 17, 17), np.float32), np.ones((9, 0, 0))):
+        assert small_matrices.cholesky(other) is None
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
+    good = (0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())
+    assert core.native.small_matrices(*good)
+    for place, value in {0: 3, 1: False, 2: 17, 3: 0, 4: a[:4], 6: a[:4].copy()}.items():
+        if place != 1:
+            with pytest.raises((ValueError, TypeError)):
+                core.native.small_matrices(*good[:place], value, *good[place + 1 :])
+    with pytest.raises(ValueError):
+        core.native.small_matrices(1, True, 3, 2, a, a[:0], a.copy(), a[:0].copy())
+    with pytest.raises(ValueError):
+        core.native.small_matrices(2, True, 3, 1, a, a[:0], np.empty((5, 3)), a[:4].copy())
