@@ -19,13 +19,36 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 #define CLONES
 #endif
 
+/* Elements of two vectors in another order. */
+#if defined(__clang__)
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (MASK){__VA_ARGS__})
+#endif
+
 #define REAL float
+#define WHOLE int
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define NAME(name) name##_f32
 #include "fourier_rows.h"
 #undef REAL
 #undef NAME
 #undef VECTOR
+#undef MASK
+#undef WHOLE
+#undef EVEN
+#undef ODD
+#undef LOW
+#undef HIGH
 #define REAL double
+#define WHOLE long long
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #define NAME(name) name##_f64
 #include "fourier_rows.h"
 

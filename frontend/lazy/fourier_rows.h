@@ -6,7 +6,9 @@
    bit reversal. */
 
 typedef REAL NAME(vector) __attribute__((vector_size(64)));
+typedef WHOLE NAME(whole) __attribute__((vector_size(64)));
 #define VECTOR NAME(vector)
+#define MASK NAME(whole)
 #define LANES ((Py_ssize_t)(64 / sizeof(REAL)))
 /* In lanes: element k has the real parts at 2·k, the imaginary ones at 2·k + 1. */
 
@@ -133,18 +135,31 @@ CLONES static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
     return x;
 }
 
+/* As many vectors as one has elements become those of the transposed matrix: the first half and the second one are
+   shuffled into each other like cards, again and again. */
+INLINE void NAME(transpose)(VECTOR *x)
+{
+    for (Py_ssize_t done = 1; done < LANES; done *= 2) {
+        VECTOR y[LANES];
+        for (Py_ssize_t i = 0; i < LANES / 2; i++) {
+            y[2 * i] = SHUFFLE(x[i], x[i + LANES / 2], LOW);
+            y[2 * i + 1] = SHUFFLE(x[i], x[i + LANES / 2], HIGH);
+        }
+        memcpy(x, y, sizeof y);
+    }
+}
+
 /* The columns of a matrix of complex numbers, `width` a row, to lanes; fewer than LANES if `count` says so. */
 CLONES static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t rows, Py_ssize_t width,
                                       Py_ssize_t count, int swap)
 {
     for (Py_ssize_t j = 0; j < rows; j++, in += 2 * width, x += 2) {
-        REAL *one = (REAL *)(x + swap), *other = (REAL *)(x + !swap);
-        if (count == LANES)
-            for (Py_ssize_t i = 0; i < LANES; i++)
-                one[i] = in[2 * i], other[i] = in[2 * i + 1];
-        else
-            for (Py_ssize_t i = 0; i < LANES; i++)
-                one[i] = i < count ? in[2 * i] : 0, other[i] = i < count ? in[2 * i + 1] : 0;
+        VECTOR pair[2];
+        if (count < LANES)
+            memset(pair, 0, sizeof pair);
+        memcpy(pair, in, (size_t)(2 * count) * sizeof(REAL));
+        x[swap] = SHUFFLE(pair[0], pair[1], EVEN);
+        x[!swap] = SHUFFLE(pair[0], pair[1], ODD);
     }
 }
 
@@ -152,44 +167,54 @@ CLONES static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict 
                                        Py_ssize_t count, int swap, REAL scale)
 {
     for (Py_ssize_t j = 0; j < rows; j++, out += 2 * width, x += 2) {
-        const REAL *one = (const REAL *)(x + swap), *other = (const REAL *)(x + !swap);
+        const VECTOR one = x[swap] * scale, other = x[!swap] * scale;
+        const VECTOR pair[2] = {SHUFFLE(one, other, LOW), SHUFFLE(one, other, HIGH)};
         if (count == LANES)
-            for (Py_ssize_t i = 0; i < LANES; i++)
-                out[2 * i] = one[i] * scale, out[2 * i + 1] = other[i] * scale;
+            memcpy(out, pair, sizeof pair);
         else
-            for (Py_ssize_t i = 0; i < count; i++)
-                out[2 * i] = one[i] * scale, out[2 * i + 1] = other[i] * scale;
+            memcpy(out, pair, (size_t)(2 * count) * sizeof(REAL));
     }
 }
 
 /* Rows of n complex numbers to lanes, and back. */
 CLONES static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
 {
-    REAL *to = (REAL *)x;
-    if (count < LANES)
-        memset(x, 0, (size_t)(2 * n) * sizeof(VECTOR));
-    for (Py_ssize_t j = 0; j < n; j += 8) { /* lines of the cache, whole */
-        const Py_ssize_t end = j + 8 < n ? j + 8 : n;
-        for (Py_ssize_t i = 0; i < count; i++)
-            for (Py_ssize_t k = j; k < end; k++) {
-                to[(2 * k + swap) * LANES + i] = in[2 * (i * n + k)];
-                to[(2 * k + !swap) * LANES + i] = in[2 * (i * n + k) + 1];
-            }
+    Py_ssize_t j = 0;
+    for (; j + LANES / 2 <= n; j += LANES / 2, x += LANES) {
+        VECTOR block[LANES];
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            if (i < count)
+                memcpy(block + i, in + 2 * (i * n + j), sizeof(VECTOR));
+            else
+                memset(block + i, 0, sizeof(VECTOR));
+        NAME(transpose)(block);
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            x[i] = block[i ^ swap];
     }
+    for (; j < n; j++, x += 2)
+        for (Py_ssize_t i = 0; i < LANES; i++) {
+            x[swap][i] = i < count ? in[2 * (i * n + j)] : 0;
+            x[!swap][i] = i < count ? in[2 * (i * n + j) + 1] : 0;
+        }
 }
 
 CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
                                     Py_ssize_t count, int swap, REAL scale)
 {
-    const REAL *from = (const REAL *)x;
-    for (Py_ssize_t j = 0; j < n; j += 8) {
-        const Py_ssize_t end = j + 8 < n ? j + 8 : n;
+    Py_ssize_t j = 0;
+    for (; j + LANES / 2 <= n; j += LANES / 2, x += LANES) {
+        VECTOR block[LANES];
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            block[i] = x[i ^ swap] * scale;
+        NAME(transpose)(block);
         for (Py_ssize_t i = 0; i < count; i++)
-            for (Py_ssize_t k = j; k < end; k++) {
-                out[2 * (i * width + k)] = from[(2 * k + swap) * LANES + i] * scale;
-                out[2 * (i * width + k) + 1] = from[(2 * k + !swap) * LANES + i] * scale;
-            }
+            memcpy(out + 2 * (i * width + j), block + i, sizeof(VECTOR));
     }
+    for (; j < n; j++, x += 2)
+        for (Py_ssize_t i = 0; i < count; i++) {
+            out[2 * (i * width + j)] = x[swap][i] * scale;
+            out[2 * (i * width + j) + 1] = x[!swap][i] * scale;
+        }
 }
 
 /* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of the
@@ -204,23 +229,19 @@ CLONES static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between
     }
 }
 
-/* Rows of the matrix between to lanes. */
+/* Rows of the matrix between to lanes; rows of it are filled up to whole vectors. */
 CLONES static void NAME(load_between)(VECTOR *restrict x, const VECTOR *restrict between, Py_ssize_t n,
                                       Py_ssize_t blocks, Py_ssize_t count)
 {
-    REAL *to = (REAL *)x;
-    const REAL *from = (const REAL *)between;
-    if (count < LANES)
-        memset(x, 0, (size_t)(2 * n) * sizeof(VECTOR));
-    for (Py_ssize_t block = 0; block < blocks; block++) {
-        const Py_ssize_t end = n - block * LANES < LANES ? n - block * LANES : LANES;
-        for (Py_ssize_t i = 0; i < count; i++) {
-            const REAL *row = from + (i * blocks + block) * 2 * LANES;
-            REAL *columns = to + block * 2 * LANES * LANES + i;
-            for (Py_ssize_t k = 0; k < end; k++) {
-                columns[2 * k * LANES] = row[k];
-                columns[(2 * k + 1) * LANES] = row[LANES + k];
-            }
+    for (Py_ssize_t block = 0; block < blocks; block++, between += 2) {
+        const Py_ssize_t left = n - block * LANES, end = left < LANES ? left : LANES;
+        for (int part = 0; part < 2; part++) {
+            VECTOR rows[LANES];
+            for (Py_ssize_t i = 0; i < LANES; i++)
+                rows[i] = between[(i < count ? i : 0) * 2 * blocks + part];
+            NAME(transpose)(rows);
+            for (Py_ssize_t k = 0; k < end; k++)
+                x[2 * (block * LANES + k) + part] = rows[k];
         }
     }
 }
