@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MAX_NODES = 1000
 
 #: Seconds that it takes to find a program of a long graph, for each node: op by op most small ones take less.
-NODE = 8e-6
+NODE = 15e-6
 
 executables = LruCache(weigh=lambda program: program.nbytes)
 

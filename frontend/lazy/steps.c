@@ -325,7 +325,8 @@ PyObject *plan(PyObject *module, PyObject *refs)
 
 /* Running */
 
-#define MOST_ARGUMENTS 24
+/* Arguments for which a call needs no memory of its own. */
+#define USUAL_ARGUMENTS 24
 
 /* The error of a step, with the op and the line where there was no memory. */
 static void explain(Plan *self, Py_ssize_t i)
@@ -360,9 +361,13 @@ static PyObject *step(Plan *self, PyObject **results, Py_ssize_t i)
 {
     PyObject *known = self->prepared[i], *function = PyTuple_GET_ITEM(known, 0), *before = PyTuple_GET_ITEM(known, 1);
     PyObject *extra = PyTuple_GET_ITEM(known, 2), *names = PyTuple_GET_ITEM(known, 3), *result = NULL;
-    PyObject *local[MOST_ARGUMENTS + 1], **args = local + 1;
+    PyObject *local[USUAL_ARGUMENTS + 1], **memory = local, **args;
     if (self->flags[i] & SHORT || function == Py_None) /* its operand itself */
         return operand(self, results, self->first[i]);
+    Py_ssize_t most = 1 + self->first[i + 1] - self->first[i] + PyTuple_GET_SIZE(extra);
+    if (most > USUAL_ARGUMENTS && (memory = PyMem_Malloc((size_t)(most + 1) * sizeof(PyObject *))) == NULL)
+        return PyErr_NoMemory();
+    args = memory + 1;
     Py_ssize_t several = PyTuple_GET_SIZE(self->nodes[i]->avals), begin = before != Py_None, n = begin;
     args[0] = before;
     for (int k = self->first[i]; k < self->first[i + 1]; k++, n++)
@@ -388,6 +393,8 @@ static PyObject *step(Plan *self, PyObject **results, Py_ssize_t i)
 done:
     while (n > begin)
         Py_DECREF(args[--n]);
+    if (memory != local)
+        PyMem_Free(memory);
     return result;
 }
 

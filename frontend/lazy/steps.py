@@ -37,7 +37,7 @@ REPEATS = 2
 #: It gives a list of results, not one:
 SEVERAL = 4
 
-#: Arguments that a call has at most.
+#: Arguments that the call of an op has at most; that of a function has any number.
 MOST_ARGUMENTS = 20
 
 
@@ -127,8 +127,6 @@ def call_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], result: Ava
 
 def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
     """What computes a transformed function: kept with its program."""
-    if len(step.inputs) > MOST_ARGUMENTS:
-        return False
     program = direct.program_of(step.attrs["callee"], step.attrs["transforms"])
     if program is None:
         return False

@@ -307,3 +307,28 @@ def test_calls_of_many_arguments_are_left_to_the_rule(monkeypatch: pytest.Monkey
     assert smelt.exp(x).tolist() == [[[1.0] * 5]]
     for _ in range(4):
         assert smelt.grad(lambda x: smelt.exp(x).sum())(x).tolist() == [[[1.0] * 5]]
+
+
+@pytest.mark.parametrize("count", [19, 23, 24, 25, 60, 400])
+def test_functions_of_many_arrays_are_calls(count: int) -> None:
+    arrays = [smelt.array(np.float32([i, i + 1])) for i in range(count)]
+    step = smelt.value_and_grad(lambda xs: sum((x * x).sum() for x in xs))
+    loss, slopes = step(arrays)
+    found = planned(loss, *slopes)
+    found.run()
+    np.testing.assert_allclose(loss, sum(i**2 + (i + 1) ** 2 for i in range(count)), 1e-5)
+    for i, slope in enumerate(slopes):
+        np.testing.assert_array_equal(slope, [2 * i, 2 * i + 2])
+
+
+def test_long_graphs_of_small_ops_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwanted(*args: Any) -> Any:
+        raise AssertionError("not run as a plan")
+
+    xs = [smelt.array(np.full(300, i, np.float32)) for i in range(evaluate.MAX_NODES)]
+    smelt.eval(xs)
+    with override(tier="auto", small_work=0), monkeypatch.context() as patched:
+        patched.setattr(evaluate, "_evaluate", unwanted)
+        ys = [x * 2 + 1 for x in xs]
+        smelt.eval(ys)
+    np.testing.assert_array_equal([y[7].item() for y in ys], np.arange(evaluate.MAX_NODES) * 2 + 1)
