@@ -175,10 +175,30 @@ def test_element_types(dtype: str) -> None:
 
 
 @needs_compiler
-def test_complex_numbers_are_pairs() -> None:
-    source = "uint i = thread_position_in_grid.x; out[i] = float2(x[i].y, x[i].x);"
+def test_complex_numbers_have_two_parts() -> None:
+    source = "uint i = thread_position_in_grid.x; out[i] = complex64_t(x[i].imag, x[i].real);"
     [found] = call(square(source=source), [1 + 2j, -3j])
     assert found.tolist() == [2 + 1j, -3 + 0j]
+    source = """
+        uint i = thread_position_in_grid.x;
+        T a = x[i], b = y[i];
+        out[i] = a * b + a / b - 2.0f * b + (a == b ? T(1) : -b) + complex64_t(float2(0, 1));
+    """
+    x, y = smelt.array([1 + 2j, -3j, 2 - 1j]), smelt.array([2 - 1j, 1 + 1j, 2 - 1j])
+    kernel = metal_kernel("complex", ["x", "y"], ["out"], source)
+    [found] = call(kernel, x, y, template=[("T", smelt.complex64)])
+    a, b = np.array(x), np.array(y)
+    np.testing.assert_allclose(np.array(found), a * b + a / b - 2 * b + np.where(a == b, 1, -b) + 1j, rtol=1e-6)
+    assert "complex64_t" not in text_of(square(), [1.0])
+    check = pytest.importorskip("smelt.backends.metal.check", exc_type=ImportError)
+    assert not check.check(text_of(kernel, x, y, template=[("T", smelt.complex64)]), strict=True)
+
+
+@needs_compiler
+def test_an_error_of_the_compiler_shows_the_users_line() -> None:
+    kernel = square(source="uint i = thread_position_in_grid.x;\nout[i] = x[i] + missing * 2;")
+    with pytest.raises(SmeltError, match=r"(?s)does not compile.*missing.*\n    out\[i\] = x\[i\] \+ missing \* 2;"):
+        smelt.eval(call(kernel, [1.0]))
 
 
 @needs_compiler

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import random
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -203,7 +204,9 @@ def exported(rng: random.Random) -> Callable[[], None]:
 
 @functools.cache
 def _kernels() -> tuple[str, ...]:
-    return _texts("backends/metal/kernels/*.metal", "backends/metal/golden/*.metal")
+    files = _texts("backends/metal/kernels/*.metal", "backends/metal/golden/*.metal")
+    rows = [re.split(r"^//// .*\n", text, flags=re.MULTILINE) for text in _texts("metal/kernels/*.metal")]
+    return (*files, *(part for parts in rows for part in parts if part.strip()))
 
 
 METAL_WORDS = (
@@ -221,15 +224,27 @@ METAL_WORDS = (
 
 
 def kernel(rng: random.Random) -> Callable[[], None]:
-    """A mutated Metal text, checked in this process."""
+    """A mutated Metal text, checked in this process, and read as the simulator and NVIDIA's compiler would."""
+    from smelt.backends.cuda.source import cuda_source
     from smelt.backends.metal.check import check
+    from smelt.backends.metal.simulator.library import host_source
 
     kernels = _kernels()
-    source, strict = mutated_text(rng.choice(kernels), kernels, METAL_WORDS, rng), rng.random() < 0.5
+    first = rng.choice(kernels)
+    if rng.random() < 0.3:
+        source = gently_mutated(first, METAL_WORDS, rng)
+    else:
+        source = mutated_text(first, kernels, METAL_WORDS, rng)
+    strict, metal = rng.random() < 0.5, rng.choice(("3.1", "3.1", "4.0"))
+    has_macros = re.search(r"^\s*#\s*(?!include\s*<metal_|pragma\b)\w+", source, re.MULTILINE)
 
     def run() -> None:
-        for diagnostic in check(source, "k.metal", strict):
+        for diagnostic in check(source, "k.metal", strict, metal=metal):
             assert diagnostic.line >= 0 and str(diagnostic)
+        if not has_macros:  # which would ask the C++ compiler
+            for read in (host_source, cuda_source):
+                with contextlib.suppress(SmeltError):
+                    read(source)
 
     run.subject = source  # type: ignore[attr-defined]
     return run

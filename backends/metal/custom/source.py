@@ -45,7 +45,7 @@ _ATTRIBUTES = {
 _TYPES = {
     dtypes.bool_: "bool", dtypes.uint8: "uchar", dtypes.uint16: "ushort", dtypes.uint32: "uint",
     dtypes.uint64: "ulong", dtypes.int8: "char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long",
-    dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float", dtypes.complex64: "float2",
+    dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float", dtypes.complex64: "complex64_t",
 }  # fmt: skip
 _ATOMIC = (dtypes.float32, dtypes.int32, dtypes.uint32)
 
@@ -55,11 +55,31 @@ using namespace metal;
 
 typedef half float16_t;
 typedef bfloat bfloat16_t;
-typedef float2 complex64_t;
 """
 
 #: Helpers that a source may use; each is written before the kernel where its name occurs.
 _HELPERS = {
+    "complex64_t": """\
+struct complex64_t {
+  float real;
+  float imag;
+  complex64_t() = default;
+  constexpr complex64_t(float re, float im = 0.0f) : real(re), imag(im) {}
+  explicit complex64_t(float2 v) : real(v.x), imag(v.y) {}
+};
+inline complex64_t operator-(complex64_t a) { return complex64_t(-a.real, -a.imag); }
+inline complex64_t operator+(complex64_t a, complex64_t b) { return complex64_t(a.real + b.real, a.imag + b.imag); }
+inline complex64_t operator-(complex64_t a, complex64_t b) { return complex64_t(a.real - b.real, a.imag - b.imag); }
+inline complex64_t operator*(complex64_t a, complex64_t b) {
+  return complex64_t(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real);
+}
+inline complex64_t operator/(complex64_t a, complex64_t b) {
+  float size = b.real * b.real + b.imag * b.imag;
+  return complex64_t((a.real * b.real + a.imag * b.imag) / size, (a.imag * b.real - a.real * b.imag) / size);
+}
+inline bool operator==(complex64_t a, complex64_t b) { return a.real == b.real && a.imag == b.imag; }
+inline bool operator!=(complex64_t a, complex64_t b) { return !(a == b); }
+""",
     "ceildiv": """\
 template <typename N, typename D>
 inline N ceildiv(N n, D d) {
@@ -83,7 +103,7 @@ _HARMLESS = frozenset((
     "array", "atomic", "buffer", "concept", "final", "import", "intersection", "linux", "main", "mesh", "module",
     "override", "packed", "patch", "requires", "texture", "unix", "vec", "visible",
 ))  # fmt: skip
-_DEFINED = frozenset(("bfloat16_t", "complex64_t", "float16_t", *_HELPERS))
+_DEFINED = frozenset(("bfloat16_t", "float16_t", *_HELPERS))
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -248,7 +268,7 @@ class KernelSource:
         return KernelText(text, function, tuple(buffers), tuple(constants))
 
     def _text(self, function: str, declarations: Sequence[str], definitions: Sequence[str]) -> str:
-        words = self._words | set(_IDENTIFIER.findall(self.header))
+        words = self._words | set(_IDENTIFIER.findall(" ".join((self.header, *declarations, *definitions))))
         parts = [_PRELUDE, *(helper for name, helper in _HELPERS.items() if name in words)]
         if self.header:
             parts.append(self.header.strip("\n") + "\n")

@@ -147,6 +147,17 @@ def host_source(text: str, constants: Constants | None = None) -> tuple[str, Sou
     return "".join(out), source
 
 
+def _with_lines(message: str, text: str) -> str:
+    """A compiler's message, with the line of the text behind each error: nobody has the file that it names."""
+    lines = text.split("\n")
+
+    def line(found: re.Match[str]) -> str:
+        number = int(found.group(1))
+        return found.group() + (f"\n    {lines[number - 1].strip()}" if 0 < number <= len(lines) else "")
+
+    return re.sub(r"^kernel\.metal:(\d+):\d+: error: .*$", line, message, flags=re.MULTILINE)
+
+
 def _close(handle: int) -> None:
     import _ctypes
 
@@ -160,7 +171,10 @@ class _Code:
     def __init__(self, text: str, guard: bool, constants: tuple[tuple[int | str, Any], ...] = ()) -> None:
         source, found = host_source(text, dict(constants))
         self.entries = MappingProxyType(found.entries)
-        path = compiler.shared_object(source, guard)
+        try:
+            path = compiler.shared_object(source, guard)
+        except SimulatorError as error:
+            raise SimulatorError(_with_lines(str(error), found.text)) from None
         self.nbytes = os.stat(path).st_size
         library = ctypes.CDLL(str(path))
         self.library = library
