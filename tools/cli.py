@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
         if options.command == "view":
             from .view import view
 
-            return view(options)
+            return view(options, isolate)
         if options.command == "diff":
             from .diff import diff
 
@@ -145,7 +145,8 @@ def _parser() -> argparse.ArgumentParser:
         parents=[traces],
         help="a page that shows how a Python function is compiled",
         description="Trace and compile a Python function for given argument types, and write a page (HTML, no "
-        "network): its stages beside the program's lines, kernels with their costs, graphs, memory, passes, code.",
+        "network): its stages beside the program's lines, kernels with their costs, code, and why they are kernels, "
+        "graphs, memory, passes. Of a folder of dumps (SMELT_DUMP_IR, smelt-opt --dump-ir-to) what these tell.",
         epilog="Example: smelt view examples/gelu.py:gelu 'f32[8,16]' -o gelu.html",
     )
     view.add_argument("-o", dest="output", required=True, metavar="FILE", help="where to write the page")

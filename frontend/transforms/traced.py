@@ -202,7 +202,8 @@ class Compiled:
                 texts[stage] = self.as_text(stage)
             except SmeltError as error:  # a device that cannot run it says why
                 texts[stage] = f"// {error}\n"
-        found = page(self.executable, self.cost(measure), texts, title or self.trace.function.name)
+        title = title or self.trace.function.name
+        found = page(self.executable, self.cost(measure), texts, title, self.remarks())
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ from smelt.ir.builder import functions, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.short import short_lines
 from smelt.ir.text import line_of
-from smelt.passes.kernels.cost import ProgramCost
+from smelt.passes.kernels.cost import ProgramCost, program_cost
+from smelt.passes.remarks import Remark
 
+from .code import code_of
 from .drawing import draw
+from .dumps import parsed, read_dumps
 
 #: Texts of the backend that are longer are left out; `smelt dump --stage` prints them.
 MAX_TEXT = 400_000
@@ -24,7 +27,9 @@ MAX_DRAWN = 1500
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def page(program: Executable, cost: ProgramCost, texts: dict[str, str], title: str) -> str:
+def page(
+    program: Executable, cost: ProgramCost, texts: dict[str, str], title: str, remarks: Sequence[Remark] = ()
+) -> str:
     """The page of a program, as HTML.
 
     Args:
@@ -32,17 +37,41 @@ def page(program: Executable, cost: ProgramCost, texts: dict[str, str], title: s
         cost: of it.
         texts: what backends make of it, by stage.
         title: of the page.
+        remarks: of the passes.
 
     Raises:
         IRError: the program has no texts.
     """
-    data = describe(program, cost, texts, title)
+    return fill(describe(program, cost, texts, title, remarks))
+
+
+def page_of_dumps(folder: Path, title: str) -> str:
+    """The page of a folder of dumps (see `dumps`): stages and graphs; costs and memory where there is ``plan-buffers``.
+
+    Raises:
+        IRError: the folder has no dumps, or one is no module.
+    """
+    listed, planned, last = [], None, ""
+    for name, content, changed in read_dumps(folder):
+        located = text.to_text(parsed(name, content), locations=True)
+        listed.append(_stage(name, located, changed))
+        last = located
+        if name.startswith("plan-buffers"):
+            planned = located
+    cost = program_cost(text.parse(planned)) if planned is not None else None
+    return fill(_described(title, listed, cost, planned or last, {}, (), None))
+
+
+def fill(data: dict[str, Any]) -> str:
+    """The page that shows what was described."""
     # "</script>" in a string of the user's must not end the script; JSON may write "<" as an escape.
     content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return _TEMPLATE.read_text(encoding="utf-8").replace("@DATA@", content)
 
 
-def describe(program: Executable, cost: ProgramCost, texts: dict[str, str], title: str) -> dict[str, Any]:
+def describe(
+    program: Executable, cost: ProgramCost, texts: dict[str, str], title: str, remarks: Sequence[Remark] = ()
+) -> dict[str, Any]:
     """All that the page shows."""
     passed = program.passed
     planned = passed.located("plan-buffers") if passed else None
@@ -52,23 +81,34 @@ def describe(program: Executable, cost: ProgramCost, texts: dict[str, str], titl
     listed: list[dict[str, Any]] = []
     for name in passed.names:
         record = of_pass.get(name)
-        listed.append(
-            {
-                "name": name,
-                "lines": short_lines(text.parse(passed.located(name) or "")),
-                "seconds": record.seconds if record else None,
-                "counts": dict(record.statistics) if record else {},
-                "changed": name not in passed.unchanged,
-            }
-        )
+        stage = _stage(name, passed.located(name) or "", name not in passed.unchanged)
+        stage["seconds"] = record.seconds if record else None
+        stage["counts"] = dict(record.statistics) if record else {}
+        listed.append(stage)
+    return _described(title, listed, cost, planned, texts, remarks, program.seconds)
+
+
+def _stage(name: str, located: str, changed: bool) -> dict[str, Any]:
+    return {"name": name, "lines": short_lines(text.parse(located)), "seconds": None, "counts": {}, "changed": changed}
+
+
+def _described(
+    title: str, listed: list[dict[str, Any]], cost: ProgramCost | None, drawn: str, texts: dict[str, str],
+    remarks: Sequence[Remark], seconds: float | None,
+) -> dict[str, Any]:  # fmt: skip
+    names = {s.name for s in cost.steps} if cost else set()
+    told = [{"kind": r.kind, "rule": r.rule, "text": r.text, "line": r.line, "about": r.about} for r in remarks]
+    places = [*(line for s in listed for _, line in s["lines"]), *(r["line"] for r in told)]
     return {
         "title": title,
         "stages": listed,
-        "sources": sources(line for s in listed for _, line in s["lines"]),
-        "cost": _cost(cost),
-        "drawings": drawings(planned, cost),
+        "sources": sources(places),
+        "cost": _cost(cost) if cost else None,
+        "remarks": told,
+        "drawings": drawings(drawn, cost),
+        "code": code_of(texts, names),
         "texts": {name: _shortened(name, content) for name, content in texts.items()},
-        "seconds": program.seconds,
+        "seconds": seconds,
     }
 
 
@@ -103,9 +143,9 @@ def _cost(cost: ProgramCost) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def drawings(planned: str, cost: ProgramCost) -> list[dict[str, Any]]:
+def drawings(planned: str, cost: ProgramCost | None) -> list[dict[str, Any]]:
     """The graph of each function: its ops as nodes with places."""
-    kinds = {s.name: s.kind for s in cost.steps}
+    kinds = {s.name: s.kind for s in cost.steps} if cost else {}
     found = []
     module = text.parse(planned)
     with mlir.lock:

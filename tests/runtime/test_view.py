@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -11,9 +12,12 @@ import pytest
 
 import smelt
 import smelt.nn as nn
+from smelt.ir import text
 from smelt.ir.errors import IRError
+from smelt.ir.short import to_short_text
+from smelt.runtime import device_named
 from smelt.runtime.view.drawing import draw
-from smelt.tools import cli
+from smelt.tools import cli, opt
 
 
 def data_of(page: str) -> dict:
@@ -73,6 +77,75 @@ def test_graphs_hold_all_ops(program):
 def test_code_of_all_backends(program):
     texts = data_of(program.view())["texts"]
     assert "kernel void" in texts["msl"] and "llvm.func" in texts["llvm"] and "scf." in texts["kernel"]
+
+
+def test_code_of_each_kernel(program):
+    code = data_of(program.view())["code"]
+    assert {"kernel", "llvm", "msl"} <= code.keys()
+    names = {s.name for s in program.cost().steps if s.kind != "library"}
+    for stage, found in code.items():
+        assert found and found.keys() <= names
+        whole = [line.strip() for line in program.as_text(stage).split("\n")]
+        for name, definition in found.items():
+            lines = [line.strip() for line in definition.split("\n")]
+            assert name in lines[0] and lines[-1] == "}"
+            start = whole.index(lines[0])
+            assert whole[start : start + len(lines)] == lines
+    assert code["kernel"].keys() == names
+
+
+def test_remarks_are_those_of_the_passes(program):
+    told = data_of(program.view())["remarks"]
+    assert [(r["kind"], r["text"], r["line"]) for r in told] == [(r.kind, r.text, r.line) for r in program.remarks()]
+    kernels = {s.name for s in program.cost().steps if s.kind != "library"}
+    assert {r["about"][0] for r in told if r["kind"] == "passed"} == kernels
+    assert any(r["kind"] == "missed" for r in told)
+
+
+def test_a_folder_of_dumps(tmp_path, capsys, program):
+    source = tmp_path / "f.mlir"
+    source.write_text(program.as_text("graph"))
+    pipeline = f"--pass-pipeline={device_named('cpu').pipeline}"
+    for flag in ("--dump-ir-to", "--mlir-print-ir-tree-dir"):
+        folder, out = tmp_path / flag.strip("-"), tmp_path / "page.html"
+        assert opt.main([str(source), pipeline, f"{flag}={folder}", "--mlir-print-ir-after-all"], isolate=False) == 0
+        assert cli.main(["view", str(folder), "-o", str(out)], isolate=False) == 0
+        data = data_of(out.read_text(encoding="utf-8"))
+        stages = {s["name"]: s for s in data["stages"]}
+        assert {"linearize#1", "fuse", "plan-buffers"} <= stages.keys()
+        (file,) = folder.rglob("*_plan-buffers.mlir") if "tree" in flag else folder.rglob("*-plan-buffers.mlir")
+        short = to_short_text(text.parse(file.read_text(encoding="utf-8"))).split("\n")[1:]
+        assert [line for line, _ in stages["plan-buffers"]["lines"] if line] == [x for x in short if x]
+        cost = program.cost()
+        assert [s["name"] for s in data["cost"]["steps"]] == [s.name for s in cost.steps]
+        assert data["cost"]["peak"] == cost.peak_bytes and data["texts"] == {} and data["remarks"] == []
+    capsys.readouterr()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert cli.main(["view", str(empty), "-o", str(out)], isolate=False) == 1
+    assert "there are no dumps of passes" in capsys.readouterr().err
+    assert cli.main(["view", str(tmp_path), "-o", str(out)], isolate=False) == 1
+    assert "has dumps of 2 compiles; name one" in capsys.readouterr().err
+    (empty / "0001-cse.mlir").write_text("func.func @f(")
+    assert cli.main(["view", str(empty), "-o", str(out)]) == 1
+    assert cli.main(["view", str(empty), "f32[2]", "-o", str(out)], isolate=False) == 1
+    assert "takes no arguments" in capsys.readouterr().err
+
+
+def test_a_page_of_a_thousand_ops():
+    choose = random.Random(0)
+
+    def many(x):
+        values = [x]
+        for _ in range(1000):
+            one, other = choose.choice(values[-5:]), choose.choice(values[-5:])
+            values.append(choose.choice((smelt.add, smelt.multiply, smelt.maximum))(smelt.sin(one), other))
+        return values[-5:]
+
+    page = program_of(many, smelt.ones((8, 8))).view()
+    data = data_of(page)
+    assert len(page) < 5_000_000 and max(len(s["lines"]) for s in data["stages"]) >= 500
+    assert sum(d["ops"] for d in data["drawings"]) >= 1000 and all(d["nodes"] for d in data["drawings"])
 
 
 def test_it_needs_nothing_from_elsewhere(program):
