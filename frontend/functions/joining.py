@@ -7,14 +7,18 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, OutOfMemoryError, ShapeError, at_user_line
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
+from .indexing import getitem
+from .searching import host_values
 
 __all__ = [
     "concat",
@@ -149,28 +153,60 @@ def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array
 
 
 @remembered
-def repeat(array: ArrayLike, repeats: int, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+def repeat(
+    array: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, stream: StreamOrDevice = None
+) -> array:
     """Each element repeated along an axis; without `axis`, of the flattened array.
+
+    Args:
+        repeats: how often; or integers, one for each element along the axis. These are evaluated, for the shape of the
+            result depends on them; `array` is not, and derivatives pass.
+
+    Raises:
+        ShapeError: not as many integers as elements. TraceError: `repeats` is an array that is not known, inside
+            `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.repeat(smelt.array([1, 2]), 2)
     array([1, 1, 2, 2], dtype=int32)
+    >>> smelt.repeat(smelt.array([1, 2]), smelt.array([3, 1]))
+    array([1, 1, 1, 2], dtype=int32)
     """
     check_stream(stream)
     x = as_array(array)
-    (count,) = checked_shape("repeat", integer("repeat", "repeats", repeats))
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
     axis = one_axis("repeat", axis, x.ndim)
     before, d, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", None):
+        places: Any = _repeated_places(repeats, d)
+        return getitem(x, (*[slice(None)] * axis, places))
+    (count,) = checked_shape("repeat", integer("repeat", "repeats", repeats))
     spread = broadcast_to_shape(to_shape(x, (*before, d, 1, *after)), (*before, d, count, *after))
     return to_shape(spread, (*before, d * count, *after))
 
 
+def _repeated_places(repeats: Any, extent: int) -> np.ndarray:
+    """Where the elements of the result lie along the axis."""
+    counts = as_array(repeats)
+    if counts.size and not counts.dtype.is_integer:
+        raise DTypeError(at_user_line(f"smelt.repeat: repeats must be integers, is {counts.aval}"))
+    if counts.ndim != 1 or counts.size not in (1, extent):
+        wanted = f"an int or {extent} integers"
+        raise ShapeError(at_user_line(f"smelt.repeat: repeats must be {wanted}, one an element, is {counts.aval}"))
+    known = host_values("repeat", counts, "give an int, or indices to smelt.take")
+    if known.size and known.min() < 0:
+        raise AttributeValueError(at_user_line(f"smelt.repeat: repeats must not be negative, one is {known.min()}"))
+    total = builtins.sum(map(int, known.tolist())) * (extent if known.size == 1 else 1)
+    checked_shape("repeat", total)
+    try:
+        return np.repeat(np.arange(extent), known.astype(np.int64))
+    except (MemoryError, ValueError):
+        raise OutOfMemoryError(at_user_line(f"smelt.repeat: no memory for {total} indices")) from None
+
+
 @remembered
-def roll(
-    a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: StreamOrDevice = None
-) -> array:
+def roll(a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: StreamOrDevice = None) -> array:
     """Elements moved by `shift` along an axis; those that leave enter at the other end.
 
     Without `axis` the flattened array is rolled and put back into its shape.

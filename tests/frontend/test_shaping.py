@@ -6,7 +6,14 @@ import pytest
 import smelt
 import smelt.functions.methods
 from smelt.functions import sorting
-from smelt.ir.errors import IndexOutOfRangeError, ShapeError
+from smelt.ir.errors import (
+    AttributeValueError,
+    DTypeError,
+    IndexOutOfRangeError,
+    OutOfMemoryError,
+    ShapeError,
+    TraceError,
+)
 from tests.frontend.checks import check_gradient, exact, same
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -305,3 +312,32 @@ def test_searchsorted_with_nan(side):
 def test_diff(n):
     same(sorting.diff(exact(X), n), np.diff(X, n))
     same(sorting.diff(exact(X), n, axis=1), np.diff(X, n, axis=1))
+
+
+@pytest.mark.parametrize(
+    "shape, axis", [((5,), None), ((3, 4), 0), ((3, 4), -1), ((3, 4), None), ((0,), 0), ((2, 3, 4), 1)]
+)
+def test_repeats_of_each_element(shape: tuple[int, ...], axis: int | None) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(shape).astype(np.float32)
+    extent = x.size if axis is None else x.shape[axis]
+    for counts in (rng.integers(0, 4, extent), np.array([2]), np.zeros(extent, np.int64)):
+        forms = (counts, smelt.array(counts), smelt.array(counts.astype(np.uint8)), counts.tolist())
+        for form in forms:
+            same(smelt.repeat(smelt.array(x), form, axis), np.repeat(x, counts, axis))
+    known = [1] * extent
+    if extent:
+        same(smelt.compile(lambda v: smelt.repeat(v, known, axis))(smelt.array(x)), np.repeat(x, known, axis))
+
+
+def test_errors_and_derivatives_of_repeats() -> None:
+    x = smelt.array([1.0, 2.0, 3.0])
+    same(smelt.grad(lambda v: smelt.repeat(v, smelt.array([0, 2, 3])).sum())(x), np.array([0, 2, 3], np.float32))
+    for wrong, error in (
+        ([1, 2], ShapeError), ([[1, 2, 3]], ShapeError), ([1.5, 2, 3], DTypeError), ([-1, 1, 1], AttributeValueError),
+        ([2**62] * 3, OutOfMemoryError), (smelt.array([True, False, True]), DTypeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match="repeat"):
+            smelt.repeat(x, wrong)
+    with pytest.raises(TraceError, match="depends on the elements"):
+        smelt.compile(smelt.repeat)(x, smelt.array([1, 2, 3]))
