@@ -64,11 +64,17 @@ def _of_vectors(name: str, x: array, axes: tuple[int, ...], keepdims: bool, orde
         return total(convert(not_equal(x, 0), x.dtype.real), axes, keepdims)
     size = absolute(x)
     if math.isinf(order):
-        return largest(size, axes, keepdims) if order > 0 else smallest(size, axes, keepdims)
+        return _largest(size, axes, keepdims) if order > 0 else smallest(size, axes, keepdims)
     if order == 1:
         return total(size, axes, keepdims)
     sums = total(power(size, float(order)), axes, keepdims)
     return _root(sums, order) if order > 0 else divide(1.0, power(sums, -1 / order))
+
+
+def _largest(sizes: array, axes: tuple[int, ...], keepdims: bool = False) -> array:
+    """The largest size; of none it is 0."""
+    some = all(sizes.shape[i] for i in axes)
+    return largest(sizes, axes, keepdims) if some else total(sizes, axes, keepdims)
 
 
 def _of_matrices(name: str, x: array, axes: tuple[int, ...], keepdims: bool, order: Order) -> array:
@@ -78,13 +84,13 @@ def _of_matrices(name: str, x: array, axes: tuple[int, ...], keepdims: bool, ord
     if order == "nuc" or order in (2, -2):
         last = (*(i for i in range(x.ndim) if i not in axes), rows, columns)
         s = svdvals(permuted(x, last))
-        found = total(s, -1) if order == "nuc" else largest(s, -1) if order == 2 else smallest(s, -1)
+        found = total(s, -1) if order == "nuc" else _largest(s, (-1,)) if order == 2 else smallest(s, -1)
         kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
         return to_shape(found, kept) if keepdims else found
     if not isinstance(order, str) and order in (1, -1, math.inf, -math.inf):
         first, second = (rows, columns) if abs(order) == 1 else (columns, rows)
         sums = total(absolute(x), first, True)
-        found = largest(sums, second, True) if order > 0 else smallest(sums, second, True)
+        found = _largest(sums, (second,), True) if order > 0 else smallest(sums, second, True)
         return found if keepdims else to_shape(found, tuple(d for i, d in enumerate(x.shape) if i not in axes))
     known = '"fro", "nuc", 1, -1, 2, -2, inf or -inf'
     message = f"smelt.{name}: the order of a norm of matrices must be {known}, is {shown(order)}"

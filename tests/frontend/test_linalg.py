@@ -382,3 +382,14 @@ def test_equal_graphs_of_other_lines_name_their_own(tier: str) -> None:
                     smelt.eval(smelt.linalg.cholesky(bad))
             line = caught.traceback[0].lineno + 1
             assert str(caught.value).endswith(f"test_linalg.py:{line}")
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 3), (2, 3, 0)], ids=str)
+def test_norms_of_nothing_are_zero(shape: tuple[int, ...]) -> None:
+    x = smelt.zeros(shape)
+    for order in (1, 2, 3, np.inf):
+        found = smelt.linalg.vector_norm(x, axis=-1 if shape[-1] == 0 else shape.index(0), ord=order)
+        np.testing.assert_array_equal(np.asarray(found), np.zeros([d for d in shape if d]))
+    for order in ("fro", "nuc", 1, 2, np.inf):
+        if len(shape) > 1:
+            np.testing.assert_array_equal(np.asarray(smelt.linalg.matrix_norm(x, ord=order)), np.zeros(shape[:-2]))
