@@ -43,7 +43,7 @@ GRADIENT = 3
 ASSUMED_STEPS = 10_000
 #: Another process compiles from this part of what a compile takes on.
 BESIDE = 0.25
-#: That of what is likely to run often: `compile` was asked for it, or it has run already, with the very same sizes.
+#: That of what `compile` was asked for: it is likely to be called often.
 SOON = 0.1
 #: It is compiled in place where that takes so many seconds at most, or what so many calls save.
 AT_ONCE, CALLS = 0.25, 10
@@ -88,7 +88,7 @@ class Structure:
     @property
     def beside(self) -> float:
         """The part of what a compile takes from which on another process compiles."""
-        return SOON if self.asked or self.spent else BESIDE
+        return SOON if self.asked else BESIDE
 
     def program(
         self,

@@ -254,17 +254,17 @@ def unwanted() -> Any:
     raise AssertionError("compiled in place")
 
 
-def test_what_runs_again_is_compiled_beside_sooner() -> None:
+def test_what_was_asked_for_is_compiled_beside_sooner() -> None:
     nodes = topological([smelt.tanh(X * smelt.array(2.0))._ref])
     limit = tiers.cost.seconds(tiers.count(nodes))
     begun = []
-    for spent in (0.0, limit * tiers.SOON):
+    for asked in (False, True):
         structure = tiers.Structure()
-        structure.spent = structure.ops_seconds = spent
-        assert structure.beside == (tiers.SOON if spent else tiers.BESIDE)
-        assert structure.rests(tiers.count(nodes), 0.0) == (not spent)
-        structure.program(nodes, lambda: None, functools.partial(begun.append, spent), unwanted)
-    assert begun == [limit * tiers.SOON]
+        structure.asked, structure.spent = asked, limit * tiers.SOON
+        structure.ops_seconds = 0.0
+        assert structure.rests(tiers.count(nodes), 0.0) == (not asked)
+        structure.program(nodes, lambda: None, functools.partial(begun.append, asked), unwanted)
+    assert begun == [True]
 
 
 def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
