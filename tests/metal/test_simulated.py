@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
-from smelt.backends.metal.simulator import Library, SimulatorError
+from smelt.backends.metal.simulator import Library, Options, SimulatorError
 
 from .corpus import rows
+
+ORDERS = [Options(), Options("reverse"), Options("shuffled", 3, poison=True, guard=True)]
 
 #: Rows that the simulator does not run, and what it says of them.
 NOT_RUN = {
@@ -17,6 +22,7 @@ NOT_RUN = {
     "arguments: textures and samplers without numbers (tolerated)": "the simulator has no textures",
     "arguments: stage_in of a kernel": "neither a buffer nor a known position",
     "structures: argument buffers": "texture2d",
+    "style: an image through a pipeline of stages (tolerated)": "the simulator has no textures",
     # Vectors are classes there, with copies of their own; components are objects that lie in the vector.
     "library: type traits": "static assertion failed",
     "templates: deduced types": "has no member named",
@@ -32,3 +38,40 @@ def test_row(row: object) -> None:
             Library(text)
     else:
         assert "kernel" not in text or "kernel void" not in text or Library(text).entries
+
+
+def launch(row: str, entry: str, arrays: list[np.ndarray], groups: tuple[int, int], threads: int, **more: Any) -> None:
+    """Run a kernel of a row of `style.metal`."""
+    (text,) = [r.text for r in ROWS if str(r) == f"style: {row}"]
+    options = more.pop("options", None)
+    buffers = {i: (x.ctypes.data, x.nbytes) for i, x in enumerate(arrays)}
+    Library(text, options).launch(entry, buffers, (*groups, 1), (threads, 1, 1), **more)
+
+
+@pytest.mark.parametrize("options", ORDERS, ids=lambda o: o.order)
+def test_a_tiled_product(options: Options) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((32, 8), np.float32), rng.standard_normal((8, 48), np.float32)
+    out, shape = np.zeros((32, 48), np.float32), np.array([32, 48, 8], np.int32)
+    launch(
+        "a tiled product with a loader", "gemm_float32_bm16_bn16_bk8", [a, b, out, shape], (3, 2), 32, options=options
+    )
+    np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", ORDERS, ids=lambda o: o.order)
+def test_blocks_of_four_bits(options: Options) -> None:
+    rng = np.random.default_rng(0)
+    blocks = np.zeros((6, 2), [("d", "f2"), ("qs", "u1", 16)])
+    blocks["d"], blocks["qs"] = rng.uniform(0.5, 2, (6, 2)), rng.integers(0, 256, (6, 2, 16))
+    which = np.array([4, 0, 5], np.int32)
+    # The size of a row stands for that of a row of results, too: results lie as far apart as whole rows of blocks.
+    sizes = np.array([(64, 256, 0, 1.0)], [("ne00", "i8"), ("nb01", "i8"), ("offs", "u8"), ("scale", "f4")])
+    padded = np.zeros((6, 256), np.uint8)
+    padded[:, : blocks[0].nbytes] = blocks.view(np.uint8).reshape(6, -1)
+    out = np.zeros((3, 64), np.float32)
+    row = "blocks of four bits, by a table of functions"
+    launch(row, "kernel_get_rows_q4", [sizes, padded, which, out], (3, 1), 32, options=options)
+    low, high = blocks["qs"] & 15, blocks["qs"] >> 4
+    wanted = np.concatenate([low, high], axis=2) * blocks["d"].astype(np.float32)[:, :, None]
+    np.testing.assert_allclose(out, wanted.reshape(6, 64)[which], rtol=1e-3)

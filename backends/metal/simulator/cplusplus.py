@@ -135,6 +135,9 @@ def _function(
 ) -> Iterator[tuple[int, int]]:
     """What to blank of a function whose head lies between `start` and `stop`."""
     head = text[start:stop]
+    if re.search(r"(?:^|\s)(?:vertex|fragment)\s", head):  # what runs in a render pipeline alone
+        yield start, end
+        return
     opening = _parameters(head)
     if opening < 0:
         return

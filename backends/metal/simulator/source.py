@@ -305,7 +305,7 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
     place = _qualified(text)
     text = _INSTANCE.sub(instance, text)
     instances = [(at, name, place(at) + rest) for at, name, rest in instances]
-    text = re.sub(r"\[\[\s*kernel\s*\]\]", "kernel", text)
+    text = re.sub(r"\[\[\s*(?:[^\[\]]*,)?\s*(kernel|vertex|fragment)\s*(?:,[^\[\]]*)?\]\]", r"\1", text)
     text = re.sub(r"\bconst\s+constant\b|\bconstant\s+const\b", "constant", text)
 
     # Attributes between `kernel` and its parameters are of no use here.
