@@ -165,7 +165,7 @@ class AnalyzePass(Pass):
 
     only_looks: ClassVar[bool] = True
 
-    of: str
+    of: str = "cost"
 
     def run(self, module: Any, statistics: Counter) -> str:
         """Raises PipelineError where there is no such analysis."""

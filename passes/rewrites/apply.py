@@ -48,7 +48,7 @@ class RewritePass(Pass):
         without: rewrites to leave out.
     """
 
-    set: str
+    set: str = "canonicalize"
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 

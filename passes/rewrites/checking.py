@@ -155,7 +155,8 @@ def _try(rewrite: Rewrite, instance: Instance, verdict: Verdict, strict: _Worst,
             verdict.values += was.size
             _compare(kind, instance, arrays, was, now, max(largest, other), strict, loose)
         try:
-            apply_table(module, table, Counter())
+            if not rewrite.both_ways:
+                apply_table(module, table, Counter())
         except IRError as error:
             verdict.endless = str(error)
 

@@ -40,10 +40,14 @@ def instances(rule: Rule, dtype: DType, seed: int = 0, most: int = 40) -> Iterat
     names = list(dict.fromkeys(x.name for x in subterms(rule.pattern) if isinstance(x, Variable)))
     consts = {x.name for x in subterms(rule.pattern) if isinstance(x, Const)}
     made = 0
-    for shape in SHAPES:
-        fits = 0
+    alike = [(shape,) * len(names) for shape in SHAPES]
+    mixed = itertools.product(((3, 3), (3,)), repeat=len(names)) if len(names) <= 4 else ()
+    for shapes in itertools.chain(alike, mixed):
+        if shapes not in alike and made:
+            return
+        shape, fits = max(shapes, key=len, default=()), 0
         for types in _types(dtype, len(names)):
-            avals = {name: Aval(shape, t) for name, t in zip(names, types)}
+            avals = {name: Aval(s, t) for name, s, t in zip(names, shapes, types)}
             fitting = False
             for numbers in _numbers(sorted(consts), avals, rng):
                 chosen: Chosen = {**avals, **numbers}

@@ -95,7 +95,7 @@ def _operand_checks(x: Applied) -> list[tuple[int, Matcher]]:
 def matcher(x: Term) -> Matcher:
     """What compares a value with a term."""
     if isinstance(x, Number):
-        is_wanted = _is_number(x.value)
+        is_wanted = is_number(x.value)
         return lambda value, found: is_wanted(scalar_of(value))
     if isinstance(x, Const):
         name = x.name
@@ -124,7 +124,8 @@ def _bound(found: dict[str, Any], name: str, value: Value) -> bool:
     return known is value or (known.aval == value.aval and same_number(known, value))
 
 
-def _is_number(wanted: Any) -> Callable[[Any], bool]:
+def is_number(wanted: Any) -> Callable[[Any], bool]:
+    """What tells whether a number of the IR, or None, is the one in a rule."""
     if isinstance(wanted, bool):
         return lambda c: c is wanted
     if wanted != wanted:
@@ -202,7 +203,7 @@ def planned(x: Term, found: Found, beside: Aval) -> tuple[Planned, Aval]:
     for i, y in enumerate(x.operands):
         if i not in typed:
             parts[i], avals[i] = planned(y, found, avals[typed[-1]] if typed else beside)
-    attrs = {name: _attribute(value, found) for name, value in x.attrs.items()}
+    attrs = kept_attributes(x, found)
     (aval,) = x.op.infer_checked(avals, attrs)
     if x.op.kind == "elementwise" and (folded := _folded(x.op, parts, attrs, aval)) is not None:
         return folded, aval
@@ -221,6 +222,11 @@ def _folded(op: Op, parts: list[Planned], attrs: dict[str, Any], aval: Aval) -> 
     with np.errstate(all="ignore"):
         (result,) = apply_reference(op, arrays, attrs)
     return python_scalar(np.asarray(result)), aval
+
+
+def kept_attributes(x: Applied, found: Found) -> dict[str, Any]:
+    """The attributes of a replacement."""
+    return {name: _attribute(value, found) for name, value in x.attrs.items()}
 
 
 def _attribute(value: Any, found: Found) -> Any:

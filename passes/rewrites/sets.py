@@ -47,6 +47,7 @@ class Rewrite:
             NaN and signed zeros.
         reals: it holds for real numbers: rounding errors are as large as those of the largest intermediate value, and
             what overflows, is infinite or NaN is not looked at.
+        both_ways: rules may lead back to where they begin: for `saturate` alone.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Rewrite:
     definition: Callable[..., Any]
     ulps: float = 0
     reals: bool = False
+    both_ways: bool = False
 
     @property
     def claim(self) -> str:
@@ -75,6 +77,7 @@ class RewriteSet:
     Args:
         name: for pipelines and ``smelt-opt --list-rewrites``.
         doc: one sentence.
+        both_ways: rules may lead back to where they began; then ``saturate{set=NAME}`` is the pass for them.
 
     Raises:
         PipelineError: a name that a pipeline cannot spell, or that a set of another module has.
@@ -91,11 +94,11 @@ class RewriteSet:
 
     constants_right = False
 
-    def __init__(self, name: str, doc: str = ""):
+    def __init__(self, name: str, doc: str = "", both_ways: bool = False):
         if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
             message = f"a set is called by letters, digits, '-', '_' and '.', not {shown(name)}"
             raise PipelineError(at_user_line(message))
-        self.name, self.doc = name, doc
+        self.name, self.doc, self.both_ways = name, doc, both_ways
         self.rewrites: dict[str, Rewrite] = {}
         self._ready: dict[Op, list[tuple[Rewrite, Pattern]]] = {}
         self._tables: dict[Any, dict[Op, tuple[Pattern, ...]]] = {}
@@ -135,7 +138,7 @@ class RewriteSet:
         if not rules or not all(isinstance(rule, Rule) for rule in rules):
             message = f"{definition.__name__} states a rule (pattern >> replacement) or several, not {shown(stated)}"
             raise IRError(at_user_line(message))
-        made = self.rewrites[name] = Rewrite(name, rules, definition, ulps, reals)
+        made = self.rewrites[name] = Rewrite(name, rules, definition, ulps, reals, self.both_ways)
         self._tables.clear()
         for op, function in patterns_by_op(made, self.constants_right):
             tried = self._ready.setdefault(op, [])

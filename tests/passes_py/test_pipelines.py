@@ -271,10 +271,9 @@ def test_trip_counts_of_loops() -> None:
     assert sorted(times.values()) == [1, 3, 9] and times["main"] == 1
 
 
-@pytest.mark.parametrize("pipeline", ["analyze{of=nonsense}", "analyze"])
-def test_unknown_analyses(pipeline: str) -> None:
-    with pytest.raises(PipelineError, match=r"no analysis 'nonsense'; analyses: .*liveness|analyze cannot be made"):
-        Pipeline.parse(pipeline).run(text.parse(SOURCE))
+def test_unknown_analyses() -> None:
+    with pytest.raises(PipelineError, match=r"no analysis 'nonsense'; analyses: .*liveness"):
+        Pipeline.parse("analyze{of=nonsense}").run(text.parse(SOURCE))
 
 
 def test_users_of_values() -> None:
