@@ -11,13 +11,13 @@ from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
-from smelt.ir.index import linearize
+from smelt.ir.index import Atom, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .donations import in_place
 from .kernel import CpuKernel, KernelModule, Memory, buffer_type
 from .loops import Nest, Split, emit_nest
-from .streaming import Read, can_stream, emit_streaming
+from .streaming import Read, can_stream, emit_streaming, follows, is_large, prefetch
 
 #: The blocks in which a transpose runs.
 BLOCK_ROWS = 64
@@ -88,37 +88,65 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
     ][:STAGED]
 
+    def stage(v: Value, at: Coordinates, memory: Memory, block: tuple[Scalar, ...]) -> None:
+        """Copy a block of an operand into L1, line by line of the operand; fetch the line of the next block."""
+        first, last, left, right = block
+        ahead = _next_strip(v, at, rows, columns)
+
+        def copy_line(j: Scalar) -> None:
+            if ahead:
+                with k.at_position(rows, first):
+                    prefetch(k, k.memory[v], k.index(linearize(at, v.shape)), ahead, BLOCK_ROWS)
+            k.loop(rows, first, last, lambda i: copy(i, j))
+
+        def copy(i: Scalar, j: Scalar) -> None:
+            k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
+
+        k.loop(columns, left, right, copy_line)
+
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
 
         def strip(left: Scalar) -> None:
             right = k.op("arith.minui", [left + BLOCK_COLUMNS, end], INDEX)
             for v, at, memory in staged:
-
-                def copy(i: Scalar, j: Scalar, v: Value = v, at: Coordinates = at, memory: Memory = memory) -> None:
-                    k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
-
-                def copy_line(j: Scalar, copy: Any = copy) -> None:
-                    k.loop(rows, first, last, lambda i: copy(i, j))
-
-                k.loop(columns, left, right, copy_line)
+                stage(v, at, memory, (first, last, left, right))
             k.loop(rows, first, last, lambda i: line(i - first, left, right))
 
         k.loop(None, k.const(0, INDEX), end, strip, step=BLOCK_COLUMNS)
 
-    def line(i: Scalar, left: Scalar, right: Scalar) -> None:
-        k.loop(columns, left, right, lambda j: element(i, j - left))
+    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    lines = {(v, at) for v, at, _ in staged}
+    reads = [Read(k.memory[v], at, BLOCK_COLUMNS) for v, at in plan.loads if (v, at) not in lines]
 
-    def element(i: Scalar, j: Scalar) -> None:
-        for v, at, memory in staged:
-            k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
-        for v, memory in zip(body.returns, outputs):
-            k.store(k.value(v, plan.places[v]), memory, plan.places[v])
+    def line(i: Scalar, left: Scalar, right: Scalar) -> None:
+        def values() -> list[Scalar]:
+            j = k.loops[columns.names[0]][1] - left
+            for v, at, memory in staged:
+                k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
+            return [k.value(v, plan.places[v]) for v in body.returns]
+
+        def element(j: Scalar) -> None:
+            for x, (memory, place) in zip(values(), targets):
+                k.store(x, memory, place)
+
+        if can_stream(columns, targets):
+            emit_streaming(k, columns, left, right, targets, values, reads)
+        else:
+            k.loop(columns, left, right, element)
 
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def _next_strip(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> int:
+    """How many elements further the next block reads a large operand; 0 where it is not to be fetched ahead."""
+    index = linearize(at, v.shape)
+    name, extent = columns.variables[-1]
+    fetched = is_large(v.aval) and always_inside(v, at) and follows(index, rows)
+    return BLOCK_COLUMNS * index.coefficient(Atom("var", (name,), 0, extent - 1)) if fetched else 0
 
 
 def _load_early(k: CpuKernel, v: Value, at: Coordinates) -> Scalar:

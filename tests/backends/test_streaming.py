@@ -16,6 +16,7 @@ PROGRAMS = {
     "columns": lambda x: smelt.softmax(x.astype(smelt.float32), axis=0).astype(x.dtype),
     "columns and a result of columns": lambda x: (x * 2, x.astype(smelt.float32).sum(axis=0)),
     "narrowing": lambda x: (x * 3).astype(smelt.int8),
+    "transposed": lambda x: x.T * 2,
     "transpose": lambda x: x + x.T if x.ndim == 2 and x.shape[0] == x.shape[1] else x + 1,
 }
 
@@ -55,5 +56,7 @@ def test_what_lies_far_apart_is_fetched_ahead(monkeypatch):
     kernel = smelt.compile(lambda x: x.sum(axis=0)).trace(x).lower().compile().as_text("kernel")
     assert "prefetch" not in kernel
     monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+    kernel = smelt.compile(lambda x: x.T * 2).trace(x).lower().compile().as_text("kernel")
+    assert "memref.prefetch" in kernel and "nontemporal = true" in kernel
     kernel = smelt.compile(lambda x: x.sum(axis=0) * 2).trace(x).lower().compile().as_text("kernel")
     assert "memref.prefetch" in kernel
