@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
-from smelt.backends.plan import Plan, is_static, make_plan
+from smelt.backends.plan import Plan, make_plan
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -26,13 +26,10 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduc
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import Read, can_stream, emit_streaming, follows, is_large, prefetch
+from .streaming import Read, can_stream, emit_streaming, far_apart, fetch_line
 
 #: Neighbouring rows that run together when the innermost axis is kept.
 LINE = 512
-#: How many steps ahead operands are fetched where a line of rows goes over them: each step reads a piece far from the
-#: last one's, which the hardware does not foresee.
-STEPS_AHEAD = 4
 #: Memory on the stack for values that several loops over a row need.
 SCRATCH_BYTES = 128 * 1024
 
@@ -229,9 +226,7 @@ class RowKernel:
                 if not accumulators and can_stream(self.lane, targets):
                     emit_streaming(k, self.lane, self.first, self.last, targets, element, fetched)
                     return []
-                with k.at_position(self.lane, self.first):
-                    for memory, place, ahead in fetched:
-                        prefetch(k, memory, k.index(linearize(place, memory.aval.shape)), ahead or 0, self.width)
+                fetch_line(k, self.lane, self.first, fetched, self.width)
             self._each_lane(step)
             return []
 
@@ -244,23 +239,11 @@ class RowKernel:
         loops = self.loops.get(space, [])
         if self.lane is None or not loops or not loops[-1].variables:
             return []
-        name, extent = loops[-1].variables[-1]
-        step = Atom("var", (name,), 0, extent - 1)
         roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
         reads = collect_reads(
             self.plan.body.ops, roots, stop=lambda v: v.owner is not None and is_row_reduction(v.owner)
         )
-        found = []
-        for v, places in reads.items():
-            memory = self.k.memory.get(v)
-            if v.owner is not None or memory is None or not is_large(v.aval):
-                continue
-            for place in places:
-                index = linearize(place, v.shape)
-                stride = index.coefficient(step)
-                if is_static(place) and follows(index, self.lane) and stride > self.width:
-                    found.append(Read(memory, place, STEPS_AHEAD * stride))
-        return found
+        return far_apart(self.k, reads, self.lane, loops[-1], self.width)
 
     def _line_stage(self, space, accumulators, outputs) -> None:
         self.accumulate_line(space, accumulators, outputs)

@@ -10,14 +10,18 @@ from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.kernels.analysis import collect_reads
 
 from .kernel import KernelModule
 from .loops import Nest, Split, emit_nest
 from .rows import LINE, line_width
 from .schedules import ScheduledKernel, start_kernel
+from .streaming import can_stream, emit_streaming, far_apart, fetch_line
 
 #: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
 CHUNK = 512
+#: Rows that are scanned side by side.
+BESIDE = 4
 
 
 def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
@@ -28,7 +32,9 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     steps = plan.along if plan.length != 1 else None
     loops = [*plan.before, *plan.after]
     lanes = bool(plan.after)
-    nest = Nest.plan(loops, lanes, line_width(loops) if lanes else None)
+    #: rows that are not computed before they are summed run side by side: a sum waits for the last one of its row alone
+    beside = not lanes and bool(loops) and steps is not None and not any(inner.op.flops for inner in body.ops[:-1])
+    nest = Nest.plan(loops, lanes or beside, line_width(loops) if lanes else BESIDE if beside else None)
     k, (out,), lo, hi = start_kernel(module, name, body)
     start = plan.identity(k)
     zero, count = k.const(0, INDEX), k.const(plan.length, INDEX)
@@ -48,7 +54,21 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
 
         k.loop(None, zero, count, chunk, [start], step=CHUNK)
 
+    def rows(first: Scalar, last: Scalar) -> None:
+        def advance_all(*totals: Scalar) -> list[Scalar]:
+            found = []
+            for j, total in enumerate(totals):
+                at = k.op("arith.minui", [first + j, last - 1], INDEX)  # beyond the last row it once more
+                with k.at_position(loops[-1], at):
+                    found.append(advance(total))
+            return found
+
+        k.loop(steps, zero, count, lambda i, *totals: advance_all(*totals), [start] * BESIDE)
+
     def row(first: Any = None, last: Any = None) -> None:
+        if beside:
+            k.loop(None, first, last, lambda at: rows(at, last), step=BESIDE)
+            return
         if not lanes:
             if steps is None:
                 advance(start)
@@ -65,8 +85,21 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
 
         k.loop(lane, first, last, lambda i: k.write(start, line, offset()))
 
+        reads = collect_reads(body.ops[:-1], [(x, where)])
+        fetched = [] if steps is None else far_apart(k, reads, lane, steps, nest.tile)
+
+        def element() -> list[Scalar]:
+            total = k.read(line, offset())
+            sum_ = op.combine(k, total, k.value(x, where))
+            k.write(sum_, line, offset())
+            return [sum_ if attrs["inclusive"] else total]
+
         def step() -> None:
-            k.loop(lane, first, last, lambda i: k.write(advance(k.read(line, offset())), line, offset()))
+            if can_stream(lane, [(out, where)]):
+                emit_streaming(k, lane, first, last, [(out, where)], element, fetched)
+                return
+            fetch_line(k, lane, first, fetched, nest.tile)
+            k.loop(lane, first, last, lambda i: k.store(element()[0], out, where))
 
         if steps is None:
             step()

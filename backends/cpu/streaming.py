@@ -9,13 +9,14 @@ long computation. `python -m benchmarks gelu-compiled` shows the effect beside a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.plan import is_static
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
+from smelt.ir.builder import Value
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
@@ -28,6 +29,9 @@ STREAM_BYTES = 16 << 20
 PIECE_BYTES = 256
 #: How many pieces ahead operands are fetched.
 AHEAD = 4
+#: How many steps ahead operands are fetched where a line goes over them: each step reads a piece far from that of the
+#: last one, which the hardware does not foresee.
+STEPS_AHEAD = 4
 #: Bytes of a non-temporal store; buffers are aligned to it.
 LINE_BYTES = 64
 
@@ -70,6 +74,32 @@ def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bo
             if atom.kind != "var" or (atom.args[0] not in loop.strides and coefficient % lanes):
                 return False
     return True
+
+
+def far_apart(
+    k: CpuKernel, reads: Mapping[Value, Iterable[Coordinates]], lane: Fused, steps: Fused, width: int
+) -> list[Read]:
+    """Of what a line of `width` reads, that which lies along `lane` and far apart from step to step."""
+    name, extent = steps.variables[-1]
+    step = Atom("var", (name,), 0, extent - 1)
+    found = []
+    for v, places in reads.items():
+        memory = k.memory.get(v)
+        if v.owner is not None or memory is None or not is_large(v.aval):
+            continue
+        for place in places:
+            index = linearize(place, v.shape)
+            stride = index.coefficient(step)
+            if is_static(place) and follows(index, lane) and abs(stride) > width:
+                found.append(Read(memory, place, STEPS_AHEAD * stride))
+    return found
+
+
+def fetch_line(k: CpuKernel, lane: Fused, first: Scalar, reads: Sequence[Read], width: int) -> None:
+    """Fetch for a line that starts at `first` what steps to come read."""
+    with k.at_position(lane, first):
+        for memory, place, ahead in reads:
+            prefetch(k, memory, k.index(linearize(place, memory.aval.shape)), ahead or 0, width)
 
 
 def emit_streaming(
