@@ -217,7 +217,7 @@ class Loaded:
         text = (directory / f"{w.name}.metal").read_text()
         self.manifest = Manifest.from_json((directory / f"{w.name}.json").read_text())
         threads = {k.entry: k.threads for k in self.manifest.kernels}
-        cuda, _ = source.cuda_source(text, threads)
+        cuda, _ = source.cuda_source(text, threads, aligned=True)
         self.module = driver.Module(compiler.compile_cubin(cuda, driver.architecture(), options))
         rng = np.random.default_rng(0)
         self.arrays = [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in w.arrays]

@@ -52,6 +52,92 @@ _DISPATCHED = _POSITIONS | {
 _PLACE = ("uint3 first", "uint3 whole", "uint3 grid")
 
 
+#: Products of two matrices on the left with one on the right, and of those that follow them along the depth.
+_PAIRS = re.compile(
+    r"simdgroup_multiply_accumulate\((\w+), (\w+), (\w+), \1\);(\s*)"
+    r"simdgroup_multiply_accumulate\((\w+), (\w+), \3, \5\);(\s*)"
+    r"simdgroup_multiply_accumulate\(\1, (\w+), (\w+), \1\);(\s*)"
+    r"simdgroup_multiply_accumulate\(\5, (\w+), \9, \5\);"
+)
+
+
+def _paired(match: re.Match[str]) -> str:
+    d0, a0, b, s0, d1, a1, s1, c0, e, s2, c1 = match.groups()
+    if d0 == d1 or {d0, d1} & {a0, a1, b, c0, c1, e}:
+        return match.group()
+    return f"smelt::multiply_accumulate_pairs({d0}, {d1}, {a0}, {a1}, {b}, {c0}, {c1}, {e});{s0}{s1}{s2}"
+
+
+_USES = (
+    r"simdgroup_(?:half|bfloat)8x8 {0};|simdgroup_load\({0},|"
+    r"simdgroup_multiply_accumulate\(\w+, \w+, {0},|"
+    r"multiply_accumulate_pairs\((?:\w+, ){{4}}{0}, \w+, \w+, \w+\)|multiply_accumulate_pairs\((?:\w+, ){{7}}{0}\)"
+)
+
+
+def _for_tensor_cores(text: str) -> str:
+    """Pairs of pairs of products as one call, and matrices that only stand on the right as a type of their own."""
+    text = _PAIRS.sub(_paired, text)
+    names = {name for match in re.finditer(r"multiply_accumulate_pairs\(([^)]*)\)", text)
+             for name in match[1].split(", ")[4::3]}  # fmt: skip
+    for name in sorted(names):
+        if len(re.findall(rf"\b{name}\b", text)) == len(re.findall(_USES.format(rf"\b{name}\b"), text)):
+            text = re.sub(rf"\bsimdgroup_(half|bfloat)8x8 {name};", rf"smelt::Right<\1> {name};", text)
+    return text
+
+
+_WIDE = re.compile(r"struct alignas\((\d+)\) (\w+) \{\s*(\w+) lanes\[(\d+)\];\s*\};")
+
+
+def _copied_whole(match: re.Match[str]) -> str:
+    """A vector of more than four lanes, whose copies the compiler does not take apart into elements."""
+    size, name, element, lanes = match.groups()
+    copy = f"smelt::copy_whole<{size}>(lanes, from.lanes);"
+    return (
+        f"struct alignas({size}) {name} {{ {element} lanes[{lanes}]; {name}() = default; "
+        f"SMELT_FUNCTION {name}(const {element} (&all)[{lanes}]) {{ smelt::copy_whole<{size}>(lanes, all); }} "
+        f"SMELT_FUNCTION {name}(const {name}& from) {{ {copy} }} "
+        f"SMELT_FUNCTION {name}& operator=(const {name}& from) {{ {copy} return *this; }} }};\n\n"
+    )
+
+
+_LOAD = re.compile(r"\s*simdgroup_load\((\w+), (\w+ \+ .+), (\d+)(, ulong2\(0\), true)?\);")
+_MATRIX = re.compile(r"\s*(simdgroup_(?:half|bfloat)8x8|smelt::Right<\w+>) (\w+);")
+_PURE = re.compile(r"\s*uint \w+ = [^;=]*;")
+
+
+def _by_fours(text: str) -> str:
+    """Four matrices of 16-bit elements that are loaded one after the other from threadgroup memory, at once.
+
+    The text says which variables are `threadgroup` no more; so only arrays that it declares count.
+    """
+    arrays = set(re.findall(r"__shared__ (?:half|bfloat) (\w+)\[", text))
+    out: list[str] = []
+    kinds: dict[str, str] = {}
+    loads: list[tuple[int, str, str]] = []  # line, name, place
+    form: tuple[str, ...] = ()
+    for line in text.split("\n"):
+        out.append(line)
+        if matrix := _MATRIX.fullmatch(line):
+            kinds[matrix[2]] = matrix[1]
+        elif load := _LOAD.fullmatch(line):
+            name, place, *rest = load.groups("")
+            own = (kinds.get(name, ""), place.split(" ")[0], *rest)
+            if own != form:
+                loads, form = [], own
+            if own[0] and own[1] in arrays:
+                loads.append((len(out) - 1, name, place))
+            if len(loads) == 4:
+                names, places = ", ".join(n for _, n, _ in loads), ", ".join(p for _, _, p in loads)
+                for at, _, _ in loads:
+                    out[at] = ""
+                out[-1] = f"simdgroup_load_four({names}, {places}, {own[2]}u, {'true' if own[3] else 'false'});"
+                loads = []
+        elif not _PURE.fullmatch(line):
+            loads = []
+    return "\n".join(out)
+
+
 def _shared(number: int, type_: str, name: str, dimensions: str) -> str:
     aligned = re.match(r"alignas\s*\([^()]*\)\s*", type_)
     front = aligned.group(0) if aligned else ""
@@ -86,7 +172,7 @@ def _wrapper(entry: Entry, size: Size | None, dispatched: bool) -> str:
 
 
 def cuda_source(
-    text: str, threads: Mapping[str, Size] | None = None, dispatched: bool = False
+    text: str, threads: Mapping[str, Size] | None = None, dispatched: bool = False, aligned: bool = False
 ) -> tuple[str, dict[str, Entry]]:
     """The text as CUDA, and its kernels.
 
@@ -99,6 +185,8 @@ def cuda_source(
         threads: the size of the threadgroups that a kernel is launched with, by its name, where that is known: then
             registers suffice, and nothing is spent on simdgroups that are not full.
         dispatched: whether kernels run over grids that are no multiples of their threadgroups (`Module.dispatch`).
+        aligned: whether matrices of 16-bit elements in threadgroup memory have rows at multiples of 16 bytes, as those
+            of smelt's own kernels have.
 
     Raises:
         SimulatorError: the text has no kernels that can be read.
@@ -108,8 +196,12 @@ def cuda_source(
         text = preprocess(text)
     found = parse(text, _shared)
     body = re.sub(r"^[ \t]*#[ \t]*include\b.*$", "", found.text, flags=re.M)
+    body = _WIDE.sub(_copied_whole, body)
+    each = (lambda part: _by_fours(_for_tensor_cores(part))) if aligned else _for_tensor_cores
+    body = "".join(each(part) for part in re.split(r"(?=\bextern \"C\"|\bkernel\b)", body))
     # CUDA's own global functions would make unqualified names ambiguous: declarations nearer win.
-    out = [
+    out = ["#define SMELT_ALIGNED\n"] if aligned else []
+    out += [
         '#include <metal_stdlib>\nnamespace smelt_text { SMELT_SAME_FUNCTIONS\n#line 1 "kernel.metal"\n',
         body,
         "\n}\n",

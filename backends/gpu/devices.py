@@ -24,6 +24,9 @@ class Gpu(Target):
         row_threads: in a threadgroup that holds a row, at most.
         row_values: values of a row that one thread keeps in registers, at most.
         tile: rows and columns of a matrix product that one threadgroup makes, and the depth of a step.
+        simdgroups: down and across such a tile.
+        half_tile, half_simdgroups: the same for operands of 16 bits.
+        tiles: so many of them at least, if need be smaller ones.
         simd: lanes of a simdgroup.
     """
 
@@ -36,6 +39,10 @@ class Gpu(Target):
     row_threads: int = 1024
     row_values: int = 32
     tile: tuple[int, int, int] = (64, 64, 16)
+    simdgroups: tuple[int, int] = (2, 2)
+    half_tile: tuple[int, int, int] = (64, 64, 16)
+    half_simdgroups: tuple[int, int] = (2, 2)
+    tiles: int = 64
     simd: int = 32
 
 
@@ -46,6 +53,6 @@ GPUS = {
         Gpu("apple8"),  # A15, A16, M2
         Gpu("apple9"),  # A17, M3, M4
         Gpu("simulator", groups=64, measured_bytes=0),
-        Gpu("nvidia", groups=65536),
+        Gpu("nvidia", groups=65536, half_tile=(128, 128, 32), tiles=128),
     )
 }

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 EFFECTS = frozenset({
     "memref.store", "vector.store", "memref.atomic_rmw", "gpu.barrier", "gpu.subgroup_mma_store_matrix",
 })  # fmt: skip
+#: What loads stay in front of, so that they are on their way meanwhile.
+LONG = frozenset({"gpu.subgroup_mma_compute"})
 LOADS = frozenset({"memref.load", "vector.load"})
 TERMINATORS = frozenset({"scf.yield", "scf.condition", "gpu.return", "func.return"})
 
@@ -149,5 +151,5 @@ def _count(block: Block) -> int:
     for i, op in enumerate(block.ops):
         op.position, op.effects = i, effects
         nested = sum([_count(inner) for inner in op.blocks])
-        effects += op.name in EFFECTS or nested > 0
+        effects += op.name in EFFECTS or op.name in LONG or nested > 0
     return effects

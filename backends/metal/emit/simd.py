@@ -38,6 +38,8 @@ INDICES = {
     "gpu.lane_id": ("thread_index_in_simdgroup", "lane"),
     "gpu.subgroup_id": ("simdgroup_index_in_threadgroup", "simdgroup"),
 }
+#: Memory seen as of other elements.
+CAST = "builtin.unrealized_conversion_cast"
 _WORD = Type("int", 32)
 _REDUCTIONS = {
     "add": "sum", "mul": "product", "minui": "min", "maxui": "max", "minsi": "min", "maxsi": "max",
@@ -173,7 +175,12 @@ def _matrix_load(b: Body, op: Op) -> None:
     memory, *indices = op.operands
     result = op.results[0]
     name = b.names.take(b.hint(result, "matrix"))
-    b.line(f"{type_name(_kind(result))} {name};")
+    kind = _kind(result)
+    if memory.op is not None and memory.op.name == CAST:  # upstream's matrices have no bfloat
+        source = memory.op.operands[0].type
+        assert isinstance(source, Array)
+        kind = Type(f"{source.element.kind} matrix", source.element.bits)
+    b.line(f"{type_name(kind)} {name};")
     b.statement(op, lambda: f"simdgroup_load({name}, {_matrix_place(b, op, memory, indices)});")
     b.bind(result, name)
 
@@ -222,6 +229,7 @@ RULES: dict[str, Rule] = {
     "gpu.num_subgroups": lambda b, op: literals.integer(-(-b.threads // LANES), _kind(op.results[0])),
     "gpu.subgroup_size": lambda b, op: literals.integer(LANES, _kind(op.results[0])),
     "gpu.subgroup_mma_constant_matrix": _matrix_fill,
+    CAST: lambda b, op: b.use(op.operands[0]),
 }
 STATEMENTS = {
     "gpu.barrier": _barrier,

@@ -80,6 +80,7 @@ _NAMES = {
     ("complex", 64): "float2",
     ("matrix", 32): "simdgroup_float8x8",
     ("matrix", 16): "simdgroup_half8x8",
+    ("bfloat matrix", 16): "simdgroup_bfloat8x8",
 }
 _UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 _SIGNED = {8: "char", 16: "short", 32: "int", 64: "long"}

@@ -30,8 +30,8 @@ def gpu() -> Iterator[FakeDriver]:
     found = FakeDriver()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "driver_library", lambda: found)
-        patch.setattr(executable, "cuda_source", lambda text, threads, dispatched: (text, {}))
-        patch.setattr(executable, "compile_cubin", lambda source, architecture: source.encode())
+        patch.setattr(executable, "cuda_source", lambda text, threads, dispatched, aligned: (text, {}))
+        patch.setattr(executable, "cubin", lambda source, architecture: source.encode())
         patch.setitem(devices, "cuda", registered["cuda"])
         _forget()
         yield found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import smelt
+from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.manifest import KernelInfo
 from smelt.backends.gpu.program import DeviceSegment, Program
 from smelt.backends.metal.check import check as strict
@@ -227,7 +229,7 @@ def test_half_precision_stays_narrow_in_threadgroup_memory() -> None:
     narrow = harness.metal_text(matmul, of(64, 64, dtype="float16"), of(64, 64, dtype="float16"))
     assert "simdgroup_half8x8" in narrow and "simdgroup_float8x8 sum" in narrow
     wide = harness.metal_text(matmul, of(64, 64, dtype="bfloat16"), of(64, 64, dtype="bfloat16"))
-    assert "simdgroup_bfloat8x8" not in wide and "threadgroup float" in wide
+    assert "simdgroup_bfloat8x8" in wide and "threadgroup bfloat tiles" in wide
 
 
 #: Products of which threadgroups share the contracted axes, and by which schedule.
@@ -288,3 +290,33 @@ def test_deep_products_have_work_for_all_of_the_gpu(left: tuple[int, ...], other
     graph = harness.graph_of(matmul, of(*left), of(*other))
     shares, combine = harness.program_of(graph, "apple8").kernels
     assert shares.threadgroups[0] >= 1024 and combine.bytes_read < 0.05 * shares.bytes_read
+
+
+#: Tiles of 16-bit operands: with room for two in threadgroup memory and without, and more simdgroups than two by two.
+HALF_TILES = [((128, 128, 32), (2, 2)), ((128, 128, 16), (2, 2)), ((128, 64, 32), (2, 4)), ((64, 128, 64), (4, 2))]
+HALF_PRODUCTS = {
+    "whole": (matmul, (128, 64), (64, 128)),
+    "ragged": (matmul, (130, 70), (70, 200)),
+    "of vectors": (matmul, (72, 96), (96, 136)),
+    "transposed": (lambda a, b: a.T @ b.T, (96, 100), (120, 96)),
+    "batched": (matmul, (2, 66, 40), (2, 40, 72)),
+    "one step": (lambda a, b: smelt.tanh(a @ b) + 1, (100, 16), (16, 90)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("tile", "simdgroups"), HALF_TILES, ids=str)
+@pytest.mark.parametrize("name", HALF_PRODUCTS)
+def test_tiles_of_half_precision(
+    name: str, tile: tuple[int, int, int], simdgroups: tuple[int, int], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = replace(GPUS["simulator"], half_tile=tile, half_simdgroups=simdgroups, tiles=1)
+    monkeypatch.setitem(GPUS, "simulator", gpu)
+    function, left, right = HALF_PRODUCTS[name]
+    races = [Options(order=order, poison=True, guard=True) for order in ("reverse", "shuffled")]
+    arguments = of(*left, dtype=dtype), of(*right, dtype=dtype)
+    program = harness.check_all(function, *arguments, tolerance=2e-2, options=races)
+    (segment,) = program.segments
+    assert isinstance(segment, DeviceSegment)
+    assert [k.schedule for k in program.kernels] == ["contract"] and not strict(segment.text)
+    assert all(k.threadgroup_bytes <= gpu.threadgroup_bytes for k in program.kernels)

@@ -81,8 +81,8 @@ def build_blocks(module: GpuModule, product: Product, scratch: ScratchPlan) -> l
         row = times(row, BLOCK)
     with k.named("column"):
         column = times(column, BLOCK)
-    lhs = Tile(k, "lhs", product.lhs, (rows, BLOCK), (depth, BLOCK), threads, "depth", 1)
-    rhs = Tile(k, "rhs", product.rhs, (columns, BLOCK), (depth, BLOCK), threads, "free", 1)
+    lhs = Tile(k, "lhs", product.lhs, (rows, BLOCK), (depth, BLOCK), threads, "depth", 1, product.dtype)
+    rhs = Tile(k, "rhs", product.rhs, (columns, BLOCK), (depth, BLOCK), threads, "free", 1, product.dtype)
     for tile in (lhs, rhs):
         tile.place(k.shared(tile.elements, product.dtype, name=f"{tile.name}_tile"))
     thread_row, thread_column = split(k, k.thread(), BLOCK, "own_row", "own_column")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from smelt.backends.contraction import VECTOR, Operand
+from smelt.backends.contraction import VECTOR, VECTOR_BYTES, Operand
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
@@ -27,12 +27,13 @@ class Tile:
 
     Attributes:
         vectors: how many vectors each thread brings; 0 if it brings single elements.
+        width: elements of a vector.
         elements: how many elements of threadgroup memory the tile takes.
     """
 
     def __init__(
         self, k: GpuKernel, name: str, operand: Operand, free: tuple[Fused, int], depth: tuple[Fused, int],
-        threads: int, lines: str, padding: int,
+        threads: int, lines: str, padding: int, held: DType,
     ):  # fmt: skip
         self.k, self.name, self.operand, self.threads = k, name, operand, threads
         self.free, self.size = free
@@ -43,15 +44,28 @@ class Tile:
         self.lines, self.length = sizes if self.along_depth else reversed(sizes)
         self.pitch = self.length + padding
         self.elements = self.pitch * self.lines
-        aligned = operand.dtype.kind == "f" and operand.along(self.depth if self.along_depth else self.free, VECTOR)
-        self.vectors = self.size * self.depth_size // (threads * VECTOR) if aligned and padding % VECTOR == 0 else 0
-        width = VECTOR if self.vectors else 1
+        self.width = self._width(held, padding)
+        self.vectors = self.size * self.depth_size // (threads * self.width) if self.width > 1 else 0
+        width = self.width
         place = f"{name}_place" if width == 1 else ""
         self.line, self.position = split(k, k.thread(), self.length // width, f"{name}_line", place)
         if width > 1:
             with k.named(f"{name}_place"):
                 self.position = self.position * width
         self.step = threads * width // self.length
+
+    def _width(self, held: DType, padding: int) -> int:
+        """How many neighbours threads read at once: 16 bytes, if nothing is to be converted."""
+        source = self.operand.source
+        if self.operand.dtype.kind != "f" or source is None:
+            return 1
+        along = self.depth if self.along_depth else self.free
+        widest = VECTOR_BYTES // held.size if held is source[0].dtype else VECTOR
+        for width in dict.fromkeys((widest, VECTOR)):
+            whole = self.size * self.depth_size % (self.threads * width) == 0 and padding % width == 0
+            if whole and self.length % width == 0 and self.operand.along(along, width):
+                return width
+        return 1
 
     def place(self, memory: Memory, base: int = 0) -> None:
         """Where in threadgroup memory the tile lies."""
@@ -71,6 +85,10 @@ class Tile:
     def fetch(self, first: Scalar, depth_first: Scalar) -> list[Any]:
         """The thread's vectors of the tile that begins there, in registers."""
         return [self._vector(i, first, depth_first) for i in range(self.vectors)]
+
+    def zeros(self) -> Any:
+        """A vector of what lies outside."""
+        return self.k.empty_vector(self.memory.aval.dtype, self.width)
 
     def put(self, vectors: Sequence[Any], half: Scalar | None) -> None:
         """Fetched vectors to threadgroup memory."""
@@ -127,12 +145,12 @@ class Tile:
 
         def read() -> list[Any]:
             with k.at_position(self.free, free), k.at_position(self.depth, depth):
-                return [neighbours(k, self.operand, VECTOR, held, values)]
+                return [neighbours(k, self.operand, self.width, held, values)]
 
         if inside is None:
             return read()[0]
         with k.named(values):
-            return either(k, inside, read, [k.empty_vector(held, VECTOR)])[0]
+            return either(k, inside, read, [self.zeros()])[0]
 
 
 def neighbours(k: GpuKernel, operand: Operand, width: int, held: DType, name: str = "") -> Any:

@@ -51,22 +51,15 @@ kernel void fused_conv_general_add_maximum(
         uint next = i + 1u;
         uint this_half = (i & 1u) * 1280u;
         uint other_half = (next & 1u) * 1280u;
-        uint depth = next * 16u;
-        float4 next_values;
-        float4 next_values_1;
-        if (next < 6u) {
-            uint lhs_depth = depth + lhs_place;
-            uint next_values_2 = at + lhs_depth / 32u - 1u;
-            if (int(next_values_2) >= 0 && int(next_values_2) < 64) {
-                next_values = *(device const float4*)(x + (lhs_at * 32u + lhs_depth - 32u));
-            } else {
-                next_values = float4(0.0f);
-            }
-            next_values_1 = *(device const float4*)(w + (at_2 + lhs_depth));
+        uint lhs_depth = metal::min(next, 6u - 1u) * 16u + lhs_place;
+        uint at_5 = at + lhs_depth / 32u - 1u;
+        float4 chosen_1;
+        if (int(at_5) >= 0 && int(at_5) < 64) {
+            chosen_1 = *(device const float4*)(x + (lhs_at * 32u + lhs_depth - 32u));
         } else {
-            next_values = float4(0.0f);
-            next_values_1 = float4(0.0f);
+            chosen_1 = float4(0.0f);
         }
+        float4 rhs_values_1 = *(device const float4*)(w + (at_2 + lhs_depth));
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
             uint inner = j * 8u;
@@ -81,12 +74,12 @@ kernel void fused_conv_general_add_maximum(
             uint right_3 = (simd_column + 8u) * 20u + inner + 640u + this_half;
             simdgroup_load(right_2, tiles + right_3, 20, ulong2(0), true);
             simdgroup_multiply_accumulate(sum, left, right, sum);
-            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
             simdgroup_multiply_accumulate(sum_2, left_1, right, sum_2);
+            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
             simdgroup_multiply_accumulate(sum_3, left_1, right_2, sum_3);
         }
-        *(threadgroup float4*)(tiles + (at_3 + other_half)) = next_values;
-        *(threadgroup float4*)(tiles + (at_4 + other_half)) = next_values_1;
+        *(threadgroup float4*)(tiles + (at_3 + other_half)) = chosen_1;
+        *(threadgroup float4*)(tiles + (at_4 + other_half)) = rhs_values_1;
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
     uint at_5 = simd_row * 36u + simd_column;

@@ -57,12 +57,18 @@ kernel void fused_mul_right_shift_bitwise_and_dot_general(
         uint next = i + 1u;
         uint this_half = (i & 1u) * 1280u;
         uint other_half = (next & 1u) * 1280u;
-        uint depth = next * 16u;
-        float4 next_values;
+        uint depth = metal::min(next, 16u - 1u) * 16u;
+        uint lhs_depth = depth + lhs_place;
+        float4 lhs_values_1;
+        if (test) {
+            lhs_values_1 = *(device const float4*)(x + (lhs_line * 256u + lhs_depth));
+        } else {
+            lhs_values_1 = float4(0.0f);
+        }
         if (next < 16u) {
             #pragma unroll
-            for (uint next_values_1 = 0u; next_values_1 < 4u; next_values_1++) {
-                uint rhs_line_1 = rhs_line + next_values_1 * 8u;
+            for (uint j = 0u; j < 4u; j++) {
+                uint rhs_line_1 = rhs_line + j * 8u;
                 uint rhs_at = column + rhs_line_1;
                 uint rhs_depth = depth + rhs_place;
                 uint reshape = rhs_depth / 64u;
@@ -74,14 +80,6 @@ kernel void fused_mul_right_shift_bitwise_and_dot_general(
                 float add = float(bitwise_and) * scales[reshape_2] + biases[reshape_2];
                 tiles[rhs_line_1 * 20u + rhs_place + 640u + other_half] = add;
             }
-            uint lhs_depth = depth + lhs_place;
-            if (test) {
-                next_values = *(device const float4*)(x + (lhs_line * 256u + lhs_depth));
-            } else {
-                next_values = float4(0.0f);
-            }
-        } else {
-            next_values = float4(0.0f);
         }
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
@@ -97,11 +95,11 @@ kernel void fused_mul_right_shift_bitwise_and_dot_general(
             uint right_3 = (simd_column + 8u) * 20u + inner + 640u + this_half;
             simdgroup_load(right_2, tiles + right_3, 20, ulong2(0), true);
             simdgroup_multiply_accumulate(sum, left, right, sum);
-            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
             simdgroup_multiply_accumulate(sum_2, left_1, right, sum_2);
+            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
             simdgroup_multiply_accumulate(sum_3, left_1, right_2, sum_3);
         }
-        *(threadgroup float4*)(tiles + (at + other_half)) = next_values;
+        *(threadgroup float4*)(tiles + (at + other_half)) = lhs_values_1;
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
     uint at_1 = simd_row * 36u + simd_column;

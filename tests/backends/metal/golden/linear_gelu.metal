@@ -57,16 +57,9 @@ kernel void fused_dot_general_add_mul_erf(
         uint next = i + 1u;
         uint this_half = (i & 1u) * 1216u;
         uint other_half = (next & 1u) * 1216u;
-        uint depth = next * 16u;
-        float4 next_values;
-        float4 next_values_1;
-        if (next < 6u) {
-            next_values = *(device const float4*)(x + (at + depth + lhs_place));
-            next_values_1 = *(device const float4*)(weight + ((depth + rhs_line) * 64u + rhs_at));
-        } else {
-            next_values = float4(0.0f);
-            next_values_1 = float4(0.0f);
-        }
+        uint depth = metal::min(next, 6u - 1u) * 16u;
+        float4 lhs_values = *(device const float4*)(x + (at + depth + lhs_place));
+        float4 rhs_values_1 = *(device const float4*)(weight + ((depth + rhs_line) * 64u + rhs_at));
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
             uint inner = j * 8u;
@@ -80,12 +73,12 @@ kernel void fused_dot_general_add_mul_erf(
             simdgroup_float8x8 right_2;
             simdgroup_load(right_2, tiles + (right + simd_column + 8u + 640u + this_half), 36);
             simdgroup_multiply_accumulate(sum, left, right_1, sum);
-            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
             simdgroup_multiply_accumulate(sum_2, left_1, right_1, sum_2);
+            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
             simdgroup_multiply_accumulate(sum_3, left_1, right_2, sum_3);
         }
-        *(threadgroup float4*)(tiles + (at_1 + other_half)) = next_values;
-        *(threadgroup float4*)(tiles + (at_2 + other_half)) = next_values_1;
+        *(threadgroup float4*)(tiles + (at_1 + other_half)) = lhs_values;
+        *(threadgroup float4*)(tiles + (at_2 + other_half)) = rhs_values_1;
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
     uint at_3 = simd_row * 36u + simd_column;
