@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from smelt.backends.store import keep_in
 from smelt.ir.folders import cache_place
 from smelt.ir.settings import settings
 
@@ -144,6 +145,7 @@ class DiskCache:
 
 #: That of this process.
 disk = DiskCache()
+keep_in(disk)
 
 
 def _place() -> Path | None:

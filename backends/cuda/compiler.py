@@ -6,11 +6,13 @@ import ctypes
 import ctypes.util
 import functools
 import glob
+import hashlib
 import os
 import sys
 from collections.abc import Sequence
 
 from smelt.backends.metal.simulator.compiler import HEADERS
+from smelt.backends.store import keep, kept
 from smelt.ir.errors import DeviceError
 
 
@@ -30,6 +32,30 @@ def nvrtc_library() -> ctypes.CDLL:
         except OSError:
             continue
     raise DeviceError("NVRTC was not found: install smelt-mlir[cuda], or nvidia-cuda-nvrtc alone")
+
+
+@functools.cache
+def _identity() -> str:
+    """What machine code depends on beside its source: the headers, and which NVRTC this is."""
+    nvrtc, digest = nvrtc_library(), hashlib.sha256()
+    for path in sorted(HEADERS.iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    name = os.path.realpath(nvrtc._name)
+    status = os.stat(name) if os.path.exists(name) else None
+    return f"{digest.hexdigest()} {major.value}.{minor.value} {status and (status.st_size, status.st_mtime_ns)}"
+
+
+def cubin(source: str, arch: str) -> bytes:
+    """`compile_cubin`, or what that gave another time, in this process or another one."""
+    key = "cubin-" + hashlib.sha256("\0".join((_identity(), arch, source)).encode()).hexdigest()
+    found = kept(key)
+    if found is None:
+        found = compile_cubin(source, arch)
+        keep(key, found)
+    return found
 
 
 def compile_cubin(source: str, arch: str = "sm_90", options: Sequence[str] = ("--fmad=false",)) -> bytes:

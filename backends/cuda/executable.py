@@ -17,7 +17,7 @@ from ..gpu.executable import GpuExecutable, HostCall
 from ..gpu.manifest import KernelInfo, Manifest, Size
 from ..gpu.steps import Where, walk
 from . import driver
-from .compiler import compile_cubin
+from .compiler import cubin
 from .memory import MEMORY
 from .source import cuda_source
 
@@ -29,8 +29,8 @@ _compiling = locks.lock()
 
 @functools.lru_cache(maxsize=256)
 def _code(text: str, threads: tuple[tuple[str, Size], ...], dispatched: bool) -> driver.Module:
-    source, _ = cuda_source(text, dict(threads), dispatched)
-    return driver.Module(compile_cubin(source, driver.architecture()))
+    source, _ = cuda_source(text, dict(threads), dispatched, aligned=not dispatched)
+    return driver.Module(cubin(source, driver.architecture()))
 
 
 def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> driver.Module:

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("small_heap")
 KEPT = {
     "backends/device.py devices": "the devices there are",
     "backends/device.py registered": "the devices there are",
+    "backends/store.py _place": "one",
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
     "backends/exchange/rules/table.py RULES": "the ops there are",
     "frontend/exchange/reading.py ELEMENTWISE": "the ops of StableHLO",
