@@ -84,11 +84,11 @@ def check(
     Raises SmeltError when libclang is missing, AttributeValueError for what is no version.
 
         >>> from smelt.backends.metal.check import check
-        >>> for diagnostic in check("kernel void f(device float* x) {}", "f.metal"):
+        >>> for diagnostic in check("kernel void f(uint i) {}", "f.metal"):
         ...     print(diagnostic)
-        f.metal:1:29: error: kernel parameter 'x' has no attribute such as [[buffer(0)]]
-        kernel void f(device float* x) {}
-                                    ^
+        f.metal:1:20: error: kernel parameter 'i' has no attribute such as [[thread_position_in_grid]]
+        kernel void f(uint i) {}
+                           ^
     """
     clang = _libclang()
     files: dict[str, Adapted] = {}

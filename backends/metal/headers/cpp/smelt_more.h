@@ -167,11 +167,7 @@ struct os_log {
   SMELT_LOG(log) SMELT_LOG(log_debug) SMELT_LOG(log_info) SMELT_LOG(log_error) SMELT_LOG(log_fault)
 #undef SMELT_LOG
 };
-#ifdef SMELT_CUDA
-#define os_log_default (metal::os_log("", ""))
-#else
 constexpr os_log os_log_default("", "");
-#endif
 
 }  // namespace metal
 
