@@ -73,7 +73,7 @@ def build_core() -> None:
     os.chdir(ROOT)  # setuptools wants relative paths
     try:
         sources, headers = ([f for f in files if f.endswith(end)] for end in (".c", ".h"))
-        flags = ["-ffp-contract=off"]  # as in pyproject.toml
+        flags = ["-ffp-contract=off", "-Wno-psabi"]  # as in pyproject.toml
         extension = Extension("_core", sources, depends=headers, extra_compile_args=flags, optional=True)
         command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")
