@@ -150,6 +150,11 @@ def test_options_are_attributes() -> None:
         np.testing.assert_array_equal(np.asarray(nn.Upsample(factor)(x)), np.asarray(nn.Upsample(2)(x)))
 
 
+def test_weights_at_first_are_for_what_a_group_sees() -> None:
+    for layer, sees in ((nn.Conv1d(64, 64, 3, groups=64), 3), (nn.Conv2d(32, 64, 3, groups=4), 72)):
+        assert 0.9 < smelt.abs(layer.weight).max().item() * sees**0.5 <= 1
+
+
 def test_what_they_show() -> None:
     assert repr(nn.Conv1d(2, 4, 3)) == (
         "Conv1d(2, 4, kernel_size=3, stride=1, padding=0, dilation=1, groups=1, bias=True)"

@@ -45,7 +45,7 @@ class _Convolution(Module):
         self.padding = as_attribute(each(name, "padding", padding, n))
         self.dilation = as_attribute(each(name, "dilation", dilation, n), dilation)
         self.groups = groups
-        bound = 1 / math.sqrt(in_channels * math.prod(extents))
+        bound = 1 / math.sqrt(in_channels // groups * math.prod(extents))
         self.weight = smelt.random.uniform(-bound, bound, (out_channels, *extents, in_channels // groups))
         if bias:
             self.bias = smelt.zeros((out_channels,))
@@ -74,8 +74,8 @@ class Conv1d(_Convolution):
         bias: whether there is one.
 
     Attributes:
-        weight: [out_channels, kernel_size, in_channels / groups]; uniform between ±1/√(in_channels · kernel_size) at
-            first. bias: [out_channels], zeros at first.
+        weight: [out_channels, kernel_size, in_channels / groups]; uniform between ±1/√n at first, for n
+            elements of the argument that one of the result depends on. bias: [out_channels], zeros at first.
 
     Raises:
         AttributeValueError: channels that are not `groups` equal groups. ArgumentTypeError: an option that is no int.
@@ -106,7 +106,7 @@ class Conv2d(_Convolution):
 
     Attributes:
         weight: [out_channels, height and width of the window, in_channels / groups]; uniform between
-            ±1/√(in_channels · elements of the window) at first. bias: [out_channels], zeros at first.
+            ±1/√n at first, for n as in `Conv1d`. bias: [out_channels], zeros at first.
 
     Raises:
         AttributeValueError: channels that are not `groups` equal groups. ArgumentTypeError: an option that is neither
