@@ -18,6 +18,8 @@ import numpy as np
 SHORT = 128
 #: Elements of the longest transforms whose tables are kept.
 KEPT = 1 << 20
+#: Up to so many real numbers pocketfft's own inverse of them is quicker.
+LONG = 8192
 COMPLEX, FROM_REAL, TO_REAL = range(3)
 _RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
@@ -195,7 +197,7 @@ def rfft(x: np.ndarray, scale: float) -> np.ndarray | None:
 
 def irfft(x: np.ndarray, n: int, scale: float) -> np.ndarray | None:
     """n real numbers from their coefficients; None: there is nothing better than NumPy."""
-    if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
+    if n % 2 or n <= LONG or radices(n // 2) is None or not _fits(n // 2, x):
         return None
     out = np.empty((*x.shape[:-1], n), x.real.dtype)
     return _run(np.ascontiguousarray(x), out, n // 2, TO_REAL, True, scale)
