@@ -279,9 +279,13 @@ def _branch(b: Body, block: Block, targets: Sequence[str]) -> None:
 
 
 def _call(b: Body, op: Op) -> None:
-    name = b.function(mlir.ir.FlatSymbolRefAttr(op.attribute("callee")).value)
-    result = op.results[0]
-    b.define(op, result, b.built(op, lambda: call(name, *[b.use(v) for v in op.operands])))
+    symbol = mlir.ir.FlatSymbolRefAttr(op.attribute("callee")).value
+    name, result = b.function(symbol), op.results[0]
+    found = b.built(op, lambda: call(name, *[b.use(v) for v in op.operands]))
+    if b.program.exchanges(symbol):  # all lanes have to call it, so it stands in no branch of an expression
+        b.declare(result, found)
+    else:
+        b.define(op, result, found)
 
 
 def _add_with_carry(b: Body, op: Op) -> None:

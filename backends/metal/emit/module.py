@@ -8,7 +8,7 @@ memref and complex; see `emit_body` for the vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.ir import mlir
@@ -66,6 +66,7 @@ class ModuleEmitter:
         self._main: Any = None
         self._globals: list[Any] = []
         self._function_ops: dict[str, Any] = {}
+        self._exchanging: dict[str, bool] = {}  #: functions in which lanes exchange values
         self._kernel_ops: list[Any] = []
         for view in module.body.operations:
             op = view.operation
@@ -152,6 +153,12 @@ class ModuleEmitter:
                 raise EmitError(f"emit: a kernel calls @{symbol}, which the module lacks")
             self._texts.append(self._function(self._function_ops[symbol], self.functions[symbol]))
         return self.functions[symbol]
+
+    def exchanges(self, symbol: str) -> bool:
+        """Whether lanes exchange values in a function of the module."""
+        if symbol not in self._exchanging:
+            self._exchanging[symbol] = _exchanges(self._function_ops[symbol], self.exchanges)
+        return self._exchanging[symbol]
 
     def _function(self, op: Any, name: str) -> str:
         block = self.read(op)
@@ -340,6 +347,15 @@ class _CustomKernel:
             flops=0,
             own=own,
         )
+
+
+def _exchanges(op: Any, calls: Callable[[str], bool]) -> bool:
+    """Whether lanes exchange values in an operation; `calls`: whether in a function that it calls."""
+    if op.name in ("gpu.shuffle", "gpu.subgroup_reduce", "gpu.barrier"):
+        return True
+    if op.name == "func.call":
+        return calls(mlir.ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+    return any(_exchanges(inner.operation, calls) for region in op.regions for block in region for inner in block)
 
 
 def _accesses(block: Block) -> dict[Value, set[str]]:

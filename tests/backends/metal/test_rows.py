@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -335,3 +336,14 @@ def test_more_rows_than_threadgroups(name: str, axis: int, groups: int, monkeypa
     for options in RACES:
         for found, want in zip(run(program, [x], options), wanted, strict=True):
             np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+def test_all_lanes_take_part_in_a_reduction_that_only_some_need() -> None:
+    def chosen(m: Any, x: Any) -> Any:
+        v = x[1:] * 2
+        return smelt.where(smelt.arange(10, dtype=smelt.int32) < m.astype(smelt.int32).sum(), v, smelt.max(v))
+
+    mask, x = S((10,), smelt.bool_), S((11,), smelt.int32)
+    text = metal_text(chosen, mask, x)
+    assert "simd_reduce_max" in text and not re.search(r"[?:&|] *\w*\(?simd_", text), text
+    races(chosen, mask, x)

@@ -148,7 +148,8 @@ kernel void fused_equal_log_gather_reduce_sum(
         float gather_1 = scores[gather + uint(metal::max(metal::min(int(select_2), 9), 0))];
         thread_sum += select_1 + select_row[i] - gather_1;
     }
-    float mul = simd_reduce_sum_f32_of_16(thread_sum) * 0.015625f;
+    float row_sum = simd_reduce_sum_f32_of_16(thread_sum);
+    float mul = row_sum * 0.015625f;
     if (line == 0u && tid / 16u < 1u) {
         out[0u] = mul;
     }

@@ -66,19 +66,21 @@ kernel void fused_reduce_sum_mul_reduce_sum_rsqrt(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     uint at_2 = lane & 3u;
-    float mul = simd_reduce_sum_f32_of_4(shared[at_2]) * 0.001953125f;
+    float row_sum_1 = simd_reduce_sum_f32_of_4(shared[at_2]);
+    float mul = row_sum_1 * 0.001953125f;
     float thread_sum_1 = 0.0f;
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
         float sub = x_row[i] - mul;
         thread_sum_1 += sub * sub;
     }
-    float row_sum_1 = simd_reduce_sum_f32(thread_sum_1);
+    float row_sum_2 = simd_reduce_sum_f32(thread_sum_1);
     if (test) {
-        shared_1[simdgroup] = row_sum_1;
+        shared_1[simdgroup] = row_sum_2;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float rsqrt = rsqrt_f32(simd_reduce_sum_f32_of_4(shared_1[at_2]) * 0.001953125f + 1e-05f);
+    float row_sum_3 = simd_reduce_sum_f32_of_4(shared_1[at_2]);
+    float rsqrt = rsqrt_f32(row_sum_3 * 0.001953125f + 1e-05f);
     float4 weight_values = *(device const float4*)(weight + at);
     float4 bias_values = *(device const float4*)(bias + at);
     #pragma unroll

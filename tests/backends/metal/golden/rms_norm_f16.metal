@@ -59,8 +59,8 @@ kernel void fused_mul_convert_reduce_sum_rsqrt(
         shared[simdgroup] = row_sum;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float convert = float(half(simd_reduce_sum_f32_of_4(shared[lane & 3u]) * 0.001953125f));
-    float rsqrt = rsqrt_f16(convert + 1.001358e-05f);
+    float row_sum_1 = simd_reduce_sum_f32_of_4(shared[lane & 3u]);
+    float rsqrt = rsqrt_f16(float(half(row_sum_1 * 0.001953125f)) + 1.001358e-05f);
     half4 weight_values = *(device const half4*)(weight + at);
     #pragma unroll
     for (uint i = 0u; i < 4u; i++) {
