@@ -210,7 +210,9 @@ def emit(directory: Path, gpu: str = "nvidia") -> None:
 class Loaded:
     """A program on the GPU, with its memory."""
 
-    def __init__(self, directory: Path, w: Workload, options: Sequence[str]):
+    def __init__(
+        self, directory: Path, w: Workload, options: Sequence[str], arrays: Sequence[np.ndarray] | None = None
+    ):
         from smelt.backends.cuda import compiler, driver, source
         from smelt.backends.gpu.manifest import Manifest
 
@@ -220,11 +222,14 @@ class Loaded:
         cuda, _ = source.cuda_source(text, threads, aligned=True)
         self.module = driver.Module(compiler.compile_cubin(cuda, driver.architecture(), options))
         rng = np.random.default_rng(0)
-        self.arrays = [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in w.arrays]
+        self.arrays = (
+            [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in w.arrays]
+            if arrays is None else list(arrays)
+        )  # fmt: skip
         self.arguments = [driver.Memory(a.nbytes) for a in self.arrays]
         for memory, array in zip(self.arguments, self.arrays):
             memory.write(array.ctypes.data)
-        self.outs = [np.empty(r.shape, _numpy(r.dtype)) for r in self.manifest.results]
+        self.outs = [np.empty(r.shape, numpy_dtype(r.dtype)) for r in self.manifest.results]
         self.results = [driver.Memory(o.nbytes) for o in self.outs]
         self.arena = driver.Memory(self.manifest.arena_bytes)
         self.tables = {"argument": self.arguments, "result": self.results, "arena": [self.arena]}
@@ -272,7 +277,7 @@ class Loaded:
         self.module.unload()
 
 
-def _numpy(name: str) -> Any:
+def numpy_dtype(name: str) -> Any:
     return BF16 if name == "bfloat16" else np.dtype(name)
 
 

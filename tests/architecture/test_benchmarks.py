@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import roofline
+from benchmarks.roofline import __main__ as roofline
+from benchmarks.roofline import families
 from benchmarks.stalls.command import Machine, disagreements, waits_table
 from benchmarks.stalls.program import programs
 from benchmarks.workload import workloads
@@ -92,17 +93,17 @@ def test_tables_of_programs_with_gaps() -> None:
 
 
 def test_rows_of_the_roofline_have_the_right_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roofline, "SHAPES", {"large": (16, 16)})
-    for row in roofline.rows():
-        if row.dtype == "float32" and row.kind == "large":
-            roofline.measure(row, 0.0, check=True)
-            assert row.nbytes >= 16 * 16 * 4 and row.fraction > 0, row.name
+    monkeypatch.setattr(families, "SHAPES", {"large": (16, 16)})
+    for row in families.rows():
+        if row.dtype == "float32":
+            found = roofline.measure(row, 0.0, check=True)
+            assert found.nbytes >= 16 * 16 * 4 and found.fraction > 0, row.name
 
 
 def test_the_roofline_lists_the_slowest_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roofline, "SHAPES", {"large": (16, 16)})
+    monkeypatch.setattr(families, "SHAPES", {"large": (16, 16)})
     roofline.main(["--only", "add a", "--seconds", "0"])
     fractions = [float(line.split("**")[1]) for line in capsys.readouterr().out.splitlines() if "**" in line]
     assert len(fractions) > 10 and fractions == sorted(fractions)
