@@ -93,7 +93,10 @@ def main() -> None:
     found = []
     for entry in listed:
         if options.only in entry["name"]:
-            found.append(measure(options.directory, entry, options.nvrtc))
+            try:
+                found.append(measure(options.directory, entry, options.nvrtc))
+            except Exception as error:  # of the compiler or the driver: the other rows go on
+                found.append(Result(entry["name"], failure=f"{type(error).__name__}: {error}"[:100]))
             print(f"{found[-1].fraction:6.2f} {found[-1].name}", flush=True)
     text = report(f"{driver.gpu_name()} ({driver.architecture()})", found, options.worst)
     print(text)
