@@ -26,9 +26,9 @@ def use_loop(loop: Callable[..., bool]) -> None:
     _loops[:] = [loop]
 
 
-def _fits(a: np.ndarray) -> bool:
+def _fits(a: np.ndarray, few: int = FEW) -> bool:
     n = a.shape[-1]
-    return bool(_loops) and a.dtype.char in "fd" and 0 < n <= MOST and math.prod(a.shape[:-2]) >= FEW
+    return bool(_loops) and a.dtype.char in "fd" and 0 < n <= MOST and math.prod(a.shape[:-2]) >= few
 
 
 def _run(what: int, k: int, a: np.ndarray, b: np.ndarray, out: np.ndarray, more: np.ndarray) -> bool:
@@ -60,8 +60,8 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 
 
 def eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Eigenvalues and eigenvectors of the lower triangles."""
-    if not _fits(a):
+    """Eigenvalues and eigenvectors of the lower triangles; of one matrix too: LAPACK's vectors may point elsewhere."""
+    if not _fits(a, few=1):
         return None
     values, vectors = np.empty(a.shape[:-1], a.dtype), np.empty(a.shape, a.dtype)
     return (values, vectors) if _run(_EIGH, 1, a, vectors[:0], values, vectors) else None

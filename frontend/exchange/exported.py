@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -38,7 +38,15 @@ def _lowered(what: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Lower
     return found
 
 
-def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) -> Any:
+@overload
+def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: Literal[False] = False) -> IRText: ...
+
+
+@overload
+def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: Literal[True]) -> bytes: ...
+
+
+def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) -> IRText | bytes:
     """The StableHLO program of a function: for JAX, and for all else that reads StableHLO.
 
     The program takes the arrays of `args` in order and returns the function's, flattened; arrays that the function

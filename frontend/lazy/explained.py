@@ -21,7 +21,7 @@ from smelt.ir.errors import (
 
 from .arrays import array
 
-__all__ = ["explained", "explained_maker"]
+__all__: list[str] = []
 
 F = TypeVar("F", bound=Callable[..., Any])
 

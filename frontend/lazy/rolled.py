@@ -105,7 +105,8 @@ MOST_KEPT = 10_000
 def _key(body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool) -> tuple[Any, tuple[int, ...]]:
     """What the repetitions of a function depend on: its structure, and which inputs are one value."""
     inside = {step.node for step in body}
-    inputs = list(dict.fromkeys([ref for step in body for ref in step.inputs if ref[0] not in inside]))
+    read = [ref for step in body for ref in step.inputs]
+    inputs = list(dict.fromkeys([ref for ref in (*read, *outputs) if ref[0] not in inside]))
     same: dict[int, int] = {}
     values: list[int] = []
     if by_value:

@@ -248,6 +248,15 @@ class DotGeneral(Contraction, name="dot_general"):
 _Way = tuple["Ints | None", "Ints | None"]
 
 
+def sums(lhs: Any, rhs: Any) -> dict[str, Any]:
+    """The attributes of a `DotGeneral` without batch axes that sums over axes `lhs` and `rhs`.
+
+    >>> sums((1,), (0,))["rhs_contracting"]
+    (0,)
+    """
+    return {"lhs_contracting": lhs, "rhs_contracting": rhs, "lhs_batch": (), "rhs_batch": ()}
+
+
 def _way(given: Ints, permutation: Ints, shape: Ints) -> _Way | None:
     moved = tuple(given[p] for p in permutation)
     by = None if permutation == tuple(range(len(given))) else permutation

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from smelt.ir.ops.contract import sums
+
 from .sets import RewriteSet, Rules
 from .terms import Attr, Term, condition, ops
 
 algebra = RewriteSet("algebra", "Algebra of real numbers, for saturate.", both_ways=True)
-#: A product of matrices, or of a matrix and a vector.
-PRODUCT: dict[str, Any] = {"lhs_contracting": (1,), "rhs_contracting": (0,), "lhs_batch": (), "rhs_batch": ()}
 
 
 def product(x: Term, y: Term) -> Term:
-    return ops.dot_general(x, y, **PRODUCT)
+    """Of matrices, or of a matrix and a vector."""
+    return ops.dot_general(x, y, **sums((1,), (0,)))
 
 
 def turned(x: Term) -> Term:
@@ -38,13 +39,13 @@ def products_associate(x: Term, y: Term, z: Term) -> Rules:
 
 def outer(x: Term, y: Term) -> Term:
     """All products of an element of x and one of y."""
-    return ops.dot_general(x, y, lhs_contracting=(), rhs_contracting=(), lhs_batch=(), rhs_batch=())
+    return ops.dot_general(x, y, **sums((), ()))
 
 
 @algebra.rewrite(reals=True)
 def products_of_outer(x: Term, y: Term, z: Term, axes: Attr) -> Rules:
     """X·(y⊗z) = (X·y)⊗z, along any axis of X: what gradients of products are made of."""
-    along: dict[str, Any] = {**PRODUCT, "lhs_contracting": axes}
+    along = sums(axes, (0,))
     whole, parts = ops.dot_general(x, outer(y, z), **along), outer(ops.dot_general(x, y, **along), z)
     return (whole >> parts).when(is_line(y))
 

@@ -74,6 +74,8 @@ def test_its_kind_can_be_lowered(op: Op) -> None:
 def test_nobody_but_its_block_knows_the_attributes_of_a_contraction(op: Op) -> None:
     names = re.compile(rf"\b({'|'.join(op.attrs)})\b")
     for path in python_files("passes", "backends", "runtime", "tools"):
+        if "exchange" in path.parts:  # it translates them into those of another dialect
+            continue
         found = names.search(path.read_text().split('"""', 2)[-1])  # what a file's docstring shows is IR
         assert not found, f"{path.relative_to(ROOT)} names {found.group()!r} of smelt.{op.name}: ask the op"
 

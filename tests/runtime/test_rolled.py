@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -354,3 +355,10 @@ def test_short_graphs_stay_as_they_are() -> None:
     refs = [h._ref]
     body = snapshot(topological(refs))
     assert rolled(body, refs)[0] is body
+
+
+@pytest.mark.parametrize("length", [20, 200])
+def test_an_argument_that_no_step_reads_is_returned(length: int) -> None:
+    f = smelt.compile(lambda x, y: (functools.reduce(lambda h, _: smelt.tanh(h), range(length), x), y))
+    x, y = f(smelt.zeros(3), smelt.array([1.0, 2.0]))
+    assert x.tolist() == [0, 0, 0] and y.tolist() == [1, 2]

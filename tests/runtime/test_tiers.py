@@ -269,6 +269,7 @@ def test_what_was_asked_for_is_compiled_beside_sooner() -> None:
 
 def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1e-3)
+    evaluate._known.clear()
     compiled_after(3)
     (key,) = evaluate._known._entries
     evaluate._known.clear()  # plans have another key then: nothing is known of one
