@@ -161,17 +161,18 @@ def _bluestein(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray:
     step = max(1, (1 << 17) // length)  # rows at a time that stay in the cache
     work = np.zeros((min(step, len(rows)), length), x.dtype)
     for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        lines = work[: len(part)]
-        np.multiply(part.conj() if inverse else part, chirp, out=lines[:, :n])
-        lines[:, n:] = 0
-        found = _run(lines, np.empty_like(lines), length, COMPLEX, False, 1.0)
-        found *= table
-        _run(found, lines, length, COMPLEX, True, 1.0)
-        to = results[start : start + step]
-        np.multiply(lines[:, :n], chirp * scale if scale != 1 else chirp, out=to)
-        if inverse:
-            np.conjugate(to, out=to)
+        with np.errstate(all="ignore"):  # of rows that are not finite
+            part = rows[start : start + step]
+            lines = work[: len(part)]
+            np.multiply(part.conj() if inverse else part, chirp, out=lines[:, :n])
+            lines[:, n:] = 0
+            found = _run(lines, np.empty_like(lines), length, COMPLEX, False, 1.0)
+            found *= table
+            _run(found, lines, length, COMPLEX, True, 1.0)
+            to = results[start : start + step]
+            np.multiply(lines[:, :n], chirp * scale if scale != 1 else chirp, out=to)
+            if inverse:
+                np.conjugate(to, out=to)
     return out
 
 
