@@ -71,7 +71,8 @@ def noticed(fault: Fault, near: bool) -> tuple[bool, str]:
             path = checkout / edit.file
             path.write_text(planted(path.read_text(encoding="utf-8"), edit), encoding="utf-8")
         unfit: list[str] = []  # tests that fail without the fault too
-        for tests in (fault.tests,) if near else (fault.tests, ()):
+        # One after the other: pytest runs a file that lies in a folder of the command line with that folder.
+        for tests in [*((place,) for place in fault.tests), *([] if near else [()])]:
             while True:
                 passed, first = run_tests(checkout, packages, [*tests, *(f"--deselect={name}" for name in unfit)])
                 if passed:
