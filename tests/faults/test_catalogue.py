@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -17,6 +19,9 @@ def test_fault_can_be_planted(fault: Fault):
         assert changed != text
         if edit.file.endswith(".py"):
             assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text)), "a fault changes what the code does"
+            command = [sys.executable, "-m", "ruff", "check", "-q", "--select=F821", "--stdin-filename", edit.file, "-"]
+            names = subprocess.run(command, cwd=ROOT, input=changed, capture_output=True, text=True)
+            assert names.returncode == 0, f"any test would notice this one: {names.stdout}"
     for test in fault.tests:
         path = ROOT / test.split("::")[0]
         assert path.is_file() or any(path.rglob("test_*.py")), f"no tests in {test}"
