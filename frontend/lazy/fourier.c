@@ -2,22 +2,11 @@
    made in Python: see `ir/fourier.py`. */
 
 #include "core.h"
+#include "vectors.h"
 
 #define MOST_RADIX 13
 #define MOST_PASSES 40
 enum { COMPLEX, FROM_REAL, TO_REAL };
-#define INLINE static inline __attribute__((always_inline))
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors between functions that are inlined */
-#endif
-
-/* What the processor has is found out when the module is loaded, where the system's linker can do that. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CLONES
-#endif
 
 /* Elements of two vectors in another order. */
 #if defined(__clang__)

@@ -2,23 +2,12 @@
    `ir/small_matrices.py`. */
 
 #include "core.h"
+#include "vectors.h"
 #include <float.h>
 #include <math.h>
 
 #define MOST 16
 #define SWEEPS 30
-#define INLINE static inline __attribute__((always_inline))
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors between functions that are inlined */
-#endif
-
-/* What the processor has is found out when the module is loaded, where the system's linker can do that. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CLONES
-#endif
 
 enum { CHOLESKY, SOLVE, EIGH };
 

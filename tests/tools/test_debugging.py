@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from smelt.tools import cli, opt
 from smelt.tools.mlir_flags import LACKING
 
 from .test_tools import GOOD, fails
-
-
-@pytest.fixture
-def good(tmp_path) -> str:
-    path = tmp_path / "good.mlir"
-    path.write_text(GOOD)
-    return str(path)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run smelt-opt in this process: (exit code, stdout, stderr)."""
-
-    def go(*arguments: str) -> tuple[int, str, str]:
-        code = opt.main(list(arguments), isolate=False)
-        return code, *capsys.readouterr()
-
-    return go
 
 
 def test_diff(run, good, tmp_path, capsys):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smelt.tools import cli, opt
+from smelt.tools import cli
 from smelt.tools.dump import UsageError, parse_argument
 from smelt.tools.expectations import mismatches, parse_diagnostics, parse_expectations
 from smelt.tools.show import dense
@@ -28,26 +28,6 @@ func.func @main() -> tensor<2xf32> {
   return %3 : tensor<2xf32>
 }
 """
-
-
-@pytest.fixture
-def good(tmp_path) -> str:
-    path = tmp_path / "good.mlir"
-    path.write_text(GOOD)
-    return str(path)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run smelt-opt in this process: (exit code, stdout, stderr)."""
-
-    def go(*arguments: str, main=opt.main) -> tuple[int, str, str]:
-        code = main([str(a) for a in arguments], isolate=False)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return go
 
 
 def process(*arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess:
