@@ -116,7 +116,7 @@ class Node:
 
     def __del__(self) -> None:
         # A chain of a million nodes must not be released by a million nested calls.
-        inputs = self.inputs
+        inputs = getattr(self, "inputs", None)  # a call with wrong arguments makes a node without them
         if not inputs:
             return
         self.inputs = ()

@@ -47,7 +47,7 @@ def batches() -> Iterator[Any]:
             yield pytest.param(device, every[first::step], id=f"{device.name}-{first}")
 
 
-@pytest.mark.parametrize(("device", "batch"), batches())
+@pytest.mark.parametrize(("device", "batch"), list(batches()))
 def test_kernels_agree_with_reference(device: Device, batch: list[Case]) -> None:
     with override(check=True, race="shuffled"):
         program = compile_module(module_of_batch(batch), device)
