@@ -100,6 +100,18 @@ def path_of(name: str, what: str, value: Any) -> str:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a path, is {shown(value)}")) from None
 
 
+def flag(name: str, what: str, value: Any) -> bool:
+    """`value` as a bool.
+
+    Raises:
+        ArgumentTypeError: it is neither true nor false, as are arrays of several elements.
+    """
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a bool, is {shown(value)}")) from None
+
+
 def word(name: str, what: str, value: Any, *allowed: str) -> str:
     """`value`, one of several words.
 

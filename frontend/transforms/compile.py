@@ -20,6 +20,7 @@ from smelt.runtime import Executable, default_device
 from smelt.runtime.pipelines import spelled
 
 from ..lazy import tree
+from ..lazy.arguments import flag
 from ..lazy.arrays import array, wrap
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
@@ -61,16 +62,15 @@ class CompiledFunction(Generic[P, R]):
         donate: Donate | None = None,
     ):  # fmt: skip
         functools.update_wrapper(self, fun)
-        self._fun = fun
-        self._name = name_of(fun)
+        self._fun, self._name = fun, name_of(fun)
         self._inputs, self._outputs = inputs, outputs
         self._pipeline = pipeline
-        self._shapeless = shapeless
+        self._shapeless = flag("compile", "shapeless", shapeless)
         self._donate = donate
         self._donations = None if donate is None else Donations(fun, self._name, donate)
         self._is_plain = inputs is None and outputs is None and donate is None
         #: From so many sizes on the function is traced for all sizes.
-        self._patience = 1 if shapeless else PATIENCE
+        self._patience = 1 if self._shapeless else PATIENCE
         is_shared = inputs is None and outputs is None
         self._store = versions_of(fun, pipeline) if is_shared else Versions(None, (inputs, outputs))
         self._lock = locks.lock()

@@ -26,7 +26,7 @@ from smelt.runtime import Buffer
 from ..formats import functions as files
 from ..formats.safetensors import NAMES
 from ..formats.writing import replacing
-from ..lazy.arguments import path_of
+from ..lazy.arguments import flag, path_of
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_functions
 from ..lazy.evaluate import evaluate
@@ -113,7 +113,7 @@ class FunctionExporter:
         if metadata is not None and not isinstance(metadata, str):
             raise ArgumentTypeError(at_user_line(f"smelt.exporter: metadata must be a text, is {shown(metadata)}"))
         self._fun, self._name, self._metadata = fun, name_of(fun), metadata
-        self._shapeless = bool(shapeless)
+        self._shapeless = flag("export_function", "shapeless", shapeless)
         self._traces: list[_Traced] = []
         self._is_open = True
 

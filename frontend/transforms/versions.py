@@ -362,16 +362,19 @@ class Surroundings:
 
 
 def _add_nodes(held: Any, seen: set[int]) -> None:
-    """Add the nodes of a tree."""
-    if id(held) in seen or type(held) is array or not tree.is_node(held):
-        return
-    seen.add(id(held))
-    if isinstance(held, dict):
-        inner: Iterable[Any] = dict.values(held)
-    else:
-        inner = held if isinstance(held, (list, tuple)) else vars(held).values() if hasattr(held, "__dict__") else ()
-    for x in inner:
-        _add_nodes(x, seen)
+    """Add the nodes of a tree, however deep it is."""
+    left = [held]
+    while left:
+        x = left.pop()
+        if id(x) in seen or type(x) is array or not tree.is_node(x):
+            continue
+        seen.add(id(x))
+        if isinstance(x, dict):
+            left += dict.values(x)
+        elif isinstance(x, (list, tuple)):
+            left += x
+        elif hasattr(x, "__dict__"):
+            left += vars(x).values()
 
 
 def _part(x: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import smelt
@@ -96,3 +99,20 @@ def test_calls_that_share_state_take_turns():
     for t in threads:
         t.join()
     assert state["n"].item() == 200
+
+
+@pytest.mark.parametrize("what", ["inputs", "outputs"])
+def test_state_may_be_deeper_than_the_stack_of_python(what: str) -> None:
+    state: list = []
+    for _ in range(5000):
+        state = [state]
+    with pytest.raises(smelt.SmeltError, match="nests too deeply"):
+        smelt.compile(lambda x: x + 1, **{what: state})(smelt.array(1.0))
+
+
+def test_flags_that_are_no_flags(tmp_path: Path) -> None:
+    for value in (np.array([1, 2]), smelt.array([1, 2])):
+        with pytest.raises(smelt.SmeltError, match=r"smelt\.compile: shapeless must be a bool, is"):
+            smelt.compile(lambda x: x, shapeless=value)
+        with pytest.raises(smelt.SmeltError, match="shapeless must be a bool, is"):
+            smelt.exporter(str(tmp_path / "f.smelt"), lambda x: x, shapeless=value)
