@@ -23,6 +23,7 @@ class Gpu(Target):
         groups: threadgroups that a grid-stride loop is spread over, at most.
         row_threads: in a threadgroup that holds a row, at most.
         row_values: values of a row that one thread keeps in registers, at most.
+        own_tiles: of a row that one threadgroup goes over by itself where it needs several loops.
         tile: rows and columns of a matrix product that one threadgroup makes, and the depth of a step.
         simdgroups: down and across such a tile.
         half_tile, half_simdgroups: the same for operands of 16 bits.
@@ -38,6 +39,7 @@ class Gpu(Target):
     groups: int = 4096
     row_threads: int = 1024
     row_values: int = 32
+    own_tiles: int = 32
     tile: tuple[int, int, int] = (64, 64, 16)
     simdgroups: tuple[int, int] = (2, 2)
     half_tile: tuple[int, int, int] = (64, 64, 16)
@@ -52,7 +54,7 @@ GPUS = {
         Gpu("apple7"),  # A14, M1
         Gpu("apple8"),  # A15, A16, M2
         Gpu("apple9"),  # A17, M3, M4
-        Gpu("simulator", groups=64, measured_bytes=0),
+        Gpu("simulator", groups=64, own_tiles=4, measured_bytes=0),
         Gpu("nvidia", groups=65536, half_tile=(128, 128, 32), tiles=128),
     )
 }

@@ -16,7 +16,7 @@ from .emit import emit
 #: and ops of no kind, have no kernels.
 PIPELINE = (
     f"{SIMPLIFY},place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
-    f"fuse{{contractions=true max-buffers={METAL.max_buffers}}},plan-buffers"
+    f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true}},plan-buffers"
 )
 
 

@@ -81,6 +81,8 @@ class FusePass(Pass):
         max_buffers: bounds the arrays that a kernel reads and writes; 0: any number.
         apart: ops on values of at most so many elements may be kernels of their own where a program has many of them:
             most of these are equal, and are compiled once. 0: never, for devices on which each launch costs.
+        shared_rows: the device's threads share rows, and compute once what depends on a row alone. Else what depends on
+            the reduction of few long rows is a kernel after it.
         heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
     """
 
@@ -89,6 +91,7 @@ class FusePass(Pass):
     library: str = ""
     max_buffers: int = 0
     apart: int = 0
+    shared_rows: bool = False
     heuristic: str = DEFAULT
 
     def __post_init__(self) -> None:
@@ -128,7 +131,10 @@ class FusePass(Pass):
         for apart in dict.fromkeys((0, self.apart)) if is_small else (self.apart,):
             if not apart or tiny >= MANY:
                 found.append(
-                    Grouping(function, self.max_ops, kernels, self.max_buffers, apart, spread, may_join, explains)
+                    Grouping(
+                        function, self.max_ops, kernels, self.max_buffers, apart, spread, may_join, explains,
+                        self.shared_rows,
+                    )
                 )
                 found[-1].run()
         return min(found, key=compile_cost) if len(found) > 1 else found[0]

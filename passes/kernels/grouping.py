@@ -38,14 +38,16 @@ class Grouping:
         spread: values that make no siblings of those who read them: then more groups are equal.
         may_join: says whether what could join does.
         explains: whether answers are kept, for remarks.
+        shared_rows: as of `fuse`.
     """
 
     def __init__(
         self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
         apart: int = 0, spread: Collection[Value] = (), may_join: Answers = fewest_bytes, explains: bool = False,
+        shared_rows: bool = False,
     ):  # fmt: skip
         self.function, self.max_ops, self.may_join = function, max_ops, may_join
-        self.explains = explains
+        self.explains, self.shared_rows = explains, shared_rows
         #: why an op, or another group, did not join a group
         self.refusals: dict[tuple[OpView | Group, Group], dict[Way, Reason]] | None = {} if explains else None
         self.merged: dict[Group, Group] = {}  #: groups that are part of another now
@@ -104,7 +106,7 @@ class Grouping:
             self.others.setdefault(v, []).append(op)
 
     def _start(self, op: OpView) -> Group:
-        group = Group(op)
+        group = Group(op, self.shared_rows)
         self.groups.append(group)
         self.reach.add(group, self._next(group))
         self.group_of[op.results[0]] = group
@@ -325,7 +327,9 @@ class Grouping:
 
     def _hands_over(self, first: Group, second: Group) -> bool:
         """Whether all that second needs of first is read row by row, where first computes it."""
-        if first.schedule != "row" or parallel_rows(first.reductions()[0]) < FEW_ROWS:
+        if first.schedule != "row":
+            return False
+        if not self.shared_rows and parallel_rows(first.reductions()[0]) < FEW_ROWS:
             return False
         for v, place in zip(first.outputs, first.output_places):
             if v in second.reads and list(second.reads[v]) != [place]:

@@ -30,10 +30,13 @@ _NO_ROW = Reason("rows", "the kernel does not read each of its elements once, at
 
 
 class Group:
-    """Ops that one kernel computes. The first output is the one its loops are made for."""
+    """Ops that one kernel computes. The first output is the one its loops are made for.
 
-    def __init__(self, root: OpView):
-        self.primary = root
+    `shared_rows`: threads share rows, however few, and compute once what depends on a row alone (see `fuse`).
+    """
+
+    def __init__(self, root: OpView, shared_rows: bool = False):
+        self.primary, self.shared_rows = root, shared_rows
         self.ops: dict[OpView, None] = {root: None}
         self.outputs: list[Value] = list(root.results)
         self.reads: dict[Value, dict[Coordinates, None]] = {}
@@ -225,7 +228,7 @@ class Group:
         if alone:
             return None
         size = max(x.aval.size, math.prod(self.shape))
-        if size > SMALL and parallel_rows(op) < FEW_ROWS:
+        if not self.shared_rows and size > SMALL and parallel_rows(op) < FEW_ROWS:
             return Reason("few-rows", "{rows} rows of {size} elements in all give threads too little: under {least} "
                           "rows a reduction is done in chunks, by itself", rows=parallel_rows(op), size=size,
                           least=FEW_ROWS)  # fmt: skip
@@ -252,7 +255,8 @@ class Group:
                 along += v.aval.nbytes
             most = max(most, v.aval.nbytes)
         saved = 2 * value.aval.nbytes + (x.aval.nbytes if x in self.reads else 0)
-        if most <= CACHED or (min(beside, along) <= saved and beside <= COLUMNS * saved):
+        turns = not self.shared_rows and beside > COLUMNS * saved
+        if most <= CACHED or (min(beside, along) <= saved and not turns):
             return None
         return Reason("walks", "{beside} bytes would be walked across lines of memory and {along} along them, to save "
                       "{saved}", beside=beside, along=along, saved=saved)  # fmt: skip
@@ -305,6 +309,8 @@ class Group:
             return 0.0
         if len(places) == 1 and self.schedule == "map" and self.output_places[0] in places:
             return 0.0  # once where the result is written, which is most often so
+        if self.shared_rows and value.aval.size < math.prod(self.shape) and _follows_reduction(op):
+            return 0.0
         if self.schedule in ("scan", "scatter"):
             return 0.0 if len(places) == 1 else math.inf
         total = sum(self.evaluations(p) for p in places) * (2 if value in self.searched else 1)
@@ -345,6 +351,22 @@ class Group:
         chained = any(r.results[0] in self.feeds for r in reductions)
         large = op.operands[0].aval.size > SMALL and op.results[0].aval.size > 0
         return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
+
+
+def _follows_reduction(op: OpView) -> bool:
+    """Whether an op goes on with what a reduction made of each row, such as the mean's root."""
+    pending, seen = [op], {op}
+    while pending:
+        for v in pending.pop().operands:
+            made = v.owner
+            if made is None or made in seen or v.aval.size > op.results[0].aval.size:
+                continue
+            if is_row_reduction(made):
+                return True
+            if is_pointwise(made):
+                seen.add(made)
+                pending.append(made)
+    return False
 
 
 def _combines(op: OpView) -> bool:

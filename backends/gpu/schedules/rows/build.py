@@ -1,29 +1,25 @@
 """Kernels with reductions: fusions that the fuse pass marks `row` or `split`.
 
-Each row belongs to a team of threads, which reads it once if its registers can hold it. Where there are few
-rows, or few columns, of many elements, threadgroups reduce chunks in one kernel, and a second kernel combines
-their results and computes what depends on them.
+Each row belongs to a team of threads, which reads it once if its registers can hold it. Few rows, or few columns, of
+many elements are shared by threadgroups (see `split`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from smelt.backends.lowering import Fused, fuse_variables
+from smelt.backends.lowering import fuse_variables
 from smelt.backends.plan import Plan, make_plan
-from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
 from smelt.ir.dtypes import DType
-from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scalar import Scalar
 
 from ...devices import Gpu
 from ...kernel import GpuModule
-from ..parts import start_part
 from ..schedule import (
     ScheduledKernel,
-    Scratch,
     ScratchPlan,
     body_flops,
     bytes_read,
@@ -34,64 +30,33 @@ from ..schedule import (
 from .kernel import RowKernel
 from .merged import merged_states
 from .shape import (
-    ENOUGH_GROUPS,
-    MOST_GROUPS,
-    Space,
-    Team,
+    Layout,
     column_team,
     inner_loops,
     is_columns,
     lane_width,
-    power_of_two,
     row_team,
     space_of,
 )
-from .stages import Read, Stage, find_reads, find_stages, kept_in_registers, most_held, result_place
-from .states import deal
-
-#: Tiles that one threadgroup does by itself, and those that make a chunk worth a threadgroup of its own.
-TILES = 8
-TILES_PER_CHUNK = 2
-
-
-@dataclass
-class Layout:
-    """How the threads of a kernel share its rows.
-
-    Attributes:
-        spaces: inner extents → how a team goes over them.
-        rows: of the fusion; width: neighbouring rows of one thread.
-    """
-
-    team: Team
-    kept: list[Fused]
-    spaces: dict[tuple[int, ...], Space]
-    rows: int
-    width: int
-
-    @property
-    def groups(self) -> int:
-        """Threadgroups that have a row."""
-        return -(-(self.rows // self.width) // self.team.rows)
+from .split import Split, may_split
+from .stages import Read, Stage, find_reads, find_stages, kept_in_registers, most_held
 
 
 def build_row(
     module: GpuModule, body: Function, kept: Sequence[Sequence[int]], scratch: ScratchPlan
 ) -> list[ScheduledKernel]:
-    """Reductions along rows, with maps between them: one kernel, or two where rows are few and long."""
+    """Reductions along rows, with maps between them: one kernel, or several where rows are few and long."""
     plan = make_plan(body, kept)
     if not any(v.aval.size for v in body.returns):
         return []
     merged = merged_states(plan)
     choices = [find_stages(plan), find_stages(plan, merged)] if merged else [find_stages(plan)]
-    for stages in choices:
-        if _can_split(module.gpu, plan, stages):
-            (stage,) = stages
-            find_reads(plan, stages, keep=False)
-            layout = _layout(module.gpu, plan, stages, held=0, ragged=True)
-            chunks = _chunks(module.gpu, layout, layout.spaces[stage.space])
-            if chunks > 1:
-                return _build_chunks(module, plan, stage, layout, chunks, scratch)
+    stages = choices[-1]
+    if may_split(stages):
+        layout = _layout(module.gpu, plan, stages, held=0, ragged=True)
+        split = Split.of(module, plan, stages, layout, scratch)
+        if split is not None:
+            return split.build()
     for stages in choices:
         for keep in (True, False):
             find_reads(plan, stages, keep)
@@ -178,90 +143,3 @@ def _bytes_read_again(plan: Plan, stages: Sequence[Stage], registers: set[Read])
         again += bytes_read(replace(plan, loads=loads))
         seen.update(stage.loads)
     return again
-
-
-# Chunks of rows
-
-
-def _can_split(gpu: Gpu, plan: Plan, stages: Sequence[Stage]) -> bool:
-    """Whether all depends on one loop over the row, and what follows has one element for each row."""
-    if len(stages) != 1 or stages[0].outputs or not math.prod(stages[0].space) or not stages[0].space:
-        return False
-    partials = sum(len(s.state) for s in stages[0].states)
-    return len(plan.body.arguments) + partials + len(plan.body.returns) <= gpu.max_buffers
-
-
-def _chunks(gpu: Gpu, layout: Layout, space: Space) -> int:
-    """In how many chunks to reduce each row, so that all of the GPU has work."""
-    if not layout.rows or layout.groups >= ENOUGH_GROUPS or space.tiles <= TILES:
-        return 1
-    wanted = min(gpu.groups, MOST_GROUPS) // layout.groups
-    tiles = -(-space.tiles // max(1, min(wanted, space.tiles // TILES_PER_CHUNK)))
-    return -(-space.tiles // tiles)
-
-
-def _build_chunks(
-    module: GpuModule, plan: Plan, stage: Stage, layout: Layout, chunks: int, scratch: ScratchPlan
-) -> list[ScheduledKernel]:
-    """Partial results of chunks in one kernel, results in the next."""
-    team, space, rows = layout.team, layout.spaces[stage.space], layout.rows
-    avals = [aval for s in stage.states for aval in s.partial_avals(chunks * rows)]
-    partials = [(f"partial{i}" if i else "partial", scratch.take(a)) for i, a in enumerate(avals)]
-    part = start_part(module, plan.body, "_chunks", stage.roots, partials)
-    k, tiles = part.k, -(-space.tiles // chunks)
-    row = RowKernel(k, plan, team, layout.kept, layout.spaces, layout.width)
-
-    def each(at: Scalar, chunk: Scalar) -> None:
-        first = chunk * tiles
-        last = first + tiles
-        if space.tiles % tiles:
-            last = k.op("arith.minui", [last, k.const(space.tiles, INDEX)], INDEX)
-        ragged = chunk.eq(chunks - 1)
-        carried = row.combined(stage, row.accumulate(stage, (first, last), ragged))
-        row.save(stage.states, carried, part.extra, at, lambda r: _partial_offset(r, chunk, rows, chunks, module.gpu))
-
-    groups = row.for_rows(rows, chunks, each)
-    written = sum(aval.nbytes for aval in avals)
-    schedule = "column chunks" if team.columns else "row chunks"
-    first = part.finish(schedule, groups, team.threads, 0, written, body_flops(plan.body))
-    return [first, _build_combine(module, plan, stage, layout, chunks, partials, avals)]
-
-
-def _partial_offset(row: Scalar, chunk: Scalar, rows: int, chunks: int, gpu: Gpu) -> Scalar:
-    """Where partial results lie: neighbouring threads of the second kernel read neighbours."""
-    return chunk * rows + row if rows >= gpu.simd else row * chunks + chunk
-
-
-def _build_combine(
-    module: GpuModule, plan: Plan, stage: Stage, layout: Layout, chunks: int,
-    partials: Sequence[tuple[str, Scratch]], avals: Sequence[Aval],
-) -> ScheduledKernel:  # fmt: skip
-    """Partial results into results, and what depends on them."""
-    gpu, body, rows = module.gpu, plan.body, layout.rows
-    if rows >= gpu.simd:
-        lines = min(power_of_two(chunks), gpu.threads // gpu.simd)
-        team = Team(lines, gpu.simd, lines * gpu.simd, True)
-    else:
-        lines = min(power_of_two(chunks), gpu.row_threads)
-        team = Team(lines, 1, max(lines, gpu.simd), False)
-    places = [(v, result_place(plan, v)) for v in body.returns]
-    outs = [("out" if len(body.returns) == 1 else f"out{i}", v) for i, v in enumerate(body.returns)]
-    part = start_part(module, body, "", places, [*partials, *outs])
-    k = part.k
-    memories = part.extra[: len(avals)]
-    outputs = dict(zip(body.returns, part.extra[len(avals) :]))
-    row = RowKernel(k, plan, team, layout.kept, {}, 1, outputs)
-
-    def each(at: Scalar, _: Scalar) -> None:
-        def step(chunk: Scalar, *own: Scalar) -> list[Scalar]:
-            where = _partial_offset(at, chunk, rows, chunks, gpu)
-            new = deal(stage.states, [k.read(m, where) for m in memories])
-            return [x for s, a, b in zip(stage.states, deal(stage.states, own), new) for x in s.merge(k, a, b)]
-
-        found = k.for_(row.line, k.const(chunks, INDEX), step, row.start(stage.states), step=lines)
-        row.provide(stage.states, row.combiner.combine(stage.states, found, None, row.repeat))
-        row.store_results()
-
-    groups = row.for_rows(rows, 1, each)
-    read = sum(aval.nbytes for aval in avals)
-    return part.finish("combine", groups, team.threads, read, bytes_written(body), chunks * rows)

@@ -274,7 +274,7 @@ class RowKernel:
 
             states = self.k.loop(None, lower, upper, tile, states)
             name_carried(self.k, states, thread_name(stage.states))
-        states = self._ragged(own, space, states, ragged)
+        states = self._ragged(stage, own, space, states, ragged)
         return [x for s, carried in zip(own, deal(own, states)) for x in s.end(self.k, carried)] if states else []
 
     def _single(self, stage: Stage, states: list[Scalar]) -> list[Scalar]:
@@ -289,7 +289,7 @@ class RowKernel:
         return self.repeat(self.width if self.wide else 1, element, states)
 
     def _ragged(
-        self, own: Sequence[RowState], space: Space, states: list[Scalar], condition: Scalar | None
+        self, stage: Stage, own: Sequence[RowState], space: Space, states: list[Scalar], condition: Scalar | None
     ) -> list[Scalar]:
         rest = space.extent - space.items * space.width
         if self.team.columns or not rest:
@@ -297,8 +297,14 @@ class RowKernel:
         k, lane = self.k, space.loops[-1]
         inside = self.both(k.below(self.line, rest), condition)
         at = k.op("arith.minui", [self.line, k.const(rest - 1, INDEX)], INDEX) + space.items * space.width
+        targets = [(v, self.outputs[v], self.plan.places[v]) for v in stage.outputs]
+
+        def element(j: Scalar | None, carried: Sequence[Scalar]) -> list[Scalar]:
+            return self.advance(own, carried, inside)
+
         with k.at_position(lane, at):
-            return self.advance(own, states, inside)
+            self.recall_fixed(stage)
+            return self.item(None, None, 1, targets, self.both(inside, self.valid), element, states)
 
     def _fix(self, stage: Stage) -> None:
         """Compute what the loops of a stage do not change."""
@@ -349,6 +355,24 @@ class RowKernel:
                 k.write(x, memory, at)
 
         self.guard(self.both(self.is_first_line(), self.valid), lambda: self.repeat(self.width, write))
+
+    def recall(self, states: Sequence[RowState], source: Sequence[Memory], row: Scalar) -> None:
+        """Let results be read of states that lie in memory, for the thread's rows from `row` on."""
+        k = self.k
+        if not self.wide:
+            self.provide(states, [k.read(memory, row) for memory in source])
+            return
+        for s in states:
+            with k.named(f"column_{short_name([s])}"):
+                self._states[s.result] = [k.thread_array(self.width, d) for d in s.state]
+        arrays = [m for s in states for m in self._states[s.result]]
+
+        def read(j: Scalar | None) -> None:
+            for memory, array in zip(source, arrays):
+                k.write(k.read(memory, row if j is None else row + j), array, j or self.zero)
+
+        self.repeat(self.width, read)
+        self.provide(states, [])
 
     # Elements
 

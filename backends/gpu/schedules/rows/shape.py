@@ -82,6 +82,27 @@ class Space:
         return self.count * self.width
 
 
+@dataclass
+class Layout:
+    """How the threads of a kernel share its rows.
+
+    Attributes:
+        spaces: inner extents → how a team goes over them.
+        rows: of the fusion; width: neighbouring rows of one thread.
+    """
+
+    team: Team
+    kept: list[Fused]
+    spaces: dict[tuple[int, ...], Space]
+    rows: int
+    width: int
+
+    @property
+    def groups(self) -> int:
+        """Threadgroups that have a row."""
+        return -(-(self.rows // self.width) // self.team.rows)
+
+
 def power_of_two(n: int) -> int:
     """The least power of two that is not below `n`."""
     return 1 << max(0, n - 1).bit_length()
