@@ -1,8 +1,8 @@
 """The `scan` schedule: running sums and the like along one axis.
 
-Where the scanned axis is contiguous, the threads of a team scan a row together (`scan_team`). Else a
-thread runs along its own column, and neighbouring threads have neighbouring columns. Few long rows or
-columns are cut in chunks: their totals, a scan of the totals, and the chunks with what comes before::
+Where the scanned axis is contiguous, the threads of a team scan a row together (`team`). Else lines of threads scan
+neighbouring columns (`columns`). Few long rows or columns are cut in chunks: their totals, a scan of the totals, and
+the chunks with what comes before::
 
     fused_cumsum_totals   totals[row, chunk] = the chunk combined
     fused_cumsum_before   totals[row, chunk] = the chunks before it combined
@@ -15,20 +15,18 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
-from smelt.backends.sequences import ScanPlan
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
 from smelt.ir.index import linearize
-from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
-from ...devices import Gpu
-from ...kernel import FUNCTION_FLOPS, GpuKernel, GpuModule
+from ...kernel import GpuModule
 from ..maps import bind_loops
 from ..parts import Part, evaluate_vector, plus, power_of_two, split, start_part, times, vector_width
-from ..schedule import ScheduledKernel, ScratchPlan, threads_for
+from ..schedule import ScheduledKernel, ScratchPlan
+from .columns import build_columns, short_kernel
+from .scanning import Pieces, Scan, chunks_of
 from .team import Team
 
 #: Rows up to this length are scanned by one thread.
@@ -38,34 +36,8 @@ ITEMS = 8
 #: With fewer rows than this, rows are cut in chunks, so that there are about `PIECES` of them.
 FEW_ROWS = 128
 PIECES = 1024
-#: With fewer columns than this, columns are cut.
-FEW_COLUMNS = 4096
-#: Buffers that the kernel of a chunk has beside the arguments of a fusion.
-OWN_BUFFERS = 2
-#: The least length of a chunk of a row, and of a column.
+#: The least length of a chunk of a row.
 ROW_CHUNK = 8192
-COLUMN_CHUNK = 256
-
-
-class Scan(ScanPlan):
-    """A scan of a fusion, as kernels of a GPU."""
-
-    def is_divisible(self, gpu: Gpu) -> bool:
-        """Whether a kernel has a buffer left for what comes before a chunk."""
-        return len(self.body.arguments) + OWN_BUFFERS <= gpu.max_buffers
-
-    def combine(self, k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
-        """What came before with what comes next; a function of the module where that is long."""
-        op = self.op.rules(Cumulative)
-        if op.flops < FUNCTION_FLOPS:
-            return op.combine(k, a, b)
-        name = f"{self.op.name}_{a.dtype.mlir}"
-        return k.call(("combine", name), name, [a, b], ["before", "next"], a.dtype, op.combine)
-
-    @property
-    def flops(self) -> float:
-        own = max(self.op.op.flops, 1.0)
-        return own * self.x.aval.size + sum(o.op.flops * o.results[0].aval.size for o in self.body.ops[:-1])
 
 
 def build_scan(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
@@ -73,24 +45,9 @@ def build_scan(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[
     scan: Scan = Scan.of(body)
     if not scan.x.aval.size:
         return []
-    kernels = _columns if scan.after or scan.length <= SHORT else _rows
-    return kernels(module, scan, scratch)
-
-
-def chunks_of(length: int, wanted: int, least: int, unit: int = 1) -> tuple[int, int]:
-    """In how many chunks to cut, and their length: a multiple of `unit`, at least `least` where they are several."""
-    count = max(1, min(wanted, length // least))
-    size = -(-length // count)
-    size = -(-size // unit) * unit
-    return -(-length // size), size
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """How rows are cut."""
-
-    chunks: int
-    size: int
+    if scan.length <= SHORT:
+        return [short_kernel(module, scan)]
+    return (build_columns if scan.after else _rows)(module, scan, scratch)
 
 
 # Rows: teams of threads
@@ -238,83 +195,3 @@ def _totals_kernel(part: Part, scan: Scan, chunks: int) -> ScheduledKernel:
     groups, threads = workers.spread(scan.rows, each)
     nbytes = totals.aval.nbytes
     return part.finish("scan", groups, threads, nbytes, nbytes, totals.aval.size * max(scan.op.op.flops, 1.0))
-
-
-# Columns: each thread by itself
-
-
-def _columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[ScheduledKernel]:
-    wanted = -(-4 * FEW_COLUMNS // scan.rows) if scan.rows < FEW_COLUMNS and scan.is_divisible(module.gpu) else 1
-    chunks, size = chunks_of(scan.length, wanted, COLUMN_CHUNK)
-    out = scan.body.returns[0]
-    roots = [(scan.x, scan.place)]
-    if chunks == 1:
-        part = start_part(module, scan.body, "", roots, [("out", out)])
-        return [_column_kernel(part, scan, part.extra[0], None, None)]
-    totals = scratch.take(Aval((scan.rows * chunks,), compute_dtype(scan.x.dtype)))
-    pieces = Pieces(chunks, size)
-    part = start_part(module, scan.body, "_totals", roots, [("totals", totals)])
-    steps = [_column_kernel(part, scan, None, part.extra[0], pieces)]
-    part = start_part(module, scan.body, "_before", [], [("totals", totals)])
-    steps.append(_column_totals_kernel(part, scan, chunks))
-    part = start_part(module, scan.body, "", roots, [("totals", totals), ("out", out)])
-    steps.append(_column_kernel(part, scan, part.extra[1], part.extra[0], pieces))
-    return steps
-
-
-def _column_kernel(
-    part: Part, scan: Scan, out: Memory | None, totals: Memory | None, pieces: Pieces | None
-) -> ScheduledKernel:
-    """Scan columns or their chunks; without `out`, write the total of each."""
-    k, n, attrs = part.k, scan.length, scan.op.attrs
-    chunks, size = (pieces.chunks, pieces.size) if pieces else (1, n)
-    chunk_loop = Fused([("chunk", chunks)])
-    loops = [chunk_loop, *scan.before, *scan.after]
-    count = scan.rows * chunks
-    threads, groups = threads_for(k, count)
-
-    def column(piece: Scalar) -> None:
-        bind_loops(k, loops, 1, piece)
-        start, last = k.const(0, INDEX), k.const(n, INDEX)
-        if pieces is not None:
-            start = k.loops["chunk"][1] * size
-            last = k.op("arith.minui", [start + size, k.const(n, INDEX)], INDEX)
-
-        def step(slot: Scalar, total: Scalar) -> list[Scalar]:
-            with k.at_position(scan.along, (n - 1) - slot if attrs["reverse"] else slot):
-                after = scan.combine(k, total, k.value(scan.x, scan.place))
-                if out is not None:
-                    k.store(after if attrs["inclusive"] else total, out, scan.place)
-            return [after]
-
-        carry = k.read(totals, piece) if out is not None and totals is not None else scan.identity(k)
-        (total,) = k.for_(start, last, step, [carry])
-        if out is None and totals is not None:
-            k.write(total, totals, piece)
-
-    k.grid_stride(None, count, threads, groups, column)
-    held = count * compute_dtype(scan.x.dtype).size if totals else 0
-    if out is None:
-        return part.finish("scan", groups, threads, 0, held, scan.flops)
-    return part.finish("scan", groups, threads, held, scan.x.aval.nbytes, scan.flops)
-
-
-def _column_totals_kernel(part: Part, scan: Scan, chunks: int) -> ScheduledKernel:
-    """What comes before each chunk of a column, in the place of the chunk's total."""
-    k, (totals,) = part.k, part.extra
-    threads, groups = threads_for(k, scan.rows)
-
-    def column(at: Scalar) -> None:
-        def step(chunk: Scalar, before: Scalar) -> list[Scalar]:
-            where = chunk * scan.rows + at
-            total = k.read(totals, where)
-            k.write(before, totals, where)
-            return [scan.combine(k, before, total)]
-
-        k.for_(k.const(0, INDEX), k.const(chunks, INDEX), step, [scan.identity(k)])
-
-    k.grid_stride(None, scan.rows, threads, groups, column)
-    nbytes = totals.aval.nbytes
-    return part.finish("scan", groups, threads, nbytes, nbytes, totals.aval.size * max(scan.op.op.flops, 1.0))
-
-

@@ -104,8 +104,7 @@ class Team:
 
     def _tile(self) -> tuple[Scalar, Scalar]:
         """Scan `line`; what the threads before have, and what all have."""
-        k, combine = self.k, self.combine
-        dtype = self.identity.dtype
+        k, combine, dtype = self.k, self.combine, self.identity.dtype
 
         def item(j: Scalar, raw: object) -> list[Scalar]:
             total = Scalar(k, raw, dtype)
@@ -114,7 +113,11 @@ class Team:
             return [after]
 
         (raw,) = k.unrolled(self.items, item, [self.identity.mlir])
-        through = Scalar(k, raw, dtype)
+        return self._exchange(Scalar(k, raw, dtype))
+
+    def _exchange(self, through: Scalar) -> tuple[Scalar, Scalar]:
+        """What the threads before have, and what all have, from the total of each thread's items."""
+        k, combine = self.k, self.combine
         lane, distance = k.lane(), 1
         while distance < k.gpu.simd:
             with k.named("below"):
