@@ -5,15 +5,21 @@ No target's: schedules of all backends start from it.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Index, linearize
-from smelt.passes.kernels.analysis import is_row_reduction, operand_reads, reduced_axes
+from smelt.ir.kinds import Fusible
+from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, operand_reads, plain_variable, reduced_axes
 
 from .lowering import Coordinates, Fused
+
+#: A map is divided into so many parts at most, none of which has fewer elements than this beside each other.
+PARTS, NARROW = 8, 16
 
 
 @dataclass
@@ -35,14 +41,22 @@ class Plan:
         return [op for op in self.body.ops if is_row_reduction(op)]
 
 
-def make_plan(body: Function, kept_axes: Sequence[Sequence[int]] | None) -> Plan:
-    """Variables for a fusion; `kept_axes`: for each output, which of its axes are the kept ones."""
+def make_plan(
+    body: Function, kept_axes: Sequence[Sequence[int]] | None, part: Sequence[tuple[int, int]] | None = None
+) -> Plan:
+    """Variables for a fusion.
+
+    Args:
+        kept_axes: for each output, which of its axes are the kept ones.
+        part: of each kept axis, from where to where the loops go, if not over all of it.
+    """
     first = body.returns[0]
     if kept_axes is None:
         kept_axes = [tuple(range(v.ndim)) for v in body.returns]
     kept_shape = [1 if a < 0 else first.shape[a] for a in kept_axes[0]]
-    kept_variables = [(f"o{i}", extent) for i, extent in enumerate(kept_shape)]
-    kept = [Index.variable(name, extent) for name, extent in kept_variables]
+    bounds = [(0, extent) for extent in kept_shape] if part is None else part
+    kept_variables = [(f"o{i}", stop - start) for i, (start, stop) in enumerate(bounds)]
+    kept = [Index.variable(name, extent) + start for (name, extent), (start, _) in zip(kept_variables, bounds)]
     plan = Plan(body, kept, kept_variables, {}, {}, {}, {})
 
     def inner(extents: tuple[int, ...]) -> list[Index]:
@@ -104,6 +118,33 @@ def _collect_uses(plan: Plan) -> None:
         plan.loads += [(v, at) for at in reads.get(v, ())]
         numbers += [linearize(at, v.shape) for at in reads.get(v, ())]
     plan.uses = numbers
+
+
+def parts_of(body: Function) -> list[list[tuple[int, int]]]:
+    """A map in parts in each of which all elements are computed in one way (see `Fusible.borders`): a product of
+    ranges of the axes. It stays whole where the parts would be many or narrow."""
+    shape = body.returns[0].shape
+    whole = [(0, extent) for extent in shape]
+    plan = make_plan(body, None)
+    axes = {name: axis for axis, (name, _) in enumerate(plan.kept_variables)}
+    reads = collect_reads(body.ops, [(v, plan.places[v]) for v in body.returns])
+    cuts: list[set[int]] = [{0, extent} for extent in shape]
+    for op in body.ops:
+        if not isinstance(op.op, Fusible):
+            continue
+        avals = [v.aval for v in op.operands]
+        for place in reads.get(op.results[0], ()):
+            for index, border in op.rules(Fusible).borders(place, avals, **op.attrs):
+                variable = plain_variable(index - index.const)
+                at = border - index.const
+                if variable is not None and 0 < at <= variable.hi:
+                    cuts[axes[variable.args[0]]].add(at)
+    found = [[(start, stop) for start, stop in itertools.pairwise(sorted(at))] for at in cuts]
+    long = max((a for a, extent in enumerate(shape) if extent > 1), default=0)
+    narrow = any(len(ranges) > 1 and min(b - a for a, b in ranges) < NARROW for ranges in found[long:])
+    if narrow or not 1 < math.prod(map(len, found)) <= PARTS:
+        return [whole]
+    return [list(part) for part in itertools.product(*found)]
 
 
 def is_static(place: Coordinates) -> bool:

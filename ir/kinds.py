@@ -19,7 +19,7 @@ from . import dtypes, host_threads, numpy_blas
 from .aval import Aval, broadcast_shapes
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
-from .index import Access, Coordinates, Guard
+from .index import Access, Coordinates, Guard, Index
 from .op import (
     Avals,
     Batched,
@@ -63,6 +63,10 @@ class Fusible(Op):
     ) -> Scalar:
         """The element of the result at `index`."""
         raise NotImplementedError(f"smelt.{self.name} does not say how an element is computed")
+
+    def borders(self, index: Coordinates, operands: Avals, **attrs: Any) -> Sequence[tuple[Index, int]]:
+        """Where elements beside each other are computed in different ways: from which number on of what."""
+        return ()
 
 
 class Elementwise(Fusible):

@@ -24,7 +24,7 @@ def build(module: KernelModule, body: Function) -> tuple[str, list[ScheduledKern
     verify_fusion(body)
     schedule = ir.StringAttr(attrs["smelt.fusion"]).value
     if schedule == "map":
-        return schedule, [build_map(module, body.name, body)]
+        return schedule, build_map(module, body.name, body)
     if schedule == "scan":
         return schedule, [build_scan(module, body.name, body)]
     if schedule == "scatter":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
-from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan
+from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan, parts_of
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
@@ -19,6 +19,8 @@ from .kernel import CpuKernel, KernelModule, Memory, buffer_type
 from .loops import Nest, Split, emit_nest
 from .streaming import Read, can_stream, emit_streaming, follows, is_large, prefetch
 
+#: A map of no more elements is one kernel, however its elements are computed.
+WHOLE = 16 * 1024
 #: The blocks in which a transpose runs.
 BLOCK_ROWS = 64
 BLOCK_COLUMNS = 64
@@ -40,9 +42,21 @@ class ScheduledKernel:
     in_place: Sequence[tuple[int, int]] = ()  #: arguments and results of the body that may be one memory
 
 
-def build_map(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
+def build_map(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
     """Every element of the outputs by itself, the innermost loop contiguous."""
-    plan = make_plan(body, None)
+    if body.returns[0].aval.size <= WHOLE:
+        return [_build_part(module, name, body, make_plan(body, None))]
+    parts = parts_of(body)
+    if len(parts) == 1:
+        return [_build_part(module, name, body, make_plan(body, None))]
+    return [
+        replace(_build_part(module, f"{name}_part{i}", body, make_plan(body, None, part)), in_place=())
+        for i, part in enumerate(parts)
+    ]
+
+
+def _build_part(module: KernelModule, name: str, body: Function, plan: Plan) -> ScheduledKernel:
+    """A map over the ranges of a plan."""
     loops = fuse_variables(plan.kept_variables, plan.uses)
     across = crossing_loop(loops, plan.uses)
     if across is not None:

@@ -444,6 +444,9 @@ class Concatenate(Fusible, name="concatenate"):
             return fetch(1, after)
         return k.guarded(k.index(i) < end, lambda: fetch(0, index), lambda: fetch(1, after), result.dtype)
 
+    def borders(self, index: Coordinates, operands: Avals, *, axis: Int) -> Sequence[tuple[Index, int]]:
+        return [(index[axis], operands[0].shape[axis])]
+
 
 def _concatenated(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     return np.concatenate((x, y), axis)

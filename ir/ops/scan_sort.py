@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -308,12 +308,12 @@ class Sort(Op, name="sort"):
         return x
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        # Unlike NumPy's default sort of floats, a stable one leaves 0 and -0 in their order.
-        kind: Literal["stable"] | None = "stable" if dtypes.of(x.dtype).is_float and _has_both_zeros(x) else None
         rows, moved = _rows(_sortable(x), axis)
-        rows = rows.copy()
-        share(len(rows), rows.size * SECONDS, lambda part: rows[part].sort(-1, kind))
-        return np.moveaxis(rows.reshape(moved), -1, axis).astype(x.dtype, copy=False)
+        found = rows.copy()
+        share(len(rows), rows.size * SECONDS, lambda part: _sort(found[part]))
+        if dtypes.of(x.dtype).is_float and _has_both_zeros(rows):
+            found[found == 0] = rows[rows == 0]  # those of a row are neighbours, and in the order that they had
+        return np.moveaxis(found.reshape(moved), -1, axis).astype(x.dtype, copy=False)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axis: Int) -> Tangents:
         return [take_along(b, only(tangents), b.argsort(primals[0], axis=axis), axis)]
@@ -364,6 +364,8 @@ def _sortable(x: np.ndarray) -> np.ndarray:
 
 #: What sorting takes, about, for each element.
 SECONDS = 2e-8
+#: Shorter rows are compared, for counting goes over all values that there are.
+COUNTED = 64
 
 
 def _rows(x: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -377,6 +379,12 @@ def _has_both_zeros(x: np.ndarray) -> bool:
     zeros = x == 0
     signs = np.signbit(x[zeros]) if zeros.any() else zeros[:0]
     return bool(signs.any() and not signs.all())
+
+
+def _sort(rows: np.ndarray) -> None:
+    """Sort rows in place: NumPy counts elements of 8 bits where asked for a stable order, and only then."""
+    counted = rows.dtype.itemsize == 1 and rows.shape[-1] >= COUNTED
+    rows.sort(-1, "stable" if counted else None)
 
 
 def _order(rows: np.ndarray) -> np.ndarray:

@@ -133,3 +133,18 @@ def test_sort_derivative(rng):
     check_jvp("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=1)
     check_jvp("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=0)
     check_tangent_transposes("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=0)
+
+
+@pytest.mark.parametrize(
+    "dtype", (dtypes.bool_, dtypes.int8, dtypes.uint8, dtypes.int16, *dtypes.FLOATS), ids=lambda d: d.name
+)
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3)])
+def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
+    """0 and -0 are equal and not the same; elements of 8 bits are counted in long rows."""
+    some = [0.0, -0.0, 1.0, 2.5, 100.0] + ([-3.0, np.nan, np.inf, -np.inf] if dtype.is_float else [])
+    x = rng.choice(np.array(some), shape).astype(dtype.numpy)
+    for axis in (0, 1):
+        host, found = (a.astype(np.float64) for a in (x, op_module.get("sort").reference(x, axis=axis)))
+        wanted = np.sort(host, axis, "stable")
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found) & (found == 0), np.signbit(wanted) & (wanted == 0))

@@ -1,0 +1,53 @@
+"""Maps that are divided where arrays are joined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends import buffer, plan
+from smelt.backends.cpu import schedules, streaming
+
+JOINED = {
+    "rows": lambda x, y: smelt.concatenate([x, y], axis=0),
+    "columns": lambda x, y: smelt.concatenate([x, y.T[: x.shape[0], :40]], axis=1),
+    "several": lambda x, y: smelt.concatenate([x, x * 2, x[:, :20]], axis=1),
+    "transposed": lambda x, y: smelt.concatenate([x.T, x.T], axis=0) + 1,
+    "blocks": lambda x, y: smelt.concatenate([smelt.concatenate([x, x], 1), smelt.concatenate([x * x, x], 1)], 0),
+    "cut and turned": lambda x, y: smelt.concatenate([x, x + 3], axis=1)[::-1, 5:-3],
+    "two results": lambda x, y: (smelt.concatenate([x, y], axis=0), smelt.concatenate([y, x], axis=0) * 2),
+    "narrow": lambda x, y: smelt.concatenate([x, x[:, :3], x], axis=1),
+    "with nothing": lambda x, y: smelt.concatenate([x, x[:, :0], x], axis=1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "float32", "bool"])
+@pytest.mark.parametrize("name", JOINED)
+def test_joined_arrays(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (smelt.array(rng.integers(0, 2, s)).astype(getattr(smelt, dtype)) for s in ((40, 72), (90, 72)))
+    f: Any = JOINED[name]
+    with smelt.ir.settings.override(device="reference"):
+        wanted = smelt.compile(f)(x, y)
+    monkeypatch.setattr(schedules, "WHOLE", 0)
+    monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+    monkeypatch.setattr(buffer, "SMALL", 0)
+    found = smelt.compile(f)(x, y)
+    for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, wanted))):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(np.array(a.astype(smelt.float32)), np.array(b.astype(smelt.float32)))
+
+
+def test_parts_have_no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "WHOLE", 0)
+    x = smelt.array(np.ones((40, 72), np.float16))
+
+    def kernel(count: int) -> str:
+        joined = smelt.compile(lambda x: smelt.concatenate([x] * count, axis=1))
+        return joined.trace(x).lower().compile().as_text("kernel")
+
+    assert "scf.if" not in kernel(3) and "_part2" in kernel(3)
+    assert "scf.if" in kernel(plan.PARTS + 1)
