@@ -64,7 +64,7 @@ class Fusible(Op):
         """The element of the result at `index`."""
         raise NotImplementedError(f"smelt.{self.name} does not say how an element is computed")
 
-    def borders(self, index: Coordinates, operands: Avals, **attrs: Any) -> Sequence[tuple[Index, int]]:
+    def borders(self, index: Coordinates, operands: Avals, *_: Any, **attrs: Any) -> Sequence[tuple[Index, int]]:
         """Where elements beside each other are computed in different ways: from which number on of what."""
         return ()
 
