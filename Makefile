@@ -17,7 +17,7 @@ ON_PYTHONS := tests/runtime tests/ir tests/backends/test_cpu.py tests/backends/t
 PYTHONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check format bench bench-setup clean
+.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check test-cuda format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,11 +32,17 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal || failed="$$failed pytest"; \
 	$(MAKE) test-compiled || failed="$$failed test-compiled"; \
 	$(MAKE) test-elsewhere || failed="$$failed test-elsewhere"; \
+	$(MAKE) test-cuda || failed="$$failed test-cuda"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed"; exit 1; fi
 
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
 	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-20} $(BIN)/python -m pytest tests/compose -n 2
+
+test-cuda: $(VENV)/.test $(PACKAGE) ## the tests of ops, compositions and the frontend on an NVIDIA GPU, where there is one
+	@if $(BIN)/python -c 'import sys, smelt; sys.exit(not smelt.cuda.is_available())'; then \
+	$(BIN)/python -m pytest --device cuda -n 8 --dist worksteal; \
+	else echo "make test-cuda: no NVIDIA GPU here, so nothing was run on one"; fi
 
 test-metal: $(VENV)/.test ## on a Mac: the GPU's acceptance, with a report to hand in; elsewhere what can be said without
 	@mkdir -p build; failed=; \

@@ -14,8 +14,11 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from smelt.backends.device import devices, registered, unknown
 from smelt.ir.settings import settings
-from smelt.runtime.device import chosen
+from smelt.runtime.device import chosen, cpu
+
+from .devices import ON_DEVICES, chosen_device, is_chosen
 
 CAMPAIGNS = Path(__file__).parent / "long"
 
@@ -38,8 +41,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for w
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", metavar="NAME", help="run the tests of ops, compositions and the frontend on a device")
     parser.addoption("--update-golden", action="store_true", help="write the expected Metal texts anew")
     parser.addoption("--sample", type=int, default=1, metavar="N", help="of each test's variants only every N-th")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "host(reason): about the CPU and its memory; left out on another device")
+    name = config.getoption("--device")
+    if not name:
+        return
+    if name == "apart":
+        from . import apart  # noqa: F401  (registers itself, which other runs must not see)
+    if name not in devices:
+        pytest.exit(unknown(name), returncode=0 if name in registered else 4)
+    settings.device = name
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = list(ON_DEVICES)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -48,6 +66,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_chosen() and chosen_device() != cpu:
+        for item in items:
+            for mark in item.iter_markers("host"):
+                item.add_marker(pytest.mark.skip(reason=mark.args[0]))
     every = config.getoption("--sample")
     seen: Counter[str] = Counter()
     kept, left_out = [], []

@@ -48,12 +48,12 @@ def _identity() -> str:
     return f"{digest.hexdigest()} {major.value}.{minor.value} {status and (status.st_size, status.st_mtime_ns)}"
 
 
-def cubin(source: str, arch: str) -> bytes:
+def cubin(source: str, architecture: str) -> bytes:
     """`compile_cubin`, or what that gave another time, in this process or another one."""
-    key = "cubin-" + hashlib.sha256("\0".join((_identity(), arch, source)).encode()).hexdigest()
+    key = "cubin-" + hashlib.sha256("\0".join((_identity(), architecture, source)).encode()).hexdigest()
     found = kept(key)
     if found is None:
-        found = compile_cubin(source, arch)
+        found = compile_cubin(source, architecture)
         keep(key, found)
     return found
 

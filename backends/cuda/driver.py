@@ -12,6 +12,7 @@ import ctypes
 import functools
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -19,8 +20,10 @@ from typing import Any
 from smelt.backends.gpu.manifest import Size
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 
-#: What the driver says where memory has run out.
-OUT_OF_MEMORY = 2
+#: What the driver says where memory has run out, and where what was launched still runs.
+OUT_OF_MEMORY, NOT_READY = 2, 600
+#: Seconds for which `wait` asks again and again, and those that it sleeps between two questions at most after that.
+_SPIN, _LONGEST_PAUSE = 200e-6, 1e-3
 
 
 def call(name: str, *arguments: object) -> None:
@@ -104,12 +107,14 @@ class Memory:
         enter()
         size = ctypes.c_size_t(self.nbytes if nbytes is None else nbytes)
         if size.value:
+            wait()
             call("cuMemcpyDtoH_v2", ctypes.c_void_p(target), ctypes.c_uint64(self.address + offset), size)
 
     def number(self, offset: int, nbytes: int) -> int:
         """The signed integer at an offset, when what was launched before has finished."""
         enter()
         found = (ctypes.c_char * nbytes)()
+        wait()
         call("cuMemcpyDtoH_v2", found, ctypes.c_uint64(self.address + offset), ctypes.c_size_t(nbytes))
         return int.from_bytes(bytes(found), sys.byteorder, signed=True)
 
@@ -164,9 +169,22 @@ class Event:
         return elapsed.value
 
 
+def wait() -> None:
+    """Waits for everything launched, in such a way that Ctrl-C is noticed. Raises DeviceError if a kernel failed."""
+    query = driver_library().cuStreamQuery
+    until, pause = time.perf_counter() + _SPIN, 20e-6
+    while (code := query(None)) == NOT_READY:
+        if time.perf_counter() > until:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    if code:
+        call("cuCtxSynchronize")
+
+
 def synchronize() -> None:
     """Waits for everything launched. Raises DeviceError if a kernel failed."""
     enter()
+    wait()
     call("cuCtxSynchronize")
 
 
@@ -186,6 +204,10 @@ class Module:
             call("cuModuleGetFunction", ctypes.byref(found), self._handle, name.encode())
             self._functions[name] = found
         return found
+
+    def node(self, graph: Graph, entry: str, addresses: Sequence[int], threadgroups: Size, threads: Size) -> None:
+        """Puts a launch behind those that a graph has."""
+        graph.add(self._function(entry), addresses, threadgroups, threads)
 
     def launch(
         self,
@@ -232,6 +254,63 @@ class Module:
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if not is_finalizing() and getattr(self, "_handle", None):
             self.unload()
+
+
+class _Node(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        *((f"{of}_{axis}", ctypes.c_uint) for of in ("groups", "threads") for axis in "xyz"),
+        ("shared", ctypes.c_uint),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    ]
+
+
+class Graph:
+    """Launches on the same memory, which are handed to the GPU at once.
+
+    Raises:
+        DeviceError, OutOfMemoryError: from the driver.
+    """
+
+    def __init__(self) -> None:
+        enter()
+        self._graph, self._ready, self._last = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        call("cuGraphCreate", ctypes.byref(self._graph), 0)
+
+    def add(self, function: ctypes.c_void_p, addresses: Sequence[int], threadgroups: Size, threads: Size) -> None:
+        """One launch more, behind the last."""
+        values = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
+        start = ctypes.addressof(values)
+        pointers = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
+        node = _Node(function.value, *threadgroups, *threads, 0, ctypes.addressof(pointers))
+        added = ctypes.c_void_p()
+        before = (ctypes.byref(self._last), ctypes.c_size_t(1)) if self._last else (None, ctypes.c_size_t(0))
+        call("cuGraphAddKernelNode_v2", ctypes.byref(added), self._graph, *before, ctypes.byref(node))
+        self._last = added
+
+    def finish(self) -> None:
+        """No launch will be added any more."""
+        call("cuGraphInstantiateWithFlags", ctypes.byref(self._ready), self._graph, ctypes.c_uint64(0))
+        graph, self._graph = self._graph, ctypes.c_void_p()
+        call("cuGraphDestroy", graph)
+
+    def launch(self) -> None:
+        """Starts all of it, without waiting."""
+        enter()
+        call("cuGraphLaunch", self._ready, None)
+
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if is_finalizing():
+            return
+        for name, handle in (("cuGraphExecDestroy", "_ready"), ("cuGraphDestroy", "_graph")):
+            if getattr(self, handle, None):
+                enter()
+                call(name, getattr(self, handle))
 
 
 def _parts(grid: Size, threads: Size) -> Iterator[tuple[Size, Size, Size]]:

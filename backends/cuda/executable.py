@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
+from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.ops.constants import constant_array
 
 from ..buffer import Buffer
 from ..gpu.executable import GpuExecutable, HostCall
 from ..gpu.manifest import KernelInfo, Manifest, Size
-from ..gpu.steps import Where, walk
+from ..gpu.steps import Where, known_launches, walk
 from . import driver
 from .compiler import cubin
 from .memory import MEMORY
-from .source import cuda_source
+from .source import cuda_source, cuda_sources
 
 _Tables = Mapping[str, Sequence[Any]]
 
 
-_compiling = locks.lock()
+#: Launches of a program that become a graph: fewer are as quick one by one, more take too much memory.
+LEAST_LAUNCHES, MOST_LAUNCHES = 4, 8192
+#: Graphs that a program keeps: as many as there are sets of arrays between which a loop changes over.
+MOST_GRAPHS = 8
+
+_Threads = tuple[tuple[str, Size], ...]
+
+_guard = locks.lock()
+#: Texts that are compiled right now: who needs one of them waits for it.
+_compiling: dict[tuple[str, _Threads, bool], Any] = {}
 
 
 @functools.lru_cache(maxsize=256)
-def _code(text: str, threads: tuple[tuple[str, Size], ...], dispatched: bool) -> driver.Module:
-    source, _ = cuda_source(text, dict(threads), dispatched, aligned=not dispatched)
-    return driver.Module(cubin(source, driver.architecture()))
+def _code(text: str, threads: _Threads, dispatched: bool) -> dict[str, driver.Module]:
+    if dispatched:
+        source, entries = cuda_source(text, dict(threads), dispatched)
+        sources = dict.fromkeys(entries, source)
+    else:
+        sources = cuda_sources(text, dict(threads), os.cpu_count() or 1)
+    architecture = driver.architecture()
+    several = list(dict.fromkeys(sources.values()))
+    if len(several) == 1:
+        made = [cubin(several[0], architecture)]
+    else:
+        with ThreadPoolExecutor(len(several), "smelt-nvrtc") as pool:
+            made = list(pool.map(functools.partial(cubin, architecture=architecture), several))
+    modules = {source: driver.Module(code) for source, code in zip(several, made)}
+    return {entry: modules[source] for entry, source in sources.items()}
 
 
-def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> driver.Module:
-    """A text's kernels on the GPU. Those compiled before are remembered.
+def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> Mapping[str, driver.Module]:
+    """A text's kernels on the GPU, by name. Those compiled before are remembered; large texts are compiled in parts
+    by several threads, and several texts at once if several threads ask for them.
 
     Args:
         threads: of a threadgroup, by kernel; dispatched: whether grids may be no multiples of them.
@@ -42,23 +68,35 @@ def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> dr
     Raises:
         DeviceError: NVRTC is not installed, or refuses the text.
     """
-    with _compiling:
-        return _code(text, tuple(sorted(threads.items())), dispatched)
+    key = text, tuple(sorted(threads.items())), dispatched
+    with _guard:
+        own = _compiling.setdefault(key, locks.lock())
+    try:
+        with own:
+            return _code(*key)
+    finally:
+        with _guard:
+            _compiling.pop(key, None)
 
 
 class CudaProgram:
-    """Compiled kernels and the order of their launches."""
+    """Compiled kernels and the order of their launches.
+
+    Launches whose order is known before become a graph of the driver when they come a second time on the same memory:
+    handing over a graph takes less than a microsecond a launch.
+    """
 
     def __init__(self, text: str, manifest: Manifest):
         own = [kernel.entry for kernel in manifest.kernels if kernel.own is not None]
         threads = {kernel.entry: kernel.threads for kernel in manifest.kernels if kernel.own is None}
-        module = code(text, threads) if threads else None
+        modules = code(text, threads) if threads else {}
         self._steps = manifest.steps
         self._kernels: dict[str, _Kernel] = {}
         for kernel in manifest.kernels:
-            found = module if kernel.entry not in own else _own_code(kernel)
-            assert found is not None
+            found = modules[kernel.entry] if kernel.entry not in own else _own_code(kernel)
             self._kernels[kernel.entry] = _Kernel(kernel, found)
+        self._is_graph = not own and LEAST_LAUNCHES <= (known_launches(manifest.steps) or 0) <= MOST_LAUNCHES
+        self._seen: OrderedDict[tuple[int, ...], driver.Graph | None] = OrderedDict()
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
@@ -69,8 +107,43 @@ class CudaProgram:
             number: int = tables[kind][index].home.memory.number(offset, nbytes)
             return number
 
-        for launch, places in walk(self._steps, read):
-            self._kernels[launch.entry].launch([tables[kind][n].home.address + offset for kind, n, offset in places])
+        def every() -> Iterator[tuple[_Kernel, list[int]]]:
+            for launch, places in walk(self._steps, read):
+                addresses = [tables[kind][n].home.address + offset for kind, n, offset in places]
+                yield self._kernels[launch.entry], addresses
+
+        if not self._is_graph:
+            for kernel, addresses in every():
+                kernel.launch(addresses)
+            return
+        key = tuple(b.home.address for b in (*arguments, *results, *([arena] if arena else [])))
+        with _guard:
+            is_repeated = key in self._seen
+            graph = self._seen.pop(key, None)
+        if is_repeated and graph is None:
+            graph = self._graph_of(every())
+        if graph is not None:
+            graph.launch()
+        else:
+            for kernel, addresses in every():
+                kernel.launch(addresses)
+        with _guard:
+            self._seen[key] = graph
+            while len(self._seen) > MOST_GRAPHS:
+                self._seen.popitem(last=False)
+
+
+    def _graph_of(self, launches: Iterable[tuple[_Kernel, list[int]]]) -> driver.Graph | None:
+        """Launches as a graph; None where the driver makes none, as one without memory for it: then not again."""
+        try:
+            graph = driver.Graph()
+            for kernel, addresses in launches:
+                kernel.add_to(graph, addresses)
+            graph.finish()
+        except (DeviceError, OutOfMemoryError):
+            self._is_graph = False
+            return None
+        return graph
 
 
 class _Kernel:
@@ -82,6 +155,12 @@ class _Kernel:
         constants = () if own is None else own.constants
         self._order = [b.index for b in info.buffers] + [c.index for c in constants]
         self._constants = [_on_gpu(c.bytes) for c in constants]
+
+    def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
+        """Put the launch into a graph. The kernel is not a user's."""
+        info = self.info
+        if 0 not in info.threadgroups:
+            self.module.node(graph, info.entry, addresses, info.threadgroups, info.threads)
 
     def launch(self, addresses: Sequence[int]) -> None:
         info, own = self.info, self.info.own
@@ -95,7 +174,8 @@ class _Kernel:
 
 def _own_code(kernel: KernelInfo) -> driver.Module:
     assert kernel.own is not None
-    return code(kernel.own.text, {kernel.own.function: kernel.threads} if _is_whole(kernel) else {}, dispatched=True)
+    threads = {kernel.own.function: kernel.threads} if _is_whole(kernel) else {}
+    return code(kernel.own.text, threads, dispatched=True)[kernel.own.function]
 
 
 def _is_whole(kernel: KernelInfo) -> bool:
@@ -142,7 +222,7 @@ def launch(
     Raises:
         DeviceError: the text does not compile, or there is no GPU.
     """
-    module = code(text, {}, dispatched=True)
+    module = code(text, {}, dispatched=True)[entry]
     found = []
     for aval in results:
         if init_value is None:

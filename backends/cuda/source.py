@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from smelt.backends.gpu.manifest import Size
 from smelt.backends.metal.simulator.compiler import preprocess
@@ -171,6 +171,41 @@ def _wrapper(entry: Entry, size: Size | None, dispatched: bool) -> str:
     )
 
 
+#: Characters of kernels from which on a text is worth a compile of its own: about what reading the headers takes.
+_UNIT = 8_000
+
+
+def cuda_sources(text: str, threads: Mapping[str, Size], most: int) -> dict[str, str]:
+    """One of smelt's own texts as at most `most` sources of about the same size, which can be compiled at once.
+
+    Each has what the kernels share, and some of the kernels.
+
+    Returns:
+        By the name of a kernel the source that it is in.
+    """
+    body, entries = _translated(text, aligned=True)
+    front, *kernels = re.split(r"^(?=kernel\b)", body, flags=re.M)
+    most = min(most, -(-len(body) // _UNIT), len(kernels))
+    if most < 2 or len(kernels) != len(entries):
+        return dict.fromkeys(entries, _source(body, entries.values(), threads, aligned=True))
+    wanted, size, line = sum(map(len, kernels)) / most, 0, front.count("\n") + 1
+    parts: list[tuple[list[str], list[Entry]]] = [([], [])]
+    for kernel, entry in zip(kernels, entries.values()):
+        if size >= wanted * len(parts):
+            parts.append(([], []))
+        if not parts[-1][0]:
+            parts[-1][0].append(f'#line {line} "kernel.metal"\n')
+        parts[-1][0].append(kernel)
+        parts[-1][1].append(entry)
+        size += len(kernel)
+        line += kernel.count("\n")
+    found: dict[str, str] = {}
+    for lines, own in parts:
+        source = _source(front + "".join(lines), own, threads, aligned=True)
+        found |= dict.fromkeys((entry.name for entry in own), source)
+    return found
+
+
 def cuda_source(
     text: str, threads: Mapping[str, Size] | None = None, dispatched: bool = False, aligned: bool = False
 ) -> tuple[str, dict[str, Entry]]:
@@ -191,6 +226,12 @@ def cuda_source(
     Raises:
         SimulatorError: the text has no kernels that can be read.
     """
+    body, entries = _translated(text, aligned)
+    return _source(body, entries.values(), threads or {}, dispatched, aligned), entries
+
+
+def _translated(text: str, aligned: bool) -> tuple[str, dict[str, Entry]]:
+    """The text as CUDA knows it, but for what makes kernels of its functions; and its kernels."""
     text = known_headers(text)
     if re.search(r"^\s*#\s*(?!include\s*<metal_|pragma\b)\w+", text, re.M):
         text = preprocess(text)
@@ -198,7 +239,12 @@ def cuda_source(
     body = re.sub(r"^[ \t]*#[ \t]*include\b.*$", "", found.text, flags=re.M)
     body = _WIDE.sub(_copied_whole, body)
     each = (lambda part: _by_fours(_for_tensor_cores(part))) if aligned else _for_tensor_cores
-    body = "".join(each(part) for part in re.split(r"(?=\bextern \"C\"|\bkernel\b)", body))
+    return "".join(each(part) for part in re.split(r"(?=\bextern \"C\"|\bkernel\b)", body)), found.entries
+
+
+def _source(
+    body: str, entries: Iterable[Entry], threads: Mapping[str, Size], dispatched: bool = False, aligned: bool = False
+) -> str:
     # CUDA's own global functions would make unqualified names ambiguous: declarations nearer win.
     out = ["#define SMELT_ALIGNED\n"] if aligned else []
     out += [
@@ -206,5 +252,5 @@ def cuda_source(
         body,
         "\n}\n",
     ]
-    out += [_wrapper(entry, (threads or {}).get(entry.name), dispatched) for entry in found.entries.values()]
-    return "".join(out), found.entries
+    out += [_wrapper(entry, threads.get(entry.name), dispatched) for entry in entries]
+    return "".join(out)

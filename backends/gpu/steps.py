@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .manifest import Branch, BufferSlot, Launch, Step
+from .manifest import Branch, BufferSlot, Launch, Loop, Step
 
 #: Where a buffer lies: "argument", "result" or "arena", its number, and bytes from its start.
 Where = tuple[str, int, int]
@@ -57,3 +57,18 @@ class _Walk:
                     yield from self.run(step.steps)
                     self.locals |= {x.index: self.at(x.next) for x in step.locals}
                     self.iterations[step.loop] += 1
+
+
+def known_launches(steps: Sequence[Step]) -> int | None:
+    """How many launches `walk` yields; None where that depends on values."""
+    total = 0
+    for step in steps:
+        if isinstance(step, Launch):
+            total += 1
+            continue
+        inner = None if isinstance(step, Branch) or step.length is None else known_launches(step.steps)
+        if inner is None:
+            return None
+        assert isinstance(step, Loop) and step.length is not None
+        total += inner * step.length
+    return total

@@ -83,7 +83,7 @@ def _exporter_before_3_12() -> Any:
         def __hash__(self) -> int:
             raise self.error
 
-    def failed(error: Exception) -> int:
+    def failed(error: BaseException) -> int:
         found = Failure(-1)
         found.error = error.with_traceback(None)  # the callback's frame must not keep it alive
         return found
@@ -92,7 +92,7 @@ def _exporter_before_3_12() -> Any:
     def export(self: Any, view: int, flags: int) -> int:
         try:
             return get_buffer(_exported(self), view, flags)
-        except Exception as error:
+        except BaseException as error:  # Ctrl-C among them
             return failed(error)
 
     return _heap_type(b"smelt.BufferExporter", 0, _BF_GETBUFFER, export, (object,))

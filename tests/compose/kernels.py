@@ -26,6 +26,7 @@ from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
 from smelt.runtime.disk import disk
 
+from ..devices import chosen_device, is_chosen
 from .alike import graph_alike
 from .drawing import graph
 from .graphs import Graph
@@ -98,6 +99,8 @@ WAYS = (
     Way(by="lazy", checked=True), Way(by="vmap", members=2, checked=True), Way(device="metal:sim"),
     Way(kept=True), Way(by="vmap", kept=True, checked=True), Way(by="lazy", kept=True),
 )  # fmt: skip
+if is_chosen():
+    WAYS = tuple(Way(device=chosen_device().name, by=by) for by in ("module", "lazy", "vmap"))
 
 
 def module_of(graphs: Sequence[Graph]) -> Any:

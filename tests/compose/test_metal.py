@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 import smelt
 from smelt.ir.settings import override
 
+from ..devices import chosen_device, is_chosen
 from .programs import Program, arguments_for, programs
 from .test_control import Structured, blocks
 from .test_programs import _examples, common
 
+DEVICE = chosen_device().name if is_chosen() else "metal:sim"
 #: Programs in one example: they share a compile of their text.
 TOGETHER = 4
 
@@ -32,7 +34,7 @@ def _run(several: list[Program], arguments: list[list], device: str) -> list:
 
 def _agree(several: list[Program], seed: int) -> None:
     arguments = [[smelt.array(a) for a in arguments_for(p, seed, np.float32)] for p in several]
-    for p, found, want in zip(several, _run(several, arguments, "metal:sim"), _run(several, arguments, "reference")):
+    for p, found, want in zip(several, _run(several, arguments, DEVICE), _run(several, arguments, "reference")):
         for i, (a, b) in enumerate(zip(found, want)):
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=3e-4, atol=3e-4, err_msg=f"{p}\nv{i + len(p.shapes)}")
@@ -50,10 +52,10 @@ def test_gradients(program, seed):
     arguments = [smelt.array(a) for a in arguments_for(program, seed, np.float32)]
     gradient = smelt.grad(lambda xs: program(*xs))
     found = {}
-    for device in ("metal:sim", "reference"):
+    for device in (DEVICE, "reference"):
         with override(device=device):
             found[device] = [np.array(g) for g in smelt.compile(gradient)(arguments)]
-    for a, b in zip(found["metal:sim"], found["reference"]):
+    for a, b in zip(found[DEVICE], found["reference"]):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3, err_msg=str(program))
 
 
@@ -68,8 +70,8 @@ def test_control_flow(several, differentiable):
         return [slope, *[b.run(v, w, Structured) for b in several]]
 
     found = {}
-    for device in ("metal:sim", "reference"):
+    for device in (DEVICE, "reference"):
         with override(device=device):
             found[device] = [np.array(x) for x in smelt.compile(values)(v, w)]
-    for a, b in zip(found["metal:sim"], found["reference"]):
+    for a, b in zip(found[DEVICE], found["reference"]):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3, err_msg=f"{several}\n{differentiable}")

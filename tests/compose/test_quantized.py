@@ -11,9 +11,11 @@ import pytest
 import smelt
 from smelt.ir import text
 from smelt.runtime import Buffer, compile_module
-from smelt.runtime.device import Device, cpu, metal_sim
+from smelt.runtime.device import Device
 
-DEVICES = [cpu, metal_sim]
+from ..devices import with_kernels
+
+DEVICES = with_kernels()
 OUTPUTS, INPUTS, GROUP = 96, 256, 64
 
 

@@ -348,6 +348,7 @@ def test_checkpoint_trees_and_keywords():
     assert d["w"].item() == 6
 
 
+@pytest.mark.host("it counts the CPU's temporaries")
 def test_checkpoint_uses_less_memory():
     def loss(wrap):
         def run(x):

@@ -89,6 +89,7 @@ def test_streams() -> None:
         smelt.ones(4).reshape(2, 2, stream=3)
 
 
+@pytest.mark.host("it limits the host's memory")
 def test_running_out_of_memory_is_a_memory_error() -> None:
     previous = smelt.set_memory_limit(1 << 20)
     try:

@@ -83,6 +83,7 @@ def test_depends():
         smelt.depends(x, 3)
 
 
+@pytest.mark.host("it counts bytes of the host")
 def test_memory_of_small_arrays():
     gc.collect()
     before = smelt.get_active_memory()

@@ -321,6 +321,7 @@ def test_functions_of_many_arrays_are_calls(count: int) -> None:
         np.testing.assert_array_equal(slope, [2 * i, 2 * i + 2])
 
 
+@pytest.mark.host("small graphs run op by op on the CPU")
 def test_long_graphs_of_small_ops_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def unwanted(*args: Any) -> Any:
         raise AssertionError("not run as a plan")

@@ -7,6 +7,8 @@ import pytest
 
 import smelt
 
+from ..devices import with_kernels
+
 PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -3.0, np.inf, -np.inf, np.nan]
 Z = np.array([complex(x, y) for x in PARTS for y in PARTS])
 NAMES = [
@@ -33,7 +35,7 @@ def same(found: np.ndarray, want: np.ndarray, signs: np.ndarray) -> np.ndarray:
     return both | np.where(signs, (close | (found == want)) & (np.signbit(found) == np.signbit(want)), close | open_)
 
 
-@pytest.mark.parametrize("way", ["eager", "cpu", "metal:sim"])
+@pytest.mark.parametrize("way", ["eager", *(device.name for device in with_kernels())])
 @pytest.mark.parametrize("dtype", [smelt.complex64, smelt.complex128], ids=lambda d: d.name)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_pairs(name: str, dtype: smelt.Dtype, way: str) -> None:

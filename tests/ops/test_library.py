@@ -18,8 +18,9 @@ from smelt.ir.op import Operand, registry
 from smelt.lazy.arrays import array, emit_all
 from smelt.passes import Pipeline
 from smelt.runtime import Buffer, compile_module
-from smelt.runtime.device import cpu, metal_sim, reference
+from smelt.runtime.device import reference
 
+from ..devices import with_kernels
 from .cases import EXPAND, Case, example, module_of, random_operands
 from .edges import edge_cases
 from .test_registry import tolerance
@@ -27,7 +28,7 @@ from .variants import every_case
 
 LIBRARY = [op for op in registry.values() if isinstance(op, Library)]
 each_library_op = pytest.mark.parametrize("op", LIBRARY, ids=lambda op: op.name)
-DEVICES = (cpu, metal_sim, reference)
+DEVICES = (*with_kernels(), reference)
 
 
 def narrowest(case: Case) -> Aval:

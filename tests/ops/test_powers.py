@@ -10,8 +10,8 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.op import registry
 from smelt.runtime import Buffer, compile_module
-from smelt.runtime.device import cpu
 
+from ..devices import chosen_device
 from .cases import Case, module_of_batch
 
 EXPONENTS = (0, 1, 2, 7, 127, 128, 255, 256, 300, 667, 2**31, 2**32 + 3, 2**40 + 1)
@@ -31,7 +31,7 @@ def test_integer_powers(dtype):
     op = registry["integer_power"]
     aval = Aval(x.shape, dtype)
     cases = [Case(op, (aval,), (("exponent", n),)) for n in EXPONENTS]
-    program = compile_module(module_of_batch(cases), cpu)
+    program = compile_module(module_of_batch(cases), chosen_device())
     found = program.run([Buffer.of(x, aval) for _ in cases])
     for n, kernel in zip(EXPONENTS, found):
         want = wrapped(x, n)
@@ -55,7 +55,7 @@ def test_integer_powers_of_inexact_numbers(dtype):
     op, aval = registry["integer_power"], Aval(x.shape, dtype)
     exponents = range(-7, 8)
     cases = [Case(op, (aval,), (("exponent", n),)) for n in exponents]
-    found = compile_module(module_of_batch(cases), cpu).run([Buffer.of(x, aval) for _ in cases])
+    found = compile_module(module_of_batch(cases), chosen_device()).run([Buffer.of(x, aval) for _ in cases])
     for n, kernel in zip(exponents, found):
         want = np.array([complex(v) ** n if dtype.is_complex else float(v) ** n for v in x]).astype(dtype.numpy)
         np.testing.assert_array_equal(kernel.array, want, f"a kernel of x^{n}")

@@ -10,8 +10,8 @@ from smelt.ir.builder import functions, read_function
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import registry
 from smelt.runtime import Buffer, compile_module
-from smelt.runtime.device import cpu
 
+from ..devices import chosen_device
 from .cases import (
     Case,
     all_cases,
@@ -56,7 +56,7 @@ def test_backend_agrees_with_reference(op):
     """Each case is a kernel of its own, all of them in one program."""
     every = cases(op)
     operands = [random_operands(case, np.random.default_rng(1)) for case in every]
-    program = compile_module(module_of_batch(every), cpu)
+    program = compile_module(module_of_batch(every), chosen_device())
     outs = iter(program.run([Buffer.of(x, a) for case, xs in zip(every, operands) for x, a in zip(xs, case.avals)]))
     for case, xs in zip(every, operands):
         want = Interpreter(module_of(case))("main", xs)

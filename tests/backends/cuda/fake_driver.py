@@ -13,18 +13,22 @@ from smelt.backends.metal.simulator import Library
 
 #: Where the fake's memory begins: no address of the host.
 BASE = 1 << 60
-INVALID, OUT_OF_MEMORY = 1, 2
+INVALID, OUT_OF_MEMORY, NOT_READY = 1, 2, 600
 
 
 class FakeDriver:
     """Attributes:
     total: bytes of memory; used: those in use.
     launches: names of kernels, in order.
+    busy: questions whether the GPU has finished that are answered by no.
+    graphs: how often a graph was launched.
     """
 
     def __init__(self, total: int = 1 << 32):
         self.total, self.used = total, 0
         self.launches: list[str] = []
+        self.busy = self.graphs = 0
+        self._graphs: dict[int, list[tuple[Any, ...]]] = {}
         self._memory: dict[int, np.ndarray] = {}
         self._next = BASE
         self._modules: dict[int, Library] = {}
@@ -63,6 +67,10 @@ class FakeDriver:
     def cuGetErrorString(self, code: int, text: Any) -> int:
         text._obj.value = {INVALID: b"invalid argument"}.get(code, b"unknown error")
         return 0
+
+    def cuStreamQuery(self, stream: None) -> int:
+        self.busy -= self.busy > 0
+        return NOT_READY if self.busy else 0
 
     # Memory
 
@@ -139,3 +147,48 @@ class FakeDriver:
         self.launches.append(name)
         library.launch(name, bound, (gx, gy, gz), (tx, ty, tz))
         return 0
+
+    # Graphs
+
+    def cuGraphCreate(self, graph: Any, flags: int) -> int:
+        graph._obj.value = self._next_graph()
+        return 0
+
+    def _next_graph(self) -> int:
+        number = 5000 + len(self._graphs)
+        self._graphs[number] = []
+        return number
+
+    def cuGraphAddKernelNode_v2(self, node: Any, graph: Any, before: Any, n: ctypes.c_size_t, info: Any) -> int:
+        nodes, made = self._graphs[graph.value], info._obj
+        if (before._obj.value if n.value else 0) != len(nodes):
+            return INVALID
+        library = self._modules[self._functions[made.function][0]]
+        count = len(library.entries[self._functions[made.function][1]].buffers())
+        pointers = (ctypes.c_void_p * count).from_address(made.parameters)
+        values = [ctypes.c_uint64.from_address(p or 0).value for p in pointers]
+        size = made.groups_x, made.groups_y, made.groups_z, made.threads_x, made.threads_y, made.threads_z
+        nodes.append((made.function, *size, made.shared, values))
+        node._obj.value = len(nodes)
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, ready: Any, graph: Any, flags: ctypes.c_uint64) -> int:
+        ready._obj.value = self._next_graph()
+        self._graphs[ready._obj.value] = list(self._graphs[graph.value])
+        return 0
+
+    def cuGraphLaunch(self, ready: Any, stream: None) -> int:
+        self.graphs += 1
+        for function, *sizes, addresses in self._graphs[ready.value]:
+            values = [ctypes.c_uint64(a) for a in addresses]
+            pointers = [ctypes.addressof(v) for v in values]
+            code = self.cuLaunchKernel(ctypes.c_void_p(function), *sizes, None, pointers, None)
+            if code:
+                return code
+        return 0
+
+    def cuGraphDestroy(self, graph: Any) -> int:
+        self._graphs[graph.value] = []
+        return 0
+
+    cuGraphExecDestroy = cuGraphDestroy

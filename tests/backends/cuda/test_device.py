@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ import pytest
 import smelt
 from smelt.backends.buffer import pools
 from smelt.backends.cuda import compiler, driver, executable, memory
-from smelt.backends.cuda.source import cuda_source
+from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
 from smelt.lazy import evaluate, tiers
 
 from .fake_driver import FakeDriver
-from .needs import needs_gpu
+from .needs import needs_gpu, needs_nvrtc
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 
@@ -30,12 +30,16 @@ def gpu() -> Iterator[FakeDriver]:
     found = FakeDriver()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "driver_library", lambda: found)
-        patch.setattr(executable, "cuda_source", lambda text, threads, dispatched, aligned: (text, {}))
+        patch.setattr(executable, "cuda_sources", _as_it_is)
         patch.setattr(executable, "cubin", lambda source, architecture: source.encode())
         patch.setitem(devices, "cuda", registered["cuda"])
         _forget()
         yield found
         _forget()
+
+
+def _as_it_is(text: str, threads: Mapping[str, object], most: int) -> dict[str, str]:
+    return dict.fromkeys(threads, text)
 
 
 def _forget() -> None:
@@ -128,6 +132,49 @@ def test_memory_that_runs_out(fake: FakeDriver) -> None:
     np.testing.assert_array_equal(np.array(smelt.array(np.ones(9, np.float32)) + 1), np.full(9, 2, np.float32))
 
 
+def test_loops_of_known_length_become_graphs(fake: FakeDriver) -> None:
+    """When they run again on the same memory; and give the same values."""
+    step = smelt.compile(lambda c, x: smelt.scan(lambda c, x: (smelt.tanh(c + x.sum()), c), c, x))
+    x = smelt.array(np.linspace(-1, 1, 40, dtype=np.float32).reshape(10, 4))
+    smelt.eval(x)
+    found, before = [], fake.graphs
+    for _ in range(6):
+        carry, ys = step(smelt.zeros((3,)), x)
+        found.append((np.array(carry), np.array(ys)))
+        del carry, ys
+    assert fake.graphs - before >= 3
+    for carry, ys in found[1:]:
+        np.testing.assert_array_equal(carry, found[0][0])
+        np.testing.assert_array_equal(ys, found[0][1])
+
+
+def test_launches_in_loops_that_depend_on_values_are_not_known(fake: FakeDriver) -> None:
+    before = fake.graphs
+    double = smelt.compile(lambda x: smelt.while_loop(lambda x: smelt.sum(x) < 100, lambda x: x * 2, x))
+    for _ in range(4):
+        assert np.array(double(smelt.ones(4))).tolist() == [32] * 4
+    assert fake.graphs == before
+
+
+def test_ctrl_c_while_a_kernel_runs(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait for a value ends; the array is whole, and is read when the GPU has finished."""
+    x = smelt.ones((5,)) + 1
+    smelt.eval(x)
+    fake.busy = 10**9
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.time, "sleep", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            x.tolist()
+        with pytest.raises(KeyboardInterrupt):
+            memoryview(x)
+    fake.busy = 3
+    assert np.array(x).tolist() == [2] * 5
+
+
+def _interrupt(seconds: float) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_forked_child_is_told(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     driver.enter()
     monkeypatch.setattr(os, "getpid", lambda: -1)
@@ -165,3 +212,45 @@ def test_a_kernel_of_the_user_on_a_grid_that_is_no_multiple() -> None:
         (y,) = kernel(inputs=[x], output_shapes=[(10,)], output_dtypes=[smelt.float32], grid=(10, 1, 1),
                       threadgroup=(4, 1, 1))  # fmt: skip
         assert np.array(y).tolist() == [4] * 8 + [2] * 2
+
+
+def test_a_driver_that_makes_no_graphs(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeDriver, "cuGraphInstantiateWithFlags", lambda *_: 801)
+    step = smelt.compile(lambda c, x: smelt.scan(lambda c, x: (smelt.cos(c + x.sum()), c), c, x))
+    x, before = smelt.array(np.ones((12, 2), np.float32)), fake.graphs
+    smelt.eval(x)
+    found = [np.array(step(smelt.zeros(()), x)[0]).item() for _ in range(4)]
+    assert len(set(found)) == 1 and fake.graphs == before
+
+
+def test_large_texts_are_compiled_in_parts() -> None:
+    """Each kernel is in one of them, with what kernels share."""
+    kernels = "".join(
+        f"\nkernel void k{i}(device float* y [[buffer(0)]], uint at [[thread_position_in_grid]]) {{\n"
+        f"    y[at] = shared_one({i}.0f);\n{'    y[at] += 1.0f;' * 200}\n}}\n"
+        for i in range(9)
+    )
+    head = "#include <metal_stdlib>\nusing namespace metal;\nstatic float shared_one(float x) { return x; }\n"
+    text = head + kernels
+    found = cuda_sources(text, {"k3": (32, 1, 1)}, 4)
+    assert list(found) == [f"k{i}" for i in range(9)] and len(set(found.values())) == 4
+    for name, source in found.items():
+        assert source.count(f"void {name}(") == 2 and "static float shared_one" in source
+    at = text.split("\n").index("    y[at] = shared_one(4.0f);") + 1
+    lines = found["k4"].split("\n")
+    place = lines.index("    y[at] = shared_one(4.0f);")
+    first = next(i for i in range(place, -1, -1) if lines[i].startswith("#line"))
+    assert int(lines[first].split()[1]) + place - first - 1 == at
+    assert len(set(cuda_sources(text, {}, 1).values())) == 1
+
+
+@needs_nvrtc
+def test_parts_compile() -> None:
+    kernels = "".join(
+        f"\nkernel void k{i}(device float* y [[buffer(0)]], uint at [[thread_position_in_grid]]) {{\n"
+        f"{'    y[at] += 1.0f;' * 700}\n}}\n" for i in range(2)
+    )  # fmt: skip
+    found = cuda_sources(f"#include <metal_stdlib>\nusing namespace metal;\n{kernels}", {}, 4)
+    assert len(set(found.values())) == 2
+    for name, source in found.items():
+        assert name.encode() in compiler.compile_cubin(source)
