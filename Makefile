@@ -6,7 +6,8 @@ BENCH_VENV := .bench-venv
 BIN := $(VENV)/bin
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 PACKAGE := build/package/smelt
-# What runs once more from a copy in a folder with a space in its name, called `smelt`: what names lines, files, folders.
+# What runs once more (of variants every third) from a copy in a folder with a space in its name, called `smelt`: what
+# names lines, files, folders.
 ELSEWHERE := build/elsewhere/a b/smelt
 QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_compile*.py) \
 	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
@@ -72,7 +73,7 @@ test-elsewhere: $(VENV)/.test ## the quick part of the tests, from a copy in a f
 	rm -rf build/elsewhere && mkdir -p '$(ELSEWHERE)'
 	tar -cf - --exclude=./build --exclude=./.git --exclude='./.*venv' --exclude='./.*cache' --exclude=__pycache__ . | tar -xf - -C '$(ELSEWHERE)'
 	python="$$PWD/$(BIN)/python" && cd '$(ELSEWHERE)' && "$$python" build_backend.py && \
-	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 --dist worksteal $(QUICK) --deselect tests/architecture/test_examples.py::test_demo
+	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 --dist worksteal $(QUICK) --sample 3 --deselect tests/architecture/test_examples.py::test_demo
 
 types: $(VENV)/.test $(PACKAGE) ## mypy alone
 	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt
