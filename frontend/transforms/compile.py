@@ -7,10 +7,8 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
-
-import numpy as np
 
 from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
@@ -29,9 +27,9 @@ from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_f
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
-from ..lazy.static_keys import static_key
 from ..lazy.tiered import executable_of
 from ..lazy.tree_updates import put
+from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_part, static_part
 from .donation import Donate, Donations
 from .grad import name_of, tracing
 from .recording import check_function
@@ -39,7 +37,7 @@ from .shapeless import HeldState, Sizes, placeholder
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace
-from .versions import UNCLEAR, Receiver, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
+from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
     from smelt.passes.driver import Pipeline
@@ -148,7 +146,7 @@ class CompiledFunction(Generic[P, R]):
                     refs.append(x._ref)
                     parts.append(x.aval)
                 else:
-                    parts.append(_static_key(x, self._name))
+                    parts.append(static_part(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
             state_leaves, state_tree = tree.flatten(self._inputs, space=tree.WALKS)
@@ -159,11 +157,11 @@ class CompiledFunction(Generic[P, R]):
             else:
                 state_arrays = [x for x in state_leaves if isinstance(x, array)]
                 held = [x._ref for x in state_arrays]
-                parts += [x.aval if isinstance(x, array) else _state_key(x) for x in state_leaves]
+                parts += [x.aval if isinstance(x, array) else state_part(x) for x in state_leaves]
             refs += held
             parts.append(state_tree)
             if len({*map(id, state_arrays)}) < len(state_arrays):  # one array in two places
-                parts.append(tuple(_places(state_arrays)))
+                parts.append(tuple(places_of(state_arrays)))
         key = tuple(parts)
         store = self._store
         version = store.entries.get(key)
@@ -222,7 +220,7 @@ class CompiledFunction(Generic[P, R]):
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
         store = self._store
         with store.lock:
-            if (keys := _keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
+            if (keys := keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
                 store.entries[key] = UNCLEAR
                 key = (*key, keys)
             version = store.entries.get(key)
@@ -273,7 +271,7 @@ class CompiledFunction(Generic[P, R]):
     def _held(outputs: Any, changes_types: bool) -> HeldState:
         """What a trace leaves in `outputs`: whether of other types, its leaves (`Version.state_leaves`), its tree."""
         leaves, treedef = tree.flatten(outputs)
-        places = iter(_places([x for x in leaves if isinstance(x, array)]))
+        places = iter(places_of([x for x in leaves if isinstance(x, array)]))
         held: list[tuple[int | None, Any]] = [
             (next(places), None) if isinstance(x, array) else (None, x) for x in leaves
         ]
@@ -326,7 +324,7 @@ class CompiledFunction(Generic[P, R]):
         Args:
             sized: gives the state other types.
         """
-        names = _argument_names(self._fun, args, kwargs)
+        names = names_of_arguments(self._fun, args, kwargs)
         parameters: list[Ref] = []
         inner = []
         for x in leaves:
@@ -340,7 +338,7 @@ class CompiledFunction(Generic[P, R]):
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
         saved = [(x, kept(x)) for x in state_arrays]
         before = [(held, tree.tree_map(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
-        saved += [(x, kept(x)) for _, copied in before for x in _arrays_of(copied)[0]]
+        saved += [(x, kept(x)) for _, copied in before for x in arrays_of(copied)]
         outputs: Any = None
         state_out: list[array] = []
         try:
@@ -354,7 +352,7 @@ class CompiledFunction(Generic[P, R]):
                 _check_no_iterator(outs, self._name)
                 if self._outputs is not None:
                     outputs = tree.tree_map(_same, self._outputs)
-                    state_out = _arrays_of(outputs)[0]
+                    state_out = arrays_of(outputs)
                 state_refs = [x._ref for x in state_out]
         finally:
             for x, was in saved:
@@ -400,48 +398,6 @@ def _materialize(x: Any) -> Any:
     return x
 
 
-def _static_key(x: Any, name: str) -> Any:
-    """Part of the cache key for an argument that is no array: its value is part of the program."""
-    if isinstance(x, Receiver):
-        return x.key()
-    if isinstance(x, np.ndarray):
-        raise TreeError(at_user_line(f"smelt.compile: {name} got a NumPy array; pass smelt.array(x)"))
-    try:
-        return static_key(x)
-    except TreeError:
-        raise TreeError(
-            at_user_line(
-                f"smelt.compile: {name} got a {type(x).__name__}, which is neither an array nor hashable; "
-                "register it with smelt.utils.register_class, or pass its arrays"
-            )
-        ) from None
-
-
-def _state_key(x: Any) -> Any:
-    """Part of the cache key for a leaf of `inputs` that is no array."""
-    try:
-        return static_key(x)
-    except TreeError:
-        return type(x)
-
-
-def _keys_of_dicts(trees: Iterable[Any]) -> Any:
-    """What tells trees apart that are equal, with the keys 1 and True, or 0.0 and -0.0; None if all keys are texts."""
-    keys = [e.entry for t in trees for a in t.accessors() for e in a if issubclass(e.type, dict)]
-    return None if all(type(k) is str for k in keys) else tuple(map(static_key, keys))
-
-
-def _places(arrays: Sequence[array]) -> list[int]:
-    """For each array the place where it stands first."""
-    first: dict[int, int] = {}
-    return [first.setdefault(id(x), i) for i, x in enumerate(arrays)]
-
-
-def _arrays_of(value: Any) -> tuple[list[array], Any]:
-    leaves, treedef = tree.flatten(value)
-    return [x for x in leaves if isinstance(x, array)], treedef
-
-
 def _same(x: Any) -> Any:
     return x
 
@@ -468,20 +424,6 @@ def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:
                     "earlier trace. Return such arrays from the function instead of storing them outside"
                 )
             )
-
-
-def _argument_names(fun: Callable, args: Any, kwargs: Any) -> list[str | None]:
-    """Names for the arguments in the IR: the user's, with paths into trees."""
-    try:
-        bound = inspect.signature(fun).bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return []
-    positional = [n for n in bound.arguments if n not in kwargs]
-    names: list[str | None] = []
-    values = list(zip(positional, args)) + list(kwargs.items())
-    for name, value in values:
-        tree.tree_map_with_path(lambda p, x: names.append(p) if isinstance(x, array) else None, value, path=name)
-    return names
 
 
 @overload
