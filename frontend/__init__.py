@@ -40,10 +40,12 @@ from smelt.runtime.pipelines import default_pipeline
 from smelt.runtime.profile import profile
 
 from . import fft, linalg, random, utils
+from .divisors import *
 from .foreign import missing as _missing
 from .functions import methods as _methods  # attaches the operators to array
 from .functions import namespace as _namespace
 from .functions.arithmetic import *
+from .functions.arrangement import *
 from .functions.at import ArrayAt
 from .functions.complex_numbers import *
 from .functions.compositions import *
@@ -52,7 +54,9 @@ from .functions.creation import *
 from .functions.custom_calls import *
 from .functions.diagonals import *
 from .functions.dtypes import *
+from .functions.elementary import *
 from .functions.floats import *
+from .functions.histograms import *
 from .functions.incomplete import *
 from .functions.index_functions import *
 from .functions.joining import *
@@ -62,6 +66,9 @@ from .functions.mixtures import *
 from .functions.nans import *
 from .functions.numerics import *
 from .functions.padding import *
+from .functions.polynomials import *
+from .functions.probabilities import *
+from .functions.quantiles import *
 from .functions.quantization import *
 from .functions.quantized_products import *
 from .functions.reductions import *
@@ -107,89 +114,58 @@ __array_namespace_info__ = _namespace.array_namespace_info
 
 __all__ = [
     "ArrayAt", "ArrayIterator", "ArrayLike", "Device", "DeviceType", "Dtype", "DtypeCategory", "FunctionExporter",
-    "PrintOptions", "ShapeDtype", "SmeltError", "Stream", "StreamContext",
-    "ThreadLocalStream", "__version__",
-    "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "any", "arange", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
-    "array_equal",
-    "array_split", "as_strided", "asarray", "asin", "asinh", "associative_scan", "astype", "async_eval", "atan",
-    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
-    "average", "bartlett", "betainc", "bfloat16", "bincount", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
-    "block_masked_mm",
-    "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "checkpoint",
-    "clear_cache", "clear_streams", "clip",
-    "column_stack", "compat", "compile", "complex64", "complex128", "complexfloating", "compress", "concat",
-    "concatenate", "cond", "conj", "conjugate", "contiguous", "conv1d", "conv2d", "conv3d", "conv_general",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "copysign", "corrcoef", "cos", "cosh",
-    "count_nonzero", "cov", "cpu",
-    "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "custom_call",
-    "custom_function", "custom_jvp", "custom_vjp",
-    "default_device", "default_pipeline", "default_stream", "degrees", "depends", "dequantize", "device_count",
-    "device_info", "diag",
-    "diagonal",
-    "diff",
-    "digamma", "digitize",
-    "disable_compile",
-    "distributed", "divide", "divmod", "dsplit",
-    "dstack", "e", "einsum", "einsum_path", "empty", "empty_like", "enable_compile",
-    "equal", "erf", "erfc", "erfinv", "euler_gamma", "eval", "exchange", "exp", "expand_dims", "explain", "expm1",
-    "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
-    "finfo",
-    "flatnonzero", "flatten", "flip", "float16", "float32", "float64", "floating", "floor", "floor_divide",
-    "fori_loop",
-    "frexp",
-    "from_dlpack", "from_fp8", "from_stablehlo", "full", "full_like",
-    "gammainc",
-    "gammaincc",
-    "gather_mm", "gather_qmm", "gather_qqmm", "generic", "geomspace",
-    "get_active_memory", "get_array_buffer_size", "get_cache_memory",
-    "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater", "greater_equal",
-    "hadamard_transform",
-    "hamming", "hanning", "hessian", "histogram",
-    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i0e", "i1", "i1e",
-    "identity", "iinfo", "imag", "import_function", "inexact", "inf",
-    "inner", "int8", "int16",
-    "int32", "int64", "integer", "interp", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan",
-    "isneginf",
-    "isposinf", "issubdtype",
-    "j0",
-    "j1",
-    "jacfwd", "jacrev", "jvp", "kron", "ldexp", "left_shift", "less", "less_equal", "lexsort",
-    "lgamma",
-    "linalg", "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp",
-    "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "logit", "logspace",
-    "logsumexp", "make_ir", "map",
+    "PrintOptions", "ShapeDtype", "SmeltError", "Stream", "StreamContext", "ThreadLocalStream", "__version__",
+    "abs", "acos", "acosh", "add", "addmm", "all", "allclose", "angle", "any", "append", "arange", "arccos",
+    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort",
+    "argwhere", "array", "array_equal", "array_split", "as_strided", "asarray", "asin", "asinh", "associative_scan",
+    "astype", "async_eval", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average",
+    "bartlett", "betainc", "betaln", "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block",
+    "block_masked_mm", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt",
+    "ceil", "checkpoint", "clear_cache", "clear_streams", "clip", "column_stack", "compat", "compile", "complex64",
+    "complex128", "complexfloating", "compress", "concat", "concatenate", "cond", "conj", "conjugate", "contiguous",
+    "conv1d", "conv2d", "conv3d", "conv_general", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "convolve", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cpu", "cuda", "cummax",
+    "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "cumulative_trapezoid", "custom_call",
+    "custom_function", "custom_jvp", "custom_vjp", "default_device", "default_pipeline", "default_stream",
+    "degrees", "delete", "depends", "dequantize", "device_count", "device_info", "diag", "diag_indices", "diagonal",
+    "diff", "digamma", "digitize", "disable_compile", "distributed", "divide", "divmod", "dsplit", "dstack", "e",
+    "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "enable_compile", "entr", "equal", "erf", "erfc",
+    "erfcinv", "erfcx", "erfinv", "euler_gamma", "eval", "exchange", "exp", "exp2", "expand_dims", "explain",
+    "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft", "fill_diagonal",
+    "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "floating",
+    "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frexp", "from_dlpack", "from_fp8",
+    "from_stablehlo", "full", "full_like", "gammainc", "gammaincc", "gather_mm", "gather_qmm", "gather_qqmm", "gcd",
+    "generic", "geomspace", "get_active_memory", "get_array_buffer_size", "get_cache_memory", "get_memory_limit",
+    "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater", "greater_equal",
+    "hadamard_transform", "hamming", "hanning", "heaviside", "hessian", "histogram", "histogram2d",
+    "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "i0e", "i1", "i1e", "identity",
+    "iinfo", "imag", "import_function", "indices", "inexact", "inf", "inner", "insert", "int8", "int16", "int32",
+    "int64", "integer", "interp", "intersect1d", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf",
+    "isnan", "isneginf", "isposinf", "issubdtype", "j0", "j1", "jacfwd", "jacrev", "jvp", "kl_div", "kron", "lcm",
+    "ldexp", "left_shift", "less", "less_equal", "lexsort", "lgamma", "linalg", "linear_transpose", "linearize",
+    "linspace", "load", "log", "log1p", "log2", "log10", "log_ndtr", "logaddexp", "logaddexp2", "logcumsumexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "make_ir", "map",
     "matmul", "matrix_norm", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min",
-    "minimum",
-    "minmax", "moveaxis", "multiply", "nan", "nan_to_num",
-    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
-    "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
-    "nanquantile", "nanstd", "nansum", "nanvar", "negative", "new_stream", "new_thread_local_stream",
-    "new_thread_unsafe_stream", "newaxis",
-    "nextafter", "nn", "nonzero",
-    "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition",
-    "percentile", "permute_dims", "pi",
-    "polygamma", "positive", "pow", "power",
-    "printoptions", "prod", "profile", "ptp", "put_along_axis", "qqmm",
-    "quantile", "quantize", "quantized_matmul", "radians", "random",
-    "ravel", "ravel_multi_index", "real",
-    "reciprocal", "reference", "remainder",
-    "repeat", "reset_peak_memory", "reshape", "result_type", "right_shift", "roll", "round", "rsqrt", "save",
-    "save_gguf", "save_safetensors",
-    "savez", "savez_compressed", "scan", "searchsorted", "segmented_mm", "set_cache_limit",
-    "set_default_device", "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit",
-    "sigmoid", "sign", "signbit", "signedinteger", "sin", "sinh", "slice", "slice_update", "softmax", "sort", "split",
-    "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum", "swapaxes",
-    "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8", "to_linalg",
-    "to_stablehlo", "topk", "trace",
-    "transpose",
-    "trapezoid", "tri", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unique",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index",
-    "unsignedinteger", "unstack", "utils", "value_and_grad", "var", "vecdot", "view", "vjp", "vmap", "vsplit",
-    "vstack", "where",
-    "while_loop", "zeros", "zeros_like", "zeta",
+    "minimum", "minmax", "modf", "moveaxis", "multigammaln", "multiply", "nan", "nan_to_num", "nanargmax",
+    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+    "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative", "new_stream",
+    "new_thread_local_stream", "new_thread_unsafe_stream", "newaxis", "nextafter", "nn", "nonzero", "not_equal",
+    "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "percentile", "permute_dims", "pi",
+    "polygamma", "polyval", "positive", "pow", "power", "printoptions", "prod", "profile", "ptp", "put_along_axis",
+    "qqmm", "quantile", "quantize", "quantized_matmul", "radians", "random", "ravel", "ravel_multi_index", "real",
+    "reciprocal", "reference", "rel_entr", "remainder", "repeat", "reset_peak_memory", "reshape", "resize",
+    "result_type", "right_shift", "roll", "rot90", "round", "rsqrt", "save", "save_gguf", "save_safetensors",
+    "savez", "savez_compressed", "scan", "searchsorted", "segmented_mm", "set_cache_limit", "set_default_device",
+    "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit", "setdiff1d", "setxor1d",
+    "sigmoid", "sign", "signbit", "signedinteger", "sin", "sinc", "sinh", "slice", "slice_update", "softmax",
+    "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum",
+    "swapaxes", "switch", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "to_fp8",
+    "to_linalg", "to_stablehlo", "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "triu",
+    "triu_indices", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unsignedinteger", "unstack", "unwrap",
+    "utils", "value_and_grad", "vander", "var", "vecdot", "view", "vjp", "vmap", "vsplit", "vstack", "where",
+    "while_loop", "xlog1py", "xlogy", "zeros", "zeros_like", "zeta",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -18,35 +18,42 @@ NUMPY = {
         "cumproduct=cumprod alltrue=all sometrue=any asanyarray=asarray ascontiguousarray=contiguous rollaxis=moveaxis "
         "deg2rad=radians rad2deg=degrees copy=array ndarray=array matrix=array in1d=isin "
         "cross=linalg.cross single=float32 double=float64 half=float16 csingle=complex64 intc=int32 int_=int64 "
-        "cdouble=complex128 float_=float32 fix=trunc vectorize=vmap apply_along_axis=vmap ushort=uint16 ubyte=uint8"
+        "cdouble=complex128 float_=float32 fix=trunc vectorize=vmap apply_along_axis=vmap ushort=uint16 ubyte=uint8 "
+        "mod=remainder around=round rint=round invert=bitwise_invert matvec=matmul vecmat=matmul "
+        "sort_complex=sort promote_types=result_type array_equiv=array_equal spacing=nextafter msort=sort "
+        "expit=sigmoid gammaln=lgamma loggamma=lgamma psi=digamma log_expit=nn.log_sigmoid logdet=linalg.slogdet"
     ),
     "dot": "smelt.matmul(a, b) of matrices, smelt.inner(a, b) of vectors, smelt.tensordot(a, b, axes=1) of others",
     "vdot": "smelt.vecdot(a.flatten(), b.flatten())",
     "shape": "the attribute x.shape", "ndim": "the attribute x.ndim", "size": "the attribute x.size",
     "float": "the dtype smelt.float32", "int": "the dtype smelt.int32", "complex": "the dtype smelt.complex64",
     "object_": "nothing: arrays hold numbers",
-    "flipud": "smelt.flip(x, axis=0)", "fliplr": "smelt.flip(x, axis=1)",
     "piecewise": "smelt.where", "select": "smelt.where", "choose": "smelt.where",
-    "heaviside": "smelt.where(x > 0, 1, 0)",
-    "sinc": "smelt.where(x == 0, 1, smelt.sin(smelt.pi * x) / (smelt.pi * x))", "cbrt": "smelt.power(x, 1 / 3)",
     "put": "smelt.put_along_axis, or x[i] = v", "place": "smelt.where(mask, values, x)",
     "copyto": "smelt.where, or x[...] = y", "putmask": "smelt.where(mask, values, x)",
-    "delete": "smelt.concatenate of what is left", "insert": "smelt.concatenate of the parts",
-    "append": "smelt.concatenate([x, y])", "resize": "smelt.reshape, or smelt.tile", "r_": "smelt.concatenate",
+    "r_": "smelt.concatenate",
+    "isreal": "smelt.imag(x) == 0", "iscomplex": "smelt.imag(x) != 0", "ix_": "x[:, None], one array an axis",
+    "gamma": "smelt.exp(smelt.lgamma(x))", "beta": "smelt.exp(smelt.betaln(a, b))",
+    "exp10": "smelt.power(10.0, x)", "expi": "scipy.special.expi", "comb": "scipy.special.comb",
+    "factorial": "smelt.exp(smelt.lgamma(n + 1))", "diagflat": "smelt.diag(smelt.ravel(x))",
+    "triu_indices_from": "smelt.triu_indices(*x.shape)", "tril_indices_from": "smelt.tril_indices(*x.shape)",
+    "diag_indices_from": "smelt.diag_indices(n)", "roots": "smelt.linalg.eigvals of the companion matrix",
+    "polyadd": "the sum of coefficients", "polymul": "smelt.convolve(p, q)", "polyder": "smelt.grad of smelt.polyval",
+    "trim_zeros": "x[smelt.nonzero(x)[0][0]:]", "packbits": "smelt.array(numpy.packbits(x))",
+    "unpackbits": "smelt.array(numpy.unpackbits(x))", "bmat": "smelt.block",
     "c_": "smelt.stack", "s_": "slices in brackets", "mgrid": "smelt.meshgrid",
     "ogrid": "smelt.meshgrid(..., sparse=True)",
-    "indices": "smelt.meshgrid of smelt.arange", "fromfunction": "smelt.meshgrid of smelt.arange",
+    "fromfunction": "smelt.meshgrid of smelt.arange",
     "frombuffer": "smelt.array(numpy.frombuffer(...))", "fromiter": "smelt.array(list(iterator))",
     "fromfile": "smelt.array(numpy.fromfile(...))", "loadtxt": "smelt.array(numpy.loadtxt(...))",
     "genfromtxt": "smelt.array(numpy.genfromtxt(...))", "savetxt": "numpy.savetxt(file, x)",
-    "memmap": "smelt.load of a .safetensors file, which is mapped", "polyfit": "smelt.linalg.lstsq",
-    "polyval": "a loop x * y + c over the coefficients c", "correlate": "smelt.convolve(a, smelt.flip(v))",
+    "memmap": "smelt.load of a .safetensors file, which is mapped",
+    "polyfit": "smelt.linalg.lstsq(smelt.vander(x, n + 1), y)",
     "i0": "numpy.i0", "errstate": "nothing: no operation warns", "seterr": "nothing: no operation warns",
-    "fill_diagonal": "smelt.where(smelt.eye(n), value, x)",
     "iscomplexobj": "smelt.isdtype(x.dtype, 'complex floating')",
     "isrealobj": "not smelt.isdtype(x.dtype, 'complex floating')", "asfarray": "smelt.asarray(x, dtype=smelt.float32)",
     "trapz": "smelt.sum((y[1:] + y[:-1]) * smelt.diff(x)) / 2", "testing": "numpy.testing",
-    "unwrap": "smelt.cumsum of the corrected differences", "row_stack": "smelt.concatenate(arrays, axis=0)",
+    "row_stack": "smelt.concatenate(arrays, axis=0)",
     "may_share_memory": "nothing: arrays do not change", "shares_memory": "nothing: arrays do not change",
 }  # fmt: skip
 
@@ -65,8 +72,26 @@ TORCH = {
         "blackman_window=blackman bartlett_window=bartlett long=int64 short=int16 optim=optimizers "
         "logdet=linalg.slogdet matrix_exp=linalg.expm matrix_power=linalg.matrix_power conv1=conv1d conv2=conv2d "
         "conv3=conv3d scaled_dot_product_attention=fast.scaled_dot_product_attention Size=array narrow=slice "
-        "bitwise_not=bitwise_invert multinomial=random.categorical bernoulli=random.bernoulli"
+        "bitwise_not=bitwise_invert multinomial=random.categorical bernoulli=random.bernoulli bucketize=searchsorted "
+        "detach=stop_gradient clone=array histc=histogram kthvalue=partition movedim=moveaxis swapdims=swapaxes "
+        "repeat_interleave=repeat sgn=sign tensor_split=array_split igamma=gammainc igammac=gammaincc "
+        "mvlgamma=multigammaln unsqueeze=expand_dims block_diag=linalg.block_diag chain_matmul=linalg.multi_dot "
+        "cholesky_inverse=linalg.cholesky_inv cholesky_solve=linalg.cho_solve slogdet=linalg.slogdet "
+        "solve=linalg.solve triangular_solve=linalg.solve_triangular lstsq=linalg.lstsq lu_solve=linalg.lu_solve "
+        "matrix_rank=linalg.matrix_rank normal=random.normal poisson=random.poisson binomial=random.binomial "
+        "group_norm=nn.GroupNorm batch_norm=nn.BatchNorm instance_norm=nn.InstanceNorm max_pool1d=nn.MaxPool1d "
+        "max_pool2d=nn.MaxPool2d avg_pool1d=nn.AvgPool1d gru=nn.GRU lstm=nn.LSTM selu=nn.selu celu=nn.celu "
+        "prelu=nn.prelu unique_consecutive=unique take_along_dim=take_along_axis "
+        "pca_lowrank=linalg.svd nuclear_norm=linalg.norm frobenius_norm=linalg.norm"
     ),
+    "lerp": "a + weight * (b - a)", "frac": "smelt.modf(x)[0]", "polar": "r * smelt.exp(1j * angle)",
+    "addcmul": "a + value * x * y", "addcdiv": "a + value * x / y",
+    "cdist": "smelt.linalg.norm(a[:, None] - b, axis=-1)",
+    "rand_like": "smelt.random.uniform(shape=x.shape)", "randn_like": "smelt.random.normal(x.shape)",
+    "scatter_reduce": "x.at[indices].add, .multiply, .maximum or .minimum", "rsub": "smelt.subtract(b, a)",
+    "index_fill": "x.at[indices].set(value)", "aminmax": "smelt.min and smelt.max", "range": "smelt.arange",
+    "cartesian_prod": "smelt.meshgrid", "nonzero_static": "smelt.nonzero(x, size=n)",
+    "mode": "smelt.unique with counts",
     "masked_fill": "smelt.where(mask, value, x)", "masked_select": "x[mask]",
     "scatter": "smelt.put_along_axis(x, indices, values, axis)", "scatter_add": "x.at[indices].add(values)",
     "index_add": "x.at[indices].add(values)", "index_copy": "x[indices] = values", "index_put": "x[indices] = values",
@@ -81,7 +106,6 @@ TORCH = {
     "view_as_real": "smelt.view(x, smelt.float32)", "amp": "x.astype(smelt.bfloat16)",
     "svd_lowrank": "smelt.linalg.svd",
     "unfold": "smelt.as_strided", "is_floating_point": "smelt.issubdtype(x.dtype, smelt.floating)",
-    "triu_indices": "smelt.triu(smelt.ones((n, n)))", "tril_indices": "smelt.tril(smelt.ones((n, n)))",
 }  # fmt: skip
 
 JAX = {

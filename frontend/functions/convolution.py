@@ -13,11 +13,12 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, reversed_along, to_shape
 from ..lazy.streams import check_stream
+from .complex_numbers import conjugate
 from .linear import product_operands
 
 __all__ = [
     "conv1d", "conv2d", "conv3d", "conv_general", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "convolve",
+    "convolve", "correlate",
 ]  # fmt: skip
 
 
@@ -346,6 +347,27 @@ def convolve(a: ArrayLike, v: ArrayLike, /, mode: str = "full", *, stream: Strea
     x, w = to_shape(x, (1, x.size, 1)), to_shape(w, (1, n, 1))
     found = _convolution("convolve", x, w, 1, (low, high), 1, 1, 1, 1, True)
     return to_shape(found, (found.size,))
+
+
+@remembered
+def correlate(a: ArrayLike, v: ArrayLike, /, mode: str = "valid", *, stream: StreamOrDevice = None) -> array:
+    """The correlation of two vectors: result[k] = Σₙ a[n + k] · conj(v[n]). See `convolve` for the modes.
+
+    Raises:
+        ShapeError: no vectors, or empty ones. AttributeValueError: another mode.
+
+    >>> import smelt
+    >>> smelt.correlate(smelt.array([1.0, 2.0, 3.0]), smelt.array([0.0, 1.0, 0.5]))
+    array([3.5], dtype=float32)
+    """
+    check_stream(stream)
+    x, w = product_operands("correlate", a, v)
+    word("correlate", "mode", mode, "full", "same", "valid")
+    if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
+        raise ShapeError(at_user_line(f"smelt.correlate: needs vectors with elements; a {x.aval}, v {w.aval}"))
+    if mode == "same" and x.size < w.size:  # as many as v has, from the middle of v
+        return reversed_along(conjugate(convolve(w, reversed_along(conjugate(x), (0,)), mode)), (0,))
+    return convolve(x, reversed_along(conjugate(w), (0,)), mode)
 
 
 def _transposed(

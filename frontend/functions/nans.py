@@ -14,6 +14,7 @@ from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .logic import isnan, logical_not, where
+from .quantiles import quantiles
 from .reductions import Axis, normalize_axes, root_of_squares, widened
 from .reductions import argmax as argmax_of
 from .reductions import argmin as argmin_of
@@ -22,7 +23,6 @@ from .reductions import min as min_of
 from .reductions import prod as prod_of
 from .reductions import sum as sum_of
 from .sorting import cumprod, cumsum
-from .statistics import quantiles
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",

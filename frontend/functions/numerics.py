@@ -15,7 +15,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, 
 from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, from_host
 from ..lazy.core import remembered
-from ..lazy.movement import Axes, many_axes, one_axis, piece, to_shape
+from ..lazy.movement import Axes, filled, joined, many_axes, one_axis, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import remainder
@@ -23,9 +23,9 @@ from .index_functions import take, take_along_axis
 from .joining import concatenate
 from .logic import where
 from .reductions import sum as total
-from .sorting import argsort, diff, searchsorted
+from .sorting import argsort, cumsum, diff, searchsorted
 
-__all__ = ["geomspace", "gradient", "interp", "lexsort", "logspace", "trapezoid"]
+__all__ = ["cumulative_trapezoid", "geomspace", "gradient", "interp", "lexsort", "logspace", "trapezoid"]
 
 
 def _points(name: str, make: Any, start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any, **more: Any) -> array:
@@ -203,19 +203,55 @@ def trapezoid(
     array(4, dtype=float32)
     """
     check_stream(stream)
+    return total(*_areas("trapezoid", y, x, dx, axis))
+
+
+@remembered
+def cumulative_trapezoid(
+    y: ArrayLike,
+    /,
+    x: ArrayLike | None = None,
+    dx: float = 1.0,
+    axis: int = -1,
+    *,
+    initial: float | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The integrals of y from its first point up to each other one, by the trapezoidal rule. Integers give float32.
+
+    Args:
+        x: the points, a vector or of the shape of y; by default they are `dx` apart.
+        initial: put before the results, which else are one less than the points.
+
+    >>> import smelt
+    >>> smelt.cumulative_trapezoid(smelt.array([1.0, 2.0, 3.0]), initial=0)
+    array([0, 1.5, 4], dtype=float32)
+    """
+    check_stream(stream)
+    areas, along = _areas("cumulative_trapezoid", y, x, dx, axis)
+    found = cumsum(areas, along)
+    if initial is None:
+        return found
+    shape = tuple(1 if i == along else d for i, d in enumerate(areas.shape))
+    first = filled(shape, number("cumulative_trapezoid", "initial", initial), areas.dtype)
+    return joined([first, found], along)
+
+
+def _areas(name: str, y: ArrayLike, x: ArrayLike | None, dx: float, axis: int) -> tuple[array, int]:
+    """The areas between neighbours along an axis, and that axis."""
     values = as_floating(y)
-    along = one_axis("trapezoid", axis, values.ndim)
+    along = one_axis(name, axis, values.ndim)
     d = values.shape[along]
     pairs = piece(values, along, min(1, d), d) + piece(values, along, 0, max(d - 1, 0))
     if x is None:
-        return total(pairs * (number("trapezoid", "dx", dx) / 2), along)
+        return pairs * (number(name, "dx", dx) / 2), along
     points = as_floating(x)
     if points.ndim == 1:
         points = to_shape(points, (*[1] * along, points.size, *[1] * (values.ndim - along - 1)))
     if points.ndim != values.ndim or points.shape[along] != d:
-        message = f"smelt.trapezoid: x {points.aval} does not fit to y {values.aval} on axis {axis}"
+        message = f"smelt.{name}: x {points.aval} does not fit to y {values.aval} on axis {axis}"
         raise ShapeError(at_user_line(message))
-    return total(pairs * diff(points, axis=along) * 0.5, along)
+    return pairs * diff(points, axis=along) * 0.5, along
 
 
 @remembered

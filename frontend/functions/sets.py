@@ -23,7 +23,10 @@ from .shaping import reshape
 from .sorting import argsort, cumsum, searchsorted
 from .sorting import sort as in_order
 
-__all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+]  # fmt: skip
 
 #: Up to so many elements are compared one by one instead of being sorted.
 FEW = 8
@@ -235,3 +238,102 @@ def isin(
         inside = place < among.size
         found = logical_and(inside, take(ordered, where(inside, place, 0)) == x)
     return logical_xor(found, True) if invert else found
+
+
+def _flat(name: str, *given: ArrayLike) -> list[array]:
+    """Flattened, in their common dtype."""
+    xs = [as_array(x) for x in given]
+    dtype = xs[0].dtype
+    for x in xs[1:]:
+        dtype = dtypes.promote(dtype, x.dtype)
+    return [convert(to_shape(x, (x.size,)), dtype) for x in xs]
+
+
+def _distinct(name: str, x: array, unique_already: bool) -> array:
+    host_values(name, x, "write it with smelt.isin and smelt.where")
+    return x if unique_already or not x.size else _unique(name, x).values
+
+
+def union1d(ar1: ArrayLike, ar2: ArrayLike, /, *, size: int | None = None, stream: StreamOrDevice = None) -> array:
+    """The sorted distinct elements of both; see `unique` for `size`, without which this evaluates them.
+
+    >>> import smelt
+    >>> smelt.union1d(smelt.array([3, 1]), smelt.array([2, 3]))
+    array([1, 2, 3], dtype=int32)
+    """
+    check_stream(stream)
+    found = unique(concatenate(_flat("union1d", ar1, ar2)), size)
+    assert isinstance(found, array)
+    return found
+
+
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    /,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    stream: StreamOrDevice = None,
+) -> array | tuple[array, array, array]:
+    """The sorted distinct elements that both have. This evaluates them.
+
+    Args:
+        assume_unique: promises that neither has an element twice.
+        return_indices: also where each stands first in the flattened arrays, int32.
+
+    Raises:
+        TraceError: inside `smelt.compile` or `smelt.vmap`.
+
+    >>> import smelt
+    >>> smelt.intersect1d(smelt.array([3, 1, 3]), smelt.array([2, 3]))
+    array([3], dtype=int32)
+    """
+    check_stream(stream)
+    x, y = _flat("intersect1d", ar1, ar2)
+    found = _distinct("intersect1d", x, False)
+    found = found[isin(found, _distinct("intersect1d", y, assume_unique))]
+    if not return_indices:
+        return found
+    places = []
+    for side in (x, y):
+        order = argsort(side) if side.size else zeros((0,), dtypes.int32)
+        ordered = take(side, order)
+        places.append(convert(take(order, convert(searchsorted(ordered, found), dtypes.int32)), dtypes.int32))
+    return found, places[0], places[1]
+
+
+def setdiff1d(
+    ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None
+) -> array:
+    """The distinct elements of ar1 that ar2 does not have, sorted. This evaluates them.
+
+    Args:
+        assume_unique: promises that neither has an element twice; then they stay in the order of ar1.
+
+    Raises:
+        TraceError: inside `smelt.compile` or `smelt.vmap`.
+
+    >>> import smelt
+    >>> smelt.setdiff1d(smelt.array([3, 1, 2]), smelt.array([2]))
+    array([1, 3], dtype=int32)
+    """
+    check_stream(stream)
+    x, y = _flat("setdiff1d", ar1, ar2)
+    found = _distinct("setdiff1d", x, assume_unique)
+    return found[isin(found, y, invert=True)]
+
+
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None) -> array:
+    """The sorted distinct elements that only one of both has. This evaluates them.
+
+    Raises:
+        TraceError: inside `smelt.compile` or `smelt.vmap`.
+
+    >>> import smelt
+    >>> smelt.setxor1d(smelt.array([3, 1]), smelt.array([2, 3]))
+    array([1, 2], dtype=int32)
+    """
+    check_stream(stream)
+    x, y = (_distinct("setxor1d", side, assume_unique) for side in _flat("setxor1d", ar1, ar2))
+    return in_order(concatenate([x[isin(x, y, invert=True)], y[isin(y, x, invert=True)]]))

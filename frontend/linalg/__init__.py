@@ -9,6 +9,7 @@ from .factors import cholesky, lu, lu_factor, qr
 from .norms import matrix_norm, norm, vector_norm
 from .products import cross, diagonal, matmul, matrix_transpose, multi_dot, outer, tensordot, trace, vecdot
 from .spectra import eig, eigh, eigvals, eigvalsh, expm, lstsq, matrix_rank, pinv, svd, svdvals
+from .structured import block_diag, cho_factor, cond, tensorinv, tensorsolve, toeplitz
 from .systems import (
     cho_solve,
     cholesky_inv,
@@ -23,10 +24,11 @@ from .systems import (
 )
 
 __all__ = [
-    "cho_solve", "cholesky", "cholesky_inv", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm",
-    "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
-    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
-    "svdvals", "tensordot", "trace", "tri_inv", "vecdot", "vector_norm",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "cholesky_inv", "cond", "cross", "det", "diagonal", "eig",
+    "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
+    "solve", "solve_triangular", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "toeplitz", "trace",
+    "tri_inv", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 

@@ -17,13 +17,29 @@ from .choosing import choice, shuffle
 from .continuous import gumbel, laplace, multivariate_normal, normal, truncated_normal, uniform
 from .counts import binomial, geometric, poisson
 from .discrete import bernoulli, bits, categorical, permutation, randint
+from .families import (
+    cauchy,
+    f,
+    logistic,
+    lognormal,
+    maxwell,
+    multinomial,
+    orthogonal,
+    pareto,
+    rademacher,
+    rayleigh,
+    triangular,
+    weibull,
+)
 from .gamma_family import beta, chisquare, dirichlet, exponential, gamma, student_t
 from .keys import key, seed, split, state
 
 __all__ = [
-    "bernoulli", "beta", "binomial", "bits", "categorical", "chisquare", "choice", "dirichlet", "exponential",
-    "gamma", "geometric", "gumbel", "key", "laplace", "multivariate_normal", "normal", "permutation", "poisson",
-    "randint", "seed", "shuffle", "split", "state", "student_t", "truncated_normal", "uniform",
+    "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet",
+    "exponential", "f", "gamma", "geometric", "gumbel", "key", "laplace", "logistic", "lognormal", "maxwell",
+    "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher",
+    "randint", "rayleigh", "seed", "shuffle", "split", "state", "student_t", "triangular", "truncated_normal",
+    "uniform", "weibull",
 ]  # fmt: skip
 
 

@@ -158,7 +158,16 @@ VALID: dict[tuple[str, str], Any] = {
     ("quantized_matmul", "x"): ROWS, ("gather_qmm", "x"): ROWS, ("from_fp8", "x"): np.ones(3, np.uint8),
     ("concat", "arrays"): [X, X], ("random.permutation", "x"): X,
     ("random.choice", "shape"): (2,), ("random.choice", "p"): [0.5, 0.5], ("random.dirichlet", "alpha"): [1.0, 2.0],
-    ("random.split", "key"): [0, 1],
+    ("random.split", "key"): [0, 1], ("linalg.cond", "x"): np.eye(2, dtype=np.float32),
+    ("linalg.cho_factor", "a"): np.eye(2, dtype=np.float32), ("linalg.tensorinv", "a"): np.eye(2, dtype=np.float32),
+    ("linalg.tensorinv", "ind"): 1, ("linalg.tensorsolve", "a"): np.eye(2, dtype=np.float32),
+    ("linalg.tensorsolve", "b"): [1.0, 2.0], ("linalg.toeplitz", "c"): [1.0, 2.0], ("delete", "obj"): 1,
+    ("insert", "obj"): 1, ("insert", "values"): 1.0, ("indices", "dimensions"): (2, 3), ("resize", "new_shape"): (2, 2),
+    ("block", "arrays"): [X, X], ("bitwise_count", "a"): [1, 2], ("multigammaln", "d"): 2, ("diag_indices", "n"): 3,
+    ("correlate", "a"): [1.0, 2.0], ("correlate", "v"): [1.0, 2.0], ("random.multinomial", "pvals"): [0.5, 0.5],
+    ("histogram2d", "x"): [1.0, 2.0], ("histogram2d", "y"): [1.0, 2.0], ("fill_diagonal", "val"): 1.0,
+    **{(f, n): [4, 6] for f in ("gcd", "lcm") for n in ("x1", "x2")}, ("random.triangular", "mode"): 1,
+    ("random.triangular", "left"): 0, ("random.triangular", "right"): 2,
 }  # fmt: skip
 #: By the name of the parameter.
 NAMED: dict[str, Any] = {
