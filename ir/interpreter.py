@@ -14,7 +14,7 @@ import numpy as np
 from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
 from .control import ControlOp, interpret
-from .errors import IRError, SmeltError, line_of
+from .errors import IRError, SmeltError, at_user_line, line_of
 from .scopes import place
 from .settings import settings
 
@@ -28,7 +28,11 @@ def run_op(
     error of the library: an op of a module, a node's code object and place in it, or a text for the end of the message.
     """
     if settings.check:
-        op.check(*operands, **attrs)
+        try:
+            op.check(*operands, **attrs)
+        except SmeltError as error:
+            error.args = (at_user_line(str(error)) if where is None else f"{error}{shown_line(where)}",)
+            raise
     if not op.tells_line:
         return apply_reference(op, operands, attrs)
     try:

@@ -280,12 +280,19 @@ def linspace(
     stop: Scalar,
     num: int | None = 50,
     endpoint: bool = True,
-    dtype: DType | None = dtypes.float32,
+    dtype: DType | None = None,
     stream: StreamOrDevice = None,
     *,
     device: StreamOrDevice = None,
 ) -> array:
     """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
+
+    Args:
+        start, stop: numbers, or arrays of one element; they may be complex.
+        dtype: float32 by default, complex64 where one of them is complex.
+
+    Raises:
+        DTypeError: complex numbers in another dtype.
 
     >>> import smelt
     >>> smelt.linspace(0, 1, 5)
@@ -293,21 +300,40 @@ def linspace(
     """
     check_stream(stream)
     check_stream(device)
-    target = dtype_of("linspace", dtype, dtypes.float32)
-    first, last = number("linspace", "start", start), number("linspace", "stop", stop)
+    first, last = _end("start", start), _end("stop", stop)
+    by_parts = isinstance(first, complex) or isinstance(last, complex)
+    target = dtype_of("linspace", dtype, dtypes.complex64 if by_parts else dtypes.float32)
+    if by_parts and not target.is_complex:
+        message = f"smelt.linspace: from {shown(start)} to {shown(stop)} are complex numbers, not {target}"
+        raise DTypeError(at_user_line(message))
     count = 50 if num is None else integer("linspace", "num", num, 0)
     work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
     parts = count - 1 if endpoint else count
     if parts < 1:
         return full((count,), first, target)
     shape = (count,)
-    real = work.real
-    t = emit_elementwise(ops["div"], iota(shape, 0, real), filled(shape, parts, real))
-    rest = emit_elementwise(ops["sub"], filled(shape, 1, real), t)
-    # Weights instead of steps: both ends come out exactly.
-    low = emit_elementwise(ops["mul"], rest, filled(shape, first, real))
-    high = emit_elementwise(ops["mul"], t, filled(shape, last, real))
-    return convert(emit_elementwise(ops["add"], low, high), target)
+    t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
+    if not by_parts:
+        return convert(_between(t, first, last), target)
+    ends = complex(first), complex(last)
+    sides = [_between(t, *(getattr(end, side) for end in ends)) for side in ("real", "imag")]
+    return convert(emit_elementwise(ops["complex"], *sides), target)
+
+
+def _end(what: str, value: Any) -> int | float | complex:
+    """A number, or an array of one element, as a Python number."""
+    if isinstance(value, (array, np.generic, np.ndarray)) and value.size == 1 and "complex" in str(value.dtype):
+        value = complex(value.item())
+    return value if isinstance(value, complex) else number("linspace", what, value)
+
+
+def _between(t: array, first: int | float, last: int | float) -> array:
+    """From `first` to `last` as t goes from 0 to 1. Weights instead of steps: both ends come out exactly."""
+    shape, dtype = t.shape, t.dtype
+    rest = emit_elementwise(ops["sub"], filled(shape, 1, dtype), t)
+    low = emit_elementwise(ops["mul"], rest, filled(shape, first, dtype))
+    high = emit_elementwise(ops["mul"], t, filled(shape, last, dtype))
+    return emit_elementwise(ops["add"], low, high)
 
 
 @remembered

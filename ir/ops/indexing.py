@@ -12,7 +12,7 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..dtypes import DType
-from ..errors import AttributeValueError, DTypeError, IndexOutOfRangeError, NotDifferentiableError, at_user_line
+from ..errors import AttributeValueError, DTypeError, IndexOutOfRangeError, NotDifferentiableError
 from ..index import Coordinates
 from ..kinds import Fetch, Fusible, align_batch, batch_size, silent
 from ..op import (
@@ -386,7 +386,7 @@ def _require_inside(op: Op, indices: Sequence[np.ndarray], axes: Ints, highs: Se
         if outside.any():
             value = index[outside].flat[0]
             message = f"smelt.{op.name}: index {value} into axis {axis} lies outside 0 … {high} (SMELT_CHECK=1)"
-            raise IndexOutOfRangeError(at_user_line(message))
+            raise IndexOutOfRangeError(message)  # `run_op` adds the line
 
 
 def _known_inside(index: Value, high: int) -> bool:
