@@ -313,7 +313,7 @@ def linspace(
         return full((count,), first, target)
     shape = (count,)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
-    if not by_parts:
+    if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
     ends = complex(first), complex(last)
     sides = [_between(t, *(getattr(end, side) for end in ends)) for side in ("real", "imag")]
