@@ -27,6 +27,7 @@ class Executable:
     Attributes:
         arguments, results: avals.
         seconds: what the compile took.
+        worked: the processor time that it took of its thread, however busy the machine; 0 where it is not known.
         loaded: whether another process has compiled it.
         records: what the passes did.
         remarks: what they say about it, if that was to be remembered.
@@ -34,7 +35,7 @@ class Executable:
 
     def __init__(self, arguments: list[Aval], results: list[Aval]):
         self.arguments, self.results = arguments, results
-        self.seconds = 0.0
+        self.seconds = self.worked = 0.0
         self.loaded = False
         self.records: list[PassRecord] = []
         self.remarks: list[Remark] = []

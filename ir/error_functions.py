@@ -53,6 +53,10 @@ def _erfc_of_large(x: np.ndarray) -> np.ndarray:
 
 def _erf_and_erfc(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of x >= 0; each where it is not a difference of nearly equal numbers."""
+    if _loops and x.ndim:
+        erf, erfc = np.array(x, order="C"), np.exp(-x * x, order="C")
+        _loops[0](erf, erfc)
+        return erf, erfc
     is_small = x < 1
     if is_small.all():
         erf = _erf_of_small(x)
@@ -83,7 +87,7 @@ _loops: list[Callable[[np.ndarray, np.ndarray], None]] = []
 
 
 def use_loop(connect: Callable[..., Any], loop: Callable[[np.ndarray, np.ndarray], None]) -> None:
-    """Compute erf by a loop that gives the same bits: of numbers >= 0 in place, given exp(-x²).
+    """Compute erf and erfc by a loop that gives the same bits: of numbers >= 0 and in place of their exp(-x²).
 
     Args:
         connect: takes the coefficients.

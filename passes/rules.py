@@ -8,14 +8,15 @@ other.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from smelt.ir import locks
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
-
-from .registry import registry
 
 if TYPE_CHECKING:
     from .simplify.reads import ModuleReads, Needs
@@ -107,6 +108,18 @@ def function_rules(name: str) -> FunctionRules:
     """The rules of the call, branch or loop called `name`."""
     found = _rules.get(name)
     if found is None:
-        registry()  # which loads all rules
+        locks.whole(_load)
         found = _rules[name]
     return found
+
+
+#: Where rules stand, in this room.
+_PLACES = ("transform.custom_rules", "transform.control")
+
+
+def _load() -> None:
+    """Import all rules: functions without calls, branches and loops need none."""
+    for place in _PLACES:
+        part = importlib.import_module(f"{__package__}.{place}")
+        for module in pkgutil.iter_modules(getattr(part, "__path__", ()), f"{part.__name__}."):
+            importlib.import_module(module.name)

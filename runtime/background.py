@@ -56,7 +56,7 @@ class Pending:
         self._job: dict[str, Any] = {}
         self._program: Executable | None = None
         self._content = b""  #: the program as bytes, until it is asked for
-        self._seconds = 0.0
+        self._seconds = self._worked = 0.0
         self._over = False
         self._tries = 0
         self._worker: _Worker | None = None  #: who compiles it
@@ -73,7 +73,7 @@ class Pending:
         if self.ready() and self._content:
             self._program = self._recipe.load(self._content)
             if self._program is not None:
-                self._program.seconds = self._seconds
+                self._program.seconds, self._program.worked = self._seconds, self._worked
             self._content = b""
         if self._program is not None and self.subject is not None:
             subject, self.subject = self.subject, None
@@ -90,8 +90,8 @@ class Pending:
             self._worker.wait(left)
         return True
 
-    def _end(self, content: bytes = b"", seconds: float = 0.0) -> None:
-        self._content, self._seconds, self._over = content, seconds, True
+    def _end(self, content: bytes = b"", seconds: float = 0.0, worked: float = 0.0) -> None:
+        self._content, self._seconds, self._worked, self._over = content, seconds, worked, True
 
 
 class _Ended(OSError):
@@ -199,7 +199,7 @@ class _Worker:
             about, _, content = message.partition(b"\n")
             self.deaths = 0
             found = json.loads(about)
-            self._jobs.pop(found["id"])._end(content, found["seconds"])
+            self._jobs.pop(found["id"])._end(content, found["seconds"], found["worked"])
         return True
 
     def _bury(self) -> None:

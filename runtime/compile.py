@@ -35,6 +35,11 @@ _serial = count()
 _loaded: set[str] = set()
 
 
+def is_loaded(device: Device) -> bool:
+    """Whether this process has compiled for a device: the first compile loads what does that."""
+    return device.name in _loaded
+
+
 def load_compiler(device: Device) -> None:
     """Import what compiles for a device: at once, and whole. A process that is forked while another thread imports
     a module cannot import it any more."""
@@ -123,7 +128,7 @@ def compile_anew(
     from smelt.passes.driver import Instrumentation
     from smelt.passes.stages import Stages
 
-    start = time.perf_counter()
+    start, worked = time.perf_counter(), time.thread_time()
     if interpret and pipeline is None:
         pipeline = SIMPLIFY
     pipeline = in_force(device, pipeline) or device.pipeline
@@ -155,7 +160,7 @@ def compile_anew(
     if not keep_texts:
         program.forget_texts()
     program.records, program.remarks = records, made
-    program.seconds = time.perf_counter() - start
+    program.seconds, program.worked = time.perf_counter() - start, time.thread_time() - worked
     program.passed = stages
     if profiling.active is not None:
         profiling.active.add(f"compile {subject.name}", "compile", start, program.seconds, subject.where)

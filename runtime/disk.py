@@ -16,7 +16,6 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from smelt.backends.store import keep_in
@@ -138,7 +137,7 @@ class DiskCache:
             return found
 
     @property
-    def place(self) -> Path | None:
+    def place(self) -> str | None:
         """The folder, whether it is there or not; None where there is none."""
         return _place()
 
@@ -148,11 +147,11 @@ disk = DiskCache()
 keep_in(disk)
 
 
-def _place() -> Path | None:
+def _place() -> str | None:
     found = cache_place()
     if found is None or not hasattr(os, "geteuid") or os.open not in os.supports_dir_fd:
         return None
-    return found / f"programs-{os.geteuid()}"
+    return os.path.join(found, f"programs-{os.geteuid()}")
 
 
 @contextlib.contextmanager
@@ -162,7 +161,9 @@ def _folder(create: bool) -> Iterator[int | None]:
     if place is not None:
         with contextlib.suppress(OSError):
             if create:
-                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(place, 0o700)
             number = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield number if number is not None and _is_trusted(os.fstat(number)) else None

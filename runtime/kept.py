@@ -14,7 +14,6 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable
-from pathlib import Path
 
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable
@@ -24,7 +23,7 @@ from smelt.ir.op import registry
 from smelt.ir.settings import READ_AT, logs_compiles, settings
 
 from .disk import disk
-from .pipelines import in_force
+from .pipelines import WITHOUT_SIZES, in_force
 
 #: The rooms whose sources decide what becomes of a module.
 _ROOMS = ("ir", "passes", "backends", "runtime")
@@ -68,7 +67,7 @@ class Recipe:
         environment = _environment()
         if self._identity is None or not environment or not _is_smelts_own(self.text):
             return None
-        if self.pipeline is not None and _is_foreign(self.pipeline):
+        if self.pipeline not in (None, WITHOUT_SIZES) and _is_foreign(self.pipeline):
             return None
         digest = hashlib.sha256()
         for part in (self.device.name, self._identity, environment, self.pipeline or "", self.reader, self.text):
@@ -149,17 +148,17 @@ def _is_foreign(pipeline: str) -> bool:
 def _environment() -> str:
     """The sources of smelt, the bindings, and the folders into which packages are installed that may add passes.
 
-    Empty where sources have changed since this process began to load them: it may run the old ones.
+    Of sources it is where they lie, their sizes, and when they were written: to the nanosecond, and by the system's own
+    clock, so that there is nothing to read. Empty where some have changed since this process began to load them: it may
+    run the old ones.
     """
-    digest = hashlib.sha256()
-    root = Path(__file__).resolve().parents[1]
+    found: list[tuple[str, int, int, int]] = []
+    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     for room in _ROOMS:
-        for path in sorted(_sources(str(root / room))):
-            digest.update(path.encode() + b"\0")
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_mtime > READ_AT:
-                    return ""
-                digest.update(file.read())
+        _add_sources(os.path.join(root, room), found)
+    if any(written > READ_AT * 1e9 for _, _, written, _ in found):
+        return ""
+    digest = hashlib.sha256(repr(sorted(found)).encode())
     installed = []
     for name in ("purelib", "platlib"):
         folder = sysconfig.get_path(name)
@@ -170,12 +169,12 @@ def _environment() -> str:
     return repr((digest.hexdigest(), mlir.identity(), sys.version_info[:2], installed))
 
 
-def _sources(folder: str) -> list[str]:
-    found: list[str] = []
+def _add_sources(folder: str, found: list[tuple[str, int, int, int]]) -> None:
+    """Add path, size, and both times of each source in a folder."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                found += _sources(entry.path)
-            elif entry.name.endswith(".py"):
-                found.append(entry.path)
-    return found
+            if entry.name.endswith(".py"):
+                about = entry.stat()
+                found.append((entry.path, about.st_size, about.st_mtime_ns, about.st_ctime_ns))
+            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                _add_sources(entry.path, found)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from smelt.passes.driver import Pipeline
 
 
+#: What becomes of modules of kernels without sizes, before they are lowered.
+WITHOUT_SIZES = "cse,dce"
+
+
 def in_force(device: Device, asked: str | None) -> str | None:
     """The pipeline that a program goes through, as text; None: the device's own.
 

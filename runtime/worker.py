@@ -44,7 +44,13 @@ class _Parent:
                 self._handle = os.pidfd_open(number)
 
     def wait_for(self, descriptor: int) -> bool:
-        """Wait until there is something to read; False: the parent is gone, or has nothing to do for long."""
+        """Wait until there is something to read; False: the parent is gone, or has nothing to do for long.
+
+        What a parent has left that is gone is read still: a short program may end before this process has started,
+        and the next one finds on disk what it asked for.
+        """
+        if select.select([descriptor], [], [], 0)[0]:
+            return True
         watched = [descriptor] if self._handle is None else [descriptor, self._handle]
         end = time.monotonic() + IDLE_SECONDS
         while os.getppid() == self._number and (left := end - time.monotonic()) > 0:
@@ -67,14 +73,14 @@ def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:
     return bytes(found)
 
 
-def _compiled(job: dict[str, Any]) -> bytes:
-    """A program as bytes; nothing where it cannot be made here."""
+def _compiled(job: dict[str, Any]) -> tuple[bytes, float]:
+    """A program as bytes, and what processor time it took; nothing where it cannot be made here."""
     with override(**job["settings"]):
         device = device_named(job["device"])
         recipe = Recipe(job["text"], device, lambda: job["located"], job["pipeline"], job["reader"])
         module = Lazy(job["reader"]).load()(job["located"])
         program = compile_anew(module, recipe.device, recipe.pipeline)
-        return recipe.keep(program) or b""
+        return recipe.keep(program) or b"", program.worked
 
 
 def main() -> None:
@@ -93,10 +99,10 @@ def main() -> None:
         job = json.loads(body)
         start = time.perf_counter()
         try:
-            content = _compiled(job)
+            content, worked = _compiled(job)
         except Exception:  # the caller compiles in place, and sees the error there
-            content = b""
-        about = {"id": job["id"], "seconds": time.perf_counter() - start}
+            content, worked = b"", 0.0
+        about = {"id": job["id"], "seconds": time.perf_counter() - start, "worked": worked}
         rest = memoryview(frame(json.dumps(about).encode() + b"\n" + content))
         try:
             while rest:

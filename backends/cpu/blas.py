@@ -7,7 +7,6 @@ import functools
 import os
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from smelt.ir import locks
@@ -28,7 +27,6 @@ class Library:
 
     def address(self, symbol: str) -> int:
         return ctypes.cast(getattr(self.handle, symbol), ctypes.c_void_p).value or 0
-
 
     def core(self) -> str:
         """What the library takes the processor for."""
@@ -55,9 +53,10 @@ def _find() -> Library | None:
         import scipy_openblas64
     except ImportError:
         return None
-    folder = Path(scipy_openblas64.get_lib_dir())
-    for path in sorted(folder.glob("libscipy_openblas64_*")):
-        if path.suffix in (".so", ".dylib", ".dll"):
+    folder = scipy_openblas64.get_lib_dir()
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("libscipy_openblas64_") and name.endswith((".so", ".dylib", ".dll")):
+            path = os.path.join(folder, name)
             try:
                 return _right(_load(path), path)
             except (OSError, AttributeError):
@@ -65,14 +64,14 @@ def _find() -> Library | None:
     return None
 
 
-def _load(path: Path) -> Library:
-    found = Library(ctypes.CDLL(str(path)), "scipy_", "64_")
+def _load(path: str) -> Library:
+    found = Library(ctypes.CDLL(path), "scipy_", "64_")
     found.handle.scipy_openblas_set_num_threads64_(1)
     found.address(found.symbol("sgemm"))
     return found
 
 
-def _right(found: Library, path: Path) -> Library | None:
+def _right(found: Library, path: str) -> Library | None:
     """The library, if it multiplies right; else loaded once more for a plain processor, with a warning."""
     wrong = found.wrong()
     if not wrong:
@@ -88,7 +87,7 @@ def _right(found: Library, path: Path) -> Library | None:
     return None
 
 
-def _load_for(path: Path, core: str) -> Library | None:
+def _load_for(path: str, core: str) -> Library | None:
     """The library once more, for another kind of processor: it looks for that when it is loaded. A copy, as the same
     file would be the library that is there."""
     import shutil
@@ -97,7 +96,7 @@ def _load_for(path: Path, core: str) -> Library | None:
     os.environ["OPENBLAS_CORETYPE"] = core
     try:
         with tempfile.TemporaryDirectory(prefix="smelt-") as folder:
-            return _load(Path(shutil.copy(path, folder)))
+            return _load(shutil.copy(path, folder))
     except (OSError, AttributeError):
         return None
     finally:

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import platform
-from pathlib import Path
 
 from smelt.ir import profiling
 from smelt.ir.plain import PlainError
@@ -66,7 +65,8 @@ class CpuPortable:
 def _processor() -> str:
     """The kind of the processor, and what it can do."""
     try:
-        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            first = file.read().partition("\n\n")[0]
     except OSError:
         return repr(platform.uname())
     lines = [line.partition(":") for line in first.splitlines()]
@@ -82,10 +82,13 @@ def _blas() -> str:
         return ""
     if spec is None or spec.origin is None:
         return ""
-    folder = Path(spec.origin).parent / "lib"
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    stats = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if "openblas" in f.name]
-    return repr((str(folder), stats, os.environ.get("OPENBLAS_CORETYPE")))
+    folder = os.path.join(os.path.dirname(spec.origin), "lib")
+    try:
+        with os.scandir(folder) as files:
+            stats = sorted([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if "openblas" in f.name])
+    except OSError:
+        stats = []
+    return repr((folder, stats, os.environ.get("OPENBLAS_CORETYPE")))
 
 
 PORTABLE = CpuPortable()

@@ -91,6 +91,7 @@ class Plan:
 
 _BASIC = (int, builtins.slice, type(None), type(Ellipsis))
 _BASIC_TYPES = frozenset(_BASIC)
+_REMEMBERED = _BASIC_TYPES | {array}
 
 
 def plan_of(x: array, index: Any) -> Plan:
@@ -350,6 +351,10 @@ def getitem(x: array, index: Index, /) -> array:
             smelt arrays are not known yet: those out of range read the nearest element.
         TraceError: a mask inside `compile` or `vmap`.
     """
+    if type(index) in (list, np.ndarray) and x.ndim:  # its values are known now, and no part of a recipe
+        known = _entry(x, index)
+        if type(known) is np.ndarray:
+            index = in_range(known, 0, x)
     node, i = x._ref
     if node.op is not LEAF or node.values is None:
         return _lazy_getitem(x, index)
@@ -362,6 +367,9 @@ def getitem(x: array, index: Index, /) -> array:
             found = None
         if found is not None:
             return found
+        return read(x, plan_of(x, index))
+    if _REMEMBERED.issuperset(map(type, entries)):
+        return _lazy_getitem(x, index)
     return read(x, plan_of(x, index))
 
 

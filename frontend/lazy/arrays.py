@@ -32,7 +32,7 @@ from .core import NUMBER, connect_arrays
 from .dlpack import exported
 from .evaluate import evaluate
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
-from .host import buffer_of, check_depth, holds_arrays
+from .host import buffer_of, check_depth, holds_arrays, of_numbers
 from .printing import format_array
 from .recipes import stand_ins
 from .signatures import ArrayLike as ArrayLike
@@ -427,6 +427,8 @@ def _check_fits(value: Scalar, dtype: DType) -> None:
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
     """An array with a copy of host data; arrays in lists are stacked."""
     if isinstance(val, (list, tuple)):
+        if dtype is None and (found := of_numbers(val)) is not None:
+            return wrap((leaf(found), 0))
         check_depth(val)
         if holds_arrays(val):
             stacked = array._stack([v if isinstance(v, array) else from_host(v) for v in val])

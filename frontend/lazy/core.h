@@ -3,7 +3,7 @@
    computes a node) is asked of Python.
 
    nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
-   sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; fourier.c: Fourier
+   sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier
    transforms; small_matrices.c: factors of small matrices; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
@@ -71,6 +71,9 @@ SHARED PyObject *run_calls(PyObject *module, PyObject *given);
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
+
+/* threefry.c */
+SHARED PyObject *random_words(PyObject *module, PyObject *args);
 
 /* fourier.c */
 SHARED PyObject *fourier(PyObject *module, PyObject *args);

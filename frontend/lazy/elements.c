@@ -54,8 +54,9 @@ static inline __attribute__((always_inline)) void polynomial(const Coefficients 
 #define CLONES
 #endif
 
-/* erf of a block of numbers x >= 0, given exp(-x²). */
-CLONES static void erf_block(const double *restrict x, const double *restrict exponential, double *restrict result)
+/* erf and erfc of a block of numbers x >= 0, given exp(-x²). */
+CLONES static void erf_block(const double *restrict x, const double *restrict exponential, double *restrict result,
+                             double *restrict rest)
 {
     double argument[BLOCK], value[BLOCK], t[BLOCK];
     int any_small = 0, any_large = 0;
@@ -69,38 +70,44 @@ CLONES static void erf_block(const double *restrict x, const double *restrict ex
             argument[i] = (2 * t[i] - (first + last)) / (last - first);
         }
         polynomial(&large, argument, value);
-        for (int i = 0; i < BLOCK; i++)
-            result[i] = 1 - t[i] * value[i] * exponential[i];
+        for (int i = 0; i < BLOCK; i++) {
+            rest[i] = t[i] * value[i] * exponential[i];
+            result[i] = 1 - rest[i];
+        }
     }
     if (any_small) {
         for (int i = 0; i < BLOCK; i++)
             argument[i] = 2 * x[i] * x[i] - 1;
         polynomial(&small, argument, value);
-        for (int i = 0; i < BLOCK; i++)
-            result[i] = x[i] < 1 ? x[i] * value[i] : result[i];
+        for (int i = 0; i < BLOCK; i++) {
+            double of_small = x[i] * value[i];
+            result[i] = x[i] < 1 ? of_small : result[i];
+            rest[i] = x[i] < 1 ? 1 - of_small : rest[i];
+        }
     }
 }
 
-/* erf_of(x, exponential): `x`, of numbers >= 0, becomes their erf; `exponential` is exp(-x²). Both are contiguous, of
-   float64. */
+/* erf_of(x, exponential): `x`, of numbers >= 0, becomes their erf, and `exponential`, which is exp(-x²), their erfc.
+   Both are contiguous, of float64. */
 PyObject *erf_of(PyObject *module, PyObject *args)
 {
     Py_buffer x, exponential;
-    if (!PyArg_ParseTuple(args, "w*y*:erf_of", &x, &exponential))
+    if (!PyArg_ParseTuple(args, "w*w*:erf_of", &x, &exponential))
         return NULL;
     Py_ssize_t n = x.len / (Py_ssize_t)sizeof(double);
     int fits = exponential.len == x.len;
     if (fits) {
         double *values = x.buf;
-        const double *given = exponential.buf;
+        double *given = exponential.buf;
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t i = 0; i < n; i += BLOCK) {
             size_t bytes = (size_t)(n - i < BLOCK ? n - i : BLOCK) * sizeof(double);
-            double in[BLOCK] = {0}, by[BLOCK] = {0}, out[BLOCK] = {0};
+            double in[BLOCK] = {0}, by[BLOCK] = {0}, out[BLOCK] = {0}, rest[BLOCK] = {0};
             memcpy(in, values + i, bytes);
             memcpy(by, given + i, bytes);
-            erf_block(in, by, out);
+            erf_block(in, by, out, rest);
             memcpy(values + i, out, bytes);
+            memcpy(given + i, rest, bytes);
         }
         Py_END_ALLOW_THREADS
     }

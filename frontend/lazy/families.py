@@ -204,6 +204,7 @@ class _Writer:
     def function(self, f: GraphFunction, transforms: Transforms) -> Recorded:
         from smelt.passes.transform import listed  # the transformations are loaded when one is met
         from smelt.passes.transform import tape as tapes
+        from smelt.passes.transform import tape_transforms as transforming
 
         module, tape = listed.ListedModule(), tapes.Tape()
         arguments = [tape.argument(self.aval(aval)) for aval in f.arguments]
@@ -236,7 +237,7 @@ class _Writer:
         work = work * 3.0
         for name, given in transforms:
             attrs = self.attributes(registry[name], given)
-            body = tapes.transform(module, body.pruned(module), name, attrs)
+            body = transforming.transform(module, body.pruned(module), name, attrs)
             ops = ops * tiers.GRADIENT
             work = work * attrs["size"] if name == "batch" else work
             seconds = seconds * (attrs["size"] if name == "batch" else tiers.GRADIENT)

@@ -20,11 +20,15 @@ from .graph import Handle
 
 _MOST_AXES = 32  #: of arrays made from lists
 #: What NumPy computes in by default is here what smelt computes in by default, unless a dtype is named.
-_NARROWED = {"float64": dtypes.float32, "complex128": dtypes.complex64}
+_TARGETS = {d.numpy: d for d in dtypes.ALL} | {
+    np.dtype(np.float64): dtypes.float32, np.dtype(np.complex128): dtypes.complex64
+}  # fmt: skip
 
 
 def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
     """A copy of host data: of anything but lists that hold arrays or nest too deeply."""
+    if type(val) is np.ndarray and (target := _TARGETS.get(val.dtype)) is not None:
+        return _copied(val, target if dtype is None else dtype)
     if isinstance(val, range):
         val = list(val)
     elif isinstance(val, bytes):
@@ -38,14 +42,20 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
         host = np.asarray(val)
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
         raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {shown(val)}"))
-    target = _NARROWED.get(host.dtype.name) if dtype is None else dtype
+    target = _TARGETS.get(host.dtype) if dtype is None else dtype
     if target is None:
         try:
             target = dtypes.of(host.dtype)
         except DTypeError as error:
             raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
-    with np.errstate(all="ignore"):
-        data = convert_array(host, target) if host.dtype != target.numpy else host
+    return _copied(host, target)
+
+
+def _copied(data: np.ndarray, target: DType) -> Buffer:
+    """A copy in another dtype, or the same."""
+    if data.dtype != target.numpy:
+        with np.errstate(all="ignore"):
+            data = convert_array(data, target)
     if pool.limit and data.nbytes <= SMALL:
         pool.expect(data.nbytes)
     buffer = Buffer.empty(Aval(data.shape, target))
@@ -66,6 +76,21 @@ def _host_of(val: Any) -> np.ndarray:
         kind: Any = ShapeError if isinstance(error, ValueError) and isinstance(val, (list, tuple)) else DTypeError
         what = "nested lists of uneven lengths" if kind is ShapeError else f"cannot make an array of {shown(val)}"
         raise kind(at_user_line(f"smelt.array: {what} ({error})")) from None
+
+
+def of_numbers(val: list[Any] | tuple[Any, ...]) -> Buffer | None:
+    """A buffer of a list of floats, or of ints of 32 bits; None for anything else."""
+    kinds = set(map(type, val))
+    if kinds == _FLOATS:
+        target = dtypes.float32
+    elif kinds == _INTEGERS and min(val) >= -(2**31) and max(val) < 2**31:
+        target = dtypes.int32
+    else:
+        return None
+    return _copied(np.array(val, target.numpy), target)
+
+
+_FLOATS, _INTEGERS = {float}, {int}
 
 
 def check_depth(val: Any) -> None:

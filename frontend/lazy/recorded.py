@@ -84,7 +84,9 @@ class _Recorder:
         else:
             body = self.body(f, around)
         for name, attrs in transforms:
-            body = self.tapes.transform(self.module, body.pruned(self.module), name, attrs)
+            from smelt.passes.transform import tape_transforms  # loaded when the first is met
+
+            body = tape_transforms.transform(self.module, body.pruned(self.module), name, attrs)
         return body.pruned(self.module)
 
     def called(self, f: GraphFunction) -> tape.Recorded:

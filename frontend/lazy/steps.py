@@ -20,6 +20,7 @@ from smelt.ir import error_functions, fourier, host_calls, locks, small_matrices
 from smelt.ir.aval import Aval
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
+from smelt.ir.ops import random
 from smelt.runtime import Buffer
 
 from . import core, direct, tiers
@@ -340,3 +341,4 @@ if core.native is not None:
     error_functions.use_loop(core.native.connect_elements, core.native.erf_of)
     fourier.use_loop(core.native.fourier)
     small_matrices.use_loop(core.native.small_matrices)
+    random.use_loop(core.native.random_words)

@@ -27,6 +27,7 @@ from smelt.ir.strided import READER, Item, StridedGroup, module_of, strided_grou
 from smelt.ir.symbolic import has_symbol
 from smelt.runtime import Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_anew, looks_on_disk
+from smelt.runtime.pipelines import WITHOUT_SIZES
 
 from . import direct, tiers
 from .graph import GraphFunction
@@ -102,7 +103,7 @@ class Kernel:
     def _recipe(self) -> Any:
         from smelt.runtime.kept import Recipe  # as above
 
-        return Recipe(self._text, self._device, reader=READER, pipeline=PIPELINE)
+        return Recipe(self._text, self._device, reader=READER, pipeline=WITHOUT_SIZES)
 
     def _find(self) -> Executable | None:
         found = self._recipe().find() if looks_on_disk() else None
@@ -111,7 +112,7 @@ class Kernel:
         return found
 
     def _made(self) -> Executable:
-        made = compile_anew(module_of(self._text), self._device, PIPELINE, subject=self._subject())
+        made = compile_anew(module_of(self._text), self._device, WITHOUT_SIZES, subject=self._subject())
         if looks_on_disk():
             self._recipe().keep(made)
         return made
@@ -122,8 +123,6 @@ class Kernel:
 
 #: What `explain` calls such kernels.
 NAME = "kernel for all sizes"
-#: What becomes of their modules before.
-PIPELINE = "cse,dce"
 #: By text, layout, device and checks.
 kernels = LruCache(weigh=lambda kernel: kernel.nbytes)
 
@@ -170,9 +169,9 @@ class StridedStep:
         if kernel.executable is None:
             kernel.look(at_once)
             if kernel.executable is None:
-                start = time.perf_counter()
+                start = time.thread_time()
                 found = self._run_ops(operands)
-                kernel.spent += time.perf_counter() - start
+                kernel.spent += time.thread_time() - start
                 return found
         return self._run_kernel(kernel.executable, binding, operands)
 

@@ -9,6 +9,9 @@ there is a way, else in place. From then on the quicker way is taken, by what bo
 What `compile` was asked for is compiled in place where that takes no time worth mentioning, or a few calls make up for
 it; else it runs op by op, too, and another process begins sooner.
 
+All of it is counted in processor time of the thread: on a busy machine a compile would wait as much as what it is to
+replace.
+
 Op by op, runs of ops may be kernels that serve all sizes (`strided`): their time is counted besides, for all sizes
 together, so sizes that keep changing cost a few compiles and no more.
 
@@ -23,7 +26,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
-from smelt.runtime import Executable, LruCache, explain
+from smelt.runtime import Executable, LruCache, default_device, explain
+from smelt.runtime.compile import is_loaded
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -34,6 +38,8 @@ T = TypeVar("T")
 
 #: What a compile takes, in seconds: so much, and so much for each op (see `benchmarks.compile_stages`).
 COMPILE, COMPILE_OP = 0.025, 0.001
+#: What it takes to load the compiler, in seconds.
+LOADING = 0.25
 #: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_flops`), or for each
 #: multiplication of a matrix product by a BLAS.
 OP, ELEMENT, PRODUCT = 3e-6, 0.4e-9, 0.03e-9
@@ -113,16 +119,17 @@ class Structure:
                     return _made(order, make)
                 _learn(order, found)
                 return found
-        limit = cost.seconds(count(order))
+        ops = count(order)
+        limit, in_place = cost.seconds(ops), cost.in_place(ops)
         expected = self.share * (self.ops_seconds if self.spent else op_by_op_seconds(order))
         if not self.looked and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:
                 return kept
-        if self.can_wait and expected < limit and self.spent + expected >= limit * self.beside:
+        if self.can_wait and expected < in_place and self.spent + expected >= limit * self.beside:
             self.pending = begin()
             self.can_wait = self.pending is not None
-        if self.pending is not None or self.spent + expected < limit:
+        if self.pending is not None or self.spent + expected < in_place:
             return None
         with explain.because(self.reason):
             return _made(order, make)
@@ -138,10 +145,9 @@ class Structure:
         if self.pending is not None:
             return not self.pending.ready()
         expected = self.share * (self.ops_seconds if self.spent else seconds)
-        limit = cost.seconds(ops)
-        begins = self.can_wait and self.spent + expected >= limit * self.beside
+        begins = self.can_wait and self.spent + expected >= cost.seconds(ops) * self.beside
         looks = not self.looked and self.spent + expected >= LOOK
-        return not (begins or looks or self.spent + expected >= limit)
+        return not (begins or looks or self.spent + expected >= cost.in_place(ops))
 
     @property
     def reason(self) -> str:
@@ -156,9 +162,9 @@ class Structure:
         return self.runs >= RUNS and self.ops_seconds < self.program_seconds
 
     def run_ops(self, run: Callable[[], T]) -> T:
-        start = time.perf_counter()
+        start = time.thread_time()
         found = run()
-        seconds = time.perf_counter() - start
+        seconds = time.thread_time() - start
         self.spent += seconds * self.share
         self.ops_seconds = min(self.ops_seconds, seconds)
         return found
@@ -170,9 +176,9 @@ class Structure:
     def run_program(self, run: Callable[[], T]) -> T:
         if self.runs >= RUNS:
             return run()
-        start = time.perf_counter()
+        start = time.thread_time()
         found = run()
-        self.program_seconds = min(self.program_seconds, time.perf_counter() - start)
+        self.program_seconds = min(self.program_seconds, time.thread_time() - start)
         self.runs += 1
         return found
 
@@ -186,6 +192,10 @@ class CompileCost:
     def seconds(self, ops: int) -> float:
         """The expected time of a compile of so many ops."""
         return self.factor * (COMPILE + COMPILE_OP * ops)
+
+    def in_place(self, ops: int) -> float:
+        """The same in this process, which may have to load the compiler first."""
+        return self.seconds(ops) + (0.0 if is_loaded(default_device()) else LOADING)
 
     def learn(self, ops: int, seconds: float) -> None:
         """A compile of so many ops took `seconds`."""
@@ -203,13 +213,13 @@ def _made(order: Sequence[Node | RecordedNode], make: Callable[[], Executable]) 
 
 def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
     """Learn what a compile has taken, here or in another process; one that was found on disk has taken nothing."""
-    if program.seconds:
-        cost.learn(count(order), program.seconds)
+    if program.worked:
+        cost.learn(count(order), program.worked)
 
 
 def pays_at_once(order: Sequence[Node | RecordedNode]) -> bool:
     """Whether what `compile` was asked for is compiled in place: nobody notices, or a few calls make up for it."""
-    seconds = cost.seconds(count(order))
+    seconds = cost.in_place(count(order))
     return seconds <= AT_ONCE or CALLS * (op_by_op_seconds(order) - library_seconds(order)) >= seconds
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,27 +83,34 @@ class ConvGeneral(Contraction, name="conv_general"):
         dtype, g = x.dtype, feature_groups
         if dtypes.of(dtype).is_float and dtype.itemsize == 2:
             x, w = x.astype(np.float32), w.astype(np.float32)
-        spatial = range(1, x.ndim - 1)
-        apart = [1] * x.ndim
-        apart[1:-1] = input_dilation
-        spread = np.zeros([d if a not in spatial else _spread(d, apart[a]) for a, d in enumerate(x.shape)], x.dtype)
-        spread[tuple(slice(None, None, step) for step in apart)] = x
-        sides = [(0, 0), *zip(padding_low, padding_high), (0, 0)]
-        padded = np.pad(spread, [(max(a, 0), max(b, 0)) for a, b in sides])
-        padded = padded[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(sides, padded.shape))]
-        starts = [
-            range(0, n - (k - 1) * d, s)
-            for n, k, d, s in zip(padded.shape[1:-1], w.shape[1:-1], kernel_dilation, window_strides)
+        padded = _padded(x, padding_low, padding_high, input_dilation)
+        taps = w.shape[1:-1]
+        sizes = [
+            len(range(0, n - (k - 1) * d, s))
+            for n, k, d, s in zip(padded.shape[1:-1], taps, kernel_dilation, window_strides)
         ]
+        places = (x.shape[0], *sizes)
+        rows_seen = math.prod(places)
+        if g == 1 and 0 < rows_seen * w[0].size <= _FEW_WINDOWS:
+            apart = padded.strides[1:-1]
+            windows = np.lib.stride_tricks.as_strided(
+                padded,
+                (*places, *taps, x.shape[-1]),
+                (padded.strides[0], *map(operator.mul, apart, window_strides),
+                 *map(operator.mul, apart, kernel_dilation), padded.strides[-1]),
+            )  # fmt: skip
+            product = matmul(windows.reshape(rows_seen, -1), w.reshape(w.shape[0], -1).T)
+            return product.reshape(*places, w.shape[0]).astype(dtype, copy=False)
         kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
-        places = (x.shape[0], *map(len, starts))
-        total = np.zeros((math.prod(places), g, w.shape[0] // g), x.dtype)
-        for k in itertools.product(*map(range, w.shape[1:-1])):  # a matrix product a tap and group
-            seen = padded
-            for axis, (first, j, d) in enumerate(zip(starts, k, kernel_dilation), 1):
-                seen = seen.take(np.asarray(first, np.intp) + j * d, axis)
+        total = np.zeros((rows_seen, g, w.shape[0] // g), x.dtype)
+        for k in itertools.product(*map(range, taps)):  # a matrix product a tap and group
+            parts = [
+                slice(j * d, j * d + (m - 1) * s + 1 if m else 0, s)
+                for j, d, m, s in zip(k, kernel_dilation, sizes, window_strides)
+            ]
             tap: Any = slice(None), slice(None), *k  # group, output, channel
-            rows = seen.reshape(total.shape[0], g, w.shape[-1])
+            seen = (slice(None), *parts)
+            rows = padded[seen].reshape(rows_seen, g, w.shape[-1])
             if w.shape[-1] == 1:  # a product an element
                 total += rows * kernels[tap][..., 0]
             else:
@@ -284,6 +292,25 @@ def _plain(x: Value, taps: Ints, low: Ints, high: Ints, input_dilation: Ints) ->
     """Whether a window's elements are neighbours of an input that is padded, not cut, and there are few."""
     few = math.prod(taps) <= FEW_TAPS
     return few and all(n == 1 for n in input_dilation) and all(n >= 0 for n in (*low, *high))
+
+
+def _padded(x: np.ndarray, low: Ints, high: Ints, dilation: Ints) -> np.ndarray:
+    """`x` with zeros between and around its elements, or without those at its ends."""
+    if any(d > 1 for d in dilation):
+        apart = (1, *dilation, 1)
+        spread = np.zeros([d if step == 1 else _spread(d, step) for d, step in zip(x.shape, apart)], x.dtype)
+        spread[tuple([slice(None, None, step) for step in apart])] = x
+        x = spread
+    if not any(low) and not any(high):
+        return x
+    sides = [(0, 0), *zip(low, high), (0, 0)]
+    found = np.zeros([max(a, 0) + d + max(b, 0) for (a, b), d in zip(sides, x.shape)], x.dtype)
+    found[tuple([slice(max(a, 0), max(a, 0) + d) for (a, _), d in zip(sides, x.shape)])] = x
+    return found[tuple([slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(sides, found.shape)])]
+
+
+#: Elements of all windows together, each window by itself, up to which one product computes a convolution.
+_FEW_WINDOWS = 1 << 16
 
 
 def _spread(extent: int, dilation: int) -> int:

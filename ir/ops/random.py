@@ -9,6 +9,7 @@ the array; `random_split` uses the counters (0xffffffff, i), which no array is l
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -46,6 +47,19 @@ def threefry2x32(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Wor
     return x0, x1
 
 
+_loops: list[Callable[[np.ndarray, int, int, np.ndarray], None]] = []
+
+
+def use_loop(loop: Callable[[np.ndarray, int, int, np.ndarray], None]) -> None:
+    """Compute words by a loop that gives the same bits.
+
+    Args:
+        loop: takes keys, the first counter, what becomes of the two words of a counter (0: the first one, 1: a number
+            of 64 bits, 2: both), and the array that it fills.
+    """
+    _loops[:] = [loop]
+
+
 def _check_key(key: Aval) -> tuple[int, ...]:
     """The batch axes of a key."""
     require_dtype(key, (dtypes.uint32,), "key")
@@ -79,6 +93,10 @@ class RandomBits(Fusible, name="random_bits"):
     @silent
     def reference(self, key: np.ndarray, *, shape: Ints, width: Int) -> np.ndarray:
         batch = key.shape[:-1]
+        if _loops:
+            found = np.empty((*batch, *shape), np.uint64 if width == 64 else np.uint32)
+            _loops[0](np.ascontiguousarray(key), 0, width // 64, found)
+            return found.astype(_WIDTHS[width].numpy, copy=False)
         n = np.arange(math.prod(shape), dtype=np.uint64)
         counter = (n >> np.uint64(32)).astype(np.uint32), n.astype(np.uint32)
         x0, x1 = threefry2x32(key[..., :1], key[..., 1:], *counter)
@@ -128,6 +146,10 @@ class RandomSplit(Fusible, name="random_split"):
 
     @silent
     def reference(self, key: np.ndarray, *, num: Int) -> np.ndarray:
+        if _loops:
+            found = np.empty((*key.shape[:-1], num, 2), np.uint32)
+            _loops[0](np.ascontiguousarray(key), _SPLIT << 32, 2, found)
+            return found
         counter = np.arange(num, dtype=np.uint32)
         return np.stack(threefry2x32(key[..., :1], key[..., 1:], np.full_like(counter, _SPLIT), counter), -1)
 

@@ -14,10 +14,6 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Body, Builder, Function, OpView, Value
 from smelt.ir.control import callees
 
-from . import custom_rules as custom_rules  # the rules that functions of a tape are transformed by
-from .control import cond as cond
-from .control import scan as scan
-from .control import while_loop as while_loop
 from .tape import NeedsModule, Tape
 
 

@@ -13,7 +13,10 @@ import sys
 import numpy as np
 
 import smelt
+from smelt.ir.settings import settings
 from smelt.runtime.disk import SUFFIX, disk
+
+settings.tier = "program"
 
 #: Entries and programs that the processes share.
 ENTRIES, PROGRAMS = 60, 12

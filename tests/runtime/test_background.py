@@ -212,6 +212,23 @@ time.sleep(600)
         assert words[1] == "None"  # the child's end was not the worker's
 
 
+def test_what_a_short_program_asked_for_is_there_for_the_next(tmp_path: Path) -> None:
+    code = """
+import os, sys
+import smelt
+from smelt.runtime.background import compile_in_background
+os.environ["SMELT_CACHE_DIR"] = smelt.ir.settings.settings.cache_dir = sys.argv[1]
+smelt.ir.settings.settings.cache = True
+compile_in_background(smelt.make_ir(lambda x: x * 11)(smelt.zeros(4)), smelt.cpu)
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=SECONDS)
+    end = time.monotonic() + SECONDS
+    with override(cache=True, cache_dir=tmp_path):
+        while not disk.entries() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(disk.entries()) == 1
+
+
 def test_a_child_has_a_worker_of_its_own() -> None:
     code = """
 other = background.compile_in_background(text.replace("2", "3", 1), smelt.cpu)
@@ -243,6 +260,8 @@ def test_a_worker_ends_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPat
     assert not process._Parent(os.getppid()).wait_for(reading)
     os.write(writing, b"x")
     assert process._Parent(os.getppid()).wait_for(reading)
-    assert not process._Parent(os.getpid()).wait_for(reading)  # that is no parent of this process
+    assert process._Parent(os.getpid()).wait_for(reading)  # that is no parent of this process; it has left something
+    os.read(reading, 1)
+    assert not process._Parent(os.getpid()).wait_for(reading)
     os.close(reading)
     os.close(writing)

@@ -65,6 +65,7 @@ KEPT = {
     "ir/error_functions.py _loops": "one loop",
     "ir/errors.py places_in_programs": "one function, of smelt.nn",
     "ir/fourier.py _loops": "one loop",
+    "ir/ops/random.py _loops": "one loop",
     "ir/small_matrices.py _loops": "one loop",
     "ir/errors.py _internal_files": "10,000 names of files",
     "ir/locks.py _gates": "weak",
@@ -80,7 +81,7 @@ KEPT = {
     "passes/registry.py _passes": "the passes there are",
     "passes/analysis.py _registered": "the analyses there are",
     "passes/rewrites/sets.py _sets": "the sets of rewrites there are",
-    "passes/transform/tape.py _TRANSFORMS": "the transformations there are",
+    "passes/transform/tape_transforms.py _TRANSFORMS": "the transformations there are",
     "passes/rules.py _rules": "the ops over functions there are",
     "runtime/compile.py _loaded": "the devices there are",
 }

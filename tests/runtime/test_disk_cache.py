@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     with override(cache=True, cache_dir=tmp_path):
         place = disk.place
         assert place is not None
-        yield place
+        yield Path(place)
 
 
 def x_of(*shape: int) -> Any:
@@ -114,7 +114,7 @@ print(disk.hits, disk.writes, bindings, "smelt.passes" in sys.modules, "smelt.ba
 
 
 def run(**variables: str) -> list[str]:
-    environment = {**os.environ, **variables}
+    environment = {**os.environ, "SMELT_TIER": "program", **variables}
     command = [sys.executable, "-c", CODE]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
     return done.stdout.splitlines()

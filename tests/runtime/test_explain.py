@@ -72,7 +72,8 @@ def test_lazy_graphs_and_what_was_forgotten() -> None:
 
 def test_small_programs_are_interpreted_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     direct._programs.clear()
-    monkeypatch.setattr("smelt.passes.transform.tape._TRANSFORMS", {})  # what it cannot transform takes the passes
+    # What a tape cannot transform takes the passes.
+    monkeypatch.setattr("smelt.passes.transform.tape_transforms._TRANSFORMS", {})
     with override(small_work=1 << 20), smelt.explain() as explained:
         smelt.eval(smelt.grad(lambda w: smelt.checkpoint(lambda v: v * v * v)(w).sum())(smelt.ones(3)))
     assert [c.how for c in explained.compiles] == ["interpreted"] and explained.count == 0

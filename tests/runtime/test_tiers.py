@@ -180,7 +180,7 @@ def costing(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """A compile takes so long, everything else 0.4 s. What was asked for is compiled at once all the same."""
     ticks = itertools.count()
     monkeypatch.setattr(tiers, "AT_ONCE", seconds)
-    monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.4))
+    monkeypatch.setattr(tiers, "time", SimpleNamespace(thread_time=lambda: next(ticks) * 0.4))
     monkeypatch.setattr(tiers, "cost", cost := tiers.CompileCost())
     monkeypatch.setattr(cost, "seconds", lambda ops: seconds)
 
@@ -279,7 +279,7 @@ def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.Mo
 def test_a_program_that_is_slower_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     structure = tiers.Structure()
     times = iter([0.0, 1.0] + [t for i in range(tiers.RUNS) for t in (10.0 * i, 10.0 * i + 2)])
-    monkeypatch.setattr(tiers, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    monkeypatch.setattr(tiers, "time", SimpleNamespace(thread_time=lambda: next(times)))
     structure.run_ops(lambda: None)
     for _ in range(tiers.RUNS):
         assert not structure.prefers_ops
@@ -390,7 +390,7 @@ def test_only_the_first_size_of_a_function_with_functions_is_compiled(name: str)
 
 def test_what_a_tape_refuses_is_left_to_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     direct._programs.clear()
-    monkeypatch.setattr("smelt.passes.transform.tape._TRANSFORMS", {})
+    monkeypatch.setattr("smelt.passes.transform.tape_transforms._TRANSFORMS", {})
     with override(tier="ops"), smelt.explain() as explained:
         np.testing.assert_allclose(smelt.grad(lambda x: (x * x).sum())(X), 2 * np.asarray(X), 1e-6)
     assert explained.count == 1
@@ -421,6 +421,17 @@ def test_what_was_asked_for_is_compiled_in_place_where_a_few_calls_make_up_for_i
         assert explained.count == 1
         small = smelt.compile(lambda x: smelt.exp(x @ x).mean())
         assert small(smelt.zeros((40, 40))).item() == 1.0
+        assert explained.count == 1
+
+
+def test_what_was_asked_for_first_does_not_wait_until_the_compiler_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "is_loaded", lambda device: False)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    small, big = smelt.ones((40, 40)), smelt.ones((4000, 4000))
+    with override(tier="auto", cache=False), smelt.explain() as explained:
+        assert smelt.compile(lambda x: smelt.exp(x).max() * 2)(small).item() == pytest.approx(2 * np.e, 1e-5)
+        assert explained.count == 0
+        assert smelt.compile(lambda x: smelt.exp(x).max() * 2)(big).item() == pytest.approx(2 * np.e, 1e-5)
         assert explained.count == 1
 
 

@@ -128,7 +128,8 @@ def _folder(place: Path | None) -> Path:
 
 def folder() -> Path:
     """Where compiled files are kept; a temporary folder if that cannot be written."""
-    return _folder(cache_place())
+    place = cache_place()
+    return _folder(None if place is None else Path(place))
 
 
 @functools.cache
