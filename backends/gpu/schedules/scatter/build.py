@@ -26,7 +26,8 @@ from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import evaluate_vector, start_part, vector_width
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines, threads_for
-from ..sort.sorting import Layout, Sorted, sort_steps
+from ..sort.build import sort_steps
+from ..sort.sorting import Layout, Sorted
 from .runs import apply_runs
 from .scattering import Scattering, dropped
 

@@ -7,8 +7,10 @@ import math
 from smelt.ir.builder import OpView
 
 from ...kernel import GpuModule
+from ..parts import power_of_two
 from ..schedule import ScheduledKernel, ScratchPlan, source_lines
-from .sorting import Layout, Sorted, sort_steps
+from .merging import merge_steps
+from .sorting import SHARED_BLOCK, Layout, Pair, Sorted, block_kernel
 
 
 def build_sort(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[ScheduledKernel]:
@@ -23,3 +25,14 @@ def build_sort(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[Sche
     layout = Layout(math.prod(x.shape[:axis]) * inner, length, max(1, inner))
     what = Sorted(op.name, op.location, source_lines([op]), x, layout, keys_out, order_out)
     return sort_steps(module, what, scratch)
+
+
+def sort_steps(module: GpuModule, what: Sorted, scratch: ScratchPlan) -> list[ScheduledKernel]:
+    """The kernels that sort rows, in order."""
+    layout = what.layout
+    if not layout.size:
+        return []
+    if layout.length > SHARED_BLOCK:
+        return merge_steps(module, what, scratch)
+    block = power_of_two(max(2, layout.length))
+    return [block_kernel(module, what, block, Pair(what.keys_out, what.order_out), layout)]

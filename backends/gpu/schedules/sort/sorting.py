@@ -1,11 +1,7 @@
-"""Stable sorting of rows: blocks in threadgroup memory, then merges over device memory.
+"""What sorts read and write, and the order of keys; rows that one threadgroup sorts by a network.
 
-A block of pairs (key, position) is sorted by a bitonic network; the position breaks ties, so the order
-of equal keys is kept. Runs are merged by rank: an element's place is its place in its own run and the
-number of elements of the other run that come before it, found by bisection. Each pass doubles the runs::
-
-    sort_blocks   x → runs of 1024
-    sort_merge    runs of 1024 → runs of 2048, ...
+A block of pairs (key, position) is sorted by a bitonic network; the position breaks ties, so the order of equal keys is
+kept.
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ from typing import Any
 from smelt.backends.lowering import divide
 from smelt.backends.memory import Memory
 from smelt.ir import dtypes
-from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
 from smelt.ir.ops.reduce import highest
@@ -25,11 +20,9 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel, GpuModule
 from ..parts import each_group, plus, power_of_two, split, times
-from ..schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
+from ..schedule import ScheduledKernel, Scratch
 
-#: Elements that a threadgroup sorts at once; a thread compares two.
-BLOCK = 1024
-#: Short rows share a threadgroup, up to this many elements.
+#: Elements of rows that share a threadgroup; a thread compares two.
 SHARED_BLOCK = 512
 
 Buffer = Value | Scratch
@@ -110,32 +103,6 @@ def last_key(k: GpuKernel, dtype: DType) -> Scalar:
     return k.const(float("nan") if dtype.kind == "f" else highest(dtype), dtype)
 
 
-def sort_steps(module: GpuModule, what: Sorted, scratch: ScratchPlan) -> list[ScheduledKernel]:
-    """Sort rows; the steps in order."""
-    layout, dtype = what.layout, what.dtype
-    if not layout.size:
-        return []
-    block = min(BLOCK, power_of_two(max(2, layout.length)))
-    runs: list[int] = []
-    width = block
-    while width < layout.length:
-        runs.append(width)
-        width *= 2
-
-    def between() -> Pair:
-        order = scratch.take(Aval((layout.size,), dtypes.uint32)) if what.order_out is not None else None
-        return Pair(scratch.take(Aval((layout.size,), dtype)), order)
-
-    final = Pair(what.keys_out, what.order_out)
-    rooms = [between() for _ in range(min(2, len(runs)))]
-    flat = Layout(layout.rows, layout.length)
-    targets = [(rooms[i % 2], flat) for i in range(len(runs))] + [(final, layout)]
-    steps = [_block_kernel(module, what, block, *targets[0])]
-    for i, width in enumerate(runs):
-        steps.append(_merge_kernel(module, what, width, targets[i][0], flat, *targets[i + 1]))
-    return steps
-
-
 @dataclass(frozen=True)
 class Pair:
     """Keys and where they came from."""
@@ -148,7 +115,7 @@ class Pair:
         return [(name, buffer) for name, buffer in named if buffer is not None]
 
 
-class _Buffers:
+class Buffers:
     """The buffers of a kernel under construction, by name."""
 
     def __init__(self, module: GpuModule, what: Sorted, suffix: str, buffers: Sequence[tuple[str, Buffer]]):
@@ -170,10 +137,10 @@ class _Buffers:
         return ScheduledKernel(self.k.name, self.operands)
 
 
-def _block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout) -> ScheduledKernel:
-    """Sort each run of `block` elements of each row, a threadgroup to one run or to several short rows."""
+def block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout) -> ScheduledKernel:
+    """Sort rows of at most `block` elements, a threadgroup to several of them."""
     layout, dtype = what.layout, what.dtype
-    buffers = _Buffers(module, what, "_blocks", [("keys", what.keys), *target.buffers("out_")])
+    buffers = Buffers(module, what, "_blocks", [("keys", what.keys), *target.buffers("out_")])
     k = buffers.k
     rows = max(1, min(SHARED_BLOCK // block, power_of_two(layout.rows)))
     runs = -(-layout.length // block)
@@ -312,76 +279,3 @@ def _network(k: GpuKernel, thread: Scalar, elements: int, block: int, keys: Memo
         k.barrier()
 
     k.for_(zero, k.const(block.bit_length() - 1, INDEX), stage)
-
-
-def _merge_kernel(
-    module: GpuModule, what: Sorted, width: int, source: Pair, flat: Layout, target: Pair, out: Layout
-) -> ScheduledKernel:
-    """Merge neighbouring runs of `width`: every element finds its own place."""
-    n = flat.length
-    buffers = _Buffers(module, what, "_merge", [*source.buffers(""), *target.buffers("out_")])
-    k, keys = buffers.k, buffers.memory["keys"]
-    threads, groups = threads_for(k, flat.size)
-
-    def element(at: Scalar) -> None:
-        row, i = split(k, at, n, "row", "i", flat.rows > 1)
-        with k.named("first"):
-            first = times(row, n)
-        with k.named("key"):
-            key = k.read(keys, at)
-        run, within = split(k, i, width, "run", "within")
-        with k.named("second"):
-            second = (run & 1).ne(0)
-        with k.named("pair"):
-            pair = (i - within) - k.select(second, k.const(width, INDEX), k.const(0, INDEX))
-        with k.named("other"):
-            other = k.select(second, pair, pair + width)
-        with k.named("length"):
-            end = k.op("arith.minui", [other + width, k.const(n, INDEX)], INDEX)
-            length = k.select(k.below(other, n), end - other, k.const(0, INDEX))
-
-        def counts(y: Scalar) -> Scalar:
-            """Whether an element of the other run comes first: of equal ones those of the first run do."""
-            return k.select(second, ~comes_before(k, key, y), comes_before(k, y, key))
-
-        with k.named("start"):
-            start = plus(first, other)
-        with k.named("last"):
-            last = first + (n - 1) if flat.rows > 1 else k.const(n - 1, INDEX)
-        rank = _bisect(k, keys, start, last, length, width, counts)
-        with k.named("place"):
-            offset = out.offset(k, row, pair + within + rank)
-        buffers.write("out_keys", key, offset)
-        if "order" in buffers.memory:
-            buffers.write("out_order", k.read(buffers.memory["order"], at), offset)
-
-    k.grid_stride(None, flat.size, threads, groups, element)
-    return buffers.finish("merge", groups, threads, flat.size * width.bit_length())
-
-
-def _bisect(
-    k: GpuKernel,
-    keys: Memory,
-    first: Scalar,
-    last: Scalar,
-    length: Scalar,
-    most: int,
-    counts: Callable[[Scalar], Scalar],
-) -> Scalar:
-    """How many of the `length` (at most `most`, a power of two) keys from `first` on satisfy `counts`, which
-    holds up to some key and then no more. Nothing is read beyond `last`."""
-
-    def halve(step: Scalar, raw: Any) -> list[Scalar]:
-        found = Scalar(k, raw, INDEX)
-        with k.named("more"):
-            more = found + k.op("arith.shrui", [k.const(most, INDEX), step], INDEX)
-        at = k.op("arith.minui", [first + more - 1, last], INDEX)
-        with k.named("other_key"):
-            y = k.read(keys, at)
-        with k.named("comes"):
-            good = counts(y)
-        return [k.select(k.logical_and(~k.below(length, more), good), more, found)]
-
-    zero = k.const(0, INDEX)
-    (found,) = k.counted(most.bit_length(), halve, [zero.mlir], carried="rank")
-    return Scalar(k, found, INDEX)
