@@ -236,6 +236,11 @@ class Buffer:
         """Whether the host has the elements already."""
         return True
 
+    @property
+    def is_of_device(self) -> bool:
+        """Whether its elements began on a device, wherever they have been copied to since."""
+        return False
+
     @staticmethod
     def renew(held: list[Buffer], n: int) -> bool:
         """Put another buffer of the same memory in the place of ``held[n]``, and say whether it alone refers to it.
@@ -299,6 +304,10 @@ class _Remote(Buffer):
             _address_of(self)
         except AttributeError:
             return False
+        return True
+
+    @property
+    def is_of_device(self) -> bool:
         return True
 
     if not TYPE_CHECKING:  # a type checker knows the names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from .. import dlpack
 from ..device import Device, Lazy, register
 from ..gpu.devices import GPUS
 
@@ -36,3 +37,4 @@ CUDA = register(
         details=Lazy("smelt.backends.cuda.executable:details"),
     )
 )  # fmt: skip
+dlpack.takers[dlpack.CUDA] = Lazy("smelt.backends.cuda.memory:taken")

@@ -119,9 +119,9 @@ class Memory:
         return int.from_bytes(bytes(found), sys.byteorder, signed=True)
 
     def copy_from(self, other: Memory) -> None:
-        """Copies another memory of the same length, on the GPU, without waiting."""
+        """Copies the bytes of another memory, of the same length or a longer one, on the GPU, without waiting."""
         enter()
-        size = ctypes.c_size_t(self.nbytes)
+        size = ctypes.c_size_t(min(self.nbytes, other.nbytes))
         call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(self.address), ctypes.c_uint64(other.address), size, None)
 
     def free(self) -> None:
@@ -179,6 +179,16 @@ def wait() -> None:
             pause = min(2 * pause, _LONGEST_PAUSE)
     if code:
         call("cuCtxSynchronize")
+
+
+def order(first: int | None, then: int | None) -> None:
+    """What one stream has so far comes before what another one gets from now on. None: the stream of all launches."""
+    enter()
+    event = ctypes.c_void_p()
+    call("cuEventCreate", ctypes.byref(event), 2)  # without a time
+    call("cuEventRecord", event, ctypes.c_void_p(first))
+    call("cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
+    call("cuEventDestroy_v2", event)  # when it has been waited for
 
 
 def synchronize() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
 import numpy as np
 
-from smelt.backends import pool
+from smelt.backends import dlpack, pool
 from smelt.backends.pool import size_class
 from smelt.ir.aval import Aval
+from smelt.ir.errors import DeviceError
 
 from ..buffer import Buffer, pools
 from . import driver
@@ -56,7 +58,10 @@ class CudaBlock:
 
     __slots__ = ("__weakref__", "address", "memory", "nbytes")
 
-    def __init__(self, memory: _Memory, nbytes: int):
+    #: Where it is, in DLPack's words.
+    dlpack_device = (dlpack.CUDA, 0)
+
+    def __init__(self, memory: driver.Memory, nbytes: int):
         self.memory, self.nbytes = memory, nbytes
         self.address = memory.address
 
@@ -65,9 +70,60 @@ class CudaBlock:
         self.memory.read(found.address, aval.nbytes)
         return found.array
 
+    def capsule(self, aval: Aval, stream: int | None, versioned: bool, copy: bool) -> Any:
+        """The bytes as a DLPack capsule of `aval`, which `stream` may read after what was launched before: a handle,
+        None and 1 for the stream that launches go to, 2 for that of the thread, -1 where nothing is waited for."""
+        block = self
+        if copy:
+            block = MEMORY.block(self.nbytes)
+            block.memory.copy_from(self.memory)
+        other = stream if stream not in (None, 1, -1) else None
+        if other is not None:
+            driver.order(None, other)
+
+        def done() -> None:
+            if other is not None:
+                with contextlib.suppress(DeviceError):  # the stream may be gone, and with it what it had to do
+                    driver.order(other, None)
+
+        place = block.address, self.dlpack_device
+        return dlpack.capsule_of(aval, *place, block, done, versioned=versioned, copied=copy)
+
+
+class _Foreign(driver.Memory):
+    """Another library's bytes."""
+
+    def __init__(self, address: int, nbytes: int, owner: Any) -> None:
+        self.address, self.nbytes, self._owner = address, nbytes, owner
+
+    def free(self) -> None:
+        self._owner = None
+
+
+def taken(tensor: dlpack.Tensor, copy: bool) -> Buffer:
+    """A buffer on another library's memory, from the element at its address to the last, or on a copy of that.
+
+    Raises:
+        DeviceError: it is on another GPU.
+    """
+    if tensor.device != CudaBlock.dlpack_device:
+        raise DeviceError(f"smelt uses the first GPU; the array is on number {tensor.device[1]}")
+    driver.enter()
+    last = sum((n - 1) * stride for n, stride in zip(tensor.aval.shape, tensor.strides))
+    size = 0 if 0 in tensor.aval.shape else last + 1
+    aval = Aval((size,), tensor.aval.dtype)
+    block = CudaBlock(_Foreign(tensor.address, aval.nbytes, tensor.owner), aval.nbytes)
+    if copy and size:
+        source, block = block, MEMORY.block(aval.nbytes)
+        block.memory.copy_from(source.memory)
+        driver.wait()  # then the owner may have its memory again
+    return Buffer.at(aval, block)
+
 
 class CudaMemory:
     """Arrays on the first GPU."""
+
+    dlpack_device = CudaBlock.dlpack_device
 
     def __init__(self) -> None:
         self.pool = CudaPool()

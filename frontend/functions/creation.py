@@ -8,12 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from smelt.backends.dlpack import is_contiguous
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
     BufferExportError,
+    DeviceError,
     DTypeError,
     SmeltError,
     at_user_line,
@@ -34,12 +36,13 @@ from ..lazy.arrays import (
     from_host,
     wrap,
 )
-from ..lazy.core import remembered
-from ..lazy.dlpack import imported
+from ..lazy.core import leaf, remembered
+from ..lazy.dlpack import imported, taken_there
 from ..lazy.movement import Axes, checked_shape, filled, iota
 from ..lazy.streams import check_stream
 from .diagonals import diagonal_offset, triangle_mask
 from .shaping import broadcast_to
+from .views import as_strided
 
 __all__ = [
     "arange",
@@ -424,9 +427,11 @@ def asarray(
 def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None = None) -> array:
     """An array with a copy of the data of any object with ``__dlpack__``.
 
+    What lies on an NVIDIA GPU stays there, and is copied only with ``copy=True``: nobody may write to it any more.
+
     Raises:
-        ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False``.
-        BufferExportError: it exports no data, or none in the CPU's memory.
+        ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False`` of data in the host's memory.
+        BufferExportError: it exports no data, or none in the memory of a device that is here.
         DTypeError: elements that smelt has no dtype for.
 
     >>> import numpy, smelt
@@ -436,14 +441,23 @@ def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None =
     check_stream(device)
     if isinstance(x, array):
         return wrap(x._ref)
-    if copy is False:
-        raise AttributeValueError(
-            at_user_line("smelt.from_dlpack: data of other libraries is copied; copy=False cannot be")
-        )
     if not hasattr(x, "__dlpack__") or isinstance(x, type):
         raise ArgumentTypeError(at_user_line(f"smelt.from_dlpack: {shown(x)} has no __dlpack__"))
     try:
-        return from_host(imported(x))
+        there = taken_there(x, bool(copy))
+        if there is None:
+            if copy is False:
+                message = "smelt.from_dlpack: data of other libraries is copied; copy=False cannot be"
+                raise AttributeValueError(at_user_line(message))
+            return from_host(imported(x))
+        buffer, tensor = there
+        aval, strides = tensor.aval, tensor.strides
+        if is_contiguous(aval.shape, strides):
+            return wrap((leaf(buffer.reshaped(aval)), 0))
+        return as_strided(wrap((leaf(buffer), 0)), aval.shape, strides)
+    except DeviceError as error:
+        message = f"smelt.from_dlpack: a {type(x).__name__} exports no data that is in reach: {error}"
+        raise BufferExportError(at_user_line(message)) from None
     except SmeltError:
         raise
     except Exception as error:  # whatever its library raises

@@ -29,7 +29,7 @@ from smelt.runtime import Buffer
 from .arguments import dtype_of
 from .buffer_protocol import BufferExporter
 from .core import NUMBER, connect_arrays
-from .dlpack import exported
+from .dlpack import device_home, exported, exported_there
 from .evaluate import evaluate
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
 from .host import buffer_of, check_depth, holds_arrays, of_numbers
@@ -174,16 +174,23 @@ class array(_Methods, Handle):
     ) -> Any:  # fmt: skip
         """A DLPack capsule with a view of the elements, or with ``copy=True`` a copy.
 
-        What is written to the view is seen by this handle, and by no other array.
+        What is written to the view is seen by this handle, and by no other array. An array that is on an NVIDIA GPU
+        is exported there, for reading: `stream` is the consumer's.
 
         Raises:
-            BufferExportError: a stream, or a device other than the CPU.
+            BufferExportError: a stream on the CPU, or a device that the array is not on.
         """
+        there = device_home(self._buffer, dl_device)
+        if there is not None:
+            return exported_there(there, stream, max_version, dl_device, copy)
         return exported(self._host() if copy else self._export(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """(device type, device number) of DLPack: the CPU."""
-        return (1, 0)
+        """(device type, device number) of DLPack: the CPU, or the NVIDIA GPU that the array is on."""
+        if state.compiling and self._ref[0].values is None:
+            return (1, 0)
+        there = device_home(self._buffer)
+        return (1, 0) if there is None else there.home.dlpack_device
 
     def item(self) -> Scalar:
         """The value of an array of one element as a Python scalar.

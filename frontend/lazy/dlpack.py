@@ -3,66 +3,29 @@
 NumPy makes and reads the capsules. It knows no bfloat16, so those travel as uint16 and the capsule's element type is
 changed on the way.
 
-What others get is memory that they may write to (`exports`), unless they ask for a copy.
+What others get is memory that they may write to (`exports`), unless they ask for a copy. Arrays that lie on a device
+with a name in DLPack are handed over and taken there, without a copy and for reading (`smelt.backends.dlpack`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any
 
 import numpy as np
 
+from smelt.backends import dlpack
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, BufferExportError, at_user_line, shown
+from smelt.runtime import Buffer
+from smelt.runtime.device import default_device
 
 #: The device of all that is exported: memory of the CPU.
 CPU = (1, 0)
 #: From here on capsules have a version.
 _VERSIONED = (1, 0)
 
-_UINT, _BFLOAT = 1, 4  # kDLUInt, kDLBfloat
-
-
-class _Tensor(ctypes.Structure):
-    """DLTensor, up to its element type."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-    ]
-
-
-class _Versioned(ctypes.Structure):
-    """DLManagedTensorVersioned, up to the element type. The earlier DLManagedTensor starts with the tensor."""
-
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("manager_ctx", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
-    ]
-
-
-def _tensor_in(capsule: Any) -> _Tensor | None:
-    """The tensor in a capsule that nobody has taken yet."""
-    is_valid, pointer = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
-    is_valid.argtypes, is_valid.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_int
-    pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    if is_valid(capsule, b"dltensor_versioned"):
-        found = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
-        return found.tensor if found.major == 1 else None  # the next one may look otherwise
-    if is_valid(capsule, b"dltensor"):
-        return _Tensor.from_address(pointer(capsule, b"dltensor"))
-    return None
+_UINT = 1  # kDLUInt
 
 
 def exported(host: np.ndarray, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
@@ -80,9 +43,58 @@ def exported(host: np.ndarray, stream: Any, max_version: Any, dl_device: Any, co
     memory = host.copy() if copy else host
     bits = memory.view(np.uint16) if memory.dtype == dtypes.bfloat16.numpy else memory
     capsule = bits.__dlpack__() if version is None else bits.__dlpack__(max_version=version)
-    if bits is not memory and (tensor := _tensor_in(capsule)):
-        tensor.code = _BFLOAT
+    if bits is not memory and (held := dlpack.tensor_in(capsule)):
+        held.code = dlpack.BFLOAT
     return capsule
+
+
+def exported_there(buffer: Buffer, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+    """`exported`, of a buffer whose home has a name in DLPack; see `array.__dlpack__`."""
+    home = buffer.home
+    if dl_device is not None and _pair(dl_device) != home.dlpack_device:
+        message = (
+            f"smelt: DLPack device {shown(dl_device)} was asked for; the array is exported on {home.dlpack_device}, "
+            "or on the CPU, (1, 0)"
+        )
+        raise BufferExportError(at_user_line(message))
+    if stream is not None and (not isinstance(stream, int) or stream == 0 or stream < -1):
+        message = f"smelt: a stream of DLPack is None, -1, 1, 2 or a handle, not {shown(stream)}"
+        raise BufferExportError(at_user_line(message))
+    version = None if max_version is None else _pair(max_version)
+    if max_version is not None and version is None:
+        raise ArgumentTypeError(at_user_line(f"smelt: max_version must be a pair of ints, is {shown(max_version)}"))
+    versioned = version is not None and version >= _VERSIONED
+    return home.capsule(buffer.aval, stream, versioned, bool(copy))
+
+
+def device_home(buffer: Buffer, dl_device: Any = None) -> Buffer | None:
+    """The buffer where others get it on a device: it is that of the thread, or the elements began there; else None."""
+    if dl_device is not None and _pair(dl_device) == CPU:
+        return None
+    if buffer.is_of_device:
+        return buffer if hasattr(buffer.home, "dlpack_device") else None
+    memory = default_device().memory
+    return memory.adopt(buffer) if hasattr(memory, "dlpack_device") else None
+
+
+def taken_there(x: Any, copy: bool = False) -> tuple[Buffer, dlpack.Tensor] | None:
+    """An array of another library on a device that smelt has: its elements from the first to the last, and which of
+    them it has; None where NumPy reads it.
+
+    Raises:
+        DeviceError: the device is not here. BufferExportError, DTypeError: from the capsule. And what the object does.
+    """
+    if isinstance(x, (np.ndarray, type)) or not hasattr(x, "__dlpack_device__"):
+        return None
+    take = dlpack.takers.get(int(x.__dlpack_device__()[0]))
+    if take is None:
+        return None
+    try:
+        capsule = x.__dlpack__(stream=1, max_version=_VERSIONED)
+    except TypeError:  # from before there were versions
+        capsule = x.__dlpack__(stream=1)
+    tensor = dlpack.taken(capsule)
+    return take.load()(tensor, copy), tensor
 
 
 def _pair(given: Any) -> tuple[int, int] | None:
@@ -119,12 +131,16 @@ def imported(x: Any) -> np.ndarray:
     """
     if isinstance(x, np.ndarray):  # which may have a dtype that NumPy does not export
         return x
+    if (there := taken_there(x)) is not None:
+        buffer, whole = there
+        strides = [n * whole.aval.dtype.size for n in whole.strides]
+        return np.lib.stride_tricks.as_strided(buffer.array, whole.aval.shape, strides)
     try:
         capsule = x.__dlpack__(max_version=_VERSIONED) if _numpy_has_versions() else x.__dlpack__()
     except TypeError:  # from before there were versions
         capsule = x.__dlpack__()
-    tensor = _tensor_in(capsule)
-    is_bfloat16 = tensor is not None and (tensor.code, tensor.bits) == (_BFLOAT, 16)
+    tensor = dlpack.tensor_in(capsule)
+    is_bfloat16 = tensor is not None and (tensor.code, tensor.bits) == (dlpack.BFLOAT, 16)
     if tensor is not None and is_bfloat16:
         tensor.code = _UINT
     found = np.from_dlpack(_Taken(capsule))

@@ -196,6 +196,7 @@ def test_gradients_by_the_matrix(rng: np.random.Generator, n: int) -> None:
     close(found[1], np.fft.irfft(1j * np.eye(m), n) @ taken)
 
 
+@pytest.mark.host("it counts kernels of the CPU")
 def test_batches(rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 4, 5)).astype(np.float32)
     for axis in range(3):

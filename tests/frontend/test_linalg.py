@@ -176,6 +176,7 @@ def test_results_that_nobody_reads(rng: np.random.Generator) -> None:
 # Batches
 
 
+@pytest.mark.host("it counts kernels of the CPU")
 def test_vmap_on_any_axis_is_one_call(rng: np.random.Generator) -> None:
     many = positive(rng, 7, 3, 3)
     for axis in range(3):

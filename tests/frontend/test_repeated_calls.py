@@ -81,6 +81,7 @@ def test_results_of_all_kinds() -> None:
             )
 
 
+@pytest.mark.host("on others an index is not checked")
 def test_devices_checks_and_traces_are_minded() -> None:
     f = smelt.compile(lambda x, i: x[i])
     i = smelt.array([5])

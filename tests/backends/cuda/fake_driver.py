@@ -21,13 +21,15 @@ class FakeDriver:
     total: bytes of memory; used: those in use.
     launches: names of kernels, in order.
     busy: questions whether the GPU has finished that are answered by no.
+    order: events, and the streams that they were recorded on and that wait for them.
     graphs: how often a graph was launched.
     """
 
     def __init__(self, total: int = 1 << 32):
         self.total, self.used = total, 0
         self.launches: list[str] = []
-        self.busy = self.graphs = 0
+        self.busy = self.graphs = self._events = 0
+        self.order: list[tuple[str, int | None]] = []
         self._graphs: dict[int, list[tuple[Any, ...]]] = {}
         self._memory: dict[int, np.ndarray] = {}
         self._next = BASE
@@ -113,6 +115,31 @@ class FakeDriver:
         if found is None or nbytes.value > found[1]:
             return INVALID
         ctypes.memmove(target, found[0], nbytes.value)
+        return 0
+
+    def cuMemcpyDtoDAsync_v2(self, target: Any, source: Any, nbytes: ctypes.c_size_t, stream: None) -> int:
+        to, there = self._find(target.value), self._find(source.value)
+        if to is None or there is None or nbytes.value > min(to[1], there[1]):
+            return INVALID
+        ctypes.memmove(to[0], there[0], nbytes.value)
+        return 0
+
+    # Streams
+
+    def cuEventCreate(self, event: Any, flags: int) -> int:
+        self._events += 1
+        event._obj.value = self._events
+        return 0
+
+    def cuEventRecord(self, event: Any, stream: ctypes.c_void_p) -> int:
+        self.order.append(("after", stream.value))
+        return 0
+
+    def cuStreamWaitEvent(self, stream: ctypes.c_void_p, event: Any, flags: int) -> int:
+        self.order.append(("before", stream.value))
+        return 0
+
+    def cuEventDestroy_v2(self, event: Any) -> int:
         return 0
 
     # Code
