@@ -135,8 +135,9 @@ __all__ = [
     "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft", "fill_diagonal",
     "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "floating",
     "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frexp", "from_dlpack", "from_fp8",
-    "from_stablehlo", "full", "full_like", "gammainc", "gammaincc", "gather_mm", "gather_qmm", "gather_qqmm", "gcd",
-    "generic", "geomspace", "get_active_memory", "get_array_buffer_size", "get_cache_memory", "get_memory_limit",
+    "from_onnx", "from_stablehlo", "full", "full_like", "gammainc", "gammaincc", "gather_mm", "gather_qmm",
+    "gather_qqmm", "gcd", "generic", "geomspace", "get_active_memory", "get_array_buffer_size", "get_cache_memory",
+    "get_memory_limit",
     "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater", "greater_equal",
     "hadamard_transform", "hamming", "hanning", "heaviside", "hessian", "histogram", "histogram2d",
     "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "i0e", "i1", "i1e", "identity",
@@ -172,10 +173,11 @@ if TYPE_CHECKING:
     from . import compat, cuda, distributed, exchange, fast, metal, nn, optimizers
     from .exchange.exported import to_linalg, to_stablehlo
     from .exchange.imported import from_stablehlo
+    from .exchange.onnx.imported import from_onnx
 else:
     # Modules that the first use loads.
     _LAZY = ("compat", "cuda", "distributed", "exchange", "fast", "metal", "nn", "optimizers")
-    _OF_EXCHANGE = ("from_stablehlo", "to_linalg", "to_stablehlo")
+    _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "to_linalg", "to_stablehlo")
 
     def __getattr__(name):
         if name in _LAZY:

@@ -159,7 +159,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Compile an IR file and run one of its functions on NumPy files.",
         epilog="Example: smelt run f.mlir --input x.npy --input y.npy --output z.npy",
     )
-    run.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    run.add_argument(
+        "file", metavar="FILE", help="MLIR text, of smelt or StableHLO, or model.onnx; - is standard input"
+    )
     run.add_argument("--input", action="append", default=[], metavar="NPY", help="an argument, in order")
     run.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
     run.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")

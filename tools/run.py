@@ -26,7 +26,7 @@ def run(options: argparse.Namespace, isolate: bool = True) -> int:
     from smelt.runtime import device_named
 
     device_named(options.device or settings.device)
-    name, source = read_source(options.file)
+    name, source = (options.file, "") if _is_onnx(options) else read_source(options.file)
 
     def report(message: str) -> None:
         print(f"{name}: error: {message}", file=sys.stderr)
@@ -39,13 +39,9 @@ def run(options: argparse.Namespace, isolate: bool = True) -> int:
 def _job(options: argparse.Namespace, source: str, name: str, progress: Progress) -> int:
     try:
         progress(PARSING)
-        module = _parsed(source, name)
-        check_calls(module, options)
-        progress("the compiler")
-        arguments = _signature(module, options.function)
-        captured = _captured(options.file, source, options.function)
-        arrays = _load_inputs(options.input, arguments[: len(arguments) - len(captured)], options.function) + captured
-        results = _compiled(module, options, name)(arrays)
+        results = (
+            _results_of_onnx(options, progress) if _is_onnx(options) else _results(options, source, name, progress)
+        )
         if options.output and len(options.output) != len(results):
             raise IRError(f"@{options.function} has {len(results)} results, --output names {len(options.output)}")
         for path, array in zip(options.output, results):
@@ -61,6 +57,37 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
             traceback.print_exception(error)
         print(describe(error, name), file=sys.stderr)
         return 1
+
+
+def _results(options: argparse.Namespace, source: str, name: str, progress: Progress) -> list[np.ndarray]:
+    module = _parsed(source, name)
+    check_calls(module, options)
+    progress("the compiler")
+    arguments = _signature(module, options.function)
+    captured = _captured(options.file, source, options.function)
+    arrays = _load_inputs(options.input, arguments[: len(arguments) - len(captured)], options.function) + captured
+    found: list[np.ndarray] = _compiled(module, options, name)(arrays)
+    return found
+
+
+def _is_onnx(options: argparse.Namespace) -> bool:
+    return str(options.file).endswith(".onnx")
+
+
+def _results_of_onnx(options: argparse.Namespace, progress: Progress) -> list[np.ndarray]:
+    """Of a model, whose shapes may be those of the files."""
+    import smelt
+    from smelt.ir import dtypes
+    from smelt.ir.settings import settings
+
+    f = smelt.from_onnx(options.file)
+    if options.function != "main":
+        raise IRError(f"{options.file} is a model, which has no function @{options.function}")
+    progress("the compiler")
+    arrays = [smelt.array(x, dtypes.of(x.dtype)) for x in map(_read, options.input)]
+    with smelt.stream(smelt.Device(options.device or settings.device)):
+        found = smelt.compile(f)(*arrays)
+        return [np.array(x) for x in (found if isinstance(found, tuple) else (found,))]
 
 
 def _parsed(source: str, name: str) -> Any:
@@ -133,7 +160,7 @@ def _captured(path: str, source: str, function: str) -> list[np.ndarray]:
     return [found.arrays[name][0] for name in names]
 
 
-def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
+def _read(path: str) -> np.ndarray:
     from smelt.formats.npy import read_npy
 
     try:
@@ -141,15 +168,18 @@ def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
             if file.read(2) == b"PK":
                 raise IRError(f"{path}: error: this is an archive; one .npy file an argument is needed")
             file.seek(0)
-            array = read_npy(file)
+            array: np.ndarray = read_npy(file)
     except OSError as error:
         raise IRError(f"{path}: error: cannot be read: {error.strerror or error}") from None
     except (FileFormatError, DTypeError) as error:
         raise IRError(f"{path}: error: this is not a .npy file of numbers ({error})") from None
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _load(path: str, i: int, aval: Aval, function: str) -> np.ndarray:
+    array = _read(path)
     if array.dtype.kind == "V" and array.dtype.itemsize == 2 and aval.dtype.name == "bfloat16":
         array = array.view(aval.dtype.numpy)  # .npy files do not know bfloat16
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     if array.shape != aval.shape or array.dtype != aval.dtype.numpy:
         have = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
         raise IRError(f"{path}: error: argument {i} of @{function} must be {aval}, is {have}")

@@ -122,6 +122,9 @@ VALID: dict[tuple[str, str], Any] = {
     ("ravel_multi_index", "multi_index"): [[0, 1], [0, 1]],
     ("percentile", "q"): 50, ("nanpercentile", "q"): 50, ("ravel_multi_index", "dims"): (2, 3),
     ("ldexp", "x2"): [1, 2, 3],
+    ("from_onnx", "file"): b"\x08\x0e:*\n\x0b\n\x01x\x12\x01y\"\x03Abs\x12\x01gZ\x0b\n\x01x\x12\x06\n\x04\x08"
+    b"\x01\x12\x00b\x0b\n\x01y\x12\x06\n\x04\x08\x01\x12\x00B\x04\n\x00\x10\r",
+    ("from_onnx", "name"): "model",
     ("from_stablehlo", "program"): "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }",
     ("swapaxes", "axis2"): 1, ("linspace", "stop"): 1, ("random.randint", "low"): 0, ("random.randint", "high"): 9,
     ("random.truncated_normal", "lower"): -1, ("random.truncated_normal", "upper"): 1, ("isdtype", "kind"): "numeric",
