@@ -63,6 +63,12 @@ class TraceError(SmeltError, RuntimeError, ValueError):
     """The value of a traced array was asked for, or a trace was used after its end."""
 
 
+class MissingMemberError(SmeltError, KeyError, ValueError):
+    """A module has no member of a name that it must have."""
+
+    __str__ = Exception.__str__  # not the message in quotes, as of a KeyError
+
+
 class UndefinedMethodError(SmeltError, NotImplementedError):
     """A class of the user lacks a method that it has to define."""
 

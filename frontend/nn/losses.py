@@ -14,6 +14,7 @@ from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
 from .ctc import ctc_loss
+from .layers.activation_functions import relu
 from .operands import takes_arrays
 
 __all__ = [
@@ -211,7 +212,7 @@ def gaussian_nll_loss(
     array(2, dtype=float32)
     """
     _same_shape("gaussian_nll_loss", inputs=inputs, targets=targets, vars=vars)
-    spread = smelt.maximum(vars, eps)
+    spread = smelt.where(vars <= eps, eps, vars)
     loss = 0.5 * (smelt.log(spread) + smelt.square(targets - inputs) / spread)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
@@ -286,7 +287,7 @@ def hinge_loss(inputs: array, targets: array, reduction: Reduction = "none") -> 
     >>> smelt.nn.losses.hinge_loss(smelt.array([0.5, 2.0]), smelt.array([1.0, 1.0]))
     array([0.5, 0], dtype=float32)
     """
-    return _reduced("hinge_loss", smelt.maximum(1 - inputs * targets, 0), reduction)
+    return _reduced("hinge_loss", relu(1 - inputs * targets), reduction)
 
 
 @takes_arrays
@@ -314,7 +315,7 @@ def triplet_loss(
     def distance(x: array) -> array:
         return smelt.power(smelt.sum(smelt.power(smelt.abs(anchors - x), p), axis=axis) + eps, 1 / p)
 
-    return _reduced("triplet_loss", smelt.maximum(distance(positives) - distance(negatives) + margin, 0), reduction)
+    return _reduced("triplet_loss", relu(distance(positives) - distance(negatives) + margin), reduction)
 
 
 @takes_arrays
@@ -346,4 +347,5 @@ def margin_ranking_loss(
     array([2], dtype=float32)
     """
     _same_shape("margin_ranking_loss", inputs1=inputs1, inputs2=inputs2, targets=targets)
-    return _reduced("margin_ranking_loss", smelt.maximum(0, -targets * (inputs1 - inputs2) + margin), reduction)
+    loss = -targets * (inputs1 - inputs2) + margin
+    return _reduced("margin_ranking_loss", smelt.where(loss < 0, 0, loss), reduction)

@@ -1,7 +1,7 @@
 """docs/api.md: every name of MLX and of the array API standard, and what it is here; README.md: how many there are.
 
-``python -m tests.architecture.api`` writes both. The names, with those of their parameters, are in api_names.json
-beside this file: MLX 0.32.4, and the standard 2025.12.
+``python -m tests.architecture.api`` writes both, and the table of `differences`. The names, with those of their
+parameters, are in api_names.json beside this file: MLX 0.32.4, and the standard 2025.12.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import smelt
 
+from . import differences
 from .sources import ROOT
 
 PAGE, README = ROOT / "docs" / "api.md", ROOT / "README.md"
@@ -165,3 +166,6 @@ def with_summary(readme: str) -> str:
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     README.write_text(with_summary(README.read_text(encoding="utf-8")), encoding="utf-8")
+    differences.PAGE.write_text(
+        differences.with_table(differences.PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from . import api
+import smelt
+
+from . import api, differences
 
 SECTIONS = {
     module: text
@@ -37,3 +39,17 @@ def test_what_differs_is_there() -> None:
 def test_readme_says_how_many_there_are() -> None:
     readme = api.README.read_text(encoding="utf-8")
     assert api.with_summary(readme) == readme, "run python -m tests.architecture.api"
+
+
+def test_the_page_has_what_differs() -> None:
+    page = differences.PAGE.read_text(encoding="utf-8")
+    assert differences.with_table(page) == page, "run python -m tests.architecture.api"
+    rows = differences.DIFFERENCES
+    assert not [row for row in rows if differences.outcome(row.expression, "smelt") == row.mlx], "these differ no more"
+
+
+@pytest.mark.parametrize("row", differences.DIFFERENCES, ids=lambda row: row.expression)
+def test_what_mlx_gives(row: differences.Difference) -> None:
+    if pytest.importorskip("mlx.core") is smelt:
+        pytest.skip("that is smelt.compat")
+    assert differences.outcome(row.expression, "mlx") == row.mlx

@@ -46,7 +46,7 @@ FORMULAS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gelu_approx": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "gelu_fast_approx": lambda x: x * sigmoid(1.702 * x),
     "glu": lambda x: x[..., : x.shape[-1] // 2] * sigmoid(x[..., x.shape[-1] // 2 :]),
-    "step": lambda x: (x > 0).astype(float),
+    "step": lambda x: (x >= 0).astype(float),
     "mish": lambda x: x * np.tanh(np.logaddexp(x, 0)),
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
     "hard_tanh": lambda x: np.clip(x, -1, 1),
@@ -86,6 +86,26 @@ def test_gradients(name: str) -> None:
     check_gradient(getattr(nn, name), points(name))
 
 
+BENDS = np.array([-3.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 3.0, 6.0])
+#: Where both sides do, the first is MLX's and PyTorch's.
+AT_ZERO = {"relu": 0.0, "relu6": 0.0, "leaky_relu": 1.0, "elu": 1.0, "celu": 1.0, "selu": 1.0507 * 1.67326}
+
+
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("step", "softmax", "softmin", "log_softmax", "glu")])
+def test_gradients_at_bends_are_those_of_one_side(name: str) -> None:
+    """Units that are exactly zero are common; half a slope is no slope of a function that has only one there."""
+    settings.tier = "ops"
+    found = np.asarray(smelt.grad(lambda x: getattr(nn, name)(x).sum())(smelt.array(BENDS, smelt.float64)))
+    h, f = 1e-6, FORMULAS[name]
+    with np.errstate(all="ignore"):  # hard_shrink jumps
+        sides = [(f(BENDS + s * 2 * h) - f(BENDS + s * h)) / (s * h) for s in (-1, 1)]
+    assert np.min(np.abs(np.stack(sides) - found), axis=0).max() < 1e-4
+    if name in AT_ZERO:
+        np.testing.assert_allclose(found[3:5], AT_ZERO[name], atol=1e-6)
+    if "shrink" not in name:  # there NaN is 0, as in MLX
+        assert smelt.isnan(getattr(nn, name)(smelt.array(np.nan))).item()
+
+
 @pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("step", "softmax", "softmin", "glu")])
 def test_gradients_far_out_are_finite(name: str) -> None:
     settings.tier = "ops"
@@ -106,7 +126,9 @@ def test_options() -> None:
     x = smelt.array([-2.0, -0.25, 3.0])
     assert nn.LeakyReLU(0.5)(x).tolist() == [-1.0, -0.125, 3.0]
     assert nn.hard_tanh(x, -0.5, 0.5).tolist() == [-0.5, -0.25, 0.5]
-    assert nn.Step(-1.0)(x).tolist() == [0, 1, 1]
+    assert nn.Step(-1.0)(x).tolist() == [0, 1, 1] and nn.Step(3.0)(x).tolist() == [0, 0, 1]
+    assert smelt.grad(lambda x: nn.prelu(x, smelt.array(0.25)))(smelt.array(0.0)).item() == 0.25
+    assert smelt.grad(lambda x: nn.leaky_relu(x))(smelt.array(np.inf)).item() == 1.0
     assert nn.HardShrink(1.0)(x).tolist() == [-2.0, 0.0, 3.0]
     assert nn.Softshrink(1.0)(x).tolist() == [-1.0, 0.0, 2.0]
     assert smelt.allclose(nn.ELU(2.0)(x), nn.elu(x, 2.0)).item()

@@ -170,6 +170,7 @@ def test_dropout_under_compile_draws_anew() -> None:
         (lambda: nn.Dropout2d(-0.1), r"Dropout2d: p must be"),
         (lambda: nn.Dropout2d()(smelt.zeros(3)), r"Dropout2d: needs 3 axes.*x f32\[3\]"),
         (lambda: nn.BatchNorm(3)(smelt.zeros(3)), r"BatchNorm: needs two to four axes; x f32\[3\]"),
+        (lambda: nn.BatchNorm(3)(smelt.zeros((1, 1, 3))), r"BatchNorm: training needs more than .*f32\[1,1,3\]"),
         (lambda: nn.InstanceNorm(3)(smelt.zeros((3, 3))), r"InstanceNorm: needs axes"),
         (lambda: nn.GroupNorm(4, 6)(smelt.zeros((1, 6))), r"GroupNorm: .*4 equal groups; x f32\[1,6\]"),
         (lambda: nn.init.identity()(smelt.zeros((2, 3))), r"identity: needs a square matrix; a f32\[2,3\]"),

@@ -145,3 +145,12 @@ def test_what_makes_no_array_is_an_error_and_what_does_is_taken(name: str) -> No
         expected = loss(*map(smelt.array, rows))
         for way in (lambda x: x), np.ndarray.tolist:
             np.testing.assert_array_equal(np.asarray(loss(*map(way, rows))), np.asarray(expected))
+
+
+def test_gradients_where_losses_bend() -> None:
+    """At a margin that is just kept hinge and triplet losses pull no more, as in MLX; margin_ranking_loss does."""
+    one, zero = smelt.array([1.0]), smelt.array([0.0])
+    assert smelt.grad(lambda x: losses.hinge_loss(x, one).sum())(one).item() == 0.0
+    assert smelt.grad(lambda x: losses.triplet_loss(zero, x, one + 1, axis=0, eps=0.0).sum())(one).item() == 0.0
+    assert smelt.grad(lambda x: losses.margin_ranking_loss(x, one, one).sum())(one).item() == -1.0
+    assert smelt.grad(lambda x: losses.gaussian_nll_loss(zero, one, x, eps=1.0).sum())(one).item() == 0.0

@@ -177,3 +177,14 @@ def test_ctc_loss_without_a_path() -> None:
 def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(smelt.SmeltError, match=message):
         call()
+
+
+def test_numbers_may_be_computed() -> None:
+    """Chances and sizes by NumPy, chances by smelt: models make them by linspace."""
+    for p in (np.float32(0.25), np.array(0.25), smelt.array(0.25), smelt.linspace(0, 1, 5)[1]):
+        assert repr(nn.Dropout(p)) == "Dropout(p=0.25)"
+        assert [type(d) for d in (nn.Dropout2d(p), nn.Dropout3d(p))] == [nn.Dropout2d, nn.Dropout3d]
+    for wrong in (np.float32(1.0), smelt.array(-0.5), smelt.array([0.5, 0.5]), np.True_):
+        with pytest.raises(smelt.SmeltError, match="p must be at least 0 and less than 1, is"):
+            nn.Dropout(wrong)
+    assert nn.AdaptiveAvgPool2d((np.int64(2), None))(smelt.ones((1, 4, 3, 2))).shape == (1, 2, 3, 2)

@@ -13,7 +13,8 @@ __all__ = [
     "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "step", "tanh",
 ]  # fmt: skip
 
-# Each function takes an array of any shape and floating-point dtype and returns one of both.
+# Each function takes an array of any shape and floating-point dtype and returns one of both. Where a function bends its
+# derivative is that of one side, as in MLX and PyTorch, so these choose: `maximum` would halve it. NaN stays NaN.
 
 
 def sigmoid(x: array) -> array:
@@ -33,7 +34,7 @@ def relu(x: array) -> array:
     >>> smelt.nn.relu(smelt.array([-1.0, 2.0]))
     array([0, 2], dtype=float32)
     """
-    return smelt.maximum(x, 0)
+    return smelt.where(x <= 0, 0, x)
 
 
 def relu2(x: array) -> array:
@@ -43,7 +44,7 @@ def relu2(x: array) -> array:
     >>> smelt.nn.relu2(smelt.array([-1.0, 2.0]))
     array([0, 4], dtype=float32)
     """
-    return smelt.square(smelt.maximum(x, 0))
+    return smelt.square(relu(x))
 
 
 def relu6(x: array) -> array:
@@ -53,7 +54,7 @@ def relu6(x: array) -> array:
     >>> smelt.nn.relu6(smelt.array([-1.0, 2.0, 8.0]))
     array([0, 2, 6], dtype=float32)
     """
-    return smelt.minimum(smelt.maximum(x, 0), 6.0)
+    return smelt.where(x >= 6, 6.0, relu(x))
 
 
 def leaky_relu(x: array, negative_slope: float = 0.01) -> array:
@@ -63,7 +64,8 @@ def leaky_relu(x: array, negative_slope: float = 0.01) -> array:
     >>> smelt.nn.leaky_relu(smelt.array([-1.0, 2.0]), 0.5)
     array([-0.5, 2], dtype=float32)
     """
-    return smelt.maximum(negative_slope * x, x)
+    scaled = negative_slope * x
+    return smelt.where(scaled > x, scaled, x)
 
 
 def softmax(x: array, axis: int | tuple[int, ...] = -1) -> array:
@@ -104,7 +106,11 @@ def elu(x: array, alpha: float = 1.0) -> array:
     array([-0.632121, 2], dtype=float32)
     """
     # The other branch is kept finite: its derivative is multiplied by zero.
-    return smelt.where(x > 0, x, alpha * smelt.expm1(smelt.minimum(x, 0)))
+    return smelt.where(x > 0, x, alpha * smelt.expm1(_negative(x)))
+
+
+def _negative(x: array) -> array:
+    return smelt.where(x > 0, 0, x)
 
 
 def celu(x: array, alpha: float = 1.0) -> array:
@@ -114,7 +120,7 @@ def celu(x: array, alpha: float = 1.0) -> array:
     >>> smelt.nn.celu(smelt.array([-2.0, 2.0]), 2.0)
     array([-1.26424, 2], dtype=float32)
     """
-    return smelt.maximum(x, 0.0) + alpha * smelt.expm1(smelt.minimum(x, 0.0) / alpha)
+    return smelt.where(x > 0, x, alpha * smelt.expm1(_negative(x) / alpha))
 
 
 def selu(x: array) -> array:
@@ -232,13 +238,13 @@ def glu(x: array, axis: int = -1) -> array:
 
 
 def step(x: array, threshold: float = 0.0) -> array:
-    """1 where x is more than `threshold`, else 0, as int32.
+    """1 where x is at least `threshold`, else 0, as int32.
 
     >>> import smelt
     >>> smelt.nn.step(smelt.array([-1.0, 1.0]))
     array([0, 1], dtype=int32)
     """
-    return smelt.where(x > threshold, 1, 0)
+    return smelt.where(x >= threshold, 1, 0)
 
 
 def prelu(x: array, alpha: array) -> array:
@@ -248,7 +254,7 @@ def prelu(x: array, alpha: array) -> array:
     >>> smelt.nn.prelu(smelt.array([-1.0, 2.0]), smelt.array([0.25]))
     array([-0.25, 2], dtype=float32)
     """
-    return smelt.maximum(0, x) + alpha * smelt.minimum(0, x)
+    return smelt.where(x > 0, x, alpha * _negative(x))
 
 
 def mish(x: array) -> array:
@@ -268,7 +274,7 @@ def hardswish(x: array) -> array:
     >>> smelt.nn.hardswish(smelt.array([-4.0, 0.0, 3.0]))
     array([-0, 0, 3], dtype=float32)
     """
-    return x * smelt.minimum(smelt.maximum(x + 3, 0), 6) / 6
+    return x * relu6(x + 3) / 6
 
 
 def hard_tanh(x: array, min_val: float = -1.0, max_val: float = 1.0) -> array:
@@ -278,7 +284,7 @@ def hard_tanh(x: array, min_val: float = -1.0, max_val: float = 1.0) -> array:
     >>> smelt.nn.hard_tanh(smelt.array([-4.0, 0.5, 3.0]))
     array([-1, 0.5, 1], dtype=float32)
     """
-    return smelt.minimum(smelt.maximum(x, min_val), max_val)
+    return smelt.where(x >= max_val, max_val, smelt.where(x <= min_val, min_val, x))
 
 
 def tanh(x: array) -> array:

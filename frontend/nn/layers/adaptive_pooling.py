@@ -41,6 +41,7 @@ class _AdaptivePool(Module):
         super().__init__()
         n = self._spatial
         sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
+        sizes = tuple(int(s) if isinstance(s, np.integer) else s for s in sizes)
         if len(sizes) != n or not all(s is None or (type(s) is int and s > 0) for s in sizes):
             rule = "a positive int or None" + f", or {n} of them" * (n > 1)
             raise ArgumentTypeError(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import smelt
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, TreeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, MissingMemberError, TreeError, at_user_line
 
 from ...lazy.explained import explained
 from ...lazy.tree import kind_of
@@ -322,7 +322,7 @@ class Module(dict[str, Any]):
             strict: each of these modules must have all `keys`.
 
         Raises:
-            AttributeValueError: with `strict`, a key that a module does not have.
+            MissingMemberError: with `strict`, a key that a module does not have.
 
         >>> import smelt
         >>> smelt.nn.Linear(1, 1).freeze().trainable_parameters()
@@ -352,7 +352,7 @@ class Module(dict[str, Any]):
             names = _own_parameters(module) if given is None else given
             missing = [k for k in names if k not in module] if strict and given is not None else ()
             if missing:
-                raise AttributeValueError(at_user_line(f"{_where(module, path)} has no {min(missing)!r} to freeze"))
+                raise MissingMemberError(at_user_line(f"{_where(module, path)} has no {min(missing)!r} to freeze"))
             frozen = change(module._no_grad, names)
             module.__dict__.pop("_no_grad", None)
             if frozen:

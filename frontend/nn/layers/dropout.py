@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
@@ -17,13 +19,15 @@ class _Dropout(Module):
     #: How many axes before the last one are zero together.
     _shared = 0
 
-    def __init__(self, p: float = 0.5):
+    def __init__(self, p: Any = 0.5):
         super().__init__()
-        if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p < 1:
+        # Chances that were computed, by smelt or by NumPy, count by their values.
+        chance = p.item() if getattr(p, "ndim", None) == 0 else p
+        if isinstance(chance, bool) or not isinstance(chance, (int, float)) or not 0 <= chance < 1:
             raise AttributeValueError(
                 at_user_line(f"smelt.nn.{type(self).__name__}: p must be at least 0 and less than 1, is {shown(p)}")
             )
-        self._p = float(p)
+        self._p = float(chance)
 
     def _extra_repr(self) -> str:
         return f"p={self._p}"

@@ -187,7 +187,8 @@ class BatchNorm(Module):
             n / (n - 1), for n examples.
 
     Raises:
-        ShapeError: when called with an array that has not two to four axes.
+        ShapeError: when called with an array that has not two to four axes, or in training with one value a channel,
+            which has no variance.
 
     >>> import smelt
     >>> layer = smelt.nn.BatchNorm(1, eps=0.0)
@@ -236,11 +237,15 @@ class BatchNorm(Module):
     def __call__(self, x: array) -> array:
         if not 2 <= x.ndim <= 4:
             raise ShapeError(at_user_line(f"smelt.nn.BatchNorm: needs two to four axes; x {x.aval}"))
+        count = x.size // max(1, x.shape[-1])
+        if self.training and count == 1:
+            message = "smelt.nn.BatchNorm: training needs more than one value of each channel, or eval()"
+            raise ShapeError(at_user_line(f"{message}; x {x.aval}"))
         if self.training or not self.track_running_stats:
             axes = tuple(range(x.ndim - 1))
             mean, variance = smelt.mean(x, axis=axes), smelt.var(x, axis=axes)
             if self.training and self.track_running_stats:
-                self._move(mean, variance, x.size // max(1, x.shape[-1]))
+                self._move(mean, variance, count)
         else:
             mean, variance = self.running_mean, self.running_var
         found = (x - mean) * smelt.rsqrt(variance + self.eps)

@@ -1,0 +1,94 @@
+"""What differs from MLX on purpose, as expressions: a table of docs/from-mlx.md.
+
+``python -m tests.architecture.api`` writes it. What smelt gives is computed; what MLX 0.32.4 gives stands here, and is
+compared with MLX where that is installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .sources import ROOT
+
+PAGE = ROOT / "docs" / "from-mlx.md"
+MARKS = ("<!-- differences -->", "<!-- end of differences -->")
+
+
+@dataclass
+class Difference:
+    """An expression and what MLX makes of it; `why` smelt does not."""
+
+    expression: str
+    mlx: str
+    why: str
+
+
+DIFFERENCES = [
+    Difference("mx.array([1, 2]) == [1, 2]", "False", "lists are operands"),
+    Difference("mx.array([1, 2]) + [1, 2]", "ValueError", "lists are operands"),
+    Difference("(mx.array([1, 2]) + np.array([0.5, 0.5])).dtype", "int32", "NumPy's arrays keep their dtype"),
+    Difference("mx.array([1, 2]) == None", "TypeError", "as for any other object"),
+    Difference("mx.array([1, 2, 3])[3]", "array(0, dtype=int32)", "MLX reads other memory"),
+    Difference("mx.array([1, 2, 3])[[True, False, True]]", "ValueError", "masks select, as in NumPy"),
+    Difference("mx.array(2**63)", "RuntimeError", "as in NumPy"),
+    Difference("mx.array([-1.0]).astype(mx.uint8)", "array([255], dtype=uint8)", "the nearest, on all devices"),
+    Difference("mx.array([math.nan]).astype(mx.int32)", "array([-2147483648], dtype=int32)", "0, on all devices"),
+    Difference("mx.array(1) << mx.array(40)", "array(256, dtype=int32)", "no bits are left, as in NumPy"),
+    Difference("mx.array(3) % mx.array(0)", "array(3, dtype=int32)", "0, on all devices, as in NumPy"),
+    Difference("mx.sign(mx.array(math.nan))", "array(0, dtype=float32)", "as in NumPy"),
+    Difference("mx.matmul(mx.array([1, 2]), mx.array([3, 4]))", "ValueError", "integers have products, too"),
+    Difference("str(mx.arange(8))", "array([0, 1, 2, ..., 5, 6, 7], dtype=int32)", "as in NumPy"),
+    Difference("type(np.sin(mx.array([0.0]))).__name__", "ndarray", "universal functions of NumPy are smelt's"),
+    Difference("mx.linalg.cholesky(-mx.eye(2), stream=mx.cpu)[0]", "array([-1, 0], dtype=float32)",
+               "it is not positive definite"),
+    Difference("mx.compile(lambda x, y: x)(mx.array(1), object())", "ValueError", "any object is a static argument"),
+    Difference("mx.compile(lambda x: x.item())(mx.array(1))", "ValueError", "`TraceError` is both"),
+    Difference("mx.grad(lambda x: mx.maximum(x, 1.0))(mx.array(1.0))", "array(0, dtype=float32)",
+               "equal operands share the gradient"),
+    Difference("mx.grad(lambda x: mx.clip(x, 0.0, 1.0))(mx.array(1.0))", "array(0, dtype=float32)",
+               "bounds belong to what is left as it is"),
+    Difference("mx.grad(lambda y: mx.zeros(1).at[mx.array([0, 0])].maximum(y).sum())(mx.array([1.0, 1.0]))",
+               "array([1, 1], dtype=float32)", "equal candidates share the gradient"),
+    Difference("mx.grad(lambda x: mx.linalg.norm(x))(mx.zeros(2))", "array([nan, nan], dtype=float32)",
+               "the subgradient of least norm"),
+    Difference("mx.grad(nn.elu)(mx.array(100.0))", "array(nan, dtype=float32)", "also `celu` and `selu`"),
+    Difference('nn.Upsample(2, "linear")(mx.ones((1, 2, 2, 1), mx.float16)).dtype', "float32",
+               "half precision stays what it is"),
+    Difference("type(tree_map(lambda x: x, nn.Linear(1, 1))).__name__", "dict", "trees keep their types"),
+    Difference('"stride" in nn.Conv2d(1, 1, 1)', "True", "tuples of numbers are no entries"),
+    Difference('optim.Adam(0.1).apply_gradients({"w": mx.ones(2)}, {"v": mx.ones(2)})', "KeyError",
+               "the message names the path"),
+]  # fmt: skip
+
+
+def outcome(expression: str, package: str) -> str:
+    """What an expression is in a package, as text; of an error, the builtin that it is first of all."""
+    core = importlib.import_module(f"{package}.core" if package == "mlx" else package)
+    nn, optim, utils = (importlib.import_module(f"{package}.{name}") for name in ("nn", "optimizers", "utils"))
+    names = SimpleNamespace(mx=core, nn=nn, optim=optim, tree_map=utils.tree_map, np=np, math=math)
+    try:
+        found: Any = eval(expression, vars(names))
+        return str(found).replace("mlx.core.", "").replace("smelt.", "").replace("-nan", "nan")
+    except Exception as error:
+        return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
+
+
+def table() -> str:
+    """The rows, with what smelt gives."""
+    lines = ["| expression | MLX 0.32.4 | smelt | |", "| --- | --- | --- | --- |"]
+    for row in DIFFERENCES:
+        found = outcome(row.expression, "smelt")
+        lines.append(f"| `{row.expression}` | `{row.mlx}` | `{found}` | {row.why} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_table(page: str) -> str:
+    """docs/from-mlx.md with the table between its marks."""
+    start, end = (page.index(mark) for mark in MARKS)
+    return f"{page[:start]}{MARKS[0]}\n{table()}{page[end:]}"
