@@ -169,7 +169,7 @@ def _set_slice(plan: Plan, axis: int, e: builtins.slice, extent: int) -> None:
     except ValueError as error:
         raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
     except TypeError:
-        raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {e}")) from None
+        raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {shown(e)}")) from None
     count = max(-((start - stop) // step), 0) if step > 0 else max(-((stop - start) // -step), 0)
     if step < 0:
         plan.flipped.append(axis)
@@ -363,7 +363,7 @@ def getitem(x: array, index: Index, /) -> array:
         try:  # NumPy's rules, by NumPy; what it refuses, the plan refuses with our words
             host = node.values[i].array[entries if Ellipsis in entries else (*entries, ...)]
             found = _kept_or_copied(host, host.shape, x.dtype)
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, OverflowError, TypeError, ValueError):
             found = None
         if found is not None:
             return found

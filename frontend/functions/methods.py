@@ -184,6 +184,12 @@ def _bytes(self: array) -> bytes:
     return self._host().tobytes()
 
 
+def _contains(self: array, value: Any, /) -> bool:
+    """``value in x``: whether any element equals it. Evaluates x."""
+    found = self == value
+    return bool(reductions.any(found)) if isinstance(found, array) else bool(found)
+
+
 def _attach() -> None:
     for module, names in METHODS.items():
         for name in names.split():
@@ -192,6 +198,7 @@ def _attach() -> None:
         "reshape": _reshape,
         "transpose": _transpose,
         "__bytes__": _bytes,
+        "__contains__": _contains,
         "__array_namespace__": namespace.array_namespace,
         "to_device": namespace.to_device,
         "__round__": namespace.rounded,
