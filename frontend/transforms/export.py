@@ -33,7 +33,7 @@ from ..lazy.evaluate import evaluate
 from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, callees
 from ..lazy.shape_dtype import ShapeDtype
 from .compile import CompiledFunction
-from .recording import check_function, name_of
+from .recording import check_function, name_of, recording
 from .shapeless import bound
 
 __all__ = ["FunctionExporter", "export_function", "exporter"]
@@ -166,8 +166,10 @@ class _Traced:
         self.sizes: dict[str, Any] | None = None
 
 
-def traced(fun: Callable[..., Any], name: str, args: Sequence[Any], kwargs: dict[str, Any], shapeless: bool) -> _Traced:
-    """The trace of a function for these arguments."""
+def traced(
+    fun: Callable[..., Any], name: str, args: Sequence[Any], kwargs: dict[str, Any], shapeless: bool, rules: bool = True
+) -> _Traced:
+    """The trace of a function for these arguments, in which calls of functions with `rules` keep them."""
     what = f"export of {name}"
     args, kwargs = unpacked(args, kwargs)
     given: list[array] = []
@@ -183,7 +185,8 @@ def traced(fun: Callable[..., Any], name: str, args: Sequence[Any], kwargs: dict
 
     flat.__name__ = name
     compiled: CompiledFunction[..., Any] = CompiledFunction(flat, None, None, False, None)
-    f = compiled.trace(*given).function
+    with recording() if rules and not shapeless else nullcontext():
+        f = compiled.trace(*given).function
     made = _Traced(arguments, results[0], f)
     if shapeless:
         _trace_sizes(made, name, compiled, given)
@@ -376,7 +379,7 @@ def export_function(
         if metadata is not None:
             raise AttributeValueError(at_user_line("smelt.export_function: metadata is for files, not for callbacks"))
         check_function(fun, "smelt.export_function")
-        _report(file_or_callback, traced(fun, name_of(fun), args, kwargs, False))
+        _report(file_or_callback, traced(fun, name_of(fun), args, kwargs, False, rules=False))
         return
     with FunctionExporter(file_or_callback, fun, shapeless, metadata) as export:
         export(*args, **kwargs)

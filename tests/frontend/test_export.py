@@ -388,3 +388,32 @@ def test_a_list_of_arrays_stands_for_arguments_as_in_mlx(tmp_path):
         exporter(x)
     with pytest.raises(RuntimeError, match="has been written"):  # as MLX raises
         exporter(smelt.ones(3))
+
+
+def test_rules_of_functions_are_part_of_a_file(tmp_path):
+    """Derivatives of what is read are those of the exported function, of any order, batched and compiled."""
+    w = smelt.array([3.0, 4.0])
+    by_vjp = smelt.custom_vjp(lambda x: smelt.sin(x) * w)
+    by_vjp.defvjp(lambda x: (smelt.sin(x) * w, x * w), lambda kept, ct: (ct * kept * w,))
+    by_jvp = smelt.custom_jvp(lambda x: x * x)
+    by_jvp.defjvps(lambda t, y, x: t * y * 5)
+    both = smelt.custom_function(lambda x, y: x * y)
+    both.vjp(lambda primals, ct, out: (ct * 100 * primals[1], ct * 200))
+
+    def loop(x):
+        return smelt.scan(lambda a, b: (by_jvp(a) * b, a), x, smelt.ones((3,)))[0]
+
+    again = smelt.checkpoint(lambda x: by_vjp(smelt.exp(x)))
+    x = smelt.array([0.5, 2.0])
+    mapped = smelt.vmap(by_vjp)
+    for f in (by_vjp, by_jvp, lambda x: both(x, 2 * x), loop, again, lambda x: mapped(smelt.stack([x, x]))[1]):
+        smelt.export_function(str(tmp_path / "f.smelt"), f, x)
+        read = smelt.import_function(str(tmp_path / "f.smelt"))
+
+        def gradients(f):
+            slope = smelt.grad(lambda x: f(x).sum())
+            return [slope(x), smelt.grad(lambda x: slope(x).sum())(x), smelt.compile(slope)(x),
+                    smelt.vmap(slope)(smelt.stack([x, x * 2])), smelt.jvp(slope, [x], [w])[1][0]]  # fmt: skip
+
+        for found, want in zip(gradients(lambda x, read=read: read(x)[0]), gradients(f)):
+            np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-6)

@@ -65,7 +65,8 @@ def test_indices(what: str) -> None:
             "x[v]": lambda x=x, v=v: x()[v()], "x[:, v]": lambda x=x, v=v: x()[:, v()],
             "x[v:]": lambda x=x, v=v: x()[v() :], "x[::v]": lambda x=x, v=v: x()[:: v()],
             "x[..., v]": lambda x=x, v=v: x()[..., v()], "x[[0], v]": lambda x=x, v=v: x()[[0], v()],
-            "x[v] = 1": lambda x=x, v=v: assigned(x(), v(), 1.0), "x[...] = v": lambda x=x, v=v: assigned(x(), ..., v()),
+            "x[v] = 1": lambda x=x, v=v: assigned(x(), v(), 1.0),
+            "x[...] = v": lambda x=x, v=v: assigned(x(), ..., v()),
             "x.at[v]": lambda x=x, v=v: x().at[v()].add(1.0), "x.at[...]": lambda x=x, v=v: x().at[...].add(v()),
             "v in x": lambda x=x, v=v: v() in x(),
         }  # fmt: skip
@@ -77,5 +78,5 @@ def test_in() -> None:
     x = smelt.array([[1, 2], [3, 4]])
     assert 3 in x and 9 not in x and "text" not in x
     assert 1.5 in smelt.array(1.5) and 1 not in smelt.zeros((0,))
-    with pytest.raises(RuntimeError, match="smelt.where"):
+    with pytest.raises(RuntimeError, match=r"smelt\.where"):
         smelt.compile(lambda x: 3 in x)(x)
