@@ -1,0 +1,190 @@
+"""Many updates of few targets: each thread has elements of its own for all targets, and adds up what it sees.
+
+Threads that stand side by side take neighbouring elements of windows, lines of them take turns with the updates. The
+threads of a threadgroup combine what they have, then the threadgroups, always in the same order::
+
+    fused_scatter_private   partial[target, piece] = the updates of a piece, by target
+    fused_scatter           out[target] with all pieces
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from smelt.backends.lowering import Fused
+from smelt.ir.aval import Aval
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from ...devices import Gpu
+from ...kernel import GpuModule
+from ..parts import each_group, plus, power_of_two, split, start_part, times
+from ..schedule import ScheduledKernel, ScratchPlan
+from .runs import neutral
+from .scattering import Scattering
+
+#: Fewer updates than this, or than so many a target, are sorted.
+LEAST, LEAST_EACH = 512, 16
+#: Updates that make a piece worth a line of threads.
+OWN_UPDATES = 16
+#: Threadgroups that a GPU runs at a time, more or less.
+MOST_GROUPS = 1024
+
+
+@dataclass(frozen=True)
+class PrivateShape:
+    """How updates are shared.
+
+    Attributes:
+        targets: windows of x, or elements. window: elements of one.
+        items: updates, of a window each. across, lines: threads along a window, and of the updates.
+        pieces: in which the updates are cut; each has `own` of them.
+    """
+
+    targets: int
+    window: int
+    items: int
+    across: int
+    lines: int
+    pieces: int
+    own: int
+
+    @property
+    def threads(self) -> int:
+        return self.across * self.lines
+
+    @property
+    def blocks(self) -> int:
+        """Threadgroups along a window."""
+        return -(-self.window // self.across)
+
+    @classmethod
+    def of(cls, gpu: Gpu, what: Scattering) -> PrivateShape | None:
+        """None where targets are too many for the memory of a threadgroup, or updates too few."""
+        if what.mode == "set" or what.x.dtype.kind not in "iuf":
+            return None
+        shape = what.x.shape
+        rows = tuple(what.op.attrs["axes"]) == (0,) and what.window == (1, *shape[1:])
+        targets, window = (shape[0], math.prod(shape[1:])) if rows else (what.x.aval.size, 1)
+        items = what.count if rows else what.updates.aval.size
+        if items < max(LEAST, LEAST_EACH * targets):
+            return None
+        across = min(gpu.simd, power_of_two(window))
+        room = gpu.threadgroup_bytes // (compute_dtype(what.x.dtype).size * targets)
+        lines = min(gpu.threads, 1 << max(0, room.bit_length() - 1)) // across
+        if across * lines < gpu.simd:
+            return None
+        wanted = max(1, min(gpu.groups, MOST_GROUPS) // -(-window // across))
+        own = -(-items // max(1, min(wanted, items // (lines * OWN_UPDATES))))
+        return cls(targets, window, items, across, lines, -(-items // own), own)
+
+
+def apply_private(
+    module: GpuModule, what: Scattering, shape: PrivateShape, scratch: ScratchPlan
+) -> list[ScheduledKernel]:
+    """The kernels that apply all updates."""
+    held = compute_dtype(what.x.dtype)
+    partial = scratch.take(Aval((shape.targets * shape.window * shape.pieces,), held))
+    part = start_part(module, what.body, "_private", what.reads, [("partial", partial)])
+    k, (memory,) = part.k, part.extra
+    threads, across, lines = shape.threads, shape.across, shape.lines
+    one_each = shape.items != what.count  # elements of updates are scattered, each by itself
+    items = what.axes(range(what.updates.ndim if one_each else what.lead))
+    window = Fused([]) if one_each else what.axes([what.lead + a for a in range(what.x.ndim)])
+    own = k.shared(shape.targets * threads, held, name="own")
+    line, column = split(k, k.thread(), across, "line", "column")
+    zero = k.const(0, INDEX)
+
+    def each(at: Scalar) -> None:
+        piece, block = split(k, at, shape.blocks, "piece", "block", shape.pieces > 1)
+        place = plus(times(block, across), column)
+        valid = None
+        if shape.window % across:
+            with k.named("valid"):
+                valid = k.below(place, shape.window)
+            place = k.op("arith.minui", [place, k.const(shape.window - 1, INDEX)], INDEX)
+        nothing = neutral(k, what)
+        k.for_(zero, k.const(shape.targets, INDEX), lambda t: k.write(nothing, own, t * threads + k.thread()))
+        k.bind(window, place)
+        with k.named("first"):
+            first = times(piece, shape.own)
+        with k.named("last"):
+            last = k.op("arith.minui", [first + shape.own, k.const(shape.items, INDEX)], INDEX)
+
+        def update(_: Scalar) -> None:
+            inside, target = what.target(k)
+
+            def apply() -> None:
+                number = target if shape.window == 1 else k.op(
+                    "arith.divui", [target, k.const(shape.window, INDEX)], INDEX
+                )  # fmt: skip
+                slot = number * threads + k.thread()
+                k.write(what.combine(k, k.read(own, slot), k.value(what.updates, what.at)), own, slot)
+
+            k.when(inside, apply)
+
+        k.loop(items, plus(first, line), last, update, step=lines)
+        k.barrier()
+
+        def fold(o: Scalar) -> None:
+            target, c = split(k, o, across, "target", "place")
+
+            def of_line(s: Scalar) -> Scalar:
+                return k.read(own, target * threads + plus(times(s, across), c))
+
+            (total,) = k.for_(
+                k.const(1, INDEX), k.const(lines, INDEX), lambda s, x: [what.combine(k, x, of_line(s))], [of_line(zero)]
+            )
+            e = plus(times(block, across), c)
+
+            def write() -> None:
+                result = plus(times(target, shape.window), e)
+                k.write(total, memory, plus(times(result, shape.pieces), piece))
+
+            if valid is None:
+                write()
+            else:
+                k.when(k.below(e, shape.window), write)
+
+        k.for_(k.thread(), k.const(shape.targets * across, INDEX), fold, step=threads)
+        if groups < count:
+            k.barrier()  # before the elements are reset
+
+    count = shape.blocks * shape.pieces
+    groups = max(1, min(k.gpu.groups, count))
+    each_group(k, count, groups, each)
+    flops = what.op.op.flops * what.updates.aval.size
+    first = part.finish("scatter", groups, threads, 0, partial.aval.nbytes, flops)
+
+    part = start_part(module, what.body, "", [], [("partial", partial), ("out", what.out)])
+    k = part.k
+    memory, out = part.extra
+    n, pieces = shape.targets * shape.window, shape.pieces
+    lanes = min(k.gpu.simd, power_of_two(pieces))
+    teams = min(k.gpu.threads // lanes, max(k.gpu.simd // lanes, n))
+    member, lane = split(k, k.thread(), lanes, "member", "lane")
+    blocks = -(-n // teams)
+    groups = max(1, min(k.gpu.groups, blocks))
+
+    def result(at: Scalar) -> None:
+        with k.named("element"):
+            element = plus(times(at, teams), member)
+        mine = lane.eq(0)
+        if n % teams:
+            mine = k.logical_and(mine, k.below(element, n))
+            element = k.op("arith.minui", [element, k.const(n - 1, INDEX)], INDEX)
+
+        def step(p: Scalar, total: Scalar) -> list[Scalar]:
+            return [what.combine(k, total, k.read(memory, plus(times(element, pieces), p)))]
+
+        (total,) = k.for_(lane, k.const(pieces, INDEX), step, [neutral(k, what)], step=lanes)
+        distance = 1
+        while distance < lanes:
+            total = what.combine(k, total, k.shuffle(total, distance))
+            distance *= 2
+        k.when(mine, lambda: k.write(what.combine(k, k.read(out, element), total), out, element))
+
+    each_group(k, blocks, groups, result)
+    read = partial.aval.nbytes + what.x.aval.nbytes
+    flops = what.op.op.flops * n * pieces
+    return [first, part.finish("scatter", groups, teams * lanes, read, what.x.aval.nbytes, flops)]
