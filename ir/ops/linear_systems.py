@@ -67,6 +67,8 @@ class Solve(Library, name="solve"):
     @unforked
     def host(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         found = small_matrices.solve(a, b)
+        if found is None:
+            found = numpy_blas.solve(a, b)
         if found is not None:
             return found
         try:
@@ -109,6 +111,8 @@ class Inv(Library, name="inv"):
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
         found = small_matrices.inv(a)
+        if found is None:
+            found = numpy_blas.inv(a)
         if found is not None:
             return found
         try:
@@ -139,9 +143,11 @@ class Det(Library, name="det"):
     core = "(n,n)->()"
     accepts = FIELDS
 
+    @silent
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
-        return np.asarray(np.linalg.det(a), a.dtype)
+        found = numpy_blas.det(a)
+        return np.asarray(np.linalg.det(a), a.dtype) if found is None else found
 
     @silent
     def reference(self, a: np.ndarray) -> np.ndarray:
@@ -206,8 +212,12 @@ class Slogdet(Library, name="slogdet"):
     def result_dtypes(self, operand: DType) -> Sequence[DType]:
         return [operand, operand.real]
 
+    @silent
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = numpy_blas.slogdet(a)
+        if found is not None:
+            return found
         sign, log = np.linalg.slogdet(a)
         return np.asarray(sign), np.asarray(log)
 
@@ -262,9 +272,11 @@ class Lu(Library, name="lu"):
         factored = numpy_blas.lu(x) if k >= LAPACK_LU else None
         if factored is not None:
             x, pivots = factored
-            for j in range(k):
-                p = pivots[:, j]
-                order[each, j], order[each, p] = order[each, p], order[each, j]
+            for i, exchanged in enumerate(pivots.tolist()):
+                rows_of = list(range(m))
+                for j, p in enumerate(exchanged):
+                    rows_of[j], rows_of[p] = rows_of[p], rows_of[j]
+                order[i] = rows_of
             return np.ascontiguousarray(x).reshape(a.shape), pivots.reshape(*lead, k), order.reshape(*lead, m)
         for start in range(0, k, BLOCK):
             stop = min(start + BLOCK, k)
