@@ -9,6 +9,7 @@ from . import overhead as overhead  # isort: skip
 from . import scan as scan  # isort: skip
 from . import models as models  # isort: skip
 from . import example_models as example_models  # isort: skip
+from . import further_models as further_models  # isort: skip
 from . import compile_time as compile_time  # isort: skip
 from . import imports as imports  # isort: skip
 

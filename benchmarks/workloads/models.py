@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +46,25 @@ class _NumPyLike:
         self.max = lambda x: module.max(x, axis=-1, keepdims=True)
         self.array = lambda x, like: module.asarray(x, like.dtype) if module is np else module.array(x)
         self.flat = lambda xs: module.concatenate([x.reshape(-1) for x in xs])
+        self.relu = lambda x: module.maximum(x, 0)
+        self.conv = _convolution(module)
+
+
+def _convolution(module: Any) -> Any:
+    """3×3, rows and columns as before; images and weights with their channels last."""
+    if module is np:
+        return _by_taps
+    if hasattr(module, "conv2d"):
+        return lambda x, w: module.conv2d(x, w, padding=1)
+    order = ("NHWC", "OHWI", "NHWC")
+    return lambda x, w: sys.modules["jax"].lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=order)
+
+
+def _by_taps(x: np.ndarray, w: np.ndarray) -> Any:
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    rows, columns = x.shape[1:3]
+    taps = itertools.product(range(3), repeat=2)
+    return sum(padded[:, i : i + rows, j : j + columns] @ w[:, i, j].T for i, j in taps)
 
 
 class _Torch:
@@ -55,6 +76,13 @@ class _Torch:
         mask: dict[str, Any] = {}
         self.array = lambda x, like: mask.setdefault("mask", torch.from_numpy(x))
         self.flat = lambda xs: torch.cat([x.reshape(-1) for x in xs])
+        self.relu = torch.relu
+
+        def conv(x: Any, w: Any) -> Any:
+            images, taps = x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2)
+            return torch.nn.functional.conv2d(images, taps, padding=1).permute(0, 2, 3, 1)
+
+        self.conv = conv
 
 
 class _Decoder(Workload):
