@@ -39,7 +39,7 @@ class Gpu(Target):
     groups: int = 4096
     row_threads: int = 1024
     row_values: int = 32
-    own_tiles: int = 32
+    own_tiles: int = 16
     tile: tuple[int, int, int] = (64, 64, 16)
     simdgroups: tuple[int, int] = (2, 2)
     half_tile: tuple[int, int, int] = (64, 64, 16)

@@ -76,7 +76,9 @@ class RowKernel:
 
     # Rows
 
-    def for_rows(self, rows: int, chunks: int, each: Callable[[Scalar, Scalar], None]) -> int:
+    def for_rows(
+        self, rows: int, chunks: int, each: Callable[[Scalar, Scalar], None], backwards: bool = False
+    ) -> int:
         """Run ``each(row, chunk)`` with the loops over rows at the team's place; the number of threadgroups."""
         k, teams = self.k, self.team.rows
         count = rows // self.width
@@ -85,6 +87,8 @@ class RowKernel:
         self.looped = groups < blocks * chunks
 
         def block(at: Scalar) -> None:
+            if backwards:
+                at = (blocks * chunks - 1) - at
             if self.team.columns:  # neighbouring threadgroups read what lies next to each other
                 chunk, at = divide(k, at, blocks, chunks > 1)
             else:

@@ -31,7 +31,7 @@ def merged_states(plan: Plan) -> list[MergedState]:
 
 
 def _merged(plan: Plan, op: OpView) -> MergedState | None:
-    term = op.operands[0].owner
+    term = _widened(op.operands[0]).owner
     if term is None or compute_dtype(op.operands[0].dtype) is not dtypes.float32:
         return None
     kind: type[MergedState]
@@ -46,11 +46,18 @@ def _merged(plan: Plan, op: OpView) -> MergedState | None:
         return None
     x, shift = difference.operands
     first = _only_reduction(plan, shift, plan.places[op.results[0]])
-    if first is None or first.name != kind.first_name or first.operands[0] is not x:
+    if first is None or first.name != kind.first_name or _widened(first.operands[0]) is not _widened(x):
         return None
     if plan.places[first.results[0]] != plan.places[op.results[0]]:
         return None
     return kind(op, plan.places[op.results[0]], first, x, shift)
+
+
+def _widened(v: Value) -> Value:
+    """What is converted to the dtype in which kernels hold it anyway."""
+    while v.owner is not None and v.owner.name == "convert" and v.dtype is compute_dtype(v.owner.operands[0].dtype):
+        v = v.owner.operands[0]
+    return v
 
 
 def _only_reduction(plan: Plan, v: Value, at: Coordinates) -> OpView | None:
@@ -145,8 +152,9 @@ class ShiftedExponentials(MergedState):
         return total * self._exp(k, best - k.value(self.shift, self.place))
 
     def _exp(self, k: FusionKernel, x: Scalar) -> Scalar:
-        assert isinstance(k, GpuKernel) and self.op.operands[0].owner is not None
-        return k.elementary(self.op.operands[0].owner.rules(Exp), [x], [dtypes.float32], dtypes.float32)
+        term = _widened(self.op.operands[0]).owner
+        assert isinstance(k, GpuKernel) and term is not None
+        return k.elementary(term.rules(Exp), [x], [dtypes.float32], dtypes.float32)
 
 
 def _at_least_one(k: FusionKernel, x: Scalar) -> Scalar:

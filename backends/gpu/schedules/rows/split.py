@@ -158,7 +158,8 @@ class Split:
             if stage.states:
                 row.save(stage.states, carried, memories, at, lambda r: _offset(r, chunk, rows, chunks, k.gpu))
 
-        groups = row.for_rows(rows, chunks, each)
+        # What the last kernel read last may still be in a cache.
+        groups = row.for_rows(rows, chunks, each, backwards=self.stages.index(stage) % 2 == 1)
         read = sum(x.aval.nbytes for i in states for x in self.finished[i])
         written = sum(x.nbytes for x in avals) + sum(v.aval.nbytes for v in stage.outputs)
         schedule = f"{'column' if team.columns else 'row'} chunks"
