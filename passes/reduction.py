@@ -1,8 +1,9 @@
 """Smaller modules with the same fault: delta debugging of ``@main``.
 
 After A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Trans. Software Eng. 28
-(2002): results are dropped, the program is cut off behind an op, and runs of ops, ever shorter ones, become arguments,
-as long as the fault stays. What nobody reads then goes, functions that nobody calls included.
+(2002). First the shortest beginning of the program that has the fault is found by bisection, then its shortest end;
+what crosses the cuts are results and arguments. Then results are dropped and runs of ops, ever shorter ones, become
+arguments, as long as the fault stays. What nobody reads goes, functions that nobody calls included.
 """
 
 from __future__ import annotations
@@ -32,14 +33,20 @@ def reduce_text(source: str, fails: Callable[[str], bool], report: Callable[[str
     source = text.to_text(text.parse(source))
     if not fails(source):
         raise IRError("the command succeeds on the whole module: there is nothing to look for")
+    for cut, what in ((_beginning, "cut off behind"), (_fewer_results, "fewer results"), (_end, "cut off before")):
+        found = cut(source, fails)
+        if found != source:
+            source = found
+            report(f"{what}: {count_ops(source)} ops are left")
     while True:
-        for candidate, what in _candidates(source):
-            if candidate is not None and len(candidate) < len(source) and fails(candidate):
+        found = _swept(source, fails, report)
+        for candidate, what in _candidates(found):
+            if candidate is not None and len(candidate) < len(found) and fails(candidate):
                 source = candidate
                 report(f"{what}: {count_ops(source)} ops are left")
                 break
         else:
-            return source
+            return found
 
 
 def count_ops(source: str) -> int:
@@ -47,6 +54,75 @@ def count_ops(source: str) -> int:
     module = text.parse(source)
     with mlir.lock:
         return len(_main(module).ops)
+
+
+def _shape(source: str) -> tuple[int, list[int]]:
+    """How many results ``@main`` has, and the places of the ops that can be cut."""
+    module = text.parse(source)
+    with mlir.lock:
+        main = _main(module)
+        return len(main.returns), [i for i, op in enumerate(main.ops) if _cuttable(op)]
+
+
+def _bisected(count: int, made: Callable[[int], str | None], fails: Callable[[str], bool]) -> str | None:
+    """The module for the smallest number that fails, if those of larger ones fail, too."""
+    low, high, found = 0, count, None
+    while low < high:
+        middle = (low + high) // 2
+        candidate = made(middle)
+        if candidate is not None and fails(candidate):
+            high, found = middle, candidate
+        else:
+            low = middle + 1
+    return found
+
+
+def _beginning(source: str, fails: Callable[[str], bool]) -> str:
+    """The shortest beginning that fails; what is read behind it are its results."""
+    _, ops = _shape(source)
+    return _bisected(len(ops), lambda i: _written(source, (), upto=ops[i]), fails) or source
+
+
+def _end(source: str, fails: Callable[[str], bool]) -> str:
+    """The shortest end that fails; what it reads of the ops before are arguments."""
+    results, ops = _shape(source)
+    count = len(ops)
+    return _bisected(count, lambda i: _written(source, range(results), ops[: count - i]), fails) or source
+
+
+def _fewer_results(source: str, fails: Callable[[str], bool]) -> str:
+    """Without runs of results, ever shorter ones."""
+    kept = list(range(_shape(source)[0]))
+    found, size = source, len(kept) // 2
+    while size:
+        start = 0
+        while start < len(kept) > 1:
+            fewer = kept[:start] + kept[start + size :]
+            candidate = _written(source, fewer) if fewer else None
+            if candidate is not None and fails(candidate):
+                kept, found = fewer, candidate
+            else:
+                start += size
+        size //= 2
+    return found
+
+
+def _swept(source: str, fails: Callable[[str], bool], report: Callable[[str], None]) -> str:
+    """With runs of ops as arguments, ever shorter ones; where one goes, the next is tried, not the first again."""
+    results, ops = _shape(source)
+    size = len(ops) // 2
+    while size:
+        start = 0
+        while start < len(ops):
+            candidate = _written(source, range(results), ops[start : start + size])
+            if candidate is not None and len(candidate) < len(source) and fails(candidate):
+                source = candidate
+                _, ops = _shape(source)
+                report(f"{size} ops made arguments: {len(ops)} ops are left")
+            else:
+                start += size
+        size = min(size, len(ops)) // 2
+    return source
 
 
 def _main(module: Any) -> Function:
@@ -79,13 +155,20 @@ def _cuttable(op: OpView) -> bool:
     return bool(op.results) and all(r.aval is not None for r in op.results)
 
 
-def _written(source: str, returns: Sequence[int], cut: Collection[int] = (), last: int | None = None) -> str | None:
-    """The module with only these results of ``@main``, or those of its op number `last`, and the results of the ops in
-    `cut` as arguments; None where that is not a module."""
+def _written(
+    source: str, returns: Sequence[int], cut: Collection[int] = (), last: int | None = None, upto: int | None = None
+) -> str | None:
+    """The module with only these results of ``@main``, or those of its op number `last`, or what is read behind its op
+    number `upto`, and the results of the ops in `cut` as arguments; None where that is not a module."""
     module = text.parse(source)
     with mlir.lock:
         main = _main(module)
         wanted = [main.returns[i] for i in returns] if last is None else list(main.ops[last].results)
+        if upto is not None:
+            behind = {v for op in main.ops[upto + 1 :] for v in op.operands} | set(main.returns)
+            wanted = [v for op in main.ops[: upto + 1] for v in op.results if v in behind]
+            if not wanted or any(v.aval is None for v in wanted):
+                return None
         removed = {main.ops[i] for i in cut}
         kept, read = [], set(wanted)
         for op in reversed(main.ops):

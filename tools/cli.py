@@ -83,11 +83,16 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
 def _verify(options: argparse.Namespace, isolate: bool) -> int:
     """Run a pipeline as smelt-opt does, compare values after each pass, and write no IR."""
     from smelt.ir.settings import settings
+    from smelt.passes.driver import Pipeline
+    from smelt.passes.extension import is_change
     from smelt.runtime import device_named
 
     from . import opt
 
-    pipeline = options.pass_pipeline or device_named(options.device or settings.device).pipeline
+    pipeline = options.pass_pipeline or ""
+    if not pipeline or is_change(pipeline):
+        whole = Pipeline.parse(device_named(options.device or settings.device).pipeline)
+        pipeline = str(whole.changed(pipeline) if pipeline else whole)
     flags = ["--debug"] * options.debug + ["--custom-calls"] * options.custom_calls
     command = [options.file, "--verify-values", f"--pass-pipeline={pipeline}", "-o", os.devnull, *flags]
     return opt.main(command, isolate)

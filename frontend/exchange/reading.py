@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -41,6 +43,11 @@ def rule(*names: str, elementwise: bool = False) -> Callable[[Rule], Rule]:
         return function
 
     return enter
+
+
+#: An attribute whose elements stand behind the module, and where they stand there.
+_RESOURCE = re.compile(r"dense_resource<(\"[^\"]*\"|[\w.$-]+)>")
+_BLOB = re.compile(r"^\s*(\"[^\"]*\"|[\w.$-]+): \"0x([0-9A-Fa-f]*)\"", re.MULTILINE)
 
 
 class Refused(IRError):
@@ -173,7 +180,7 @@ class Reader:
     """
 
     def __init__(self, module: Any, name: str):
-        self.name = name
+        self.name, self._module = name, module
         self.functions = {}
         self._avals: dict[Any, Aval] = {}
         for operation in module.body.operations:
@@ -181,6 +188,24 @@ class Reader:
                 self.functions[str(operation.attributes["sym_name"].value)] = operation.operation
         self._made: dict[str, GraphFunction | None] = {}
         self._depth = 0
+
+    @functools.cached_property
+    def _blobs(self) -> dict[str, str]:
+        """Elements that stand behind the module, as PyTorch's weights do: hexadecimal, by name."""
+        found = _BLOB.finditer(str(self._module))
+        return {match[1].strip('"'): match[2] for match in found}
+
+    def resource(self, attr: Any) -> np.ndarray | None:
+        """The elements of a ``dense_resource``; None for other attributes."""
+        match = _RESOURCE.match(str(attr))
+        if match is None:
+            return None
+        aval, text = self.aval(attr.type), self._blobs.get(match[1].strip('"'), "")
+        kind = np.dtype(np.bool_) if aval.dtype is dtypes.bool_ else aval.dtype.numpy
+        data = bytes.fromhex(text)[4:]  # behind the alignment
+        if len(data) != aval.size * kind.itemsize:
+            raise Refused(f"holds {match[1]}, which the file gives as {len(data)} bytes, for {aval}")
+        return np.frombuffer(data, kind).reshape(aval.shape)
 
     def entry(self) -> str:
         """The function that is the program: ``main``, or the only one that is public."""

@@ -58,6 +58,19 @@ def test_arguments() -> None:
             smelt.from_stablehlo(given)
 
 
+def resource(data: str) -> str:
+    """A program with elements that stand behind the module."""
+    body = "%c = stablehlo.constant dense_resource<w> : tensor<2xf32>\nreturn %c : tensor<2xf32>"
+    text = main(body, "", "tensor<2xf32>")
+    return f'{text}\n{{-#\n  dialect_resources: {{\n    builtin: {{\n      w: "0x04000000{data}"\n    }}\n  }}\n#-}}'
+
+
+def test_elements_behind_the_module() -> None:
+    assert smelt.from_stablehlo(resource("0000803F00000040"))().tolist() == [1.0, 2.0]
+    with pytest.raises(IRError, match=r"holds w\w*, which the file gives as 4 bytes, for f32\[2\]"):
+        smelt.from_stablehlo(resource("0000803F"))
+
+
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"ML\xefRnothing", b"ML\xefR" + bytes(99)])
 def test_bytes(data: bytes) -> None:
     with pytest.raises((FileFormatError, IRError)):

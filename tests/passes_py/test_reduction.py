@@ -41,6 +41,26 @@ def test_one_op_is_left(fault):
     text.parse(found)
 
 
+@pytest.mark.parametrize("at", [5, 60, 115])
+def test_runs_grow_with_the_logarithm(at):
+    """Wherever the fault is: the command is what costs."""
+
+    def program(x, y):
+        for i in range(120):
+            x, y = y, smelt.erf(x) if i == at else x * y + i
+        return x
+
+    runs = 0
+
+    def fails(s: str) -> bool:
+        nonlocal runs
+        runs += 1
+        return "smelt.erf" in s
+
+    assert count_ops(reduce_text(source_of(program, smelt.ones(3), smelt.ones(3)), fails)) == 1
+    assert runs < 40
+
+
 def test_two_ops_that_have_to_meet():
     source = source_of(transformer, smelt.ones((4, 8)), smelt.ones((8, 8)))
 

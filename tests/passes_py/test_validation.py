@@ -122,6 +122,18 @@ def test_the_commands(tmp_path, capsys):
     assert "IR Dump After cse" not in capsys.readouterr().err
 
 
+def test_verify_takes_changes_by_name(tmp_path, capsys):
+    path = tmp_path / "f.mlir"
+    path.write_text(PROGRAM)
+    runs = []
+    for changes in ("without:fuse", "after:fuse=cse,dce"):
+        assert cli.main(["verify", str(path), f"--pass-pipeline={changes}"], isolate=False) == 0
+        runs.append(int(capsys.readouterr().err.split(" runs of passes")[0].split()[-1]))
+    assert runs[1] == runs[0] + 3
+    assert cli.main(["verify", str(path), "--pass-pipeline=before:nothing=cse"], isolate=False) == 1
+    assert "nothing" in capsys.readouterr().err
+
+
 def test_code_of_a_file_runs_only_when_it_is_trusted(tmp_path, capsys):
     ran: list[int] = []
     target = Target("tests.validation", lambda call, x: (ran.append(1), x)[1])

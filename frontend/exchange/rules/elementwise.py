@@ -52,9 +52,13 @@ for _name, _op in _SAME.items():
     rule(f"stablehlo.{_name}", elementwise=True)(_same(_op))
 
 
-@rule("stablehlo.constant", elementwise=True)
+@rule("stablehlo.constant", "arith.constant", elementwise=True)
 def _constant(call: Call) -> array:
-    return constant_of(elements_of(call.operation))
+    try:
+        held = call.reader.resource(call.attribute("value"))
+    except TypeError:  # the bindings have no class for elements of some dtypes
+        held = None
+    return constant_of(elements_of(call.operation) if held is None else held)
 
 
 @rule("stablehlo.abs", elementwise=True)
