@@ -2,7 +2,7 @@
 
 #include "core.h"
 
-PyObject *LEAF, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
+PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
 PyTypeObject *array_type, *aval_type, *buffer_type, *ndarray_type, *prepared_type;
@@ -66,6 +66,7 @@ static PyMethodDef functions[] = {
     {"topological", (PyCFunction)(void (*)(void))topological, METH_VARARGS | METH_KEYWORDS,
      "See `smelt.lazy.core.topological`."},
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "See `smelt.lazy.core.call`."},
+    {"structure_key", structure_key, METH_VARARGS, "See `smelt.lazy.graph.structure_key`."},
     {"plan", plan, METH_O, "See `smelt.lazy.steps.plan`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
@@ -73,6 +74,7 @@ static PyMethodDef functions[] = {
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},
+    {"connect_keys", connect_keys, METH_VARARGS, "Take what `graph.py` has."},
     {"connect_steps", connect_steps, METH_VARARGS, "Take what `steps.py` has."},
     {"user_place", place, METH_O, "See `smelt.lazy.core.user_place`."},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Take what `core.py` has."},

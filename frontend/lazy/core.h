@@ -2,7 +2,7 @@
    tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
    computes a node) is asked of Python.
 
-   nodes.c: `Node`, `leaf`, `topological`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
+   nodes.c: `Node`, `leaf`, `topological`; keys.c: `structure_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
    sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier
    transforms; small_matrices.c: factors of small matrices; core.c: the module.
 
@@ -17,7 +17,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 9
+#define INTERFACE 10
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -33,7 +33,7 @@ typedef struct {
 /* Names that the files share; they are the library's own. */
 #define SHARED __attribute__((visibility("hidden"))) extern
 
-SHARED PyObject *LEAF, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
+SHARED PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 SHARED PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 SHARED PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
 SHARED PyTypeObject *array_type, *aval_type, *buffer_type, *ndarray_type, *prepared_type;
@@ -50,6 +50,10 @@ SHARED PyObject *user_place(long depth);
 SHARED PyObject *leaf(PyObject *module, PyObject *buffer);
 SHARED PyObject *topological(PyObject *module, PyObject *args, PyObject *kwargs);
 SHARED void node_forget(Node *self);
+
+/* keys.c */
+SHARED PyObject *connect_keys(PyObject *module, PyObject *args);
+SHARED PyObject *structure_key(PyObject *module, PyObject *args);
 
 /* memory.c */
 SHARED PyTypeObject MemoryType;

@@ -180,8 +180,11 @@ def evaluated(buffers: Iterable[Buffer]) -> list[Any]:
 
 
 def topological(outputs: Iterable[Ref], stop: Any = None) -> list[Node]:
-    """Nodes below `outputs` in the order of evaluation. Descends into no node that has values, nor
-    into those for which ``stop(node)`` holds; such nodes are not listed."""
+    """Nodes below `outputs` in the order of evaluation. Descends into no node that has values, or where `stop` is given
+    for which ``stop(node)`` holds; such nodes are not listed. A set as `stop` is its nodes, leaves and parameters."""
+    if isinstance(stop, set):
+        ends = stop
+        stop = lambda n: n in ends or n.op is LEAF or n.op is PARAMETER  # noqa: E731
     order: list[Node] = []
     seen: set[Node] = set()
     for root, _ in outputs:
@@ -454,7 +457,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 9
+INTERFACE = 10
 native: Any = _native()
 if native is not None:
     native.connect(

@@ -12,7 +12,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.op import Op
 
 from .core import ALIAS as ALIAS
-from .core import APPLY, LEAF, PARAMETER, topological
+from .core import APPLY, LEAF, PARAMETER, native, topological
 from .core import NO_ATTRS as NO_ATTRS
 from .core import GraphOp as GraphOp
 from .core import Handle as Handle
@@ -132,7 +132,14 @@ def step_key(step: RecordedNode) -> tuple[str, Any]:
     if op.kind == "control":
         return op.name, tuple([(k, _function_keys(v)) for k, v in given.items()])
     attrs = attrs_key(given) if given else ()
-    return op.name, (attrs, step.where) if op.tells_line else attrs
+    if op.tells_line:
+        return op.name, (attrs, step.where)
+    _plain_names[op] = op.name
+    return op.name, attrs
+
+
+#: The names of ops that were met whose steps are told by name and attributes alone.
+_plain_names: dict[Any, str] = {}
 
 
 def callees(node: Node | RecordedNode) -> list[GraphFunction]:
@@ -198,10 +205,12 @@ def cut(
         constant: with `hoist`, what does belong to them where it depends on nothing else than such nodes.
     """
     markers = {n for n, _ in parameters}
+    ends: Any = markers
+    if outside is not None:
 
-    def ends(node: Node) -> bool:
-        op = node.op
-        return node in markers or op is LEAF or op is PARAMETER or (outside is not None and outside(node))
+        def ends(node: Node) -> bool:
+            op = node.op
+            return node in markers or op is LEAF or op is PARAMETER or outside(node)
 
     body = topological(outputs, stop=ends)
     inside = set(body)
@@ -231,3 +240,8 @@ def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref]
     outside = None if keep_outside else lambda n: not n.traced
     body, captured = cut(parameters, outputs, outside, hoist=keep_outside)
     return GraphFunction(name, parameters, captured, snapshot(body), outputs)
+
+
+if native is not None:
+    native.connect_keys(step_key, _attrs_keys, _plain_names, PARAMETER)
+    structure_key = native.structure_key

@@ -263,6 +263,11 @@ static int is_new(PyObject *node, PyObject *seen, PyObject *stop)
         return known < 0 ? -1 : 0;
     if (stop == Py_None)
         return ((Node *)node)->values == NULL || ((Node *)node)->values == Py_None;
+    if (PySet_Check(stop)) {
+        PyObject *op = ((Node *)node)->op;
+        int stopped = op == LEAF || op == PARAMETER ? 1 : PySet_Contains(stop, node);
+        return stopped < 0 ? -1 : !stopped;
+    }
     PyObject *answer = PyObject_CallOneArg(stop, node);
     int stopped = answer == NULL ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);

@@ -111,6 +111,12 @@ def value_and_grad(
     return _value_and_grad(fun, argnums, argnames, "smelt.value_and_grad")
 
 
+@functools.lru_cache(maxsize=256)
+def _of_scalar(count: int) -> dict[str, Any]:
+    """Attributes of the derivative of one result in all of so many arguments: the same object, whose key is known."""
+    return {"wrt": tuple(range(count)), "seeds": (0,)}
+
+
 def _value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
 ) -> Callable[..., Any]:
@@ -162,7 +168,7 @@ def _value_and_grad(
             outside = set(f.captured)
             outs = apply_function(
                 f,
-                [("vjp", {"wrt": tuple(range(len(refs))), "seeds": (0,)})],
+                [("vjp", _of_scalar(len(refs)))],
                 [*variables.refs, *f.captured, scalar_array(1.0, loss.dtype)._ref],
                 found.avals + variables.avals,
             )

@@ -103,7 +103,9 @@ def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
     """Raise TraceError where an array of a trace that is over is used."""
     if state.compiling:
         return  # it may belong to a trace around this one, which checks at its end
-    refs = list(refs)
+    refs = [ref for ref in refs if ref[0].values is None]
+    if not refs:
+        return
     for node in topological(refs, stop=lambda n: n.values is not None or n.op is LEAF or n in _untraced):
         if node.op is PARAMETER:
             check_not_donated(node)
@@ -113,7 +115,7 @@ def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
                     "a function that has returned since. Return such arrays from that function instead of storing them"
                 )
             )
-    _untraced.update(node for node, _ in refs if node.values is None)
+    _untraced.update([node for node, _ in refs])
 
 
 def article(x: Any) -> str:

@@ -92,11 +92,8 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
                         "which depends on a mapped argument; give it an axis"
                     )
                 )
-        attrs = {
-            "size": size,
-            "in_axes": tuple(places) + (-1,) * len(f.captured),
-            "out_axes": tuple(out_places),
-        }
+        make = _attributes if type(size) is int else _attributes.__wrapped__  # no symbol is in a key
+        attrs = make(size, tuple(places) + (-1,) * len(f.captured), tuple(out_places))
         avals = [
             x.aval if a < 0 else aval_of("vmap", (*x.shape[:a], size, *x.shape[a:]), x.dtype)
             for x, a in zip(outs, out_places)
@@ -106,6 +103,12 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
         return tree.unflatten(out_tree, out_leaves)
 
     return wrapped
+
+
+@functools.lru_cache(maxsize=256)
+def _attributes(size: int, in_axes: tuple[int, ...], out_axes: tuple[int, ...]) -> dict[str, Any]:
+    """Attributes of a function over a batch: the same object each time, whose key is known."""
+    return {"size": size, "in_axes": in_axes, "out_axes": out_axes}
 
 
 def _parameter(aval: Aval, size: int) -> Ref:

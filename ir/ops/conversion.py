@@ -71,12 +71,17 @@ class Convert(Elementwise, name="convert"):
         return k.convert(x, dtype)
 
 
+_LIMITS = {dtype.name: np.iinfo(dtype.numpy) for dtype in dtypes.ALL if dtype.is_integer}
+
+
 def convert_array(x: np.ndarray, dtype: DType) -> np.ndarray:
     """`smelt.convert` on a NumPy array."""
     if x.dtype.kind == "c" and not dtype.is_complex and dtype is not dtypes.bool_:
         x = x.real
     if dtypes.of(x.dtype).is_float and dtype.is_integer:
-        info = np.iinfo(dtype.numpy)
+        info = _LIMITS[dtype.name]
+        if x.dtype.kind == "f" and x.size and float(x.min()) >= info.min and float(x.max()) <= info.max:  # neither of NaN
+            return x.astype(dtype.numpy)
         wide = x.astype(np.float64)
         high = float(info.max) + (0 if info.max < 2**53 else 1)
         inside = (wide > info.min - 1.0) & (wide < high + (1 if info.max < 2**53 else 0))

@@ -32,6 +32,7 @@ from ..op import (
     require_axes,
     require_dtype,
 )
+from ..repeated import repeated
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
@@ -198,10 +199,10 @@ class Broadcast(Movement, name="broadcast"):
         return x.with_shape(shape)
 
     def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:
-        return np.broadcast_to(x, shape)
+        return repeated(x, shape)
 
     def host_call(self, operands: Avals, result: Aval, *, shape: Ints) -> HostCall | None:
-        return HostCall(np.broadcast_to, (shape,), repeats=True)
+        return HostCall(repeated, (shape,), repeats=True)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, shape: Ints
@@ -477,7 +478,7 @@ class Iota(Fusible, name="iota"):
 
     def reference(self, *, shape: Ints, axis: Int, dtype: Element) -> np.ndarray:
         line = np.arange(shape[axis]).astype(dtype.numpy)
-        return np.broadcast_to(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
+        return repeated(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
         return [None]

@@ -313,7 +313,7 @@ class Sort(Op, name="sort"):
         share(len(rows), rows.size * SECONDS, lambda part: _sort(found[part]))
         if dtypes.of(x.dtype).is_float and _has_both_zeros(rows):
             found[found == 0] = rows[rows == 0]  # those of a row are neighbours, and in the order that they had
-        return np.moveaxis(found.reshape(moved), -1, axis).astype(x.dtype, copy=False)
+        return _turned(found.reshape(moved), -1, axis).astype(x.dtype, copy=False)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axis: Int) -> Tangents:
         return [take_along(b, only(tangents), b.argsort(primals[0], axis=axis), axis)]
@@ -350,7 +350,7 @@ class ArgSort(Op, name="argsort"):
             found[part] = _order(rows[part])
 
         share(len(rows), rows.size * SECONDS, order)
-        return np.moveaxis(found.reshape(moved), -1, axis)
+        return _turned(found.reshape(moved), -1, axis)
 
     def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
         dim = only(dims)
@@ -370,8 +370,13 @@ COUNTED = 64
 
 def _rows(x: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
     """The lines along an axis as rows of a matrix, and the shape of the array with that axis last."""
-    moved = np.moveaxis(x, axis, -1)
+    moved = _turned(x, axis, -1)
     return moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1]), moved.shape
+
+
+def _turned(x: np.ndarray, axis: int, to: int) -> np.ndarray:
+    """``np.moveaxis``, which takes as long as to sort a few numbers; one of `axis` and `to` is -1."""
+    return x if max(axis, to) == x.ndim - 1 else np.moveaxis(x, axis, to)
 
 
 def _has_both_zeros(x: np.ndarray) -> bool:

@@ -42,6 +42,7 @@ KEPT = {
     "frontend/lazy/families.py families": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/families.py _CHANGING": "the ops there are",
     "frontend/lazy/graph.py _attrs_keys": "4,096 sets of small attributes",
+    "frontend/lazy/graph.py _plain_names": "the ops there are",
     "frontend/lazy/evaluate.py _known": "settings.cache_size",
     "frontend/lazy/evaluate.py _waiting": "the threads there are",
     "frontend/lazy/rolled.py searched": "settings.cache_size, settings.cache_bytes",
