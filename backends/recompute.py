@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import OpView, Value
-from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_pointwise, is_row_reduction, operand_reads
+from smelt.passes.kernels.analysis import (
+    Coordinates,
+    collect_reads,
+    is_pointwise,
+    is_row_reduction,
+    operand_reads,
+    plain_variable,
+)
 
-from .plan import always_inside
+from .plan import Plan, always_inside
 
 #: Additions above which a value is kept rather than computed again.
 EXPENSIVE = 8.0
+#: Additions above which a value of a row is computed once, and not for each element of the row.
+ONCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,36 @@ def values_to_keep(
                     seen.add(read)
                     pending.append(read)
     return list(found.values())
+
+
+def values_of_rows(
+    plan: Plan, roots: Sequence[tuple[Value, Coordinates]], known: Collection[Value]
+) -> list[tuple[Value, Coordinates]]:
+    """What computing `roots` reads once a row, and takes arithmetic that is not `known` already."""
+    everything = [(v, plan.places.get(v, tuple(plan.kept))) for v in plan.body.returns]
+    everything += [(op.operands[0], plan.places[op.results[0]]) for op in plan.reductions]
+    places = collect_reads(plan.body.ops, everything)
+    kept = {name for name, _ in plan.kept_variables}
+
+    def is_row(place: Coordinates) -> bool:
+        variables = [plain_variable(i) for i in place if not i.is_constant]
+        return all(v is not None and v.args[0] in kept for v in variables)
+
+    found: dict[tuple[Value, Coordinates], None] = {}
+    pending, seen = list(roots), set(roots)
+    while pending:
+        value, place = pending.pop()
+        op = value.owner
+        if op is None or value in known or not is_pointwise(op):
+            continue
+        if is_row(place) and len(places[value]) == 1 and _cost(op) >= ONCE:
+            found[value, place] = None
+            continue
+        for read in operand_reads(op, place):
+            if read not in seen:
+                seen.add(read)
+                pending.append(read)
+    return list(found)
 
 
 def _is_reduced(v: Value) -> bool:

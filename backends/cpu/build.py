@@ -10,13 +10,17 @@ from smelt.passes.kernels.check import verify_fusion
 
 from .contract.build import build_contract
 from .kernel import KernelModule
+from .panels import build_panels
 from .rows import build_row, build_split
 from .schedules import ScheduledKernel, build_map
 from .sequences import build_scan, build_scatter
 
 
-def build(module: KernelModule, body: Function) -> tuple[str, list[ScheduledKernel]]:
-    """The schedule of a fusion, and the steps that run it."""
+def build(module: KernelModule, body: Function, end: int | None = None) -> tuple[str, list[ScheduledKernel]]:
+    """The schedule of a fusion, and the steps that run it.
+
+    `end`: of the arena: behind it there may be memory for each thread. None where there may not.
+    """
     ir = mlir.ir
     attrs = body.mlir.attributes
     if "smelt.fusion" not in attrs:
@@ -34,6 +38,9 @@ def build(module: KernelModule, body: Function) -> tuple[str, list[ScheduledKern
     kept, chunks = kept_axes(body), split_chunks(body)
     assert kept is not None
     if schedule == "row":
+        panels = None if end is None else build_panels(module, f"{body.name}_panels", body, kept, end)
+        if panels is not None:
+            return schedule, [panels]
         return schedule, [build_row(module, body.name, body, kept)]
     if schedule == "split":
         return schedule, build_split(module, body.name, body, kept, chunks)

@@ -16,7 +16,7 @@ from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
 from smelt.passes.kernels.cost import least_bytes, trips
-from smelt.passes.kernels.plan_buffers import is_view, scratch_of
+from smelt.passes.kernels.plan_buffers import ALIGNMENT, arena_bytes, is_view, scratch_of
 
 from . import products, traffic
 from .build import build
@@ -93,14 +93,16 @@ class FunctionPlanner:
     Attributes:
         kernels: what was built, in the order of the program.
         has_long: whether some loop runs for an unknown or a long time.
+        arena_bytes: the memory of ``@main``: what was planned, and behind it that of threads.
     """
 
     def __init__(self, module: KernelModule, found: dict[str, Any]):
         self.module, self.found = module, found
         self.kernels: list[KernelCost] = []
         self.has_complex = self.has_long = False
+        self.arena_bytes = arena_bytes(found["main"])
         self._bodies: dict[str, Body] = {}
-        self._built: dict[str, Any] = {}
+        self._built: dict[tuple[str, bool], Any] = {}  #: by name, and whether in ``@main``
         self._products: dict[Any, ScheduledKernel] = {}
         self._single: Any = None  #: a module of functions that consist of one op
 
@@ -118,7 +120,7 @@ class FunctionPlanner:
             return self._control(op)
         least = least_bytes((*op.operands, *op.results))
         if op.op.kind == "call":
-            return self._fusion(op, least)
+            return self._fusion(op, least, function.name == "main")
         if products.can_build(op):
             step = self._product(op, function)
             self.kernels.append(KernelCost(op.name, "contract", least, least))
@@ -156,15 +158,21 @@ class FunctionPlanner:
         b.return_(b.clone(op, [env[v] for v in op.operands]))
         return read_function(operation)
 
-    def _fusion(self, op: OpView, least: int) -> PlannedOp:
+    def _fusion(self, op: OpView, least: int, in_main: bool) -> PlannedOp:
         callee = op.attrs["callee"]
-        if callee not in self._built:
+        key = callee, in_main
+        if key not in self._built:
             body = read_function(self.found[callee])
-            schedule, steps = build(self.module, body)
+            end = arena_bytes(self.found["main"])
+            end += -end % ALIGNMENT
+            schedule, steps = build(self.module, body, end if in_main else None)
+            if schedule == "row":
+                own = [x[0] + x[1].nbytes for step in steps for x in step.operands if not isinstance(x, Value)]
+                self.arena_bytes = max(self.arena_bytes, *own, 0)
             steps = [replace(step, function=self.module.shared(step.function)) for step in steps]
             moved = traffic.moved_bytes(body, schedule, kept_axes(body), split_chunks(body))
-            self._built[callee] = body, schedule, steps, moved
-        body, schedule, steps, moved = self._built[callee]
+            self._built[key] = body, schedule, steps, moved
+        body, schedule, steps, moved = self._built[key]
         self.has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
         self.kernels.append(KernelCost(body.name, schedule, moved, least))
         return PlannedOp(op, "kernel", steps, work=moved + sum(map(_work, body.ops)) / 4)

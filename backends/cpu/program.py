@@ -66,12 +66,13 @@ class _Assembly:
         self._has_tables = not self._parallel and self._sites is None
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
+        self._arena_bytes = parts.arena_bytes
         self._describe(main)
         work = sum(p.work for p in main.planned_ops)
         keep_lock = not self.has_long and work < KEEP_LOCK_WORK
         self.description = ProgramDescription(
             [v.aval for v in main.function.arguments], [v.aval for v in main.function.returns], main.aliases(),
-            parts.kernels, arena_bytes(found["main"]), self._parallel, team.together, keep_lock, self.has_long,
+            parts.kernels, parts.arena_bytes, self._parallel, team.together, keep_lock, self.has_long,
             self._sites is not None, self._sites or [], donations(main), self._functions, bool(self._entries), work,
         )  # fmt: skip
         self._has_complex = parts.has_complex
@@ -161,7 +162,7 @@ class _Assembly:
         kinds = [bytes_type(a.nbytes) if has_control else buffer_type(a) for a in avals]
         addresses = Aval((len(avals) + 1,), dtypes.int64) if len(avals) > WIDE else None
         tables = kinds if addresses is None else [buffer_type(addresses)]
-        size = arena_bytes(self._found[function.name])
+        size = self._arena_bytes if function.name == "main" else arena_bytes(self._found[function.name])
         types = [ir.IndexType.get(ctx), buffer_type(COUNTER), *tables, bytes_type(size)]
         entry = self._module.function(name, types, location, internal=False)
         k = CpuKernel(self._module, entry, location, None)

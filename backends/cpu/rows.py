@@ -15,7 +15,7 @@ from typing import Any
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, make_plan
-from smelt.backends.recompute import Kept, values_to_keep
+from smelt.backends.recompute import Kept, values_of_rows, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
@@ -202,11 +202,6 @@ class RowKernel:
     def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:
         k = self.k
 
-        def start() -> None:
-            for a in accumulators:
-                for memory, x in zip(self.lines[a.result], a.start(k)):
-                    k.write(x, memory, self.lane_offset())
-
         def step() -> None:
             at = self.lane_offset()
             for a in accumulators:
@@ -230,9 +225,19 @@ class RowKernel:
             self._each_lane(step)
             return []
 
+        self.start_lines(accumulators)
+        reduce_loops(k, self.loops.get(space, []), body, [], bounds)
+
+    def start_lines(self, accumulators: Sequence[Accumulator]) -> None:
+        """Accumulators as they are before the first element."""
+
+        def start() -> None:
+            for a in accumulators:
+                for memory, x in zip(self.lines[a.result], a.start(self.k)):
+                    self.k.write(x, memory, self.lane_offset())
+
         if accumulators:
             self._each_lane(start)
-        reduce_loops(k, self.loops.get(space, []), body, [], bounds)
 
     def _fetched(self, space, accumulators, outputs) -> list[Read]:
         """What a stage reads that lies along the line and far apart from step to step."""
@@ -246,9 +251,18 @@ class RowKernel:
         return far_apart(self.k, reads, self.lane, loops[-1], self.width)
 
     def _line_stage(self, space, accumulators, outputs) -> None:
+        roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
+        for value, place in values_of_rows(self.plan, roots, self.k.provided):
+            self._keep_line(value, place)
         self.accumulate_line(space, accumulators, outputs)
         for a in accumulators:
             self.k.provided[a.result] = functools.partial(self._read_line, self.lines[a.result][-1])
+
+    def _keep_line(self, value: Value, place: Coordinates) -> None:
+        """Compute a value of each row of the line, once."""
+        k, memory = self.k, self.k.scratch(LINE, compute_dtype(value.dtype))
+        self._each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
+        k.provided[value] = functools.partial(self._read_line, memory)
 
     def _read_line(self, memory: Memory, place: Coordinates) -> Scalar:
         return self.k.read(memory, self.lane_offset())
@@ -265,7 +279,7 @@ def _deal(accumulators: Sequence[Accumulator], state: Sequence[Scalar]) -> list[
     return [(a, [next(rest) for _ in a.state]) for a in accumulators]
 
 
-def _is_line(plan: Plan) -> bool:
+def is_line(plan: Plan) -> bool:
     """Whether the innermost axis of the reduced arrays is kept."""
     op = max(plan.reductions, key=lambda op: op.operands[0].aval.size)
     shape, gone = op.operands[0].shape, reduced_axes(op)
@@ -277,7 +291,7 @@ def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequen
     """Reductions along rows with maps between them."""
     plan = make_plan(body, kept_axes)
     loops = fuse_variables(plan.kept_variables, plan.uses)
-    lanes = _is_line(plan) and bool(loops)
+    lanes = is_line(plan) and bool(loops)
     nest = Nest.plan(loops, lanes, tile=line_width(loops) if lanes else None)
     k, outputs, lo, hi = start_kernel(module, name, body)
     row = RowKernel(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
@@ -300,7 +314,7 @@ def build_split(
     """Few large rows: partial results of chunks in one kernel, their combination in another."""
     plan = make_plan(body, kept_axes)
     loops = fuse_variables(plan.kept_variables, plan.uses)
-    lanes = _is_line(plan) and bool(loops)
+    lanes = is_line(plan) and bool(loops)
     rows = math.prod(loop.extent for loop in loops)
     space = plan.space_of[plan.reductions[0].results[0]]
     chunk = Fused([("chunk", chunks)])

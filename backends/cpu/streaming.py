@@ -141,7 +141,7 @@ def emit_streaming(
 
         k.loop(None, k.const(0, INDEX), size, compute)
         for (memory, offset), scratch in zip(targets, pieces):
-            _copy_out(k, scratch, memory, offset, length)
+            copy_out(k, scratch, memory, offset, length)
 
     def rest(at: Scalar) -> None:
         for (memory, place), x in zip(outputs, element()):
@@ -165,7 +165,7 @@ def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: in
     k.loop(None, k.const(0, INDEX), k.const(count, INDEX), line, step=LINE_BYTES // memory.aval.dtype.size)
 
 
-def _copy_out(k: CpuKernel, source: Memory, target: Memory, offset: Scalar, count: int) -> None:
+def copy_out(k: CpuKernel, source: Memory, target: Memory, offset: Scalar, count: int) -> None:
     """`count` elements from L1 to `offset`, past the caches."""
     ir = mlir.ir
     size = source.aval.dtype.size

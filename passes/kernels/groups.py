@@ -254,7 +254,7 @@ class Group:
             elif loops[-1] is not None:
                 along += v.aval.nbytes
             most = max(most, v.aval.nbytes)
-        saved = 2 * value.aval.nbytes + (x.aval.nbytes if x in self.reads else 0)
+        saved = 2 * value.aval.nbytes + (x.aval.nbytes if _made_of(x, self.reads) else 0)
         turns = not self.shared_rows and beside > COLUMNS * saved
         if most <= CACHED or (min(beside, along) <= saved and not turns):
             return None
@@ -309,12 +309,26 @@ class Group:
             return 0.0
         if len(places) == 1 and self.schedule == "map" and self.output_places[0] in places:
             return 0.0  # once where the result is written, which is most often so
-        if self.shared_rows and value.aval.size < math.prod(self.shape) and _follows_reduction(op):
+        if self.shared_rows and value.aval.size < math.prod(self.shape) and _reduction_behind(op):
             return 0.0
         if self.schedule in ("scan", "scatter"):
             return 0.0 if len(places) == 1 else math.inf
+        if len(places) == 1 and self._once_a_row(op, next(iter(places))):
+            return 0.0
         total = sum(self.evaluations(p) for p in places) * (2 if value in self.searched else 1)
         return op.op.flops * max(0, total - value.aval.size)
+
+    def _once_a_row(self, op: OpView, place: Coordinates) -> bool:
+        """Whether the op makes a value of each row where rows lie beside each other: a line of them keeps it."""
+        loops = [plain_variable(i) for i in self.output_places[0] if not i.is_constant]
+        used = [plain_variable(i) for i in place if not i.is_constant]
+        if not loops or loops[-1] not in used or len(set(used)) != len(used) or not set(used) < set(loops):
+            return False
+        if self.kept is not None:
+            return {plain_variable(i) for i in self.kept if not i.is_constant} == set(used)
+        made = _reduction_behind(op) if self.schedule == "map" else None
+        whole = made is not None and made.operands[0].aval.size == math.prod(self.shape)
+        return whole and made is not None and parallel_rows(made) >= FEW_ROWS
 
     # What is made of it
 
@@ -353,8 +367,8 @@ class Group:
         return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
 
 
-def _follows_reduction(op: OpView) -> bool:
-    """Whether an op goes on with what a reduction made of each row, such as the mean's root."""
+def _reduction_behind(op: OpView) -> OpView | None:
+    """The reduction of which an op goes on with what it made of each row, such as the mean's root."""
     pending, seen = [op], {op}
     while pending:
         for v in pending.pop().operands:
@@ -362,10 +376,24 @@ def _follows_reduction(op: OpView) -> bool:
             if made is None or made in seen or v.aval.size > op.results[0].aval.size:
                 continue
             if is_row_reduction(made):
-                return True
+                return made
             if is_pointwise(made):
                 seen.add(made)
                 pending.append(made)
+    return None
+
+
+def _made_of(x: Value, known: Collection[Value]) -> bool:
+    """Whether a value is one of the known, or computed element by element from one of as many elements."""
+    pending, seen = [x], {x}
+    while pending:
+        v = pending.pop()
+        if v in known:
+            return True
+        for u in v.owner.operands if v.owner is not None and is_pointwise(v.owner) else ():
+            if u not in seen and u.aval.size == x.aval.size:
+                seen.add(u)
+                pending.append(u)
     return False
 
 
