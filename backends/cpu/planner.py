@@ -16,7 +16,7 @@ from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
 from smelt.passes.kernels.cost import least_bytes, trips
-from smelt.passes.kernels.plan_buffers import ALIGNMENT, arena_bytes, is_view, scratch_of
+from smelt.passes.kernels.plan_buffers import ALIGNMENT, ARENA_BYTES, arena_bytes, is_view, scratch_of
 
 from . import products, traffic
 from .build import build
@@ -100,7 +100,9 @@ class FunctionPlanner:
         self.module, self.found = module, found
         self.kernels: list[KernelCost] = []
         self.has_complex = self.has_long = False
-        self.arena_bytes = arena_bytes(found["main"])
+        planned = ARENA_BYTES in found["main"].attributes  # else an op will say that it was not
+        self.arena_bytes = arena_bytes(found["main"]) if planned else 0
+        self._end = -(-self.arena_bytes // ALIGNMENT) * ALIGNMENT
         self._bodies: dict[str, Body] = {}
         self._built: dict[tuple[str, bool], Any] = {}  #: by name, and whether in ``@main``
         self._products: dict[Any, ScheduledKernel] = {}
@@ -163,9 +165,7 @@ class FunctionPlanner:
         key = callee, in_main
         if key not in self._built:
             body = read_function(self.found[callee])
-            end = arena_bytes(self.found["main"])
-            end += -end % ALIGNMENT
-            schedule, steps = build(self.module, body, end if in_main else None)
+            schedule, steps = build(self.module, body, self._end if in_main else None)
             if schedule == "row":
                 own = [x[0] + x[1].nbytes for step in steps for x in step.operands if not isinstance(x, Value)]
                 self.arena_bytes = max(self.arena_bytes, *own, 0)

@@ -254,7 +254,8 @@ class Group:
             elif loops[-1] is not None:
                 along += v.aval.nbytes
             most = max(most, v.aval.nbytes)
-        saved = 2 * value.aval.nbytes + (x.aval.nbytes if _made_of(x, self.reads) else 0)
+        shared = x in self.reads or (not self.shared_rows and _made_of(x, self.reads))
+        saved = 2 * value.aval.nbytes + (x.aval.nbytes if shared else 0)
         turns = not self.shared_rows and beside > COLUMNS * saved
         if most <= CACHED or (min(beside, along) <= saved and not turns):
             return None
@@ -313,7 +314,7 @@ class Group:
             return 0.0
         if self.schedule in ("scan", "scatter"):
             return 0.0 if len(places) == 1 else math.inf
-        if len(places) == 1 and self._once_a_row(op, next(iter(places))):
+        if len(places) == 1 and not self.shared_rows and self._once_a_row(op, next(iter(places))):
             return 0.0
         total = sum(self.evaluations(p) for p in places) * (2 if value in self.searched else 1)
         return op.op.flops * max(0, total - value.aval.size)
