@@ -200,8 +200,8 @@ def analyse(body: Function) -> Product:
         Fused([v for v in free if all(v[0] in names for names in used) or not any(v[0] in names for names in used)]),
         only(True, False), only(False, True),
         Fused([v for variables in depths.values() for v in variables]),
-        _operand(body, lhs, accesses[0]), _operand(body, rhs, accesses[1]),
-        outputs, _argument_reads(body, outputs),
+        operand_of(body, lhs, accesses[0]), operand_of(body, rhs, accesses[1]),
+        outputs, argument_reads(body, outputs),
     )  # fmt: skip
 
 
@@ -219,19 +219,21 @@ def _variables_of(access: Access) -> set[str]:
     return {atom.args[0] for i in uses for atom in i.atoms() if atom.kind == "var"}
 
 
-def _argument_reads(body: Function, roots: Sequence[tuple[Value, Coordinates]]) -> list[tuple[Value, Coordinates]]:
+def argument_reads(body: Function, roots: Sequence[tuple[Value, Coordinates]]) -> list[tuple[Value, Coordinates]]:
+    """Which arguments elementwise ops read to compute `roots`, and where."""
     reads = collect_reads(body.ops, roots)
     return [(v, at) for v in body.arguments for at in reads.get(v, ())]
 
 
-def _operand(body: Function, value: Value, access: Access) -> Operand:
+def operand_of(body: Function, value: Value, access: Access) -> Operand:
+    """An operand of a contraction that is read at `access`."""
     v, at = value, access.place
     while v.owner is not None:
         if not only_moves(v.owner) and not _widens(v.owner):
             break
         [(v, at)] = operand_reads(v.owner, at)
     if v.owner is not None:
-        return Operand(value, access, None, _argument_reads(body, [(value, access.place)]))
+        return Operand(value, access, None, argument_reads(body, [(value, access.place)]))
     return Operand(value, access, (v, linearize(at, v.shape)), [(v, at)])
 
 

@@ -61,6 +61,19 @@ _PAIRS = re.compile(
 )
 
 
+#: A matrix that begins as another one, behind a product that has nothing to do with it.
+_BEGINS = re.compile(
+    r"^( *simdgroup_multiply_accumulate\([^;\n]*;\n)((?: *simdgroup_multiply_accumulate\([^;\n]*;\n)*)"
+    r"( *simdgroup_float8x8 (\w+) = (\w+);\n)", re.M,
+)  # fmt: skip
+
+
+def _begun_before(match: re.Match[str]) -> str:
+    first, others, begins, name, start = match.groups()
+    used = re.search(rf"\b{name}\b|\({start}\b", first + others)
+    return match.group() if used else begins + first + others
+
+
 def _paired(match: re.Match[str]) -> str:
     d0, a0, b, s0, d1, a1, s1, c0, e, s2, c1 = match.groups()
     if d0 == d1 or {d0, d1} & {a0, a1, b, c0, c1, e}:
@@ -77,6 +90,9 @@ _USES = (
 
 def _for_tensor_cores(text: str) -> str:
     """Pairs of pairs of products as one call, and matrices that only stand on the right as a type of their own."""
+    before = ""
+    while before != text:
+        before, text = text, _BEGINS.sub(_begun_before, text)
     text = _PAIRS.sub(_paired, text)
     names = {name for match in re.finditer(r"multiply_accumulate_pairs\(([^)]*)\)", text)
              for name in match[1].split(", ")[4::3]}  # fmt: skip

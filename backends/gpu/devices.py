@@ -13,6 +13,9 @@ from ..device import Target
 #: What Metal lets a kernel have, on every GPU, and so what every text keeps to.
 METAL = Target("metal", max_buffers=31, max_threads=1024, threadgroup_bytes=32 * 1024)
 
+#: The most features of a query, and of a value, for which there are kernels of attention.
+ATTENTION_FEATURES = 256
+
 
 @dataclass(frozen=True)
 class Gpu(Target):

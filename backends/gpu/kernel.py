@@ -185,6 +185,11 @@ class GpuKernel(MemoryKernel):
         attrs = {} if device else {"address_spaces": self.attr("[#gpu.address_space<workgroup>]")}
         self.emit("gpu.barrier", [], [], **attrs)
 
+    def simdgroup_barrier(self) -> None:
+        """The lanes of a simdgroup meet; what they wrote to threadgroup memory is seen by them."""
+        scope = self.attr("#gpu.barrier_scope<subgroup>")
+        self.emit("gpu.barrier", [], [], address_spaces=self.attr("[#gpu.address_space<workgroup>]"), scope=scope)
+
     def thread_array(self, size: int, dtype: DType) -> Memory:
         """An array of the thread's own, in registers as long as all its indices are known."""
         ir = mlir.ir

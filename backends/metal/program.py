@@ -7,7 +7,7 @@ from typing import Any
 from smelt.ir.errors import IRError
 
 from ..gpu import program
-from ..gpu.devices import GPUS, METAL
+from ..gpu.devices import ATTENTION_FEATURES, GPUS, METAL
 from ..gpu.program import Program
 from ..pipelines import SIMPLIFY
 from .emit import emit
@@ -16,7 +16,8 @@ from .emit import emit
 #: and ops of no kind, have no kernels.
 PIPELINE = (
     f"{SIMPLIFY},place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
-    f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true}},plan-buffers"
+    f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true attention={ATTENTION_FEATURES}}},"
+    "plan-buffers"
 )
 
 

@@ -24,6 +24,7 @@ from smelt.ir.text import line_of
 
 from ..rewrite import is_fusion
 from .analysis import Coordinates, collect_reads, is_pointwise, is_row_reduction, kept_axes, reduced_axes, split_chunks
+from .attention import attention_plan
 from .contraction_places import inverse_place, is_contraction
 
 T = TypeVar("T")
@@ -63,6 +64,10 @@ class _Check:
             self.one_op(self.schedule)
         elif self.schedule == "contract":
             self.contraction()
+        elif self.schedule == "attention":
+            plan = attention_plan(self.function)
+            if isinstance(plan, str):
+                self.fail(plan)
         else:
             self.fail(f"there is no schedule {self.schedule!r}")
 

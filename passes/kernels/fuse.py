@@ -30,6 +30,8 @@ front of it joins. Arithmetic does only where it makes an operand from fewer byt
 
     func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
 
+With `attention`, two contractions with a softmax in between are one kernel (see `attention`).
+
 Whether what can be one kernel is one, a heuristic says (see `heuristics`), by default one that counts bytes and
 additions. ``fuse{heuristic=NAME}`` asks another. Its answers are remarks: `smelt-opt --remarks`.
 """
@@ -46,12 +48,14 @@ from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_f
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import PipelineError
+from smelt.ir.text import line_of
 
 from .. import remarks
 from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
+from .attention import AttentionGroup, AttentionGroups
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
 from .explain import explain
@@ -83,6 +87,8 @@ class FusePass(Pass):
             most of these are equal, and are compiled once. 0: never, for devices on which each launch costs.
         shared_rows: the device's threads share rows, and compute once what depends on a row alone. Else what depends on
             the reduction of few long rows is a kernel after it.
+        attention: the most features of a query and of a value for which two contractions with a softmax in between are
+            one kernel. 0: they never are.
         heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
     """
 
@@ -92,6 +98,7 @@ class FusePass(Pass):
     max_buffers: int = 0
     apart: int = 0
     shared_rows: bool = False
+    attention: int = 0
     heuristic: str = DEFAULT
 
     def __post_init__(self) -> None:
@@ -112,6 +119,13 @@ class FusePass(Pass):
             function = read_function(operation)
             function = lay_out_contractions(module, function, self._left(function, library))
             kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
+            if self.attention and kernels:
+                found = AttentionGroups(function, kernels, self.attention, self.max_ops, self.max_buffers)
+                if found.groups:
+                    function = self._with_attention(module, function, found)
+                    kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
+                    statistics["kernels"] += len(found.groups)
+                    statistics["ops fused"] += sum(len(g.ops) for g in found.groups)
             grouping = self._grouped(function, kernels)
             if grouping.groups:
                 remark = explain(function, grouping) if grouping.explains else None
@@ -120,6 +134,18 @@ class FusePass(Pass):
                     remark(names)
                 statistics["kernels"] += len(grouping.groups)
                 statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
+
+    def _with_attention(self, module: Any, function: Function, found: AttentionGroups) -> Function:
+        """The function with calls of kernels of attention."""
+        name, lines = function.name, [line_of(g.primary.location) for g in found.groups]
+        names = outline(module, function, found)
+        for group, line in zip(found.groups, lines):
+            if remarks.wanted():
+                ops = ", ".join(op.name for op in group.ops if op.op.flops)
+                text = f"@{names[group]} is one kernel of {len(group.ops)} ops: {ops}"
+                remarks.add(remarks.Remark("fuse", "passed", "attention", text, line, name, (names[group],),
+                                           {"ops": len(group.ops)}))  # fmt: skip
+        return read_function(functions(module)[name])
 
     def _grouped(self, function: Function, kernels: set[OpView]) -> Grouping:
         """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""
@@ -195,13 +221,13 @@ def compile_cost(grouping: Grouping) -> float:
     return KERNEL_COST * len(different) + inside + CALL_COST * len(grouping.groups)
 
 
-def outline(module: Any, function: Function, grouping: Grouping) -> dict[Group, str]:
+def outline(module: Any, function: Function, grouping: Grouping | AttentionGroups) -> dict[Any, str]:
     """Replace `function` by one that calls a new function for each group; the names of these."""
     made: dict[Any, str] = {}
-    names: dict[Group, str] = {}
+    names: dict[Any, str] = {}
     taken = dict.fromkeys(functions(module), 1)
 
-    def call(b: Builder, group: Group, env: dict[Value, Value]) -> None:
+    def call(b: Builder, group: Group | AttentionGroup, env: dict[Value, Value]) -> None:
         inputs = group.inputs(grouping.position)
         key = structure(group, inputs)
         if key not in made:
@@ -215,7 +241,7 @@ def outline(module: Any, function: Function, grouping: Grouping) -> dict[Group, 
     return names
 
 
-def structure(group: Group, inputs: list[Value]) -> Any:
+def structure(group: Group | AttentionGroup, inputs: list[Value]) -> Any:
     """Equal for groups that compute the same: one function serves all of them."""
     number = {v: i for i, v in enumerate(inputs)}
     ops = []
@@ -230,8 +256,9 @@ def structure(group: Group, inputs: list[Value]) -> Any:
 
 
 def make_fusion(
-    module: Any, function: Function, group: Group, inputs: list[Value], taken: dict[str, int] | None = None
-) -> str:
+    module: Any, function: Function, group: Group | AttentionGroup, inputs: list[Value],
+    taken: dict[str, int] | None = None,
+) -> str:  # fmt: skip
     """The function of one group; its name."""
     location = group.primary.location
     operation = extract(

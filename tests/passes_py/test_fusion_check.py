@@ -59,6 +59,20 @@ def chained(b: Any, x: Any) -> Any:
     return total(b, b.sub(x, b.broadcast_to(b.reshape_to(total(b, x), (4, 1)), (4, 8))))
 
 
+def multiplied(b: Any, x: Any, y: Any) -> Any:
+    return b.dot_general(x, y, lhs_batch=(), lhs_contracting=(1,), rhs_batch=(), rhs_contracting=(0,))
+
+
+def softmax(b: Any, x: Any, axis: int) -> Any:
+    shape = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
+
+    def along(row: Any) -> Any:
+        return b.broadcast_to(b.reshape_to(row, shape), x.shape)
+
+    e = b.exp(b.sub(x, along(b.reduce_max(x, axes=(axis,)))))
+    return b.div(e, along(b.reduce_sum(e, axes=(axis,))))
+
+
 #: What is refused: operands, body, schedule, kept axes of each result, chunks, and words of the message.
 REFUSED: dict[str, tuple[list[Aval], Callable[..., Any], str, Any, int | None, str]] = {
     "fewer rows returned": ([X, Y], lambda b, x, y: [total(b, x), b.exp(y)], "row", [(0,), (0,)], None, "rows"),
@@ -89,6 +103,14 @@ REFUSED: dict[str, tuple[list[Aval], Callable[..., Any], str, Any, int | None, s
     "scan without one": ([X], lambda b, x: b.exp(x), "scan", None, None, "end in a scan"),
     "scatter without one": ([X], lambda b, x: b.exp(x), "scatter", None, None, "end in a scatter"),
     "no schedule": ([X], lambda b, x: b.exp(x), "spiral", None, None, "spiral"),
+    "attention without contractions": ([X], lambda b, x: b.exp(x), "attention", None, None, "0 contractions"),
+    "attention without a softmax": (
+        [SQUARE], lambda b, x: multiplied(b, b.exp(multiplied(b, x, x)), x), "attention", None, None, "no softmax",
+    ),
+    "attention along the rows": (
+        [SQUARE], lambda b, x: multiplied(b, softmax(b, multiplied(b, x, x), 0), x), "attention", None, None,
+        "every key",
+    ),
     "no contraction": ([X], lambda b, x: b.exp(x), "contract", None, None, "0 contractions"),
 }  # fmt: skip
 

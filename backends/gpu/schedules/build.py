@@ -9,6 +9,7 @@ from smelt.passes.kernels.analysis import kept_axes
 from smelt.passes.kernels.check import verify_fusion
 
 from ..kernel import GpuModule
+from .contract.attention import build_attention
 from .contract.build import build_contract
 from .maps import build_map
 from .rows.build import build_row
@@ -33,6 +34,8 @@ def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Sched
         return build_scatter(module, body, scratch)
     if schedule == "contract":
         return build_contract(module, body, scratch)
+    if schedule == "attention":
+        return build_attention(module, body)
     kept = kept_axes(body)
     assert kept is not None
     if schedule in ("row", "split"):

@@ -92,7 +92,9 @@ def _barrier(b: Body, op: Op) -> None:
     spaces = op.attribute("address_spaces")
     names = ["workgroup", "global"] if spaces is None else [str(s).split("<")[1].rstrip(">") for s in spaces]
     fences = " | ".join([_FENCES[name] for name in _FENCES if name in names]) or "mem_flags::mem_none"
-    b.line(f"threadgroup_barrier({fences});")
+    scope = op.attribute("scope")
+    who = "simdgroup" if scope is not None and "subgroup" in str(scope) else "threadgroup"
+    b.line(f"{who}_barrier({fences});")
 
 
 def _reduce(b: Body, op: Op) -> None:
@@ -202,16 +204,54 @@ def _matrix_compute(b: Body, op: Op) -> None:
         raise EmitError("emit: gpu.subgroup_mma_compute of a transposed matrix; load it transposed")
     left, right, added = op.operands
     x, y = b.named(left).text, b.named(right).text
-    name = b.take_over(added, op.results[0], copied=False)
-    total = b.named(added).text
-    b.line(f"simdgroup_multiply_accumulate({name}, {x}, {y}, {total});")
+    name = b.take_over(added, op.results[0])  # in place: tensor cores take such products two by two
+    b.line(f"simdgroup_multiply_accumulate({name}, {x}, {y}, {name});")
+
+
+_ELEMENTWISE = {"addf": "+=", "subf": "-=", "mulf": "*=", "divf": "/="}
+#: Elements of a matrix that each lane has.
+OWN = 2
 
 
 def _matrix_elementwise(b: Body, op: Op) -> None:
-    raise EmitError(
-        "emit: gpu.subgroup_mma_elementwise: which lane holds which element is unspecified in Metal; store the "
-        "matrix to threadgroup memory and work there"
-    )
+    """Which lane holds which element is unspecified in Metal, but the same for all matrices."""
+    sign = _ELEMENTWISE.get(op.text("opType"))
+    if sign is None or len(op.operands) != 2:
+        known = ", ".join(_ELEMENTWISE)
+        raise EmitError(f"emit: gpu.subgroup_mma_elementwise {op.text('opType')} is not among {known}")
+    left, right = op.operands
+    other = b.named(right).text
+    name = b.take_over(left, op.results[0])
+    for i in range(OWN):
+        b.line(f"{name}.thread_elements()[{i}] {sign} {other}.thread_elements()[{i}];")
+
+
+def _own_element(b: Body, at: Value) -> int:
+    found = literals.bare(b.use(at)).text
+    if not found.isdigit() or int(found) >= OWN:
+        raise EmitError(f"emit: element {found} of a lane's {OWN} elements of a matrix; it must be a known number")
+    return int(found)
+
+
+def _matrix_extract(b: Body, op: Op) -> None:
+    matrix, at = op.operands
+    b.declare(op.results[0], Expression(f"{b.named(matrix).text}.thread_elements()[{_own_element(b, at)}]"), "element")
+
+
+def _matrix_insert(b: Body, op: Op) -> None:
+    x, matrix, at = op.operands
+    value = b.use(x)
+    is_bfloat = x.op is not None and x.op.name == CAST  # upstream's matrices have none
+    if is_bfloat and matrix.op is not None and matrix.op.name == "gpu.subgroup_mma_constant_matrix":
+        name = b.names.take(b.hint(op.results[0], "matrix"))
+        kind = type_name(Type("bfloat matrix", 16))
+        start = cast(Type("bfloat", 16), b.use(matrix.op.operands[0]))
+        filled = call("make_filled_simdgroup_matrix<bfloat, 8, 8>", start)
+        b.line(f"{kind} {name} = {filled.text};")
+        b.bind(op.results[0], name)
+    else:
+        name = b.take_over(matrix, op.results[0])
+    b.line(f"{name}.thread_elements()[{_own_element(b, at)}] = {value.text};")
 
 
 def uses_lane(op: Op) -> bool:
@@ -239,4 +279,6 @@ STATEMENTS = {
     "gpu.subgroup_mma_store_matrix": _matrix_store,
     "gpu.subgroup_mma_compute": _matrix_compute,
     "gpu.subgroup_mma_elementwise": _matrix_elementwise,
+    "gpu.subgroup_mma_extract_thread_local": _matrix_extract,
+    "gpu.subgroup_mma_insert_thread_local": _matrix_insert,
 }

@@ -12,7 +12,7 @@ from smelt.backends.memory import Memory
 from smelt.ir import mlir
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import holds
-from smelt.ir.scalar import Scalar
+from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel
 from ..parts import split, times
@@ -53,6 +53,7 @@ class Tile:
             with k.named(f"{name}_place"):
                 self.position = self.position * width
         self.step = threads * width // self.length
+        self.pieces = max(1, self.length // (threads * width))  #: so often all threads go along a line
 
     def _width(self, held: DType, padding: int) -> int:
         """How many neighbours threads read at once: 16 bytes, if nothing is to be converted."""
@@ -93,7 +94,8 @@ class Tile:
     def put(self, vectors: Sequence[Any], half: Scalar | None) -> None:
         """Fetched vectors to threadgroup memory."""
         for i, vector in enumerate(vectors):
-            offset = summed(self.k, times(self._line(i), self.pitch), self.position)
+            line, position = self._piece(i)
+            offset = summed(self.k, times(line, self.pitch), position)
             self.k.store_vector(vector, self.memory, self.at(offset, half))
 
     def copy(self, first: Scalar, depth_first: Scalar, half: Scalar | None) -> None:
@@ -102,8 +104,8 @@ class Tile:
 
         def element(n: Scalar | None) -> None:
             with k.named(f"{self.name}_line"):
-                line = self.line if n is None else summed(k, self.line, times(n, self.step))
-            free, depth, inside = self._position(line, first, depth_first)
+                line, position = (self.line, self.position) if n is None else self._piece(n)
+            free, depth, inside = self._position(line, position, first, depth_first)
 
             def read() -> Scalar:
                 with k.at_position(self.free, free), k.at_position(self.depth, depth):
@@ -113,7 +115,7 @@ class Tile:
                 x = read() if inside is None else k.if_(
                     inside, read, lambda: k.const(0, operand.dtype), operand.dtype
                 )  # fmt: skip
-            k.write(x, self.memory, self.at(summed(k, times(line, self.pitch), self.position), half))
+            k.write(x, self.memory, self.at(summed(k, times(line, self.pitch), position), half))
 
         count = self.size * self.depth_size // self.threads
         if count > 1:
@@ -121,13 +123,20 @@ class Tile:
         else:
             element(None)
 
-    def _line(self, i: int) -> Scalar:
-        """The line of the thread's i-th vector."""
-        return summed(self.k, self.line, i * self.step)
+    def _piece(self, i: int | Scalar) -> tuple[Scalar, Scalar]:
+        """The line and the position of the thread's i-th vector or element."""
+        k = self.k
+        if self.pieces == 1:
+            return summed(k, self.line, i * self.step if isinstance(i, int) else times(i, self.step)), self.position
+        at = k.const(i, INDEX) if isinstance(i, int) else i
+        line, piece = split(k, at, self.pieces, "", "")
+        return line, summed(k, self.position, times(piece, self.threads * self.width))
 
-    def _position(self, line: Scalar, first: Scalar, depth_first: Scalar) -> tuple[Scalar, Scalar, Scalar | None]:
+    def _position(
+        self, line: Scalar, position: Scalar, first: Scalar, depth_first: Scalar
+    ) -> tuple[Scalar, Scalar, Scalar | None]:
         """A position in the loops for one in the tile, and whether it is inside of them."""
-        free, depth = (line, self.position) if self.along_depth else (self.position, line)
+        free, depth = (line, position) if self.along_depth else (position, line)
         with self.k.named(f"{self.name}_at"):
             free = summed(self.k, first, free)
         with self.k.named(f"{self.name}_depth"):
@@ -141,7 +150,7 @@ class Tile:
     def _vector(self, i: int, first: Scalar, depth_first: Scalar) -> Any:
         k, held = self.k, self.memory.aval.dtype
         values = f"{self.name}_values"
-        free, depth, inside = self._position(self._line(i), first, depth_first)
+        free, depth, inside = self._position(*self._piece(i), first, depth_first)
 
         def read() -> list[Any]:
             with k.at_position(self.free, free), k.at_position(self.depth, depth):

@@ -2,6 +2,12 @@
 #pragma once
 
 #ifdef SMELT_CUDA
+#define SMELT_MATRIX_FUNCTION SMELT_FUNCTION
+#else  // a kernel has hundreds of these: the simulator's compiler had better see each body once
+#define SMELT_MATRIX_FUNCTION inline __attribute__((noinline))
+#endif
+
+#ifdef SMELT_CUDA
 namespace smelt {
 /// Copies 8 or 16 aligned bytes.
 template <int Bytes> SMELT_FUNCTION void copy_whole(void* to, const void* from) {
@@ -84,6 +90,8 @@ template <class T, int Columns = 8, int Rows = 8> struct simdgroup_matrix {
   SMELT_FUNCTION explicit simdgroup_matrix(T diagonal) {
     for (uint i = 0; i < 2u; i++) own[i] = row() == column() + i ? diagonal : T(0);
   }
+  SMELT_FUNCTION T (&thread_elements())[2] { return own; }
+  SMELT_FUNCTION const T (&thread_elements() const)[2] { return own; }
   SMELT_FUNCTION static uint row() { return smelt::lane() / 4u; }
   SMELT_FUNCTION static uint column() { return smelt::lane() % 4u * 2u; }
 };
@@ -100,7 +108,7 @@ template <class T, int Columns, int Rows> SMELT_FUNCTION simdgroup_matrix<T, Col
   return simdgroup_matrix<T, Columns, Rows>(value);
 }
 // As on the GPU, barriers order loads and stores of different lanes.
-template <class T> SMELT_FUNCTION void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* p, ulong stride = 8, ulong2 origin = ulong2(0, 0), bool transpose = false) {
+template <class T> SMELT_MATRIX_FUNCTION void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* p, ulong stride = 8, ulong2 origin = ulong2(0, 0), bool transpose = false) {
   p += origin.y * stride + origin.x;
 #ifdef SMELT_TENSOR_CORES
   if constexpr (sizeof(T) == 2) {
@@ -110,7 +118,7 @@ template <class T> SMELT_FUNCTION void simdgroup_load(simdgroup_matrix<T, 8, 8>&
   ulong row = m.row(), column = m.column();
   for (uint i = 0; i < 2u; i++) m.own[i] = transpose ? p[(column + i) * stride + row] : p[row * stride + column + i];
 }
-template <class T> SMELT_FUNCTION void simdgroup_store(simdgroup_matrix<T, 8, 8> m, T* p, ulong stride = 8, ulong2 origin = ulong2(0, 0), bool transpose = false SMELT_SITE_AFTER) {
+template <class T> SMELT_MATRIX_FUNCTION void simdgroup_store(simdgroup_matrix<T, 8, 8> m, T* p, ulong stride = 8, ulong2 origin = ulong2(0, 0), bool transpose = false SMELT_SITE_AFTER) {
   (void)smelt::exchange_whole(uint(0) SMELT_PASS);  // all lanes must come
   p += origin.y * stride + origin.x;
   ulong row = m.row(), column = m.column();
@@ -121,7 +129,7 @@ template <class T> SMELT_FUNCTION void simdgroup_store(simdgroup_matrix<T, 8, 8>
 namespace metal {
 
 template <class D, class A, class B, class C>
-SMELT_FUNCTION void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a, simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c SMELT_SITE_AFTER) {
+SMELT_MATRIX_FUNCTION void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a, simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c SMELT_SITE_AFTER) {
 #ifdef SMELT_TENSOR_CORES
   if constexpr (smelt::is_half<A> && smelt::same<A, B>) {
     float r0 = float(c.own[0]), r1 = float(c.own[1]);

@@ -1,0 +1,87 @@
+"""Attention as loops: batches, rows of queries, keys, and features of queries and values.
+
+As in `contraction`, addresses are index expressions of the loops' variables. Heads that share keys are rows beside
+each other, since neither keys nor values depend on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.ir.builder import Function, Value
+from smelt.ir.errors import SmeltError
+from smelt.ir.index import Access, Index
+from smelt.passes.kernels.analysis import Coordinates, collect_reads
+from smelt.passes.kernels.attention import Softmax, attention_plan
+
+from .contraction import Operand, Product, argument_reads, operand_of
+from .lowering import Fused
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A fusion body that is attention.
+
+    Attributes:
+        product: the second contraction; its depth is the keys, and its rows those of the weights.
+        features: what the first contraction sums over.
+        queries, keys: its operands. values: that of the second one.
+        place: where the logits are, at the position of batch, rows and keys.
+        is_placed: whether the logits are made of more than the scores, or of the place where they stand.
+    """
+
+    softmax: Softmax
+    product: Product
+    features: Fused
+    queries: Operand
+    keys: Operand
+    values: Operand
+    place: Coordinates
+    is_placed: bool
+
+    @property
+    def scores(self) -> Value:
+        return self.softmax.scores.results[0]
+
+
+def _names(places: tuple[Index, ...]) -> set[str]:
+    return {a.args[0] for i in places for a in i.atoms() if a.kind == "var"}
+
+
+def analyse_attention(body: Function) -> Attention:
+    """The loops and addresses of a body that is attention.
+
+    Raises:
+        SmeltError: it is none.
+    """
+    plan = attention_plan(body)
+    if isinstance(plan, str):
+        raise SmeltError(f"@{body.name} is no attention: {plan}")
+    softmax, value = plan.softmax, plan.softmax.product.results[0]
+    extents = [(f"c{i}", n) for i, n in enumerate(value.shape)]
+    of_values, of_keys = _names(plan.values.place), _names(plan.scores[1 - plan.side].place)
+    of_logits = _names(plan.logits_place) | _names(plan.scores[plan.side].place) | of_keys
+    numbers: list[Index] = []
+    roots = [(softmax.logits, plan.logits_place)]
+    reads = collect_reads(body.ops, roots, numbers)
+    of_logits |= _names(tuple(numbers))
+    columns = [v for v in extents if v[0] in of_values and v[0] not in of_logits]
+    rows = [v for v in extents if v[0] in of_logits and v[0] not in of_values | of_keys]
+    batch = [v for v in extents if v not in columns and v not in rows]
+    keys = Fused([("k0", plan.key.hi + 1)])
+    operands = softmax.scores.operands
+    queries = operand_of(body, operands[plan.side], plan.scores[plan.side])
+    keyed = operand_of(body, operands[1 - plan.side], plan.scores[1 - plan.side])
+    values = operand_of(body, softmax.product.operands[1 - softmax.side], plan.values)
+    weights = softmax.product.operands[softmax.side]
+    of_arguments = argument_reads(body, roots)
+    outputs = [(v, plan.output) for v in body.returns]
+    lhs = Operand(weights, Access(plan.logits_place), None, [*queries.loads, *keyed.loads, *of_arguments])
+    product = Product(
+        body, softmax.product, Fused(batch), Fused(rows), Fused(columns), keys, lhs, values, outputs,
+        argument_reads(body, outputs),
+    )  # fmt: skip
+    depth = Fused([(f"d{i}", i_.hi + 1) for i, i_ in enumerate(plan.depth)])
+    is_placed = bool(of_arguments) or bool(numbers)
+    del reads
+    return Attention(softmax, product, depth, queries, keyed, values, plan.logits_place, is_placed)

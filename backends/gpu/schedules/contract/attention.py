@@ -1,0 +1,563 @@
+"""Attention by simdgroup matrices: scores and weights are in registers, a tile of keys at a time.
+
+A threadgroup has a tile of rows, 16 of them each simdgroup, whose queries stay in registers. It goes through the keys
+in steps: while it multiplies the keys and values that are in threadgroup memory, the next are on their way. Of each row
+it keeps the largest logit so far and the sum of exponentials; where a larger one comes, all sums are scaled down.
+
+Which lane holds which element of a matrix is not specified. So what is known of a row (its maximum, how it is scaled)
+goes through threadgroup memory as matrices whose rows have equal elements: then every lane has it beside its own
+elements of the scores. Positions of elements, which masks need, are found in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from smelt.backends.attention import Attention, analyse_attention
+from smelt.ir import dtypes, mlir
+from smelt.ir.builder import Function
+from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Elementwise
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from ...kernel import GpuModule
+from ..parts import power_of_two, split, times
+from ..schedule import ScheduledKernel
+from .epilogue import Epilogue
+from .positions import summed, where, within
+from .tiles import Tile
+
+#: Rows and columns of a simdgroup matrix, and its elements that a lane has.
+MATRIX, OWN = 8, 2
+#: Matrices of rows that a simdgroup has: tensor cores take two at once.
+STRIPS = 2
+ROWS = STRIPS * MATRIX
+SIMDGROUPS = 4
+#: Keys of a step, where there is room for them.
+KEYS = 32
+#: Features of the queries that are brought to threadgroup memory at once, at most.
+SOME_FEATURES = 64
+#: Elements of a line of a tile, at least.
+SHORTEST = 16
+#: Columns of the result that are stored at once.
+SOME_COLUMNS = 64
+#: Bytes that keep lines of threadgroup memory in different banks.
+PADDING_BYTES = 16
+#: Elements of three matrices for each of the strips: what lanes of a simdgroup tell each other.
+EXCHANGED = 3 * STRIPS * MATRIX * MATRIX
+
+
+def build_attention(module: GpuModule, body: Function) -> list[ScheduledKernel]:
+    """The kernel of a body that is attention."""
+    return AttentionKernel(module, analyse_attention(body)).emit()
+
+
+def _line(n: int) -> int:
+    """So many elements or more, which threads of a threadgroup bring to threadgroup memory line by line."""
+    return max(SHORTEST, power_of_two(n))
+
+
+def _up(n: int, unit: int) -> int:
+    return -(-n // unit) * unit
+
+
+def _held(dtype: DType) -> DType:
+    """As what threadgroup memory and matrices hold an operand."""
+    return dtype if dtype.size == 2 else compute_dtype(dtype)
+
+
+class _Half:
+    """Threadgroup memory of one operand's tile: once, or twice."""
+
+    def __init__(self, tile: Tile, twice: bool, least: int, name: str):
+        k, held = tile.k, _held(tile.operand.dtype)
+        self.tile = tile
+        self.memory = k.shared(max(tile.elements * (2 if twice else 1), least), held, stored=held.size == 2, name=name)
+        tile.place(self.memory)
+        self.matrices = self.memory.memref
+        if held is dtypes.bfloat16:  # which upstream's type of matrices lacks: they stand as float16
+            kind = mlir.ir.MemRefType(self.memory.memref.type)
+            half = mlir.ir.F16Type.get(k.context)
+            as_half = mlir.ir.MemRefType.get(kind.shape, half, memory_space=kind.memory_space, loc=k.location)
+            self.matrices = k.emit("builtin.unrealized_conversion_cast", [self.memory.memref], [as_half]).result
+
+
+class AttentionKernel:
+    """The kernel of one attention."""
+
+    def __init__(self, module: GpuModule, attention: Attention):
+        self.attention, self.product = attention, attention.product
+        gpu, product = module.gpu, attention.product
+        count = SIMDGROUPS
+        while count > 1 and product.rows.extent <= (count // 2) * ROWS:
+            count //= 2
+        self.simdgroups, self.m, self.threads = count, count * ROWS, count * gpu.simd
+        self.tiles = -(-product.rows.extent // self.m)
+        self.groups = self.tiles * product.batch.extent
+        of_keys, of_values = _held(attention.keys.dtype), _held(attention.values.dtype)
+        self.slice_of_keys, self.slice_of_values = (MATRIX if d.size == 4 else 2 * MATRIX for d in (of_keys, of_values))
+        self.features = _up(attention.features.extent, self.slice_of_keys)
+        self.columns = _up(product.columns.extent, MATRIX)
+        self.line_of_keys, self.line_of_values = (_line(n) for n in (self.features, self.columns))
+        self.some_columns = min(self.columns, SOME_COLUMNS)
+        self.stage_pitch = self.some_columns + PADDING_BYTES // 4
+        self.area = max(MATRIX * self.stage_pitch, EXCHANGED)  #: elements of a simdgroup's own threadgroup memory
+
+        def room(n: int) -> int:
+            """Bytes of the tiles of so many keys."""
+            return sum(_up(n * (length + PADDING_BYTES // d.size) * d.size, 16)
+                       for length, d in ((self.line_of_keys, of_keys), (self.line_of_values, of_values)))  # fmt: skip
+
+        free = gpu.threadgroup_bytes - count * self.area * 4
+        self.n = KEYS
+        while self.n > self.slice_of_values and (room(self.n) > free or product.depth.extent <= self.n // 2):
+            self.n //= 2
+        self.steps = -(-product.depth.extent // self.n)
+        self.twice = self.steps > 1 and 2 * room(self.n) <= free
+        self.some_features = self._some_features(of_keys, free - room(self.n) * (2 if self.twice else 1))
+        self.epilogue = Epilogue(module, product)
+        self.k = self.epilogue.k
+        self.width = self.epilogue.width(product.columns)
+
+    def _some_features(self, held: DType, left: int) -> int:
+        """How many features of the queries there is room for at once, where the keys' tiles come to lie later."""
+        padding = PADDING_BYTES // held.size
+        own = self.n * (self.line_of_keys + padding) * (2 if self.twice else 1)
+        found = min(self.line_of_keys, SOME_FEATURES)
+        while found > SHORTEST and self.m * (found + padding) > own + left // held.size:
+            found //= 2
+        self.least = self.m * (found + padding)
+        return found
+
+    # Positions
+
+    def emit(self) -> list[ScheduledKernel]:
+        """All of it; the step that runs it."""
+        k, product = self.k, self.product
+        batch, tile = split(k, k.group(), self.tiles, "batch", "tile", product.batch.extent > 1)
+        k.bind(product.batch, batch)
+        with k.named("row"):
+            self.row = times(tile, self.m)
+        self.simd_row = times(k.simdgroup(), ROWS)
+        self._place()
+        queries = self._queries()
+        zero, ends = k.const(0.0, dtypes.float32), k.const(float("-inf"), dtypes.float32)
+        outs = self.columns // MATRIX * STRIPS
+        carried = [ends, *[zero] * (STRIPS * OWN), *[self._filled(zero, "COp", dtypes.float32)] * outs]
+        carried = [x.mlir if isinstance(x, Scalar) else x for x in carried]
+        self._bring(k.const(0, INDEX), None)
+        if self.steps > 1:
+            found = k.counted(self.steps, lambda step, *state: self._step(step, queries, state), carried)
+        else:
+            found = self._attend(k.const(0, INDEX), None, queries, carried)
+        totals = [Scalar(k, x, dtypes.float32) for x in found[1 : 1 + STRIPS * OWN]]
+        self._store(totals, found[1 + STRIPS * OWN :])
+        return self._finish()
+
+    def _place(self) -> None:
+        """Threadgroup memory, and which elements of a matrix a lane has."""
+        k, attention, product = self.k, self.attention, self.product
+
+        def tile(name: str, operand: Any, free: Any, depth: Any, lines: str) -> Tile:
+            held = _held(operand.dtype)
+            return Tile(k, name, operand, free, depth, self.threads, lines, PADDING_BYTES // held.size, held)
+
+        keys = (product.depth, self.n)
+        keyed = tile("keys", attention.keys, keys, (attention.features, self.line_of_keys), "depth")
+        self.keys = _Half(keyed, self.twice, self.least, "keys")
+        values = tile("values", attention.values, (product.columns, self.line_of_values), keys, "free")
+        self.values = _Half(values, self.twice, 0, "values")
+        self.own = k.shared(self.simdgroups * self.area, dtypes.float32, name="own")
+        with k.named("own_first"):
+            self.own_first = times(k.simdgroup(), self.area)
+        four = MATRIX // 2  # each lane writes half a row of a matrix
+        with k.named("own_place"):
+            self.own_place = summed(k, self.own_first, times(k.lane(), four))
+        self.is_ragged = product.depth.extent % self.n != 0
+        if not (self.attention.is_placed or self.is_ragged):
+            return
+        line, half = split(k, k.lane(), 2, "", "")
+        numbers = [line & (MATRIX - 1)] * four, [half * four + i for i in range(four)]
+        for at, given in enumerate(numbers):
+            self._tell(at, [k.convert(k.convert(x, dtypes.int32), dtypes.float32) for x in given])
+        k.simdgroup_barrier()
+        of_rows, of_columns = self._told(0)[0], self._told(1)[0]
+        with k.named("own_row"):
+            self.own_rows = [self._position(of_rows, i) for i in range(OWN)]
+        with k.named("own_column"):
+            self.own_columns = [self._position(of_columns, i) for i in range(OWN)]
+        k.simdgroup_barrier()
+
+    def _position(self, matrix: Any, i: int) -> Scalar:
+        k = self.k
+        return k.convert(k.convert(self._element(matrix, i), dtypes.int32), INDEX)
+
+    # What lanes tell each other
+
+    def _tell(self, which: int, four: Sequence[Scalar]) -> None:
+        """Half a row of each lane into a pair of matrices in the simdgroup's own memory."""
+        k = self.k
+        vector = k.empty_vector(dtypes.float32, len(four))
+        for i, x in enumerate(four):
+            vector = k.insert(x, vector, k.const(i, INDEX), dtypes.float32)
+        k.store_vector(vector, self.own, summed(k, self.own_place, which * STRIPS * MATRIX * MATRIX))
+
+    def _told(self, which: int) -> list[Any]:
+        """A pair of matrices from there."""
+        first = which * STRIPS * MATRIX * MATRIX
+        places = [summed(self.k, self.own_first, first + i * MATRIX * MATRIX) for i in range(STRIPS)]
+        return [self._load(self.own.memref, at, "COp", MATRIX, False) for at in places]
+
+    def _of_rows(self, matrices: Sequence[Any], combine: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
+        """What `combine` makes of the row that a lane has half of, of a pair of matrices."""
+        k = self.k
+        for i, matrix in enumerate(matrices):
+            self._keep(matrix, self.own.memref, summed(k, self.own_first, i * MATRIX * MATRIX), MATRIX)
+        k.simdgroup_barrier()
+        with k.named("row_values"):
+            vector = k.load_vector(self.own, self.own_place, MATRIX // 2)
+        found = [k.extract(vector, k.const(i, INDEX), dtypes.float32) for i in range(MATRIX // 2)]
+        while len(found) > 1:
+            found = [combine(x, y) for x, y in zip(found[::2], found[1::2])]
+        return combine(found[0], k.shuffle(found[0], 1))
+
+    # Matrices
+
+    def _kind(self, element: Any, use: str) -> Any:
+        return mlir.ir.Type.parse(f'!gpu.mma_matrix<{MATRIX}x{MATRIX}x{element}, "{use}">', self.k.context)
+
+    def _load(self, memref: Any, at: Scalar, use: str, pitch: int, transposed: bool) -> Any:
+        k = self.k
+        attrs = {"leadDimension": mlir.ir.IntegerAttr.get(mlir.ir.IndexType.get(k.context), pitch)}
+        if transposed:
+            attrs["transpose"] = mlir.ir.UnitAttr.get(k.context)
+        kind = self._kind(mlir.ir.MemRefType(memref.type).element_type, use)
+        return k.emit("gpu.subgroup_mma_load_matrix", [memref, at], [kind], **attrs).result
+
+    def _keep(self, matrix: Any, memref: Any, at: Scalar, pitch: int) -> None:
+        lead = mlir.ir.IntegerAttr.get(mlir.ir.IndexType.get(self.k.context), pitch)
+        self.k.emit("gpu.subgroup_mma_store_matrix", [matrix, memref, at], [], leadDimension=lead)
+
+    def _filled(self, x: Scalar, use: str, dtype: DType) -> Any:
+        kind = self._kind("f32" if dtype.size == 4 else "f16", use)
+        return self.k.emit("gpu.subgroup_mma_constant_matrix", [x], [kind]).result
+
+    def _element(self, matrix: Any, i: int) -> Scalar:
+        k = self.k
+        found = k.emit("gpu.subgroup_mma_extract_thread_local", [matrix, k.const(i, INDEX)], [k.type(dtypes.float32)])
+        return Scalar(k, found.result, dtypes.float32)
+
+    def _made(self, elements: Sequence[Scalar], use: str, dtype: DType) -> Any:
+        """A matrix of `dtype` of which each lane has these elements."""
+        k = self.k
+        if dtype.size == 4:
+            matrix = self._filled(k.const(0.0, dtypes.float32), use, dtype)
+        else:
+            matrix = self._filled(k.emit(
+                "arith.constant", [], [mlir.ir.F16Type.get(k.context)],
+                value=mlir.ir.FloatAttr.get(mlir.ir.F16Type.get(k.context), 0.0, loc=k.location),
+            ).result, use, dtype)  # fmt: skip
+        for i, x in enumerate(elements):
+            own = x if dtype.size == 4 else k.to_storage(x, dtype)
+            if dtype is dtypes.bfloat16:
+                own = k.emit("builtin.unrealized_conversion_cast", [own], [mlir.ir.F16Type.get(k.context)]).result
+            operands = [own, matrix, k.const(i, INDEX)]
+            matrix = k.emit("gpu.subgroup_mma_insert_thread_local", operands, [matrix.type]).result
+        return matrix
+
+    def _both(self, how: str, x: Any, y: Any) -> Any:
+        kind = self.k.attr(f"#gpu<mma_element_wise {how}>")
+        return self.k.emit("gpu.subgroup_mma_elementwise", [x, y], [x.type], opType=kind).result
+
+    def _of_tile(self, half: _Half, use: str, free: Scalar, depth: Scalar, other: Scalar | None) -> Any:
+        tile = half.tile
+        at = tile.at(tile.offset(free, depth), other)
+        return self._load(half.matrices, at, use, tile.pitch, tile.along_depth != (use == "AOp"))
+
+    # Operands
+
+    def _queries(self) -> dict[tuple[int, int], Any]:
+        """The matrices of the simdgroup's rows, by their places along the features and the rows."""
+        k, attention, held = self.k, self.attention, _held(self.attention.queries.dtype)
+        tile = Tile(
+            k, "queries", attention.queries, (self.product.rows, self.m), (attention.features, self.some_features),
+            self.threads, "depth", PADDING_BYTES // held.size, held,
+        )  # fmt: skip
+        tile.place(self.keys.memory)
+        found = {}
+        for first in range(0, self.features, self.some_features):
+            depth = k.const(first, INDEX)
+            if tile.vectors:
+                tile.put(tile.fetch(self.row, depth), None)
+            else:
+                tile.copy(self.row, depth, None)
+            k.barrier()
+            along = min(self.some_features, self.features - first) // MATRIX
+            for j in range(0, along, 2):  # pairs as tensor cores take them, one after the other
+                for n in range(j, min(j + 2, along)):
+                    for i in range(STRIPS):
+                        at = tile.at(
+                            tile.offset(summed(k, self.simd_row, i * MATRIX), k.const(n * MATRIX, INDEX)), None
+                        )
+                        with k.named("query"):
+                            found[first // MATRIX + n, i] = self._load(
+                                self.keys.matrices, at, "AOp", tile.pitch, not tile.along_depth
+                            )
+            k.barrier()
+        return found
+
+    def _tiles(self) -> list[tuple[_Half, Callable[[Scalar], tuple[Scalar, Scalar]]]]:
+        """Tiles, and where one begins by the first key: along its free loop and along its depth."""
+        zero = self.k.const(0, INDEX)
+        return [(self.keys, lambda key: (key, zero)), (self.values, lambda key: (zero, key))]
+
+    def _bring(self, key: Scalar, step: Scalar | None) -> None:
+        for half, begin in self._tiles():
+            other = self._half_of(half, step)
+            if half.tile.vectors:
+                half.tile.put(half.tile.fetch(*begin(key)), other)
+            else:
+                half.tile.copy(*begin(key), other)
+        self.k.barrier()
+
+    def _half_of(self, half: _Half, step: Scalar | None) -> Scalar | None:
+        return None if step is None or not self.twice else (step & 1) * half.tile.elements
+
+    def _step(self, step: Scalar, queries: dict[tuple[int, int], Any], state: Sequence[Any]) -> list[Any]:
+        """One tile of keys; the next one is on its way meanwhile."""
+        k = self.k
+        with k.named("next"):
+            following = step + 1
+        last = k.const(self.steps - 1, INDEX)
+        with k.named("next_key"):  # of the last step the same tile once more, rather than a condition
+            key = k.op("arith.minui", [following, last], INDEX) * self.n
+        fetched = [half.tile.fetch(*begin(key)) for half, begin in self._tiles()]
+
+        def copy() -> None:
+            for half, begin in self._tiles():
+                if not half.tile.vectors:
+                    half.tile.copy(*begin(key), self._half_of(half, following))
+
+        alone = any(not half.tile.vectors for half, _ in self._tiles())
+        more = k.below(following, self.steps) if alone else None
+        if more is not None and self.twice:
+            k.when(more, copy)
+        found = self._attend(step * self.n, step, queries, state)
+        if not self.twice:
+            k.barrier()
+            if more is not None:
+                k.when(more, copy)
+        for (half, _), vectors in zip(self._tiles(), fetched):
+            half.tile.put(vectors, self._half_of(half, following))
+        k.barrier()
+        return found
+
+    # One tile of keys
+
+    def _attend(
+        self, key: Scalar, step: Scalar | None, queries: dict[tuple[int, int], Any], state: Sequence[Any]
+    ) -> list[Any]:
+        k = self.k
+        best, *rest = state
+        best = Scalar(k, best, dtypes.float32)
+        totals = [Scalar(k, x, dtypes.float32) for x in rest[: STRIPS * OWN]]
+        sums = list(rest[STRIPS * OWN :])
+        logits = self._logits(self._products(step, queries), key)
+        highest = [
+            [self._largest([logits[i, j][e] for j in range(self.n // MATRIX)]) for e in range(OWN)]
+            for i in range(STRIPS)
+        ]  # fmt: skip
+        with k.named("highest"):
+            pair = [self._made(x, "COp", dtypes.float32) for x in highest]
+        with k.named("best"):
+            now = self._larger(best, self._of_rows(pair, self._larger))
+        with k.named("shift"):  # of a row in which everything is -infinity so far nothing is to be scaled
+            shift = k.select(now.eq(float("-inf")), 0.0, now)
+        with k.named("scale"):
+            scale = self._exp(best - shift)
+        self._tell(1, [scale] * (MATRIX // 2))
+        self._tell(2, [shift] * (MATRIX // 2))
+        k.simdgroup_barrier()
+        with k.named("scales"):
+            scales = self._told(1)
+        with k.named("shifts"):
+            shifts = self._told(2)
+        weights = {}
+        for i in range(STRIPS):
+            for e in range(OWN):
+                with k.named("shift"):
+                    by = self._element(shifts[i], e)
+                found = [self._exp(logits[i, j][e] - by) for j in range(self.n // MATRIX)]
+                total = totals[i * OWN + e] * self._element(scales[i], e)
+                with k.named("total"):
+                    for x in found:
+                        total = total + x
+                totals[i * OWN + e] = total
+                weights.update({(i, j, e): x for j, x in enumerate(found)})
+        across = self.columns // MATRIX
+        sums = [self._both("mulf", x, scales[n // across]) for n, x in enumerate(sums)]
+        sums = self._add(step, weights, sums)
+        return [now.mlir, *(x.mlir for x in totals), *sums]
+
+    def _larger(self, x: Scalar, y: Scalar) -> Scalar:
+        return self.k.op("arith.maxnumf", [x, y], dtypes.float32)
+
+    def _largest(self, xs: Sequence[Scalar]) -> Scalar:
+        found = list(xs)
+        while len(found) > 1:
+            found = [self._larger(*pair) if len(pair) == 2 else pair[0]
+                     for pair in (found[i : i + 2] for i in range(0, len(found), 2))]  # fmt: skip
+        return found[0]
+
+    def _exp(self, x: Scalar) -> Scalar:
+        """The exponential, as exact as the weights are."""
+        rules = self.attention.softmax.exponentials.rules(Elementwise)
+        dtype = self._weights_dtype()
+        return self.k.elementary(rules, [x], [dtype if dtype.size == 2 else dtypes.float32], dtypes.float32)
+
+    def _weights_dtype(self) -> DType:
+        return _held(self.product.lhs.dtype)
+
+    def _products(self, step: Scalar | None, queries: dict[tuple[int, int], Any]) -> dict[tuple[int, int], Any]:
+        """The scores of a tile, as matrices."""
+        k, half = self.k, self._half_of(self.keys, step)
+        zero = self._filled(k.const(0.0, dtypes.float32), "COp", dtypes.float32)
+        found: dict[tuple[int, int], Any] = {}
+        deep = self.slice_of_keys // MATRIX
+        for n in range(0, self.features // MATRIX, deep):
+            with k.named("key"):
+                right = {
+                    (j, d): self._of_tile(
+                        self.keys, "BOp", k.const(j * MATRIX, INDEX), k.const((n + d) * MATRIX, INDEX), half
+                    )
+                    for j in range(self.n // MATRIX)
+                    for d in range(deep)
+                }
+            for (j, d), matrix in right.items():
+                for i in range(STRIPS):
+                    operands = [queries[n + d, i], matrix, found.get((i, j), zero)]
+                    with k.named("score"):
+                        found[i, j] = k.emit("gpu.subgroup_mma_compute", operands, [zero.type]).result
+        return found
+
+    def _add(self, step: Scalar | None, weights: dict[tuple[int, int, int], Scalar], sums: list[Any]) -> list[Any]:
+        """Add the products of weights and values."""
+        k, half, dtype = self.k, self._half_of(self.values, step), self._weights_dtype()
+        across, deep = self.columns // MATRIX, self.slice_of_values // MATRIX
+        for n in range(0, self.n // MATRIX, deep):
+            with k.named("weight"):
+                left = {
+                    (d, i): self._made([weights[i, n + d, e] for e in range(OWN)], "AOp", dtype)
+                    for d in range(deep)
+                    for i in range(STRIPS)
+                }
+            with k.named("value"):
+                right = {
+                    (j, d): self._of_tile(
+                        self.values, "BOp", k.const(j * MATRIX, INDEX), k.const((n + d) * MATRIX, INDEX), half
+                    )
+                    for j in range(across)
+                    for d in range(deep)
+                }
+            for (j, d), matrix in right.items():
+                for i in range(STRIPS):
+                    at = i * across + j
+                    operands = [left[d, i], matrix, sums[at]]
+                    sums[at] = k.emit("gpu.subgroup_mma_compute", operands, [sums[at].type]).result
+        return sums
+
+    def _logits(self, scores: dict[tuple[int, int], Any], key: Scalar) -> dict[tuple[int, int], list[Scalar]]:
+        """What the body makes of the scores, by matrix and a lane's own elements; -infinity where no key is."""
+        k, attention, product = self.k, self.attention, self.product
+        found: dict[tuple[int, int], list[Scalar]] = {}
+        for (i, j), matrix in scores.items():
+            for e in range(OWN):
+                score = self._element(matrix, e)
+                k.provided[attention.scores] = lambda place, score=score: score  # type: ignore[misc]
+                if not (attention.is_placed or self.is_ragged):
+                    with k.at_position(product.rows, k.const(0, INDEX)), k.at_position(product.depth, key):
+                        x = k.value(attention.softmax.logits, attention.place)
+                    found.setdefault((i, j), []).append(x)
+                    continue
+                row = summed(k, self.row, self.simd_row, i * MATRIX, self.own_rows[e])
+                at = summed(k, key, j * MATRIX, self.own_columns[e])
+                inside = k.below(at, product.depth.extent) if self.is_ragged else None
+                if product.rows.extent % self.m:
+                    row = k.op("arith.minui", [row, k.const(product.rows.extent - 1, INDEX)], INDEX)
+                if self.is_ragged:
+                    at = k.op("arith.minui", [at, k.const(product.depth.extent - 1, INDEX)], INDEX)
+                with k.at_position(product.rows, row), k.at_position(product.depth, at):
+                    x = k.value(attention.softmax.logits, attention.place)
+                found.setdefault((i, j), []).append(x if inside is None else k.select(inside, x, float("-inf")))
+        return found
+
+    # Results
+
+    def _store(self, totals: Sequence[Scalar], sums: Sequence[Any]) -> None:
+        """Sums over the rows' totals through the rest of the body to the outputs."""
+        k, across = self.k, self.columns // MATRIX
+        with k.named("total"):
+            pair = [self._made(totals[i * OWN : (i + 1) * OWN], "COp", dtypes.float32) for i in range(STRIPS)]
+        with k.named("total"):
+            total = self._of_rows(pair, lambda x, y: x + y)
+        self._tell(1, [total] * (MATRIX // 2))
+        k.simdgroup_barrier()
+        with k.named("totals"):
+            divisors = self._told(1)
+        done = [self._both("divf", x, divisors[n // across]) for n, x in enumerate(sums)]
+        for i in range(STRIPS):
+            for first in range(0, across, self.some_columns // MATRIX):
+                count = min(self.some_columns // MATRIX, across - first)
+                k.simdgroup_barrier()
+                for j in range(count):
+                    at = summed(k, self.own_first, j * MATRIX)
+                    self._keep(done[i * across + first + j], self.own.memref, at, self.stage_pitch)
+                k.simdgroup_barrier()
+                self._outputs(i * MATRIX, first * MATRIX, count * MATRIX)
+
+    def _outputs(self, first_row: int, first_column: int, columns: int) -> None:
+        """Outputs of the staged rows of a simdgroup, neighbouring lanes on neighbouring columns."""
+        k, product, simd = self.k, self.product, self.k.gpu.simd
+        width = self.width
+        per_line = columns // width
+        items = MATRIX * per_line
+
+        def one(i: Scalar) -> None:
+            item = summed(k, k.lane(), times(i, simd))
+            line, place = split(k, item, per_line, "", "")
+            place = times(place, width)
+            with k.named("out_row"):
+                row = summed(k, self.row, self.simd_row, first_row, line)
+            with k.named("out_column"):
+                column = summed(k, place, first_column)
+            inside = within(k, [
+                (row, product.rows.extent, product.rows.extent % self.m != 0),
+                (column, product.columns.extent, first_column + columns > product.columns.extent),
+                (item, items, items % simd != 0),
+            ])  # fmt: skip
+            at = summed(k, self.own_first, times(line, self.stage_pitch), place)
+            where(k, inside, lambda: self._neighbours(at, row, column, width))
+
+        count = math.ceil(items / simd)
+        if count > 1:
+            k.counted(count, one)
+        else:
+            one(k.const(0, INDEX))
+
+    def _neighbours(self, at: Scalar, row: Scalar, column: Scalar, width: int) -> None:
+        k, product = self.k, self.product
+        with k.at_position(product.rows, row):
+            if width > 1:
+                with k.named("sums"):
+                    totals = k.load_vector(self.own, at, width)
+                self.epilogue.vector(product.columns, column, totals)
+            else:
+                with k.named("sum"):
+                    total = k.read(self.own, at)
+                with k.at_position(product.columns, column):
+                    self.epilogue.element(total)
+
+    def _finish(self) -> list[ScheduledKernel]:
+        return self.epilogue.finish("attention", self.groups, self.threads)
