@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 #: Elements of a transform that is made in one piece.
-SHORT = 128
+SHORT = 256
 #: Elements of the longest transforms whose tables are kept.
 KEPT = 1 << 20
 #: Up to so many real numbers pocketfft's own inverse of them is quicker.
@@ -107,10 +107,20 @@ def _halves(n: int, wide: bool) -> np.ndarray:
     return _numbers(turns(np.arange(n // 2 + 1), 2 * n), np.float64 if wide else np.float32)
 
 
+#: What a pass takes for each element, by its radix, relative to that of 8.
+_PASSES = {8: 1.0, 4: 0.75, 2: 0.5, 3: 0.75, 5: 1.2}
+
+
+def _work(n: int) -> float:
+    """What a transform of n elements takes; infinite if it has other passes than these."""
+    factors = radices(n)
+    return n * sum(_PASSES.get(r, math.inf) for r in factors) if factors is not None else math.inf
+
+
 def _chirp(n: int, wide: bool) -> tuple[np.ndarray, np.ndarray]:
     """e^(-πik²/n), and the transform of its inverse wrapped around a length of small factors, over that length."""
     kind = np.complex128 if wide else np.complex64
-    length = next(m for m in range(2 * n - 1, 4 * n) if (radices(m) or (13,))[-1] <= 5)
+    length = min(range(2 * n - 1, 4 * n), key=_work)
     chirp = turns(np.arange(n) ** 2 % (2 * n), 2 * n)
     around = np.zeros(length, np.complex128)
     around[:n] = chirp.conj()
@@ -143,20 +153,20 @@ def _run(x: np.ndarray, out: np.ndarray, n: int, kind: int, inverse: bool, scale
     return out
 
 
-def _complex(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray:
+def _complex(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray) -> np.ndarray:
     """Of contiguous complex rows."""
     n = x.shape[-1]
     if radices(n) is not None:
-        return _run(x, np.empty_like(x), n, COMPLEX, inverse, scale)
-    return _bluestein(x, inverse, scale)
+        return _run(x, out, n, COMPLEX, inverse, scale)
+    return _bluestein(x, inverse, scale, out)
 
 
-def _bluestein(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray:
+def _bluestein(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray) -> np.ndarray:
     """jk = (j² + k² - (j - k)²)/2: a transform is a convolution with a chirp, and that a product of transforms."""
     n = x.shape[-1]
     chirp, table = _table(_chirp, n, x.dtype.char == "D")
     length = len(table)
-    rows, out = x.reshape(-1, n), np.empty_like(x)
+    rows = x.reshape(-1, n)
     results = out.reshape(-1, n)
     step = max(1, (1 << 17) // length)  # rows at a time that stay in the cache
     work = np.zeros((min(step, len(rows)), length), x.dtype)
@@ -180,25 +190,31 @@ def _fits(n: int, x: np.ndarray) -> bool:
     return bool(_loops) and n > 1 and x.size > 0
 
 
-def fft(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | None:
-    """The transforms of the last axis of complex numbers, times `scale`; None: there is nothing better than NumPy."""
+def fft(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
+    """The transforms of the last axis of complex numbers, times `scale`; None: there is nothing better than NumPy.
+
+    Here and below a contiguous `out` takes the result.
+    """
     if not _fits(x.shape[-1], x):
         return None
-    return _complex(np.ascontiguousarray(x), inverse, scale)
+    x = np.ascontiguousarray(x)
+    return _complex(x, inverse, scale, np.empty_like(x) if out is None else out)
 
 
-def rfft(x: np.ndarray, scale: float) -> np.ndarray | None:
+def rfft(x: np.ndarray, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
     """The coefficients of real numbers; None: there is nothing better than NumPy."""
     n = x.shape[-1]
     if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
         return None
-    out = np.empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
+    if out is None:
+        out = np.empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
     return _run(np.ascontiguousarray(x), out, n // 2, FROM_REAL, False, scale)
 
 
-def irfft(x: np.ndarray, n: int, scale: float) -> np.ndarray | None:
+def irfft(x: np.ndarray, n: int, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
     """n real numbers from their coefficients; None: there is nothing better than NumPy."""
     if n % 2 or n <= LONG or radices(n // 2) is None or not _fits(n // 2, x):
         return None
-    out = np.empty((*x.shape[:-1], n), x.real.dtype)
+    if out is None:
+        out = np.empty((*x.shape[:-1], n), x.real.dtype)
     return _run(np.ascontiguousarray(x), out, n // 2, TO_REAL, True, scale)

@@ -374,6 +374,9 @@ class Library(Op):
     #: Seconds for each element of the operands, about, where threads may share a batch; 0: they would wait for each
     #: other, as in OpenBLAS's own factorizations, which take a lock for their memory.
     shared_seconds: ClassVar[float] = 0.0
+    #: Whether there is `host_into(out, *arrays)`, which may leave its only result in a contiguous `out`: threads then
+    #: copy no parts.
+    takes_out: ClassVar[bool] = False
 
     @classmethod
     def complete(cls) -> None:
@@ -396,6 +399,10 @@ class Library(Op):
     def host(self, *arrays: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         """The result, or a tuple of results, by the library. Operands have equally many axes in front."""
         raise NotImplementedError(f"smelt.{self.name}.host")
+
+    def host_into(self, out: np.ndarray | None, *arrays: Any, **attrs: Any) -> np.ndarray:
+        """The result of `host`, in `out` or elsewhere; see `takes_out`."""
+        raise NotImplementedError(f"smelt.{self.name}.host_into")
 
     def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         return self.host(*operands, **attrs)
@@ -500,8 +507,19 @@ class Library(Op):
             return self.host(*arrays, **attrs)
         flat = [x.reshape(rows, *x.shape[lead:]) for x in arrays]
         parts: dict[int, tuple[slice, tuple[np.ndarray, ...]]] = {}
+        whole: np.ndarray | None = None
+        if self.takes_out:
+            aval = self.infer(*[Aval(x.shape, dtypes.of(x.dtype)) for x in flat], **attrs)
+            assert isinstance(aval, Aval)
+            whole = np.empty(aval.shape, aval.dtype.numpy)
 
         def compute(part: slice) -> None:
+            if whole is not None:
+                out = whole[part]
+                made = self.host_into(out, *[x[part] for x in flat], **attrs)
+                if made is not out:
+                    out[...] = made
+                return
             found = self.host(*[x[part] for x in flat], **attrs)
             parts[part.start] = part, found if isinstance(found, tuple) else (found,)
 
@@ -509,6 +527,8 @@ class Library(Op):
             host_threads.share(rows, work, compute)
         except Exception:  # the error says which matrix of all it was
             return self.host(*arrays, **attrs)
+        if whole is not None:
+            return whole.reshape(*batch, *whole.shape[1:])
         results = [np.empty((rows, *x.shape[1:]), x.dtype) for x in parts[0][1]]
         for part, found in parts.values():
             for x, y in zip(results, found):

@@ -55,15 +55,19 @@ class Fft(Library, name="fft"):
     core = "(n)->(n)"
     accepts = dtypes.COMPLEX
     shared_seconds = 4e-9
+    takes_out = True
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, inverse: Bool, scale: Str) -> dict[str, int]:
         _check(dims["n"], scale)
         return {}
 
-    @silent
     def host(self, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
-        found = fourier.fft(x, inverse, _factor(scale, x.shape[-1]))
+        return self.host_into(None, x, inverse=inverse, scale=scale)
+
+    @silent
+    def host_into(self, out: np.ndarray | None, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
+        found = fourier.fft(x, inverse, _factor(scale, x.shape[-1]), out)
         if found is None:
             found = (np.fft.ifft if inverse else np.fft.fft)(x, norm=SCALES[scale][inverse])  # type: ignore[arg-type]
         return found.astype(x.dtype, copy=False)
@@ -91,6 +95,7 @@ class Rfft(Library, name="rfft"):
     core = "(n)->(k)"
     accepts = (dtypes.float32, dtypes.float64)
     shared_seconds = 4e-9
+    takes_out = True
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, scale: Str) -> dict[str, int]:
@@ -100,9 +105,12 @@ class Rfft(Library, name="rfft"):
     def result_dtypes(self, operand: DType, *, scale: Str) -> Sequence[DType]:
         return [operand.complex]
 
-    @silent
     def host(self, x: np.ndarray, *, scale: Str) -> np.ndarray:
-        found = fourier.rfft(x, _factor(scale, x.shape[-1]))
+        return self.host_into(None, x, scale=scale)
+
+    @silent
+    def host_into(self, out: np.ndarray | None, x: np.ndarray, *, scale: Str) -> np.ndarray:
+        found = fourier.rfft(x, _factor(scale, x.shape[-1]), out)
         if found is None:
             found = np.fft.rfft(x, norm=SCALES[scale][0])  # type: ignore[arg-type]
         return found.astype(_complex_of(x), copy=False)
@@ -139,6 +147,7 @@ class Irfft(Library, name="irfft"):
     core = "(k)->(n)"
     accepts = dtypes.COMPLEX
     shared_seconds = 4e-9
+    takes_out = True
     linearity = "jointly"
 
     def extents(self, dims: dict[str, int], *, n: Int, scale: Str) -> dict[str, int]:
@@ -149,9 +158,12 @@ class Irfft(Library, name="irfft"):
     def result_dtypes(self, operand: DType, *, n: Int, scale: Str) -> Sequence[DType]:
         return [operand.real]
 
-    @silent
     def host(self, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
-        found = fourier.irfft(x, n, _factor(scale, n))
+        return self.host_into(None, x, n=n, scale=scale)
+
+    @silent
+    def host_into(self, out: np.ndarray | None, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
+        found = fourier.irfft(x, n, _factor(scale, n), out)
         if found is None:
             found = np.fft.irfft(x, n, norm=SCALES[scale][1])  # type: ignore[arg-type]
         return found.astype(x.real.dtype, copy=False)

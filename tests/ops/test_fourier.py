@@ -89,6 +89,17 @@ def test_a_long_transform() -> None:
         near(np.asarray(smelt.fft.rfft(smelt.array(y))), np.fft.rfft(y.astype(np.float64)), np.float32)
 
 
+def test_batches_that_threads_share() -> None:
+    """Each writes its rows into the result; of what only pocketfft makes they are copied there."""
+    for n in (512, 509, 250, 251):
+        x, y = numbers((1600, 2, n), np.complex64), numbers((1600, 2, n), np.float32)
+        half = np.fft.rfft(y.astype(np.float64)).astype(np.complex64)
+        near(np.asarray(smelt.fft.fft(smelt.array(x))), np.fft.fft(x.astype(np.complex128)), np.complex64)
+        near(np.asarray(smelt.fft.ifft(smelt.array(x), axis=0)), np.fft.ifft(x, axis=0), np.complex64)
+        near(np.asarray(smelt.fft.rfft(smelt.array(y))), half, np.complex64)
+        near(np.asarray(smelt.fft.irfft(smelt.array(half), n)), y, np.float32)
+
+
 def test_arrays_that_do_not_fit_are_refused() -> None:
     x, plan = numbers((2, 12), np.complex64), fourier.plan(12, False)
     none = np.zeros(0, np.float32)
