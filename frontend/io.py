@@ -9,6 +9,7 @@ Files are written aside and moved into place: what was there before stays whole 
 from __future__ import annotations
 
 import os
+import textwrap
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import IO, Any
@@ -283,7 +284,8 @@ def load(
     except (FileFormatError, OutOfMemoryError, DTypeError) as error:
         if str(error).startswith("smelt.load"):
             raise
-        raise type(error)(at_user_line(f"{where} cannot be read as .{found}: {error}")) from None
+        why = textwrap.shorten(str(error), 400)  # zipfile quotes as much of a file as that says
+        raise type(error)(at_user_line(f"{where} cannot be read as .{found}: {why}")) from None
     except MemoryError:
         raise OutOfMemoryError(at_user_line(f"{where}: no memory for what it holds")) from None
     except ValueError as problem:

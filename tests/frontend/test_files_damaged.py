@@ -174,13 +174,15 @@ NPZ = {
     "wrong size": patched(PLAIN, b"PK\1\2", 24, HUGE), "wrong packed size": patched(PACKED, b"PK\1\2", 20, HUGE),
     "wrong offset": patched(PLAIN, b"PK\1\2", 42, HUGE), "wrong directory": patched(PLAIN, b"PK\5\6", 16, HUGE),
     "deflate": patched(PACKED, b"PK\3\4", 35, b"\xff" * 40),
+    "long name": patched(archive({"a.npy": saved(np.save, np.zeros(2000))}), b"PK\3\4", 26, b"\0\x20"),
     "stored as packed": patched(PLAIN, b"PK\1\2", 10, b"\x08\0"), "truncated": PLAIN[:-30],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NPZ)
 def test_hostile_npz(what: str) -> None:
-    assert isinstance(loaded(NPZ[what], "npz"), (FileFormatError, DTypeError))
+    error = loaded(NPZ[what], "npz")
+    assert isinstance(error, (FileFormatError, DTypeError)) and len(str(error)) < 1500
 
 
 EVERY = {"npy": NPY, "npz": NPZ, "safetensors": {what: safe(header) for what, header in HEADERS.items()}}
