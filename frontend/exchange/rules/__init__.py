@@ -1,6 +1,6 @@
 """What each op of StableHLO and CHLO means in ops and functions of smelt: one entry an op, a file a family."""
 
-from . import control, elementwise, indexing, library, linear, reductions, shapes, sorting, special, windows
+from . import control, elementwise, indexing, library, linear, random, reductions, shapes, sorting, special, windows
 
 __all__ = [
     "control",
@@ -8,6 +8,7 @@ __all__ = [
     "indexing",
     "library",
     "linear",
+    "random",
     "reductions",
     "shapes",
     "sorting",
