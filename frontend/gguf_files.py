@@ -76,26 +76,29 @@ def _packed(name: str, kind: Any, arrays: dict[str, array]) -> tuple[gguf.Tensor
     """A tensor of quantized blocks, and the names of the arrays that it is made of."""
     word("save_gguf", f"the type of {shown(name)}", kind, *gguf_blocks.PACKED)
     prefix = name.removesuffix(".weight")
-    names = [name, f"{prefix}.scales"] + ([] if kind == "MXFP4" else [f"{prefix}.biases"])
+    names = [name, f"{prefix}.scales"] + ([] if kind in gguf_blocks.OF_BYTES else [f"{prefix}.biases"])
     missing = [n for n in names if n not in arrays]
     if missing:
         raise TreeError(at_user_line(f"{_SAVE}: {kind} weights {shown(name)} need {', '.join(map(shown, missing))}"))
     words, scales, *biases = (arrays[n] for n in names)
     what = ", ".join(f"{n} {arrays[n].aval}" for n in names)
-    small = dtypes.uint8 if kind == "MXFP4" else dtypes.float16
+    small = dtypes.uint8 if kind in gguf_blocks.OF_BYTES else dtypes.float16
     if words.dtype is not dtypes.uint32 or any(x.dtype is not small for x in (scales, *biases)):
         raise DTypeError(at_user_line(f"{_SAVE}: {kind} needs uint32 words and parts of {small.name}; {what}"))
-    bits = gguf_blocks.BITS[kind]
+    bits, group, each = gguf_blocks.BITS[kind], gguf_blocks.GROUPS[kind], gguf_blocks.EACH[kind]
     fits = words.ndim and scales.ndim and words.shape[:-1] == scales.shape[:-1] and words.ndim <= gguf.MAX_DIMENSIONS
-    if not fits or words.shape[-1] != scales.shape[-1] * bits or any(x.shape != scales.shape for x in biases):
-        rule = f"{bits} bits an element and groups of 32"
+    fits = fits and words.shape[-1] * 32 == scales.shape[-1] * bits * group and not scales.shape[-1] % each
+    if not fits or any(x.shape != scales.shape for x in biases):
+        rule = f"{bits} bits an element and groups of {group}" + (f", {each} in a block" if each > 1 else "")
         raise ShapeError(at_user_line(f"{_SAVE}: parts of {kind} weights do not belong together with {rule}; {what}"))
     hosts = [x._host() for x in (words, scales, *biases)]
     blocks = gguf_blocks.blocks_of(kind, gguf_blocks.Packed(hosts[0], hosts[1], hosts[2] if biases else None))
+    if blocks is None and kind == "NVFP4":
+        raise AttributeValueError(at_user_line(f"{_SAVE}: scales of NVFP4 are neither negative nor NaN; {what}"))
     if blocks is None:
         rule = "-8 times the scales; Q4_1 takes any" if kind == "Q4_0" else "-128 times the scales"
         raise AttributeValueError(at_user_line(f"{_SAVE}: the biases of {kind} are {rule}; {what}"))
-    shape = (*scales.shape[:-1], scales.shape[-1] * 32)
+    shape = (*scales.shape[:-1], scales.shape[-1] * group)
     return gguf.Tensor(name, gguf.BY_NAME[kind], shape, blocks), set(names)
 
 

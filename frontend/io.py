@@ -198,8 +198,8 @@ def save_gguf(
         metadata: texts, lists of texts, and numbers: scalars or arrays of one axis.
         types: how packed weights are written, by their name ``x.weight``: as "Q4_0", "Q4_1" or "Q8_0" with ``x.scales``
             and ``x.biases`` in float16, for groups of 32 as `quantize` makes them with ``mode="affine"``, or as "MXFP4"
-            with ``x.scales``. "Q4_0" has biases that are -8 times the scales, "Q8_0" -128 times; those of `load`
-            are.
+            or "NVFP4" with ``x.scales``. "Q4_0" has biases that are -8 times the scales, "Q8_0" -128 times; those of
+            `load` are.
 
     Raises:
         TreeError: no dict of arrays by name, or metadata of another kind. DTypeError: a dtype that the format does not
@@ -239,8 +239,8 @@ def load(
         An array (.npy) or a dict of arrays by name. Floats of 8 bits in .safetensors are uint8 for `from_fp8` (e4m3),
         or float16 (e5m2). Quantized tensors of .gguf, "x.weight", become what `quantized_matmul` takes with
         ``group_size=32``: "x.weight", "x.scales" and "x.biases" for Q4_0 and Q4_1 (4 bits) and Q8_0 (8 bits); without
-        biases for MXFP4 (``mode="mxfp4"``); other kinds become float16. Metadata of .gguf are texts, lists of texts,
-        and arrays.
+        biases for MXFP4 (``mode="mxfp4"``) and, in groups of 16, NVFP4 (``mode="nvfp4"``); other kinds become float16.
+        Metadata of .gguf are texts, lists of texts, and arrays.
 
     Raises:
         FileFormatError: a file that is damaged or of another format. DTypeError: elements that smelt has no

@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, FileFormatError, shown
 
-from .gguf_blocks import DECODED, PACKED, decoded
+from .gguf_blocks import DECODED, OF_BYTES, PACKED, decoded
 from .reading import Data, left_in, take
 from .writing import octets_of
 
@@ -42,7 +42,7 @@ KINDS = {kind.number: kind for kind in (
     Kind(8, "Q8_0", 32, 34), Kind(9, "Q8_1", 32, 36), Kind(10, "Q2_K", 256, 84), Kind(11, "Q3_K", 256, 110),
     Kind(12, "Q4_K", 256, 144), Kind(13, "Q5_K", 256, 176), Kind(14, "Q6_K", 256, 210), Kind(15, "Q8_K", 256, 292),
     Kind(20, "IQ4_NL", 32, 18), Kind(23, "IQ4_XS", 256, 136), Kind(34, "TQ1_0", 256, 54), Kind(35, "TQ2_0", 256, 66),
-    Kind(39, "MXFP4", 32, 17),
+    Kind(39, "MXFP4", 32, 17), Kind(40, "NVFP4", 64, 36),
 )}  # fmt: skip
 #: Kinds by books of vectors, which smelt does not have.
 _UNKNOWN = {16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M"}
@@ -119,8 +119,8 @@ class _Header:
 def read_gguf(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DType]], dict[str, Value]]:
     """({name: (array, dtype)}, metadata) of a .gguf file.
 
-    Quantized tensors of kinds that `smelt.quantize` has are three arrays: `x.weight`, `x.scales`, `x.biases` (MXFP4 has
-    no biases); others are float16.
+    Quantized tensors of kinds that `smelt.quantize` has are three arrays: `x.weight`, `x.scales`, `x.biases` (MXFP4 and
+    NVFP4 have no biases); others are float16.
 
     Raises:
         FileFormatError: it is none; also for tensors that overlap. DTypeError: kinds of elements that smelt does not
@@ -214,7 +214,7 @@ def _parts(
         words, scales, biases = PACKED[kind.name](blocks)
     prefix = name.removesuffix(".weight")
     found = [(name, words, dtypes.uint32)]
-    found.append((f"{prefix}.scales", scales, dtypes.uint8 if kind.name == "MXFP4" else dtypes.float16))
+    found.append((f"{prefix}.scales", scales, dtypes.uint8 if kind.name in OF_BYTES else dtypes.float16))
     if biases is not None:
         found.append((f"{prefix}.biases", biases, dtypes.float16))
     return found

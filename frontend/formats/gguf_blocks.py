@@ -1,7 +1,7 @@
 """Blocks of quantized numbers in .gguf files.
 
 Rows are made of blocks of 32 or 256 numbers, each with its scales. What `smelt.quantize` has a format for becomes that,
-bit for bit: affine groups of 32 (x = scale·q + bias), and "mxfp4". Other kinds become float16.
+bit for bit: affine groups of 32 (x = scale·q + bias), "mxfp4" and "nvfp4". Other kinds become float16.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ class Packed(NamedTuple):
 
 
 def _interleaved(octets: np.ndarray) -> np.ndarray:
-    """Sixteen bytes, whose lower halves are numbers 0 to 15 and whose upper ones 16 to 31: numbers in order."""
+    """n bytes, whose lower halves are numbers 0 to n - 1 and whose upper ones those from n on: numbers in order."""
     halves = np.concatenate([octets & 15, octets >> 4], axis=-1)
     return halves[..., 0::2] | (halves[..., 1::2] << 4)
 
 
 def _split(octets: np.ndarray) -> np.ndarray:
     """The reverse of `_interleaved`."""
-    numbers = np.stack([octets & 15, octets >> 4], axis=-1).reshape(*octets.shape[:-1], 32)
-    return numbers[..., :16] | (numbers[..., 16:] << 4)
+    half = octets.shape[-1]
+    numbers = np.stack([octets & 15, octets >> 4], axis=-1).reshape(*octets.shape[:-1], 2 * half)
+    return numbers[..., :half] | (numbers[..., half:] << 4)
 
 
 def _halves(blocks: np.ndarray, at: int) -> np.ndarray:
@@ -67,15 +68,36 @@ def _mxfp4(blocks: np.ndarray) -> Packed:
     return Packed(_words(_interleaved(blocks[..., 1:])), np.ascontiguousarray(blocks[..., 0]), None)
 
 
-PACKED: dict[str, Callable[[np.ndarray], Packed]] = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q8_0": _q8_0, "MXFP4": _mxfp4}
+def _nvfp4(blocks: np.ndarray) -> Packed:
+    """Four groups of 16 a block. Their scales have no sign, and what would be NaN is 0."""
+    *lead, count, _ = blocks.shape
+    scales = blocks[..., :4] & 0x7F
+    scales = np.where(scales == 0x7F, np.uint8(0), scales).reshape(*lead, 4 * count)
+    groups = np.ascontiguousarray(blocks[..., 4:]).reshape(*lead, 4 * count, 8)
+    return Packed(_words(_interleaved(groups)), scales, None)
 
-#: Bits of a number in the kinds that stay packed.
-BITS = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8, "MXFP4": 4}
+
+PACKED: dict[str, Callable[[np.ndarray], Packed]] = {
+    "Q4_0": _q4_0, "Q4_1": _q4_1, "Q8_0": _q8_0, "MXFP4": _mxfp4, "NVFP4": _nvfp4,
+}  # fmt: skip
+
+#: Bits of a number in the kinds that stay packed, numbers that share a scale, and scales of a block.
+BITS = {"Q4_0": 4, "Q4_1": 4, "Q8_0": 8, "MXFP4": 4, "NVFP4": 4}
+GROUPS, EACH = {**dict.fromkeys(BITS, 32), "NVFP4": 16}, {**dict.fromkeys(BITS, 1), "NVFP4": 4}
+#: Kinds whose scales are bytes, and which have no biases.
+OF_BYTES = ("MXFP4", "NVFP4")
 
 
 def blocks_of(kind: str, found: Packed) -> np.ndarray | None:
-    """The reverse of `PACKED`: bytes [..., blocks, bytes], or None where the biases are not those of the kind."""
-    octets = found.words.astype("<u4", copy=False).view(np.uint8).reshape(*found.scales.shape, BITS[kind] * 4)
+    """The reverse of `PACKED`: bytes [..., blocks, bytes], or None where scales or biases are not those of the kind."""
+    octets = found.words.astype("<u4", copy=False).view(np.uint8)
+    octets = octets.reshape(*found.scales.shape, BITS[kind] * GROUPS[kind] // 8)
+    if kind == "NVFP4":
+        if found.scales.size and found.scales.max() >= 0x7F:
+            return None
+        *lead, count = found.scales.shape
+        parts = found.scales.reshape(*lead, count // 4, 4), _split(octets).reshape(*lead, count // 4, 32)
+        return np.concatenate(parts, axis=-1)
     if kind == "MXFP4":
         return np.concatenate([found.scales[..., None], _split(octets)], axis=-1)
     if found.biases is None:

@@ -138,6 +138,15 @@ def tq1_0(b: bytes, i: int) -> float:
     return half(b, 52) * ((octet * 3**digit % 256 * 3 >> 8) - 1)
 
 
+E2M1 = (0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6)
+
+
+def e4m3(byte: int) -> float:
+    """A positive number of eight bits."""
+    exponent, fraction = byte >> 3 & 15, byte & 7
+    return fraction * 2.0**-9 if not exponent else (1 + fraction / 8) * 2.0 ** (exponent - 7)
+
+
 FORMULAS: dict[str, Callable[[bytes, int], float]] = {
     "Q5_0": lambda b, i: half(b, 0) * ((nibble(b, 6, i) | bit(b, 2, i) << 4) - 16),
     "Q5_1": lambda b, i: half(b, 0) * (nibble(b, 8, i) | bit(b, 4, i) << 4) + half(b, 2),
@@ -152,9 +161,8 @@ FORMULAS: dict[str, Callable[[bytes, int], float]] = {
     "Q4_0": lambda b, i: half(b, 0) * (nibble(b, 2, i) - 8),
     "Q4_1": lambda b, i: half(b, 0) * nibble(b, 4, i) + half(b, 2),
     "Q8_0": lambda b, i: half(b, 0) * signed(b[2 + i]),
-    "MXFP4": lambda b, i: (
-        2.0 ** (b[0] - 127) * (0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6)[nibble(b, 1, i)]
-    ),
+    "MXFP4": lambda b, i: 2.0 ** (b[0] - 127) * E2M1[nibble(b, 1, i)],
+    "NVFP4": lambda b, i: e4m3(b[i // 16]) * E2M1[b[4 + i // 16 * 8 + i % 8] >> (i % 16 // 8 * 4) & 15],
 }  # fmt: skip
 #: Where a block has its scales, which must not be NaN.
 SCALES = {"Q2_K": (80, 82), "Q3_K": (108,), "Q6_K": (208,), "TQ1_0": (52,), "TQ2_0": (64,)}
@@ -169,6 +177,8 @@ def blocks(kind: gguf.Kind, shape: tuple[int, ...]) -> np.ndarray:
         found[..., :4] = rng.standard_normal(shape).astype("<f4")[..., None].view(np.uint8)
     if kind.name == "MXFP4":
         found[..., 0] = rng.integers(120, 130, shape)
+    if kind.name == "NVFP4":
+        found[..., :4] = rng.integers(0, 127, (*shape, 4))
     return found
 
 
@@ -185,12 +195,13 @@ def test_quantized_kinds(name):
     file.seek(0)
     found = smelt.load(file)
     expected = np.array([[FORMULAS[name](b.tobytes(), i) for b in row for i in range(kind.each)] for row in stored])
-    if name in ("Q4_0", "Q4_1", "Q8_0", "MXFP4"):
-        mode = "mxfp4" if name == "MXFP4" else "affine"
-        assert list(found) == ["a.weight", "a.scales", "a.biases"][: 2 if name == "MXFP4" else 3]
+    if name in ("Q4_0", "Q4_1", "Q8_0", "MXFP4", "NVFP4"):
+        mode = name.lower() if "FP4" in name else "affine"
+        assert list(found) == ["a.weight", "a.scales", "a.biases"][: 2 if "FP4" in name else 3]
         scales = list(found.values())[1:]
-        parts = [found["a.weight"], *(x if mode == "mxfp4" else x.astype(smelt.float32) for x in scales)]
-        x = smelt.dequantize(*parts, group_size=32, bits=8 if name == "Q8_0" else 4, mode=mode, dtype=smelt.float32)
+        parts = [found["a.weight"], *(x if mode != "affine" else x.astype(smelt.float32) for x in scales)]
+        group = 16 if name == "NVFP4" else 32
+        x = smelt.dequantize(*parts, group_size=group, bits=8 if name == "Q8_0" else 4, mode=mode, dtype=smelt.float32)
         np.testing.assert_allclose(np.array(x), expected, rtol=1e-6, atol=1e-6)
         again = saved(found, types={"a.weight": name})
         assert again.getvalue() == file.getvalue()
@@ -216,6 +227,13 @@ def test_what_quantize_packs_is_written():
         saved(parts, types={"w.weight": "Q9"})
     packed, scales = smelt.quantize(w, mode="mxfp4")
     assert list(smelt.load(saved({"w": packed, "w.scales": scales}, types={"w": "MXFP4"}))) == ["w", "w.scales"]
+    packed, scales = smelt.quantize(w, mode="nvfp4")
+    found = smelt.load(saved({"w": packed, "w.scales": scales}, types={"w": "NVFP4"}))
+    assert bool((found["w"] == packed).all()) and bool((found["w.scales"] == scales).all())
+    with pytest.raises(AttributeValueError, match="neither negative nor NaN"):
+        saved({"w": packed, "w.scales": scales | 128}, types={"w": "NVFP4"})
+    with pytest.raises(ShapeError, match="groups of 16, 4 in a block"):
+        saved({"w": packed[:, :2], "w.scales": scales[:, :1]}, types={"w": "NVFP4"})
 
 
 def test_what_cannot_be_written():
