@@ -3,6 +3,7 @@ until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from . import direct, strided, tiers
 from .graph import GraphFunction, RecordedNode
 from .programs import kept_program, program_in_background
 from .rolled import rolled
+from .work import work
 
 
 class TieredExecutable(Executable):
@@ -76,9 +78,10 @@ class TieredExecutable(Executable):
                 if program is None and tier == "program":
                     program = self._program = self._make()
                 elif program is None:
-                    self._grouped()
-                    costs = self._ops.costs
-                    if costs is None or not structure.rests(costs[0], costs[2]):
+                    if not self._is_small:
+                        self._grouped()
+                    count, _, seconds = self._costs
+                    if not structure.rests(count, seconds):
                         body = self._rolled
                         program = self._program = structure.program(body, self._find, self._begin, self._make)
         if program is None or (structure.prefers_ops and tier == "auto"):
@@ -95,8 +98,19 @@ class TieredExecutable(Executable):
             self._compiled = rolled(self._function.body, self._function.outputs)[0]
         return self._compiled
 
+    @functools.cached_property
+    def _costs(self) -> tuple[int, float, float]:
+        """How many ops there are, and what they take, in element operations and by NumPy."""
+        found, body = self._ops.costs, self._rolled if self._ops.costs is None else ()
+        return found or (tiers.count(body), work(body), tiers.op_by_op_seconds(body))
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether all of it computes less than what is worth a kernel."""
+        return self._costs[1] < strided.SMALL
+
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        ops = self._ops if settings.tier == "ops" else self._grouped()
+        ops = self._ops if settings.tier == "ops" or (settings.tier == "auto" and self._is_small) else self._grouped()
         found = ops.run([b.array for b in inputs])
         return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
 
