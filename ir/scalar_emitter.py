@@ -105,7 +105,9 @@ class ScalarEmitter(ABC):
         source = x.dtype
         target = compute_dtype(dtype)
         if dtype.kind == "f" and dtype.size == 2 and source.kind != "c":
-            wide = self.convert(x, dtypes.float32)
+            wide = self._toward_odd(x) if source is dtypes.float64 and dtype is dtypes.float16 else (
+                self.convert(x, dtypes.float32)
+            )  # fmt: skip
             narrow = self.emit("arith.truncf", [wide], [mlir.ir.Type.parse(dtype.mlir, self.context)]).result
             return Scalar(self, self.emit("arith.extf", [narrow], [self.type(target)]).result, target)
         if source is target:
@@ -138,6 +140,19 @@ class ScalarEmitter(ABC):
         if target.bits < source.bits:
             return self.op("arith.trunci", [x], target)
         return self.op("arith.extsi" if source.kind == "i" else "arith.extui", [x], target)
+
+    def _toward_odd(self, x: Scalar) -> Scalar:
+        """A float64 as the float32 beside it whose last bit is odd: what is rounded to half then is rounded once."""
+        near = self.op("arith.truncf", [x], dtypes.float32)
+        back = self.op("arith.extf", [near], dtypes.float64)
+        bits = self.bitcast(near, dtypes.uint32)
+        one = self.const(1, dtypes.uint32)
+        farther, nearer = self.bitcast(bits + one, dtypes.float32), self.bitcast(bits - one, dtypes.float32)
+        is_even = (bits & one).eq(0)
+        is_rounded = self.logical_and(self.logical_or(back < x, back > x), near.ne(0.0))
+        is_short = self.math("absf", back) < self.math("absf", x)
+        found = self.select(is_short, farther, nearer)
+        return self.select(self.logical_and(is_rounded, is_even), found, near)
 
     def _float_to_int(self, x: Scalar, target: DType) -> Scalar:
         bits = target.bits

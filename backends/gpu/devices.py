@@ -32,6 +32,7 @@ class Gpu(Target):
         half_tile, half_simdgroups: the same for operands of 16 bits.
         tiles: so many of them at least, if need be smaller ones.
         simd: lanes of a simdgroup.
+        float64: whether it computes in that.
     """
 
     max_buffers: int = METAL.max_buffers
@@ -49,6 +50,7 @@ class Gpu(Target):
     half_simdgroups: tuple[int, int] = (2, 2)
     tiles: int = 64
     simd: int = 32
+    float64: bool = False
 
 
 GPUS = {
@@ -58,6 +60,6 @@ GPUS = {
         Gpu("apple8"),  # A15, A16, M2
         Gpu("apple9"),  # A17, M3, M4
         Gpu("simulator", groups=64, own_tiles=4, measured_bytes=0),
-        Gpu("nvidia", groups=65536, half_tile=(128, 128, 32), tiles=128),
+        Gpu("nvidia", float64=True, groups=65536, half_tile=(128, 128, 32), tiles=128),
     )
 }

@@ -41,6 +41,8 @@ class GpuModule:
         with unknown:
             self.mlir = ir.Module.create()
         self.mlir.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(ctx)
+        if gpu.float64:
+            self.mlir.operation.attributes["smelt.float64"] = ir.UnitAttr.get(ctx)
         kernels = ir.Operation.create(
             "gpu.module", attributes={"sym_name": ir.StringAttr.get("kernels", ctx)}, regions=1, loc=unknown,
             ip=ir.InsertionPoint(self.mlir.body),
@@ -90,9 +92,6 @@ class GpuModule:
 
 class GpuKernel(MemoryKernel):
     """One ``gpu.func``, or a function that kernels call."""
-
-    #: Kernels never touch float64, nor complex128; as arguments of a program they are so many bytes.
-    stored_as = {dtypes.bool_: dtypes.uint8, dtypes.float64: dtypes.uint64}
 
     module: GpuModule
     function: Any

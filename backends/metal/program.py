@@ -19,6 +19,8 @@ PIPELINE = (
     f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true attention={ATTENTION_FEATURES}}},"
     "plan-buffers"
 )
+#: The same for a GPU that has float64.
+PIPELINE_WITH_FLOAT64 = PIPELINE.replace("f64,", "", 1)
 
 
 def compile_module(module: Any, gpu: str | None = None) -> Program:

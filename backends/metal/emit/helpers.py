@@ -50,12 +50,15 @@ def _simd_extremum(name: str, kind: Type) -> str:
 _SIMD_64 = {
     "simd_sum_64": "a + b", "simd_product_64": "a * b", "simd_and_64": "a & b", "simd_or_64": "a | b",
     "simd_xor_64": "a ^ b", "simd_min_64": "a < b ? a : b", "simd_max_64": "a > b ? a : b",
+    "simd_nan_min_64": "a < b || metal::isnan(a) ? a : b", "simd_nan_max_64": "a > b || metal::isnan(a) ? a : b",
 }  # fmt: skip
 
 
 def _simd_64(name: str, kind: Type) -> str:
-    t = signed_name(kind) if kind.kind == "long" else "ulong"
+    t = signed_name(kind) if kind.kind == "long" else type_name(kind)
     combined = _SIMD_64[name]
+    if kind.kind == "float" and name in ("simd_min_64", "simd_max_64"):  # of which numbers win over NaN
+        combined = f"metal::f{name[5:8]}(a, b)"
     return (
         f"// Metal's simd functions take at most 32 bits.\n"
         f"static inline {t} {name}({t} a) {{\n"

@@ -14,7 +14,9 @@ from smelt.ir import mlir
 from .expressions import PRIMARY, UNARY, Expression
 from .types import EmitError, Type, type_name
 
-_EXPONENT_AND_FRACTION = {("float", 32): (8, 23), ("float", 16): (5, 10), ("bfloat", 16): (8, 7)}
+_EXPONENT_AND_FRACTION = {
+    ("float", 64): (11, 52), ("float", 32): (8, 23), ("float", 16): (5, 10), ("bfloat", 16): (8, 7),
+}  # fmt: skip
 
 
 def integer(value: int, kind: Type) -> Expression:
@@ -69,8 +71,10 @@ def _floating(bits: int, kind: str, width: int) -> tuple[str, int]:
     infinite = ((1 << exponent) - 1) << fraction
     magnitude, negative = bits & ((1 << (width - 1)) - 1), bits >> (width - 1)
     if magnitude > infinite and bits != infinite | 1 << (fraction - 1):
-        written = f"{bits:#x}u" if width == 32 else f"ushort({bits:#x})"
+        written = f"ushort({bits:#x})" if width == 16 else f"{bits:#x}{'u' if width == 32 else 'ul'}"
         return f"as_type<{type_name(scalar)}>({written})", PRIMARY
+    if width == 64:  # Metal reads a literal as a float, whatever its digits
+        return _double(bits, infinite)
     if magnitude > infinite:
         text = "NAN"
     elif magnitude == infinite:
@@ -87,6 +91,18 @@ def _floating(bits: int, kind: str, width: int) -> tuple[str, int]:
     return sign + text, UNARY if negative else PRIMARY
 
 
+def _double(bits: int, infinite: int) -> tuple[str, int]:
+    magnitude, negative = bits & ((1 << 63) - 1), bits >> 63
+    value = float(np.array(bits, np.uint64).view(np.float64))
+    if magnitude >= infinite:
+        text = f"{'-' if negative else ''}{'INFINITY' if magnitude == infinite else 'NAN'}"
+    elif value == int(value) and abs(value) < 2**31 and (value or not negative):
+        text = str(int(value))
+    else:
+        return f"as_type<double>({bits:#x}ul)", PRIMARY
+    return f"double({text})", PRIMARY
+
+
 def _shortest(value: Any) -> str:
     """The fewest digits that read back as the same number; independent of NumPy's version."""
     if value == 0 or 1e-4 <= float(value) < 1e9:
@@ -98,6 +114,8 @@ def number_bits(value: float, kind: Type) -> int:
     """The bits of a number that `kind` holds exactly."""
     if kind.kind == "bfloat":
         return int(np.array(value, np.float32).view(np.uint32)) >> 16
+    if kind.bits == 64:
+        return int(np.array(value, np.float64).view(np.uint64))
     if kind.bits == 32:
         return int(np.array(value, np.float32).view(np.uint32))
     return int(np.array(value, np.float16).view(np.uint16))

@@ -63,6 +63,7 @@ class ModuleEmitter:
         self.functions: dict[str, str] = {}
         self.helpers = Helpers()
         self.name = _string(module.operation, "smelt.name") or _string(module.operation, "sym_name") or "program"
+        self._has_float64 = "smelt.float64" in module.operation.attributes
         self._main: Any = None
         self._globals: list[Any] = []
         self._function_ops: dict[str, Any] = {}
@@ -110,7 +111,7 @@ class ModuleEmitter:
 
     def read(self, op: Any) -> Block:
         """A function's body, as plain objects."""
-        types = Types(_integer(op, "smelt.index_bits", 32))
+        types = Types(_integer(op, "smelt.index_bits", 32), self._has_float64)
         block = read_block(op.regions[0].blocks[0], types)
         self._wide.update(dict.fromkeys(types.wide))
         return block
@@ -198,7 +199,7 @@ class ModuleEmitter:
         if self._main is None:
             return Manifest(self.name, kernels=tuple(kernels))
         op = self._main
-        block = read_block(op.regions[0].blocks[0], Types(64))
+        block = read_block(op.regions[0].blocks[0], Types(64, has_float64=True))  # which it only passes on
         results = _integer(op, "smelt.results", 0)
         arrays = block.arguments[:-1]
         arguments = len(arrays) - results

@@ -111,7 +111,7 @@ def _reduce(b: Body, op: Op) -> None:
                 return call(f"simd_{_BOOL_REDUCTIONS[which]}", x)
             return cast(kind, call("simd_xor", cast(_WORD, x)))
         if kind.bits == 64:
-            wide = Type("long", 64) if is_signed else Type("int", 64)
+            wide = Type("long", 64) if is_signed else kind if kind.kind == "float" else Type("int", 64)
             found = call(b.helper(f"simd_{name}_64", wide), signed(x, kind) if is_signed else x)
             return unsigned(found, kind) if is_signed else found
         if name.startswith("nan_"):

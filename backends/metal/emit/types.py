@@ -61,6 +61,7 @@ class Array(NamedTuple):
 
 
 _SCALARS = {
+    "f64": Type("float", 64),  # where the GPU has it, which none of Apple's does
     "f32": Type("float", 32),
     "f16": Type("float", 16),
     "bf16": Type("bfloat", 16),
@@ -73,6 +74,7 @@ _SCALARS = {
     "complex<f64>": Type("complex", 128),  # of arguments of programs alone: it has no name
 }
 _NAMES = {
+    ("float", 64): "double",
     ("float", 32): "float",
     ("float", 16): "half",
     ("bfloat", 16): "bfloat",
@@ -148,8 +150,8 @@ def bits_type(kind: Type) -> Type:
 class Types:
     """Types of MLIR values, by the object, since printing one is slow."""
 
-    def __init__(self, index_bits: int) -> None:
-        self.index_bits = index_bits
+    def __init__(self, index_bits: int, has_float64: bool = False) -> None:
+        self.index_bits, self.has_float64 = index_bits, has_float64
         self._known: dict[Any, Type | Array] = {}
 
     @property
@@ -160,5 +162,9 @@ class Types:
     def __call__(self, type_: Any) -> Type | Array:
         found = self._known.get(type_)
         if found is None:
-            found = self._known[type_] = parse_type(str(type_), self.index_bits)
+            found = parse_type(str(type_), self.index_bits)
+            element = found.element if isinstance(found, Array) else found
+            if (element.kind, element.bits) == ("float", 64) and not self.has_float64:
+                raise EmitError(f"emit: Metal has no type for {type_}")
+            self._known[type_] = found
         return found

@@ -216,6 +216,19 @@ SMELT_TEST(isnormal, m < 0x7f800000u && m >= 0x00800000u)
 SMELT_TEST(signbit, (u >> 31) != 0u)
 #undef SMELT_TEST
 SMELT_FUNCTION bool isunordered(float a, float b) { return a != a || b != b; }
+// double, which Metal lacks: for texts of GPUs that have it. By templates, so that no other call becomes ambiguous.
+#define SMELT_OWN_DOUBLE template <class D, smelt::when_t<smelt::same<D, double>, int> = 0>
+#define SMELT_DOUBLE1(name) SMELT_OWN_DOUBLE SMELT_FUNCTION D name(D x) { return SMELT_C(name)(x); }
+SMELT_DOUBLE1(ceil) SMELT_DOUBLE1(fabs) SMELT_DOUBLE1(floor) SMELT_DOUBLE1(rint) SMELT_DOUBLE1(round) SMELT_DOUBLE1(trunc)
+SMELT_DOUBLE1(sqrt) SMELT_DOUBLE1(exp) SMELT_DOUBLE1(log) SMELT_DOUBLE1(sin) SMELT_DOUBLE1(cos)
+#define SMELT_DOUBLE2(name) SMELT_OWN_DOUBLE SMELT_FUNCTION D name(D x, D y) { return SMELT_C(name)(x, y); }
+SMELT_DOUBLE2(fmax) SMELT_DOUBLE2(fmin) SMELT_DOUBLE2(fmod) SMELT_DOUBLE2(copysign) SMELT_DOUBLE2(pow) SMELT_DOUBLE2(atan2)
+SMELT_OWN_DOUBLE SMELT_FUNCTION D fma(D a, D b, D c) { return SMELT_C(fma)(a, b, c); }
+SMELT_OWN_DOUBLE SMELT_FUNCTION bool isnan(D x) { return x != x; }
+SMELT_OWN_DOUBLE SMELT_FUNCTION bool isinf(D x) { return (smelt::bits<ulong>(x) << 1) == 0xffe0000000000000ul; }
+SMELT_OWN_DOUBLE SMELT_FUNCTION bool isfinite(D x) { return (smelt::bits<ulong>(x) << 1) < 0xffe0000000000000ul; }
+#undef SMELT_DOUBLE2
+#undef SMELT_DOUBLE1
 template <class A, class B> SMELT_FUNCTION auto isordered(const A& a, const B& b) { return !isnan(a) && !isnan(b); }
 template <class A, class B> SMELT_FUNCTION auto isunordered(const A& a, const B& b) { return isnan(a) || isnan(b); }
 

@@ -243,6 +243,6 @@ namespace metal { namespace metal = ::metal; }
   typedef metal::vec<T, 2> T##2; typedef metal::vec<T, 3> T##3; typedef metal::vec<T, 4> T##4; \
   namespace metal { using ::T##2; using ::T##3; using ::T##4; }
 SMELT_TYPES(bool) SMELT_TYPES(char) SMELT_TYPES(uchar) SMELT_TYPES(short) SMELT_TYPES(ushort) SMELT_TYPES(int) SMELT_TYPES(uint)
-SMELT_TYPES(long) SMELT_TYPES(ulong) SMELT_TYPES(float) SMELT_TYPES(half) SMELT_TYPES(bfloat)
+SMELT_TYPES(long) SMELT_TYPES(ulong) SMELT_TYPES(float) SMELT_TYPES(half) SMELT_TYPES(bfloat) SMELT_TYPES(double)
 #undef SMELT_TYPES
 #endif
