@@ -3,6 +3,8 @@
 A threadgroup has a tile of rows, 16 of them each simdgroup, whose queries stay in registers. It goes through the keys
 in steps: while it multiplies the keys and values that are in threadgroup memory, the next are on their way. Of each row
 it keeps the largest logit so far and the sum of exponentials; where a larger one comes, all sums are scaled down.
+What is summed of the values is divided at the end: values that exceed float32 if as many as there are keys are added
+give infinity.
 
 Which lane holds which element of a matrix is not specified. So what is known of a row (its maximum, how it is scaled)
 goes through threadgroup memory as matrices whose rows have equal elements: then every lane has it beside its own

@@ -53,7 +53,10 @@ template <class T> SMELT_FUNCTION bool load_rows(T* own, const T* p, ulong strid
 template <class T> SMELT_FUNCTION void load_four(uint* found, const T* p0, const T* p1, const T* p2, const T* p3, uint pitch, bool transpose) {
   uint at0 = uint(__cvta_generic_to_shared(p0)), at1 = uint(__cvta_generic_to_shared(p1)) - at0;
   uint at2 = uint(__cvta_generic_to_shared(p2)) - at0, at3 = uint(__cvta_generic_to_shared(p3)) - at0;
-  uint which = lane() / 8u, at = (which == 0u ? 0u : which == 1u ? at1 : which == 2u ? at2 : at3) + lane() % 8u * pitch + at0;
+  uint which = lane() / 8u, at;
+  if (at3 == at1 + at2) at = (which & 1u) * at1 + (which >> 1u) * at2;  // known as it is compiled, and often the same
+  else at = which == 0u ? 0u : which == 1u ? at1 : which == 2u ? at2 : at3;
+  at += lane() % 8u * pitch + at0;
   if (transpose) asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(found[0]), "=r"(found[1]), "=r"(found[2]), "=r"(found[3]) : "r"(at));
   else asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(found[0]), "=r"(found[1]), "=r"(found[2]), "=r"(found[3]) : "r"(at));
 }
