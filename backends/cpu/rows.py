@@ -50,6 +50,7 @@ class RowKernel:
         taken = {id(m) for _, m in self.full}
         self.kept = [(v, m) for v, m in zip(body.returns, outputs) if id(m) not in taken]
         self.lines: dict[Value, list[Memory]] = {}
+        self._room = SCRATCH_BYTES  #: left for lines of values
         self.scratch = self._keep_expensive() if lane is None else []
         self.stage = 0
         self.first: Scalar | None = None
@@ -253,7 +254,10 @@ class RowKernel:
     def _line_stage(self, space, accumulators, outputs) -> None:
         roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
         for value, place in values_of_rows(self.plan, roots, self.k.provided):
-            self._keep_line(value, place)
+            room = LINE * compute_dtype(value.dtype).size
+            if room <= self._room:
+                self._room -= room
+                self._keep_line(value, place)
         self.accumulate_line(space, accumulators, outputs)
         for a in accumulators:
             self.k.provided[a.result] = functools.partial(self._read_line, self.lines[a.result][-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -113,6 +114,26 @@ FAMILIES = (
     Family("sort", lambda x, axis: smelt.sort(x, axis=axis), axes=(-1,), bound="several passes over the keys"),
 )
 
+#: Why rows of the CPU stay below three quarters of the copy, by patterns of their names; the first that fits counts.
+REASONS = {
+    "logsumexp*": "an exponential of each element takes longer than reading it",
+    "cross entropy*": "an exponential of each element takes longer than reading it",
+    "softmax* of columns*": "two readings of a panel in cache, and an exponential of each element",
+    "softmax* of rows*": "an exponential of each element",
+    "log-softmax*": "an exponential of each element",
+    "layer norm, backward of columns*": "five sums: what the gradient needs of the columns takes two kernels",
+    "layer norm* of columns*": "three readings of a panel in cache, each of whose lines lies on another page",
+    "RMS norm* of columns*": "two readings of a panel in cache, each of whose lines lies on another page",
+    "variance*": "two readings: squared distances are from the mean, for accuracy",
+    "argmax*": "each element is compared twice: with the best, then to find the first that is as good",
+    "max*": "a NaN wins, which takes three instructions an element",
+    "cumsum of rows*": "each element waits for the one before it",
+    "cummax of rows*": "each element waits for the one before it",
+    "gelu*": "a polynomial of each element",
+    "tanh*": "a polynomial of each element",
+    "exp*": "a polynomial of each element",
+}
+
 #: Kinds of shapes, of about 2²⁴ elements.
 SHAPES = {
     "large": (4096, 4096),
@@ -149,6 +170,12 @@ class Row:
     def strided(self) -> bool:
         """Whether the first argument is the left half of an array."""
         return self.kind.startswith("strided")
+
+    @property
+    def reason(self) -> str:
+        """Why it may stay below the copy; nothing where none is known."""
+        known = (text for pattern, text in REASONS.items() if fnmatch.fnmatchcase(self.name, pattern))
+        return self.family.bound or next(known, "")
 
     def function(self) -> Callable[..., Any]:
         """What is timed, of the arrays of `arguments`."""

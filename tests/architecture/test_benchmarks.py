@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+
 import numpy as np
 import pytest
 
@@ -98,6 +100,14 @@ def test_rows_of_the_roofline_have_the_right_values(monkeypatch: pytest.MonkeyPa
         if row.dtype == "float32":
             found = roofline.measure(row, 0.0, check=True)
             assert found.nbytes >= 16 * 16 * 4 and found.fraction > 0, row.name
+
+
+def test_reasons_of_the_roofline_are_of_rows_that_there_are() -> None:
+    names = [row.name for row in families.rows()]
+    for pattern in families.REASONS:
+        assert fnmatch.filter(names, pattern), pattern
+    assert next(row for row in families.rows() if row.name == "cumsum of rows, odd float32").reason
+    assert not next(row for row in families.rows() if row.name == "negative, odd float32").reason
 
 
 def test_the_roofline_lists_the_slowest_first(
