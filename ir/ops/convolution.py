@@ -91,7 +91,7 @@ class ConvGeneral(Contraction, name="conv_general"):
         ]
         places = (x.shape[0], *sizes)
         rows_seen = math.prod(places)
-        if g == 1 and 0 < rows_seen * w[0].size <= _FEW_WINDOWS:
+        if g == 1 and 0 < rows_seen * w[:1].size <= _FEW_WINDOWS:
             apart = padded.strides[1:-1]
             windows = np.lib.stride_tricks.as_strided(
                 padded,
