@@ -42,14 +42,18 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["add", "mul", "max", "min"])
 @pytest.mark.parametrize(("x", "updates", "axes"), CASES, ids=str)
-def test_values(x: Shape, updates: Shape, axes: Shape, mode: str, private: list[Any]) -> None:
-    if mode != "mul":
-        check_scatter(x, updates, axes, mode)
-    else:  # of few factors: products of hundreds are 0 or infinite
-        check_scatter(x, updates, axes, mode, "int8")
+def test_values(x: Shape, updates: Shape, axes: Shape, private: list[Any]) -> None:
+    check_scatter(x, updates, axes, "add")
     assert private
+
+
+@pytest.mark.parametrize(("mode", "dtype"), [("max", "float32"), ("min", "float32"), ("mul", "int8")])
+def test_modes(mode: str, dtype: str, private: list[Any]) -> None:
+    """Products of hundreds are those of small integers, which wrap: of floats they are 0 or infinite."""
+    for x, updates, axes in (CASES[0], CASES[3]):
+        check_scatter(x, updates, axes, mode, dtype)
+    assert len(private) == 2
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint16", "int64"])
@@ -63,7 +67,7 @@ def test_dtypes(dtype: str, private: list[Any]) -> None:
     [
         ((10,), (3000, 1), "float32", "set"),  # the last one wins
         ((10,), (3000, 1), "complex64", "add"),
-        ((400,), (9000, 1), "float32", "add"),  # too many targets
+        ((400,), (6500, 1), "float32", "add"),  # too many targets
         ((100,), (700, 1), "float32", "add"),  # too few updates
         ((10,), (3000, 1), "int32", "add"),  # atomics
     ],
@@ -98,11 +102,11 @@ def test_special_values(private: list[Any]) -> None:
 
 def test_random_programs(private: list[Any]) -> None:
     rng = np.random.default_rng(0)
-    for seed in range(8):
+    for seed in range(5):
         targets, window = int(rng.integers(1, 30)), tuple(int(n) for n in rng.integers(1, 8, rng.integers(3)))
         mode = str(rng.choice(["add", "max", "min"]))
         check_scatter((targets, *window), (int(rng.integers(512, 900)), 1, *window), (0,), mode, seed=seed)
-    assert len(private) == 8
+    assert len(private) == 5
 
 
 def test_gradient_of_an_embedding(private: list[Any]) -> None:
