@@ -226,7 +226,8 @@ class Reader:
             try:
                 found = self._avals[kind] = parse_aval(kind)
             except SmeltError as error:
-                raise Refused(f"has a value of type {kind}: {error}") from None
+                hint = "; lower it for arguments of given sizes, without symbolic ones" if "?" in str(kind) else ""
+                raise Refused(f"has a value of type {kind}: {error}{hint}") from None
         return found
 
     def signature(self, name: str) -> tuple[list[Aval], list[Aval]]:
