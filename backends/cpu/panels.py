@@ -30,7 +30,9 @@ from .schedules import ScheduledKernel, start_kernel
 from .streaming import LINE_BYTES, can_stream, copy_out, follows, is_large, prefetch
 
 #: Bytes of a panel: what the second cache of a core holds.
-PANEL_BYTES = 512 << 10
+PANEL_BYTES = 1 << 20
+#: Bytes that lie beside each other in a panel's narrowest array at least: less takes longer to find than to read.
+PIECE_BYTES = 128
 #: What fits into this many bytes as a line stays in cache anyway.
 NEAR_BYTES = 256 << 10
 #: The widest panel, in elements.
@@ -81,7 +83,7 @@ def build_panels(
     step = LINE_BYTES // min(sizes)
     width = min(WIDEST, PANEL_BYTES // (length * sum(d.size for d in slots.values())) // step * step)
     line = line_width(loops) * length * sum(p.dtype.size for p in found)
-    if width < step or lane.extent < width or line <= NEAR_BYTES:
+    if width * min(sizes) < PIECE_BYTES or lane.extent < width or line <= NEAR_BYTES:
         return None
     count = -(-lane.extent // width)
     units = count * math.prod(loop.extent for loop in outer)
