@@ -25,6 +25,9 @@ pytestmark = pytest.mark.usefixtures("small_heap")
 KEPT = {
     "backends/device.py devices": "the devices there are",
     "backends/device.py registered": "the devices there are",
+    "backends/cuda/executable.py _compiling": "texts that are compiled right now",
+    "backends/dlpack.py _lent": "arrays that other libraries have",
+    "backends/dlpack.py takers": "the devices there are",
     "backends/store.py _place": "one",
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
     "backends/exchange/rules/table.py RULES": "the ops there are",
