@@ -29,8 +29,9 @@ demo: $(VENV)/.demo ## train a network on scikit-learn's handwritten digits
 test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 	@failed=; \
 	$(BIN)/ruff check . || failed="$$failed ruff"; \
-	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt || failed="$$failed mypy"; \
+	MYPYPATH=$(dir $(PACKAGE)) $(BIN)/mypy -p smelt >build/mypy.txt 2>&1 & mypy=$$!; \
 	$(BIN)/python -m pytest -n 2 --dist worksteal || failed="$$failed pytest"; \
+	wait $$mypy || failed="$$failed mypy"; cat build/mypy.txt; \
 	$(MAKE) test-compiled || failed="$$failed test-compiled"; \
 	$(MAKE) test-elsewhere || failed="$$failed test-elsewhere"; \
 	$(MAKE) test-cuda || failed="$$failed test-cuda"; \
@@ -39,6 +40,7 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
 	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-20} $(BIN)/python -m pytest tests/compose -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m thinned --all-variants
 
 test-cuda: $(VENV)/.test $(PACKAGE) ## the tests of ops, compositions and the frontend on an NVIDIA GPU, where there is one
 	@if $(BIN)/python -c 'import sys, smelt; sys.exit(not smelt.cuda.is_available())'; then \
@@ -63,8 +65,8 @@ sdist-check: $(VENV)/.test ## build the source distribution, install from it in 
 	$(BIN)/python -m tests.platforms.sdist
 
 test-compiled: $(VENV)/.test ## parts of the frontend's tests: with small graphs compiled as large ones are; without the core in C
-	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 11
-	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 11
+	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
+	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .

@@ -400,7 +400,7 @@ class Library(Op):
         """The result, or a tuple of results, by the library. Operands have equally many axes in front."""
         raise NotImplementedError(f"smelt.{self.name}.host")
 
-    def host_into(self, out: np.ndarray | None, *arrays: Any, **attrs: Any) -> np.ndarray:
+    def host_into(self, out: np.ndarray | None, /, *arrays: Any, **attrs: Any) -> np.ndarray:
         """The result of `host`, in `out` or elsewhere; see `takes_out`."""
         raise NotImplementedError(f"smelt.{self.name}.host_into")
 

@@ -44,10 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", metavar="NAME", help="run the tests of ops, compositions and the frontend on a device")
     parser.addoption("--update-golden", action="store_true", help="write the expected Metal texts anew")
     parser.addoption("--sample", type=int, default=1, metavar="N", help="of each test's variants only every N-th")
+    parser.addoption("--all-variants", action="store_true", help="those, too, that `thinned` leaves out")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "host(reason): about the CPU and its memory; left out on another device")
+    config.addinivalue_line("markers", "thinned(n): of its variants every n-th is run, all by --all-variants")
     name = config.getoption("--device")
     if not name:
         return
@@ -70,11 +72,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             for mark in item.iter_markers("host"):
                 item.add_marker(pytest.mark.skip(reason=mark.args[0]))
-    every = config.getoption("--sample")
+    sample, is_thinned = config.getoption("--sample"), not config.getoption("--all-variants")
     seen: Counter[str] = Counter()
     kept, left_out = [], []
     for item in items:
         test = item.nodeid.partition("[")[0]
+        thinned = item.get_closest_marker("thinned") if is_thinned else None
+        every = max(sample, thinned.args[0] if thinned else 1)
         (left_out if seen[test] % every else kept).append(item)
         seen[test] += 1
     if left_out:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -188,12 +187,15 @@ class Reader:
                 self.functions[str(operation.attributes["sym_name"].value)] = operation.operation
         self._made: dict[str, GraphFunction | None] = {}
         self._depth = 0
+        self._found_blobs: dict[str, str] | None = None
 
-    @functools.cached_property
+    @property
     def _blobs(self) -> dict[str, str]:
         """Elements that stand behind the module, as PyTorch's weights do: hexadecimal, by name."""
-        found = _BLOB.finditer(str(self._module))
-        return {match[1].strip('"'): match[2] for match in found}
+        if self._found_blobs is None:
+            found = _BLOB.finditer(str(self._module))
+            self._found_blobs = {match[1].strip('"'): match[2] for match in found}
+        return self._found_blobs
 
     def resource(self, attr: Any) -> np.ndarray | None:
         """The elements of a ``dense_resource``; None for other attributes."""

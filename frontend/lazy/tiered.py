@@ -3,7 +3,6 @@ until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,7 @@ class TieredExecutable(Executable):
         self._structure.asked = asked
         self._program: Executable | None = None
         self._compiled: Sequence[RecordedNode] | None = None
+        self._counted: tuple[int, float, float] | None = None
         self._strided: OpProgram | None = None
         self._found_function: GraphFunction | None = None
 
@@ -98,11 +98,13 @@ class TieredExecutable(Executable):
             self._compiled = rolled(self._function.body, self._function.outputs)[0]
         return self._compiled
 
-    @functools.cached_property
+    @property
     def _costs(self) -> tuple[int, float, float]:
         """How many ops there are, and what they take, in element operations and by NumPy."""
-        found, body = self._ops.costs, self._rolled if self._ops.costs is None else ()
-        return found or (tiers.count(body), work(body), tiers.op_by_op_seconds(body))
+        if self._counted is None:
+            found, body = self._ops.costs, self._rolled if self._ops.costs is None else ()
+            self._counted = found or (tiers.count(body), work(body), tiers.op_by_op_seconds(body))
+        return self._counted
 
     @property
     def _is_small(self) -> bool:

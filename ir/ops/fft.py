@@ -66,7 +66,7 @@ class Fft(Library, name="fft"):
         return self.host_into(None, x, inverse=inverse, scale=scale)
 
     @silent
-    def host_into(self, out: np.ndarray | None, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
+    def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
         found = fourier.fft(x, inverse, _factor(scale, x.shape[-1]), out)
         if found is None:
             found = (np.fft.ifft if inverse else np.fft.fft)(x, norm=SCALES[scale][inverse])  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ class Rfft(Library, name="rfft"):
         return self.host_into(None, x, scale=scale)
 
     @silent
-    def host_into(self, out: np.ndarray | None, x: np.ndarray, *, scale: Str) -> np.ndarray:
+    def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, scale: Str) -> np.ndarray:
         found = fourier.rfft(x, _factor(scale, x.shape[-1]), out)
         if found is None:
             found = np.fft.rfft(x, norm=SCALES[scale][0])  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ class Irfft(Library, name="irfft"):
         return self.host_into(None, x, n=n, scale=scale)
 
     @silent
-    def host_into(self, out: np.ndarray | None, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
+    def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
         found = fourier.irfft(x, n, _factor(scale, n), out)
         if found is None:
             found = np.fft.irfft(x, n, norm=SCALES[scale][1])  # type: ignore[arg-type]

@@ -6,7 +6,9 @@ crash. The calls are made from the signatures of the functions.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.metadata
 import inspect
 import io
 import signal
@@ -256,17 +258,29 @@ def ring(*_: Any) -> None:
     raise TooLong
 
 
+MEMORY, CACHE = 1 << 28, 1 << 20
+ENTRY_POINTS = functools.cache(importlib.metadata.entry_points)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory() -> Iterator[None]:
+    """Set once: what there is is counted when a limit is set."""
+    memory, cache = smelt.set_memory_limit(MEMORY), smelt.set_cache_limit(CACHE)
+    yield
+    smelt.set_memory_limit(memory), smelt.set_cache_limit(cache)
+
+
 @pytest.fixture(autouse=True)
 def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Little memory, a folder for files, and all settings as they were."""
+    """A folder for files, settings as they were, installed packages read once, not for each name of a device."""
     monkeypatch.chdir(tmp_path)
-    memory, cache = smelt.set_memory_limit(1 << 28), smelt.set_cache_limit(1 << 20)
+    monkeypatch.setattr(importlib.metadata, "entry_points", ENTRY_POINTS)
     digits = smelt.get_printoptions().precision
     handler = signal.signal(signal.SIGALRM, ring)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, handler)
-    smelt.set_memory_limit(memory), smelt.set_cache_limit(cache), smelt.set_printoptions(digits)
+    smelt.set_printoptions(digits)
 
 
 def outcome(name: str, parameter: str, value: Any) -> str:
@@ -287,7 +301,7 @@ def outcome(name: str, parameter: str, value: Any) -> str:
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
         signal.alarm(0)
-        smelt.set_memory_limit(1 << 28), smelt.set_cache_limit(1 << 20), smelt.set_default_device("cpu")
+        smelt.set_memory_limit(MEMORY), smelt.set_cache_limit(CACHE), smelt.set_default_device("cpu")
     return "result"
 
 

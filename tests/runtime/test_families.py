@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -163,8 +164,10 @@ UNSIZED = {"constant", "literal"}
 def test_an_op_of_other_sizes(op: Op, both: _Both) -> None:
     rng = random.Random(op.name)
     for case in every_case(op):
-        sizes = [made for _ in range(60) if (made := _resized(case, rng, 2)) is not None][:5]
-        sizes += [made for _ in range(30) if (made := _resized(case, rng, 0)) is not None][:3]
+        sizes = [
+            *itertools.islice((made for _ in range(60) if (made := _resized(case, rng, 2)) is not None), 5),
+            *itertools.islice((made for _ in range(30) if (made := _resized(case, rng, 0)) is not None), 3),
+        ]
         for made in sizes:
             for transforms in _transforms(made, rng.randint(2, 9)):
                 with np.errstate(all="ignore"):

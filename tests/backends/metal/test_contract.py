@@ -182,6 +182,7 @@ VECTORS = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("dtype", (*FLOATS, "int32", "int8", "int64", "complex64"))
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors(name: str, dtype: str) -> None:
@@ -304,6 +305,7 @@ HALF_PRODUCTS = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("tile", "simdgroups"), HALF_TILES, ids=str)
 @pytest.mark.parametrize("name", HALF_PRODUCTS)

@@ -245,6 +245,7 @@ def test_scatter(x: Shape, updates: Shape, axes: Shape, mode: str):
     check_scatter(x, updates, axes, mode)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("mode", ["set", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("dtype", [d.name for d in dtypes.ALL if d.real is not dtypes.float64])
 def test_scatter_dtypes(dtype: str, mode: str):
@@ -275,6 +276,7 @@ LONG_RUNS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("mode", ["set", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("window", [(), (3,)], ids=str)
 @pytest.mark.parametrize("name", LONG_RUNS)

@@ -8,8 +8,8 @@
 // CHECK-NEXT: %[[R:.*]] = call @fused_attention(
 // CHECK-NEXT: return %[[R]]
 // CHECK: func.func private @fused_attention({{.*}} attributes {smelt.fusion = "attention"}
-// CHECK: "smelt.iota"
 // CHECK: "smelt.dot_general"
+// CHECK: "smelt.iota"
 // CHECK: "smelt.reduce_max"
 // CHECK: "smelt.exp"
 // CHECK-NEXT: "smelt.reduce_sum"
