@@ -27,6 +27,9 @@ from ..machine import cpu_name, progress
 from .families import Row, drawn, rows
 from .report import Result, report, write
 
+#: Row and copy are timed in turns: what disturbs the machine for a while is in less than half of the times.
+TURNS = 3
+
 
 def measure(row: Row, seconds: float, check: bool) -> Result:
     """Check a row's values if asked to, then time it and a copy of as many bytes."""
@@ -47,8 +50,12 @@ def measure(row: Row, seconds: float, check: bool) -> Result:
     nbytes = row.nbytes([x.nbytes for x in arrays], [x.nbytes for x in results])
     del found, results
     run()
-    milliseconds = statistics.median(worker.samples(run, seconds)) * 1e3
-    copy = statistics.median(worker.copy_time(nbytes, seconds)) * 1e3
+    times: list[float] = []
+    copies: list[float] = []
+    for _ in range(TURNS):
+        times += worker.samples(run, seconds / TURNS)
+        copies += worker.copy_time(nbytes, seconds / TURNS)
+    milliseconds, copy = statistics.median(times) * 1e3, statistics.median(copies) * 1e3
     return Result(row.name, nbytes, milliseconds, copy, row.reason if copy < 0.75 * milliseconds else "")
 
 
