@@ -540,26 +540,13 @@ class AttentionKernel:
                 (item, items, items % simd != 0),
             ])  # fmt: skip
             at = summed(k, self.own_first, times(line, self.stage_pitch), place)
-            where(k, inside, lambda: self._neighbours(at, row, column, width))
+            where(k, inside, lambda: self.epilogue.held(self.own, at, row, column, width))
 
         count = math.ceil(items / simd)
         if count > 1:
             k.counted(count, one)
         else:
             one(k.const(0, INDEX))
-
-    def _neighbours(self, at: Scalar, row: Scalar, column: Scalar, width: int) -> None:
-        k, product = self.k, self.product
-        with k.at_position(product.rows, row):
-            if width > 1:
-                with k.named("sums"):
-                    totals = k.load_vector(self.own, at, width)
-                self.epilogue.vector(product.columns, column, totals)
-            else:
-                with k.named("sum"):
-                    total = k.read(self.own, at)
-                with k.at_position(product.columns, column):
-                    self.epilogue.element(total)
 
     def _finish(self) -> list[ScheduledKernel]:
         return self.epilogue.finish("attention", self.groups, self.threads)

@@ -7,6 +7,7 @@ from typing import Any
 
 from smelt.backends.contraction import Product, is_vector
 from smelt.backends.lowering import Fused
+from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside
 from smelt.ir import dtypes
 from smelt.ir.index import linearize
@@ -91,6 +92,20 @@ class Epilogue:
         found = k.counted(width, element, empty, unroll=True, carried="result")
         for vector, memory, offset in zip(found, self.outputs, offsets):
             k.store_vector(vector, memory, offset)
+
+    def held(self, memory: Memory, at: Scalar, row: Scalar, column: Scalar, width: int) -> None:
+        """Store the outputs of `width` columns of a row, whose sums are in threadgroup memory from `at` on."""
+        k, product = self.k, self.product
+        with k.at_position(product.rows, row):
+            if width > 1:
+                with k.named("sums"):
+                    totals = k.load_vector(memory, at, width)
+                self.vector(product.columns, column, totals)
+            else:
+                with k.named("sum"):
+                    total = k.read(memory, at)
+                with k.at_position(product.columns, column):
+                    self.element(total)
 
     def vector(self, loop: Fused, first: Scalar, totals: Any) -> None:
         """The same where the sums are a vector of floats."""

@@ -283,22 +283,9 @@ class Matrices:
                 (line, rows, rows < lines),
             ])  # fmt: skip
             at = summed(k, times(staged, self.stage_pitch), place)
-            where(k, inside, lambda: self._neighbours(at, row, column, width))
+            where(k, inside, lambda: self.epilogue.held(self.stage, at, row, column, width))
 
         if rows > lines:
             k.counted(rows // lines, one)
         else:
             one(k.const(0, INDEX))
-
-    def _neighbours(self, at: Scalar, row: Scalar, column: Scalar, width: int) -> None:
-        k, product = self.k, self.product
-        with k.at_position(product.rows, row):
-            if width > 1:
-                with k.named("sums"):
-                    totals = k.load_vector(self.stage, at, width)
-                self.epilogue.vector(product.columns, column, totals)
-            else:
-                with k.named("sum"):
-                    total = k.read(self.stage, at)
-                with k.at_position(product.columns, column):
-                    self.epilogue.element(total)
