@@ -16,17 +16,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smelt.backends.memory import Memory
-from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...kernel import GpuModule
 from ..maps import bind_loops
-from ..parts import Part, evaluate_vector, plus, power_of_two, split, start_part, times, vector_width
+from ..parts import Part, evaluate_vector, plus, power_of_two, split, times, vector_width
 from ..schedule import ScheduledKernel, ScratchPlan
 from .columns import build_columns, short_kernel
-from .scanning import Pieces, Scan, chunks_of
+from .scanning import Pieces, Scan, chunks_of, scan_kernels
 from .team import Team
 
 #: Rows up to this length are scanned by one thread.
@@ -69,21 +68,10 @@ def _rows(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[Scheduled
     team = simd if team <= 2 * simd else min(team, module.gpu.threads)
     shape = TeamShape(team, items, min(items, vector_width(scan.op.results[0], scan.place, scan.along)))
     wanted = -(-PIECES // scan.rows) if scan.rows < FEW_ROWS and scan.is_divisible(module.gpu) else 1
-    chunks, size = chunks_of(scan.length, wanted, ROW_CHUNK, team * items)
-    out = scan.body.returns[0]
-    roots = [(scan.x, scan.place)]
-    if chunks == 1:
-        part = start_part(module, scan.body, "", roots, [("out", out)])
-        return [_row_kernel(part, scan, shape, part.extra[0], None, None)]
-    totals = scratch.take(Aval((scan.rows * chunks,), compute_dtype(scan.x.dtype)))
-    pieces = Pieces(chunks, size)
-    part = start_part(module, scan.body, "_totals", roots, [("totals", totals)])
-    steps = [_row_kernel(part, scan, shape, None, part.extra[0], pieces)]
-    part = start_part(module, scan.body, "_before", [], [("totals", totals)])
-    steps.append(_totals_kernel(part, scan, chunks))
-    part = start_part(module, scan.body, "", roots, [("totals", totals), ("out", out)])
-    steps.append(_row_kernel(part, scan, shape, part.extra[1], part.extra[0], pieces))
-    return steps
+    pieces = Pieces(*chunks_of(scan.length, wanted, ROW_CHUNK, team * items))
+    return scan_kernels(
+        module, scan, scratch, pieces, lambda part, *more: _row_kernel(part, scan, shape, *more), _totals_kernel
+    )
 
 
 def _row_kernel(

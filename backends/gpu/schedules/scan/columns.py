@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from smelt.backends.memory import Memory
-from smelt.ir.aval import Aval
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...devices import Gpu
@@ -20,7 +19,7 @@ from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import Part, each_group, plus, power_of_two, split, start_part, times
 from ..schedule import ScheduledKernel, ScratchPlan, threads_for
-from .scanning import Pieces, Scan, chunks_of
+from .scanning import Pieces, Scan, chunks_of, scan_kernels
 from .team import Team
 
 #: Bytes of neighbouring columns that a thread has loads of on their way, and its elements at most.
@@ -112,24 +111,14 @@ class ColumnTeam(Team):
 
 def build_columns(module: GpuModule, scan: Scan, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels of a scan along columns."""
-    gpu, out = module.gpu, scan.body.returns[0]
-    shape = ColumnShape.of(gpu, scan.rows, scan.length, out.dtype.size)
+    gpu = module.gpu
+    shape = ColumnShape.of(gpu, scan.rows, scan.length, scan.body.returns[0].dtype.size)
     blocks = -(-scan.rows // shape.across)
     wanted = MOST_GROUPS // blocks if blocks < ENOUGH_GROUPS and scan.is_divisible(gpu) else 1
-    chunks, size = chunks_of(scan.length, wanted, TILES * shape.tile, shape.tile)
-    roots = [(scan.x, scan.place)]
-    if chunks == 1:
-        part = start_part(module, scan.body, "", roots, [("out", out)])
-        return [_column_kernel(part, scan, shape, part.extra[0], None, None)]
-    totals = scratch.take(Aval((scan.rows * chunks,), compute_dtype(scan.x.dtype)))
-    pieces = Pieces(chunks, size)
-    part = start_part(module, scan.body, "_totals", roots, [("totals", totals)])
-    steps = [_column_kernel(part, scan, shape, None, part.extra[0], pieces)]
-    part = start_part(module, scan.body, "_before", [], [("totals", totals)])
-    steps.append(_before_kernel(part, scan, chunks))
-    part = start_part(module, scan.body, "", roots, [("totals", totals), ("out", out)])
-    steps.append(_column_kernel(part, scan, shape, part.extra[1], part.extra[0], pieces))
-    return steps
+    pieces = Pieces(*chunks_of(scan.length, wanted, TILES * shape.tile, shape.tile))
+    return scan_kernels(
+        module, scan, scratch, pieces, lambda part, *more: _column_kernel(part, scan, shape, *more), _before_kernel
+    )
 
 
 def _column_kernel(

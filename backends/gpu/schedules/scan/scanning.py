@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from smelt.backends.memory import Memory
 from smelt.backends.sequences import ScanPlan
+from smelt.ir.aval import Aval
 from smelt.ir.ops.scan_sort import Cumulative
-from smelt.ir.scalar import Scalar
+from smelt.ir.scalar import Scalar, compute_dtype
 
 from ...devices import Gpu
-from ...kernel import FUNCTION_FLOPS, GpuKernel
+from ...kernel import FUNCTION_FLOPS, GpuKernel, GpuModule
+from ..parts import Part, start_part
+from ..schedule import ScheduledKernel, ScratchPlan
 
 #: Buffers that the kernel of a chunk has beside the arguments of a fusion.
 OWN_BUFFERS = 2
@@ -50,3 +55,28 @@ class Pieces:
 
     chunks: int
     size: int
+
+
+#: A kernel that scans rows or their pieces: where the result goes, what comes before pieces, and how they are cut.
+ScanKernel = Callable[[Part, "Memory | None", "Memory | None", "Pieces | None"], ScheduledKernel]
+
+
+def scan_kernels(
+    module: GpuModule, scan: Scan, scratch: ScratchPlan, pieces: Pieces, kernel: ScanKernel,
+    before: Callable[[Part, Scan, int], ScheduledKernel],
+) -> list[ScheduledKernel]:  # fmt: skip
+    """One kernel for whole rows; for pieces their totals (`kernel` without a result), what is `before` each, and each
+    from there on."""
+    out = scan.body.returns[0]
+    roots = [(scan.x, scan.place)]
+    if pieces.chunks == 1:
+        part = start_part(module, scan.body, "", roots, [("out", out)])
+        return [kernel(part, part.extra[0], None, None)]
+    totals = scratch.take(Aval((scan.rows * pieces.chunks,), compute_dtype(scan.x.dtype)))
+    part = start_part(module, scan.body, "_totals", roots, [("totals", totals)])
+    steps = [kernel(part, None, part.extra[0], pieces)]
+    part = start_part(module, scan.body, "_before", [], [("totals", totals)])
+    steps.append(before(part, scan, pieces.chunks))
+    part = start_part(module, scan.body, "", roots, [("totals", totals), ("out", out)])
+    steps.append(kernel(part, part.extra[1], part.extra[0], pieces))
+    return steps
