@@ -150,7 +150,10 @@ def is_placed(operation: Any) -> bool:
 #: Attributes of a function that say how it is transformed; see `custom_rules`. A call of such a function stays
 #: a call while a transformation may still meet it.
 CHECKPOINT = "smelt.checkpoint"
-RULES = ("smelt.custom_vjp", "smelt.custom_forward", "smelt.custom_jvp", "smelt.custom_batch", "smelt.custom_transpose")
+RULES = (
+    "smelt.custom_vjp", "smelt.custom_forward", "smelt.custom_jvp", "smelt.custom_primal", "smelt.custom_batch",
+    "smelt.custom_transpose",
+)  # fmt: skip
 
 
 def rules_of(operation: Any) -> dict[str, str]:

@@ -287,22 +287,21 @@ def _message_rule(name: str, number: int, process: int, order: int, times: int =
         before = tangents[2] if _differentiable(primals[2]) else None
         return _message(name, number, process, _order_of(order, 2 * times), tangents[0], before)
 
-    def forward(x: array, message: array, before: array) -> tuple[array, tuple[array, array]]:
-        # The derivative of a derivative meets this message again, and its cotangent is another message.
-        output = _message_rule(name, number, process, order, times + 1)(x, message, before)
-        return output, (before, output)
-
-    def backward(residuals: tuple[array, array], cotangent: array) -> tuple[array, None, array | None]:
-        before, output = residuals
+    def pulled(primals: tuple[array, ...], cotangent: array, output: array) -> tuple[array, None, array | None]:
+        before = primals[2]
         back = _order_of(order, 2 * times + 1)
         if name == "recv":  # the array that it was like counts for nothing, but is there to send this
             nothing = 0 * _message("send", number, process, back, cotangent)
             return nothing, None, _nothing(before, nothing) if _differentiable(before) else None
         return cotangent + _message("recv", number, process, back, output, cotangent), None, None
 
+    def primal(x: array, message: array, before: array) -> array:
+        # The derivative of a derivative meets this message again, and its tangent and cotangent are other messages.
+        return _message_rule(name, number, process, order, times + 1)(x, message, before)
+
     recorded.__name__ = name
-    found = smelt.custom_vjp(smelt.custom_function(recorded).jvp(pushed))
-    found.defvjp(forward, backward)
+    found = smelt.custom_function(recorded).jvp(pushed).vjp(pulled)
+    found._primal = primal
     return found
 
 

@@ -21,7 +21,7 @@ from ..lazy import tree
 from ..lazy.arrays import array
 from ..lazy.graph import state
 from ..lazy.signatures import P, Q, R, S, T
-from .custom_rules import Call, apply_call, backward_rule, batch_rule, forward_rule, tangent_rule, vjp_rule
+from .custom_rules import Call, apply_call, backward_rule, batch_rule, forward_rule, primal_rule, tangent_rule, vjp_rule
 from .recording import article, check_function, name_of, positions_of, settled, unchanged
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class custom_function(_Ruled[P, R]):
         self._vjp: Callable[..., Any] | None = None
         self._jvp: Callable[..., Any] | None = None
         self._vmap: Callable[..., Any] | None = None
+        self._primal: Callable[..., Any] | None = None  # what a derivative leaves in the place of f; here alone
 
     def vjp(self, f: Callable[..., Any]) -> Self:
         """Set the rule of reverse mode: ``f(primals, cotangents, outputs)`` → cotangents of the primals."""
@@ -180,6 +181,8 @@ class custom_function(_Ruled[P, R]):
                 if self._jvp:
                     jvp = self._jvp
                     rules["smelt.custom_jvp"] = tangent_rule(call, lambda ts: jvp(call.unwrapped, _unwrap(ts)))
+                if self._primal:
+                    rules["smelt.custom_primal"] = primal_rule(call, self._primal)
         if self._vmap and state.compiling:
             rules.update(batch_rule(call, self._vmap))
         return rules

@@ -41,7 +41,7 @@ class Rule:
     """A rule of a call, traced.
 
     Attributes:
-        kind: vjp, backward (of a pair with a forward rule), forward, jvp or batch.
+        kind: vjp, backward (of a pair with a forward rule), forward, jvp, primal or batch.
         piece: what was recorded.
         first: how many of its parameters stand before what is captured.
     """
@@ -198,6 +198,15 @@ def tangent_rule(call: Call, run: Callable[[tuple], Any]) -> Rule:
             tangents = tangents if tree.children(call.raw) is not None else tangents[0]
         found = matching(who, "tangent", call.raw, tangents, "result")
     return Rule(f"{call.name}_jvp", "jvp", RecordedFunction([*refs, *given], found), len(refs))
+
+
+def primal_rule(call: Call, fun: Callable) -> Rule:
+    """``fun(*args)`` returns a result like that of the call. In the IR: (arguments) → (results)."""
+    with tracing():
+        refs = call.begin_rule()
+        leaves = tree.flatten_like(call.raw, settled(fun(*call.primals)))
+        outs = [leaves[i]._ref for i in call.out.places]
+    return Rule(f"{call.name}_primal", "primal", RecordedFunction(refs, outs), len(refs))
 
 
 def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:

@@ -12,6 +12,8 @@ attribute of ``@f``         meaning
                             residuals are the arguments and results of f
 ``smelt.custom_jvp``        @f_jvp: (arguments of f, tangents of the inexact ones) → tangents of the
                             inexact results
+``smelt.custom_primal``     @f_primal: what a derivative leaves in the place of f for further derivatives,
+                            of f's type; without it f stays
 ``smelt.custom_batch``      @f_batch: f over a batch, for ``smelt.batch_size`` elements and
                             arguments batched along axis 0 or not at all, as ``smelt.batch_axes``
                             lists (0 or -1); ``smelt.batch_out_axes`` likewise, any axis
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
     from .batch import Batching
 
 VJP, FORWARD, JVP = "smelt.custom_vjp", "smelt.custom_forward", "smelt.custom_jvp"
-BATCH, TRANSPOSE = "smelt.custom_batch", "smelt.custom_transpose"
+PRIMAL, BATCH, TRANSPOSE = "smelt.custom_primal", "smelt.custom_batch", "smelt.custom_transpose"
 
 
 @register_rules("func.call")
@@ -105,14 +107,14 @@ class CallRules(FunctionRules):
             given = [t for v, t in zip(operands, _instantiated(b, operands, tangents)) if v.aval.dtype.is_inexact]
             avals = [v.aval for v in op.results if v.aval.dtype.is_inexact]
             out = _inlined(b, _function(module, rules[JVP]), [*operands, *given], avals)
-            return b.clone(op, operands), _spread(op.results, out)
+            return _primal(module, b, op, operands, rules), _spread(op.results, out)
         function = _decoded(callee, op)
         if CHECKPOINT in callee.attributes:
             return _push_checkpoint(module, b, op, operands, tangents, function, linearize)
         results, outgoing = push_tangents(module, b, function, operands, tangents, linearize)
         if VJP in rules:
             # An outer reverse mode finds the call, with its rule; equal work is merged later.
-            results = list(b.clone(op, operands))
+            results = list(_primal(module, b, op, operands, rules))
         return results, outgoing
 
     def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
@@ -174,6 +176,13 @@ class CallRules(FunctionRules):
 # Derivatives
 
 
+def _primal(module: Any, b: Builder, op: OpView, operands: Values, rules: dict[str, str]) -> Values:
+    """The results of the call, beside a derivative of it."""
+    if PRIMAL not in rules:
+        return b.clone(op, operands)
+    return _inlined(b, _function(module, rules[PRIMAL]), operands, [v.aval for v in op.results])
+
+
 def _push_by_vjp(
     module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, rules: dict[str, str]
 ) -> tuple[Values, Maybe]:
@@ -183,7 +192,7 @@ def _push_by_vjp(
         values = _inlined(b, _function(module, rules[FORWARD]), operands, [v.aval for v in op.results], more=True)
         results, residuals = values[: len(op.results)], values[len(op.results) :]
     else:
-        results = b.clone(op, operands)
+        results = _primal(module, b, op, operands, rules)
         residuals = [*operands, *results]
     given = [t for v, t in zip(operands, _instantiated(b, operands, tangents)) if v.aval.dtype.is_inexact]
     avals = [v.aval for v in op.results if v.aval.dtype.is_inexact]
@@ -248,6 +257,10 @@ def _batched_with_rules(batching: Batching, function: Function, flags: list[bool
         rule = batching.read(rules[JVP])
         jvp_name = batching.function(rule.name, [*flags, *inexact], [True] * len(rule.returns), False)
         _set_rule(made, JVP, jvp_name)
+    if PRIMAL in rules:
+        _set_rule(made, PRIMAL, rules[PRIMAL])
+        primal = batching.read(rules[PRIMAL])
+        _set_rule(made, PRIMAL, batching.function(primal.name, flags, [True] * count, False))
     if VJP in rules:
         _set_rule(made, VJP, rules[VJP])
         kept = [*flags, *[True] * count]

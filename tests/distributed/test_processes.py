@@ -123,6 +123,40 @@ for i in range(3):
     assert exchange(smelt.array([rank + 10.0 * i]))[1].item() == (rank - 1) % size + 10 * i
 """
 
+MESSAGES_PUSHED = """
+def ring(x):
+    sent = dist.send(x**3, (rank + 1) % size)
+    return dist.recv_like(sent, (rank - 1) % size)
+
+def pushed(f, directions):
+    '''All derivatives along some of the directions: the value first, that along all of them last.'''
+    if not directions:
+        return lambda x: [f(x)]
+    inner = pushed(f, directions[:-1])
+    def both(x):
+        values, tangents = smelt.jvp(lambda *x: inner(*x), [x], [directions[-1]])
+        return [*values, *tangents]
+    return both
+
+mine = smelt.array([rank + 1.0, 2.0])
+x, a, b, c = np.array([(rank - 1) % size + 1.0, 2.0]), *(np.array(v) for v in ([1.0, 2.0], [3.0, 5.0], [7.0, 1.0]))
+wanted = [x**3, 3 * x**2 * a, 3 * x**2 * b, 6 * x * a * b, 3 * x**2 * c, 6 * x * a * c, 6 * x * b * c, 6 * a * b * c]
+directions = [smelt.array(v, smelt.float32) for v in (a, b, c)]
+# Each derivative of a message is a message of its own: in whatever order they come, none is taken for another one.
+sent = pushed(lambda x: dist.send(x**3, (rank + 1) % size), directions)
+came = pushed(lambda x: dist.recv_like(x**3, (rank - 1) % size), directions)
+for i in range(8):
+    smelt.eval(sent(mine)[i])
+for i in reversed(range(8)):
+    np.testing.assert_allclose(np.asarray(came(mine)[i]), wanted[i], 1e-6)
+for run in (lambda f: f, smelt.compile):
+    for found, value in zip(run(pushed(ring, directions[:2]))(mine), wanted):
+        np.testing.assert_allclose(np.asarray(found), value, 1e-6)
+    found = run(smelt.vmap(pushed(ring, directions[:2])))(smelt.stack([mine, 2 * mine]))
+    for found, value, power in zip(found, wanted, (3, 2, 2, 1)):
+        np.testing.assert_allclose(np.asarray(found), np.stack([value, 2**power * value]), 1e-6)
+"""
+
 MESSAGES_DERIVED = """
 # A stage in each process: each multiplies by its own weights, and the last one has the loss.
 def stage(w, x):
@@ -266,7 +300,9 @@ if 2 % size == 0:
 
 
 @pytest.mark.parametrize("processes", [2, 4])
-@pytest.mark.parametrize("name", ["COLLECTIVES", "DERIVATIVES", "MESSAGES", "MESSAGES_DERIVED", "LAYERS", "TRAINING"])
+@pytest.mark.parametrize(
+    "name", ["COLLECTIVES", "DERIVATIVES", "MESSAGES", "MESSAGES_DERIVED", "MESSAGES_PUSHED", "LAYERS", "TRAINING"]
+)
 def test_programs(name: str, processes: int, tmp_path: Path) -> None:
     all_done(processes, globals()[name], tmp_path)
 

@@ -214,6 +214,39 @@ def test_remat_leaves_the_argument_as_the_only_residual():
     assert len(primal.returns) == 1
 
 
+@pytest.mark.parametrize("transform", ["jvp", "vjp"])
+@pytest.mark.parametrize("batched", [False, True])
+def test_what_a_derivative_leaves_in_the_place_of_the_function(transform, batched):
+    rule = "smelt.custom_jvp = @g_jvp" if transform == "jvp" else "smelt.custom_vjp = @g_jvp"
+    arguments = f"%x: {T}, %t: {T}" if transform == "jvp" else f"%x: {T}, %y: {T}, %t: {T}"
+    seeds = "" if transform == "jvp" else "seeds = array<i64: 0>, "
+    binary = f"({T}, {T}) -> ({T}, {T})"
+    source = f"""
+func.func private @g_jvp({arguments}) -> {T} {{ return %t : {T} }}
+func.func private @h(%x: {T}) -> {T} {{ %0 = "smelt.mul"(%x, %x) : ({T}, {T}) -> {T} return %0 : {T} }}
+func.func private @g(%x: {T}) -> {T} attributes {{{rule}, smelt.custom_primal = @h}} {{
+  %0 = "smelt.exp"(%x) : ({T}) -> {T}
+  return %0 : {T}
+}}
+func.func private @k(%x: {T}) -> {T} {{ %0 = func.call @g(%x) : ({T}) -> {T} return %0 : {T} }}
+func.func @main(%x: {M if batched else T}, %t: {M if batched else T}) -> {M if batched else T} {{
+  %f = func.constant @k : ({T}) -> {T}
+  %d = "smelt.{transform}"(%f) {{{seeds}wrt = array<i64: 0>}} : (({T}) -> {T}) -> ({binary})
+"""
+    if batched:
+        of_many = binary.replace(T, M)
+        source += f"""
+  %b = "smelt.batch"(%d) {{in_axes = array<i64: 0, 0>, out_axes = array<i64: 0, 0>, size = 2 : i64}}
+    : ({binary}) -> ({of_many})
+  %r:2 = func.call_indirect %b(%x, %t) : {of_many}
+  return %r#0 : {M}
+}}"""
+    else:
+        source += f"  %r:2 = func.call_indirect %d(%x, %t) : {binary}\n  return %r#0 : {T}\n}}"
+    x = np.stack([X, 2 * X]) if batched else X
+    np.testing.assert_allclose(run(source, x, x)[0], x * x)
+
+
 def test_missing_rule_function():
     source = (
         RULED.replace("smelt.custom_vjp = @g_vjp", "smelt.custom_jvp = @absent")
