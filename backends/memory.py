@@ -75,8 +75,15 @@ class MemoryKernel(FusionKernel):
         if dtype.kind == "b":
             return self.emit("arith.extui", [x], [self.storage(dtype)]).result
         if compute_dtype(dtype) is not dtype:
-            raw = self.emit("arith.truncf", [x], [mlir.ir.Type.parse(dtype.mlir, self.context)]).result
-            return self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result if dtype in self.stored_as else raw
+            kind, stored = mlir.ir.Type.parse(dtype.mlir, self.context), self.storage(dtype)
+            raw = _operand(x.mlir, "arith.extf", kind)
+            if raw is not None:  # moved and not computed: a signalling NaN keeps its bits
+                bits = raw if stored == kind else _operand(raw, "arith.bitcast", stored)
+                if bits is not None:
+                    return bits
+            else:
+                raw = self.emit("arith.truncf", [x], [kind]).result
+            return self.emit("arith.bitcast", [raw], [stored]).result if stored != kind else raw
         return x.mlir
 
     def write(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
@@ -129,6 +136,15 @@ class MemoryKernel(FusionKernel):
         if self.storage(source) != self.storage(dtype):
             raw = self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
         return self.from_storage(raw, dtype)
+
+
+def _operand(x: Any, name: str, kind: Any) -> Any:
+    """What the op `name` made a value of, if one did, of a value of type `kind`."""
+    owner = x.owner
+    if isinstance(owner, mlir.ir.Block) or owner.operation.name != name:
+        return None
+    found = owner.operation.operands[0]
+    return found if found.type == kind else None
 
 
 def _global(module: Any, flat: np.ndarray, location: Any) -> tuple[str, Any]:

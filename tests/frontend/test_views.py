@@ -13,6 +13,7 @@ import smelt
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError
 from smelt.ir.settings import settings
+from tests.devices import is_chosen
 from tests.frontend.checks import exact, same
 
 #: Signalling and quiet NaNs with payload, zeros with sign, subnormal numbers, infinities; NumPy keeps them.
@@ -54,6 +55,8 @@ WAYS: dict[str, tuple[Callable[[smelt.array], Any], Callable[[np.ndarray], np.nd
 def test_view(of: smelt.Dtype, way: str, compiled: bool) -> None:
     function, moved = WAYS[way]
     source = bit_patterns(of)
+    if way == "there and back" and of.size == 2 and of.is_float and is_chosen():
+        source = quiet(source, of)  # a GPU may make signalling NaNs that it computes with quiet ones
     x = exact(source)
     # A kernel that moves bools writes 0 and 1.
     whole = (not compiled and settings.small_work > 0) or way in ("as it is", "there and back", "per row")
@@ -65,6 +68,14 @@ def test_view(of: smelt.Dtype, way: str, compiled: bool) -> None:
         if way == "moved":
             wanted = moved(source.view(to.numpy))
         check(y, wanted, whole, f"{of.name} as {to.name}")
+
+
+def quiet(source: np.ndarray, dtype: smelt.Dtype) -> np.ndarray:
+    """The same elements of a 16-bit floating-point dtype, without signalling NaNs."""
+    bits = source.copy().view(np.uint16)
+    with np.errstate(invalid="ignore"):
+        bits[np.isnan(source)] |= 0x200 if dtype is smelt.float16 else 0x40
+    return bits.view(dtype.numpy)
 
 
 def check(found: smelt.array, wanted: np.ndarray, whole: bool, what: str) -> None:
@@ -80,7 +91,7 @@ def check(found: smelt.array, wanted: np.ndarray, whole: bool, what: str) -> Non
 def test_view_by_metal_kernels(of: smelt.Dtype) -> None:
     source = bit_patterns(of)
     if of is smelt.float16:  # of signalling NaNs a GPU may make quiet ones
-        source.view(np.uint16)[np.isnan(source)] |= 0x200
+        source = quiet(source, of)
     targets = (smelt.bool_, smelt.int8, smelt.uint16, smelt.bfloat16, smelt.float32, smelt.complex64)
     with smelt.stream("metal:sim"):
         found = smelt.compile(lambda x: [x.view(dtype) for dtype in targets])(exact(source))

@@ -348,3 +348,11 @@ def test_all_lanes_take_part_in_a_reduction_that_only_some_need() -> None:
     text = metal_text(chosen, mask, x)
     assert "simd_reduce_max" in text and not re.search(r"[?:&|] *\w*\(?simd_", text), text
     races(chosen, mask, x)
+
+
+def test_vectors_have_16_bytes_at_most() -> None:
+    """Results may be wider than what they are made of, and memory need not be aligned to more."""
+    x = S((64, 96), smelt.uint32)
+    text = metal_text(lambda x: smelt.sum(x.astype(smelt.uint64), axis=0), x)
+    assert "ulong2" in text and "ulong4" not in text
+    races(lambda x: smelt.sum(x.astype(smelt.uint64), axis=0), x)

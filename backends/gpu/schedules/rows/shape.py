@@ -171,6 +171,8 @@ def lane_width(plan: Plan, lane: Fused, ragged: bool = False) -> int:
     sizes = [v.dtype.size for v, at in found if vector_offset(linearize(at, v.shape), lane, 1)]
     if not along:
         return 1
+    if _moves(tuple(plan.kept), lane):  # results of reductions are stored as vectors, too
+        sizes += [v.dtype.size for v in plan.body.returns if _is_reduced(v)]
     width = max(1, min(VECTOR_WIDTH, VECTOR_BYTES // max(sizes)))
     while width > 1:
         if (ragged or lane.extent % width == 0) and all(vector_offset(index, lane, width) for index in along):
