@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from smelt.ir.builder import Function, Value
 from smelt.ir.errors import SmeltError
 from smelt.ir.index import Access, Index
-from smelt.passes.kernels.analysis import Coordinates, collect_reads
+from smelt.passes.kernels.analysis import Coordinates, collect_reads, plain_variable
 from smelt.passes.kernels.attention import Softmax, attention_plan
+from smelt.passes.kernels.attention_masks import seen_keys
 
 from .contraction import Operand, Product, argument_reads, operand_of
 from .lowering import Fused
@@ -28,6 +29,7 @@ class Attention:
         queries, keys: its operands. values: that of the second one.
         place: where the logits are, at the position of batch, rows and keys.
         is_placed: whether the logits are made of more than the scores, or of the place where they stand.
+        bounds: indices, of the loops and of the key k0, none of which is negative where a row sees a key.
     """
 
     softmax: Softmax
@@ -38,6 +40,7 @@ class Attention:
     values: Operand
     place: Coordinates
     is_placed: bool
+    bounds: tuple[Index, ...] = ()
 
     @property
     def scores(self) -> Value:
@@ -63,7 +66,7 @@ def analyse_attention(body: Function) -> Attention:
     of_logits = _names(plan.logits_place) | _names(plan.scores[plan.side].place) | of_keys
     numbers: list[Index] = []
     roots = [(softmax.logits, plan.logits_place)]
-    reads = collect_reads(body.ops, roots, numbers)
+    collect_reads(body.ops, roots, numbers)
     of_logits |= _names(tuple(numbers))
     columns = [v for v in extents if v[0] in of_values and v[0] not in of_logits]
     rows = [v for v in extents if v[0] in of_logits and v[0] not in of_values | of_keys]
@@ -83,5 +86,7 @@ def analyse_attention(body: Function) -> Attention:
     )  # fmt: skip
     depth = Fused([(f"d{i}", i_.hi + 1) for i, i_ in enumerate(plan.depth)])
     is_placed = bool(of_arguments) or bool(numbers)
-    del reads
-    return Attention(softmax, product, depth, queries, keyed, values, plan.logits_place, is_placed)
+    bounds: tuple[Index, ...] = ()
+    if (key := plain_variable(plan.key)) is not None:
+        bounds = seen_keys(softmax.logits, plan.logits_place, softmax.scores.results[0], key)
+    return Attention(softmax, product, depth, queries, keyed, values, plan.logits_place, is_placed, bounds)

@@ -4,7 +4,8 @@ A threadgroup has a tile of rows, 16 of them each simdgroup, whose queries stay 
 in steps: while it multiplies the keys and values that are in threadgroup memory, the next are on their way. Of each row
 it keeps the largest logit so far and the sum of exponentials; where a larger one comes, all sums are scaled down.
 What is summed of the values is divided at the end: values that exceed float32 if as many as there are keys are added
-give infinity.
+give infinity. Where positions decide which keys a row sees, tiles that are hidden from all rows of a threadgroup are
+skipped (`key_range`).
 
 Which lane holds which element of a matrix is not specified. So what is known of a row (its maximum, how it is scaled)
 goes through threadgroup memory as matrices whose rows have equal elements: then every lane has it beside its own
@@ -28,13 +29,12 @@ from ...kernel import GpuModule
 from ..parts import power_of_two, split, times
 from ..schedule import ScheduledKernel
 from .epilogue import Epilogue
+from .key_range import hides_later_keys, key_range
 from .positions import summed, where, within
+from .simd_matrices import EXCHANGED, MATRIX, OWN, STRIPS, Exchange, Matrices
 from .tiles import Tile
 
-#: Rows and columns of a simdgroup matrix, and its elements that a lane has.
-MATRIX, OWN = 8, 2
-#: Matrices of rows that a simdgroup has: tensor cores take two at once.
-STRIPS = 2
+#: Rows of a simdgroup.
 ROWS = STRIPS * MATRIX
 SIMDGROUPS = 4
 #: Keys of a step, where there is room for them.
@@ -47,8 +47,6 @@ SHORTEST = 16
 SOME_COLUMNS = 64
 #: Bytes that keep lines of threadgroup memory in different banks.
 PADDING_BYTES = 16
-#: Elements of three matrices for each of the strips: what lanes of a simdgroup tell each other.
-EXCHANGED = 3 * STRIPS * MATRIX * MATRIX
 
 
 def build_attention(module: GpuModule, body: Function) -> list[ScheduledKernel]:
@@ -121,6 +119,7 @@ class AttentionKernel:
         self.some_features = self._some_features(of_keys, free - room(self.n) * (2 if self.twice else 1))
         self.epilogue = Epilogue(module, product)
         self.k = self.epilogue.k
+        self.matrices = Matrices(self.k)
         self.width = self.epilogue.width(product.columns)
 
     def _some_features(self, held: DType, left: int) -> int:
@@ -140,6 +139,9 @@ class AttentionKernel:
         k, product = self.k, self.product
         batch, tile = split(k, k.group(), self.tiles, "batch", "tile", product.batch.extent > 1)
         k.bind(product.batch, batch)
+        if self.tiles > 1 and self.steps > 1 and hides_later_keys(self.attention):
+            with k.named("tile"):  # those that take longest begin first
+                tile = k.const(self.tiles - 1, INDEX) - tile
         with k.named("row"):
             self.row = times(tile, self.m)
         self.simd_row = times(k.simdgroup(), ROWS)
@@ -147,12 +149,18 @@ class AttentionKernel:
         queries = self._queries()
         zero, ends = k.const(0.0, dtypes.float32), k.const(float("-inf"), dtypes.float32)
         outs = self.columns // MATRIX * STRIPS
-        carried = [ends, *[zero] * (STRIPS * OWN), *[self._filled(zero, "COp", dtypes.float32)] * outs]
+        carried = [ends, *[zero] * (STRIPS * OWN), *[self.matrices.filled(zero, "COp", dtypes.float32)] * outs]
         carried = [x.mlir if isinstance(x, Scalar) else x for x in carried]
-        self._bring(k.const(0, INDEX), None)
         if self.steps > 1:
-            found = k.counted(self.steps, lambda step, *state: self._step(step, queries, state), carried)
+            seen = key_range(k, self.attention, self.row, self.m, self.n)
+            begin = None if seen.first is None else k.op("arith.minui", [seen.first, self._last()], INDEX)
+            self._bring(k.const(0, INDEX) if begin is None else times(begin, self.n), begin)
+            found = k.counted(
+                self.steps if seen.end is None else seen.end,
+                lambda step, *state: self._step(step, queries, state), carried, first=seen.first,
+            )  # fmt: skip
         else:
+            self._bring(k.const(0, INDEX), None)
             found = self._attend(k.const(0, INDEX), None, queries, carried)
         totals = [Scalar(k, x, dtypes.float32) for x in found[1 : 1 + STRIPS * OWN]]
         self._store(totals, found[1 + STRIPS * OWN :])
@@ -175,17 +183,16 @@ class AttentionKernel:
         with k.named("own_first"):
             self.own_first = times(k.simdgroup(), self.area)
         four = MATRIX // 2  # each lane writes half a row of a matrix
-        with k.named("own_place"):
-            self.own_place = summed(k, self.own_first, times(k.lane(), four))
+        self.exchange = Exchange(self.matrices, self.own, self.own_first)
         self.is_ragged = product.depth.extent % self.n != 0
         if not (self.attention.is_placed or self.is_ragged):
             return
         line, half = split(k, k.lane(), 2, "", "")
         numbers = [line & (MATRIX - 1)] * four, [half * four + i for i in range(four)]
         for at, given in enumerate(numbers):
-            self._tell(at, [k.convert(k.convert(x, dtypes.int32), dtypes.float32) for x in given])
+            self.exchange.tell(at, [k.convert(k.convert(x, dtypes.int32), dtypes.float32) for x in given])
         k.simdgroup_barrier()
-        of_rows, of_columns = self._told(0)[0], self._told(1)[0]
+        of_rows, of_columns = self.exchange.told(0)[0], self.exchange.told(1)[0]
         with k.named("own_row"):
             self.own_rows = [self._position(of_rows, i) for i in range(OWN)]
         with k.named("own_column"):
@@ -194,89 +201,14 @@ class AttentionKernel:
 
     def _position(self, matrix: Any, i: int) -> Scalar:
         k = self.k
-        return k.convert(k.convert(self._element(matrix, i), dtypes.int32), INDEX)
-
-    # What lanes tell each other
-
-    def _tell(self, which: int, four: Sequence[Scalar]) -> None:
-        """Half a row of each lane into a pair of matrices in the simdgroup's own memory."""
-        k = self.k
-        vector = k.empty_vector(dtypes.float32, len(four))
-        for i, x in enumerate(four):
-            vector = k.insert(x, vector, k.const(i, INDEX), dtypes.float32)
-        k.store_vector(vector, self.own, summed(k, self.own_place, which * STRIPS * MATRIX * MATRIX))
-
-    def _told(self, which: int) -> list[Any]:
-        """A pair of matrices from there."""
-        first = which * STRIPS * MATRIX * MATRIX
-        places = [summed(self.k, self.own_first, first + i * MATRIX * MATRIX) for i in range(STRIPS)]
-        return [self._load(self.own.memref, at, "COp", MATRIX, False) for at in places]
-
-    def _of_rows(self, matrices: Sequence[Any], combine: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
-        """What `combine` makes of the row that a lane has half of, of a pair of matrices."""
-        k = self.k
-        for i, matrix in enumerate(matrices):
-            self._keep(matrix, self.own.memref, summed(k, self.own_first, i * MATRIX * MATRIX), MATRIX)
-        k.simdgroup_barrier()
-        with k.named("row_values"):
-            vector = k.load_vector(self.own, self.own_place, MATRIX // 2)
-        found = [k.extract(vector, k.const(i, INDEX), dtypes.float32) for i in range(MATRIX // 2)]
-        while len(found) > 1:
-            found = [combine(x, y) for x, y in zip(found[::2], found[1::2])]
-        return combine(found[0], k.shuffle(found[0], 1))
+        return k.convert(k.convert(self.matrices.element(matrix, i), dtypes.int32), INDEX)
 
     # Matrices
-
-    def _kind(self, element: Any, use: str) -> Any:
-        return mlir.ir.Type.parse(f'!gpu.mma_matrix<{MATRIX}x{MATRIX}x{element}, "{use}">', self.k.context)
-
-    def _load(self, memref: Any, at: Scalar, use: str, pitch: int, transposed: bool) -> Any:
-        k = self.k
-        attrs = {"leadDimension": mlir.ir.IntegerAttr.get(mlir.ir.IndexType.get(k.context), pitch)}
-        if transposed:
-            attrs["transpose"] = mlir.ir.UnitAttr.get(k.context)
-        kind = self._kind(mlir.ir.MemRefType(memref.type).element_type, use)
-        return k.emit("gpu.subgroup_mma_load_matrix", [memref, at], [kind], **attrs).result
-
-    def _keep(self, matrix: Any, memref: Any, at: Scalar, pitch: int) -> None:
-        lead = mlir.ir.IntegerAttr.get(mlir.ir.IndexType.get(self.k.context), pitch)
-        self.k.emit("gpu.subgroup_mma_store_matrix", [matrix, memref, at], [], leadDimension=lead)
-
-    def _filled(self, x: Scalar, use: str, dtype: DType) -> Any:
-        kind = self._kind("f32" if dtype.size == 4 else "f16", use)
-        return self.k.emit("gpu.subgroup_mma_constant_matrix", [x], [kind]).result
-
-    def _element(self, matrix: Any, i: int) -> Scalar:
-        k = self.k
-        found = k.emit("gpu.subgroup_mma_extract_thread_local", [matrix, k.const(i, INDEX)], [k.type(dtypes.float32)])
-        return Scalar(k, found.result, dtypes.float32)
-
-    def _made(self, elements: Sequence[Scalar], use: str, dtype: DType) -> Any:
-        """A matrix of `dtype` of which each lane has these elements."""
-        k = self.k
-        if dtype.size == 4:
-            matrix = self._filled(k.const(0.0, dtypes.float32), use, dtype)
-        else:
-            matrix = self._filled(k.emit(
-                "arith.constant", [], [mlir.ir.F16Type.get(k.context)],
-                value=mlir.ir.FloatAttr.get(mlir.ir.F16Type.get(k.context), 0.0, loc=k.location),
-            ).result, use, dtype)  # fmt: skip
-        for i, x in enumerate(elements):
-            own = x if dtype.size == 4 else k.to_storage(x, dtype)
-            if dtype is dtypes.bfloat16:
-                own = k.emit("builtin.unrealized_conversion_cast", [own], [mlir.ir.F16Type.get(k.context)]).result
-            operands = [own, matrix, k.const(i, INDEX)]
-            matrix = k.emit("gpu.subgroup_mma_insert_thread_local", operands, [matrix.type]).result
-        return matrix
-
-    def _both(self, how: str, x: Any, y: Any) -> Any:
-        kind = self.k.attr(f"#gpu<mma_element_wise {how}>")
-        return self.k.emit("gpu.subgroup_mma_elementwise", [x, y], [x.type], opType=kind).result
 
     def _of_tile(self, half: _Half, use: str, free: Scalar, depth: Scalar, other: Scalar | None) -> Any:
         tile = half.tile
         at = tile.at(tile.offset(free, depth), other)
-        return self._load(half.matrices, at, use, tile.pitch, tile.along_depth != (use == "AOp"))
+        return self.matrices.load(half.matrices, at, use, tile.pitch, tile.along_depth != (use == "AOp"))
 
     # Operands
 
@@ -304,7 +236,7 @@ class AttentionKernel:
                             tile.offset(summed(k, self.simd_row, i * MATRIX), k.const(n * MATRIX, INDEX)), None
                         )
                         with k.named("query"):
-                            found[first // MATRIX + n, i] = self._load(
+                            found[first // MATRIX + n, i] = self.matrices.load(
                                 self.keys.matrices, at, "AOp", tile.pitch, not tile.along_depth
                             )
             k.barrier()
@@ -332,9 +264,8 @@ class AttentionKernel:
         k = self.k
         with k.named("next"):
             following = step + 1
-        last = k.const(self.steps - 1, INDEX)
         with k.named("next_key"):  # of the last step the same tile once more, rather than a condition
-            key = k.op("arith.minui", [following, last], INDEX) * self.n
+            key = k.op("arith.minui", [following, self._last()], INDEX) * self.n
         fetched = [half.tile.fetch(*begin(key)) for half, begin in self._tiles()]
 
         def copy() -> None:
@@ -356,6 +287,9 @@ class AttentionKernel:
         k.barrier()
         return found
 
+    def _last(self) -> Scalar:
+        return self.k.const(self.steps - 1, INDEX)
+
     # One tile of keys
 
     def _attend(
@@ -372,34 +306,34 @@ class AttentionKernel:
             for i in range(STRIPS)
         ]  # fmt: skip
         with k.named("highest"):
-            pair = [self._made(x, "COp", dtypes.float32) for x in highest]
+            pair = [self.matrices.made(x, "COp", dtypes.float32) for x in highest]
         with k.named("best"):
-            now = self._larger(best, self._of_rows(pair, self._larger))
+            now = self._larger(best, self.exchange.of_rows(pair, self._larger))
         with k.named("shift"):  # of a row in which everything is -infinity so far nothing is to be scaled
             shift = k.select(now.eq(float("-inf")), 0.0, now)
         with k.named("scale"):
             scale = self._exp(best - shift)
-        self._tell(1, [scale] * (MATRIX // 2))
-        self._tell(2, [shift] * (MATRIX // 2))
+        self.exchange.tell(1, [scale] * (MATRIX // 2))
+        self.exchange.tell(2, [shift] * (MATRIX // 2))
         k.simdgroup_barrier()
         with k.named("scales"):
-            scales = self._told(1)
+            scales = self.exchange.told(1)
         with k.named("shifts"):
-            shifts = self._told(2)
+            shifts = self.exchange.told(2)
         weights = {}
         for i in range(STRIPS):
             for e in range(OWN):
                 with k.named("shift"):
-                    by = self._element(shifts[i], e)
+                    by = self.matrices.element(shifts[i], e)
                 found = [self._exp(logits[i, j][e] - by) for j in range(self.n // MATRIX)]
-                total = totals[i * OWN + e] * self._element(scales[i], e)
+                total = totals[i * OWN + e] * self.matrices.element(scales[i], e)
                 with k.named("total"):
                     for x in found:
                         total = total + x
                 totals[i * OWN + e] = total
                 weights.update({(i, j, e): x for j, x in enumerate(found)})
         across = self.columns // MATRIX
-        sums = [self._both("mulf", x, scales[n // across]) for n, x in enumerate(sums)]
+        sums = [self.matrices.both("mulf", x, scales[n // across]) for n, x in enumerate(sums)]
         sums = self._add(step, weights, sums)
         return [now.mlir, *(x.mlir for x in totals), *sums]
 
@@ -425,7 +359,7 @@ class AttentionKernel:
     def _products(self, step: Scalar | None, queries: dict[tuple[int, int], Any]) -> dict[tuple[int, int], Any]:
         """The scores of a tile, as matrices."""
         k, half = self.k, self._half_of(self.keys, step)
-        zero = self._filled(k.const(0.0, dtypes.float32), "COp", dtypes.float32)
+        zero = self.matrices.filled(k.const(0.0, dtypes.float32), "COp", dtypes.float32)
         found: dict[tuple[int, int], Any] = {}
         deep = self.slice_of_keys // MATRIX
         for n in range(0, self.features // MATRIX, deep):
@@ -451,7 +385,7 @@ class AttentionKernel:
         for n in range(0, self.n // MATRIX, deep):
             with k.named("weight"):
                 left = {
-                    (d, i): self._made([weights[i, n + d, e] for e in range(OWN)], "AOp", dtype)
+                    (d, i): self.matrices.made([weights[i, n + d, e] for e in range(OWN)], "AOp", dtype)
                     for d in range(deep)
                     for i in range(STRIPS)
                 }
@@ -476,7 +410,7 @@ class AttentionKernel:
         found: dict[tuple[int, int], list[Scalar]] = {}
         for (i, j), matrix in scores.items():
             for e in range(OWN):
-                score = self._element(matrix, e)
+                score = self.matrices.element(matrix, e)
                 k.provided[attention.scores] = lambda place, score=score: score  # type: ignore[misc]
                 if not (attention.is_placed or self.is_ragged):
                     with k.at_position(product.rows, k.const(0, INDEX)), k.at_position(product.depth, key):
@@ -501,21 +435,21 @@ class AttentionKernel:
         """Sums over the rows' totals through the rest of the body to the outputs."""
         k, across = self.k, self.columns // MATRIX
         with k.named("total"):
-            pair = [self._made(totals[i * OWN : (i + 1) * OWN], "COp", dtypes.float32) for i in range(STRIPS)]
+            pair = [self.matrices.made(totals[i * OWN : (i + 1) * OWN], "COp", dtypes.float32) for i in range(STRIPS)]
         with k.named("total"):
-            total = self._of_rows(pair, lambda x, y: x + y)
-        self._tell(1, [total] * (MATRIX // 2))
+            total = self.exchange.of_rows(pair, lambda x, y: x + y)
+        self.exchange.tell(1, [total] * (MATRIX // 2))
         k.simdgroup_barrier()
         with k.named("totals"):
-            divisors = self._told(1)
-        done = [self._both("divf", x, divisors[n // across]) for n, x in enumerate(sums)]
+            divisors = self.exchange.told(1)
+        done = [self.matrices.both("divf", x, divisors[n // across]) for n, x in enumerate(sums)]
         for i in range(STRIPS):
             for first in range(0, across, self.some_columns // MATRIX):
                 count = min(self.some_columns // MATRIX, across - first)
                 k.simdgroup_barrier()
                 for j in range(count):
                     at = summed(k, self.own_first, j * MATRIX)
-                    self._keep(done[i * across + first + j], self.own.memref, at, self.stage_pitch)
+                    self.matrices.keep(done[i * across + first + j], self.own.memref, at, self.stage_pitch)
                 k.simdgroup_barrier()
                 self._outputs(i * MATRIX, first * MATRIX, count * MATRIX)
 
