@@ -290,8 +290,12 @@ class CompiledFunction(Generic[P, R]):
     def _executable(self, traced: Trace, passing: bool) -> Executable:
         """The first program is what was asked for (see `executable_of`); for other sizes one is made when it pays, and
         for state that the call makes as well: the next call has it."""
-        make = lambda: _compiled(traced.function, traced.names, self._pipeline, self._name)  # noqa: E731
-        if self._pipeline is not None or profiling.active is not None:
+        pipeline, name = self._pipeline, self._name  # `make` is kept with the program, and must not keep the function
+
+        def make() -> Executable:
+            return _compiled(traced.function, traced.names, pipeline, name)
+
+        if pipeline is not None or profiling.active is not None:
             return make()
         first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
         return executable_of(lambda: traced.function, traced.ops, default_device(), make, first, passing)

@@ -22,6 +22,13 @@ from smelt.transforms.versions import MAX_VERSIONS
 pytestmark = pytest.mark.usefixtures("small_heap")
 
 
+@pytest.fixture(params=["program", "auto"], autouse=True)
+def tier(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Programs at once, as in most tests, and op by op first, as for users."""
+    with override(tier=request.param):
+        yield
+
+
 def live(references: list) -> int:
     gc.collect()
     return sum(r() is not None for r in references)
@@ -64,6 +71,21 @@ def test_functions_passed_as_static_arguments_go_with_the_compiled_function() ->
         del g
     del apply
     assert live(references) == 0
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_a_model_goes_with_the_function_that_reads_it(evaluated: bool) -> None:
+    models = []
+    for _ in range(3):
+        model = smelt.nn.Linear(4, 2)
+        step = smelt.compile(model)
+        x = smelt.ones((3, 4))
+        if evaluated:
+            smelt.eval(x)
+        smelt.eval(step(x))
+        models.append(weakref.ref(model))
+        del model, step, x
+    assert live(models) == 0
 
 
 def test_a_cycle_of_a_model_and_its_compiled_step_is_collected() -> None:
