@@ -15,6 +15,7 @@ from smelt.passes.kernels.analysis import collect_reads
 from .kernel import KernelModule
 from .loops import Nest, Split, emit_nest
 from .rows import LINE, line_width
+from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
 from .streaming import can_stream, emit_streaming, far_apart, fetch_line
 
@@ -32,10 +33,16 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     steps = plan.along if plan.length != 1 else None
     loops = [*plan.before, *plan.after]
     lanes = bool(plan.after)
+    vector = 0 if lanes or steps is None else lanes_of(x)
+    wide = 0 < vector <= min(plan.length, loops[-1].extent if loops else 0)
+    alone = not wide and op.regroups and 0 < vector <= plan.length and vector > 1
     #: rows that are not computed before they are summed run side by side: a sum waits for the last one of its row alone
-    beside = not lanes and bool(loops) and steps is not None and not any(inner.op.flops for inner in body.ops[:-1])
-    nest = Nest.plan(loops, lanes or beside, line_width(loops) if lanes else BESIDE if beside else None)
+    plain = not any(inner.op.flops for inner in body.ops[:-1])
+    beside = not lanes and bool(loops) and steps is not None and plain and not wide and not alone
+    tile = line_width(loops) if lanes else vector if wide else BESIDE if beside else None
+    nest = Nest.plan(loops, lanes or beside or wide, tile)
     k, (out,), lo, hi = start_kernel(module, name, body)
+    in_rows = RowScan(k, plan, out, loops[-1] if loops else None)
     start = plan.identity(k)
     zero, count = k.const(0, INDEX), k.const(plan.length, INDEX)
 
@@ -66,6 +73,12 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
         k.loop(steps, zero, count, lambda i, *totals: advance_all(*totals), [start] * BESIDE)
 
     def row(first: Any = None, last: Any = None) -> None:
+        if wide:
+            k.loop(None, first, last, lambda at: in_rows.beside(at, last), step=vector)
+            return
+        if alone:
+            in_rows.alone()
+            return
         if beside:
             k.loop(None, first, last, lambda at: rows(at, last), step=BESIDE)
             return

@@ -92,6 +92,16 @@ class VectorKernel(MemoryKernel):
             side //= 2
         return found
 
+    def shifted(self, x: Scalar, before: Scalar, lanes: int) -> Scalar:
+        """The elements of `x` so many lanes later; the first are the last ones of `before`."""
+        count = x.mlir.type.shape[0]
+        return self._shuffle(before, x, range(count - lanes, 2 * count - lanes))
+
+    def last_lane(self, x: Scalar) -> Scalar:
+        """A vector's last element in all lanes."""
+        count = x.mlir.type.shape[0]
+        return self._shuffle(x, x, [count - 1] * count)
+
     def _shuffle(self, x: Scalar, y: Scalar, lanes: Iterable[int]) -> Scalar:
         """Some elements of two vectors, numbered through."""
         mask = self._i64s(lanes)

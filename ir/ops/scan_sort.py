@@ -51,6 +51,9 @@ class Cumulative(Op):
     reverse: Bool = False
     inclusive: Bool = True
     accepts: ClassVar[Sequence[DType]] = dtypes.NUMERIC
+    #: Whether neighbours may be combined with each other before what stands in front of them: not where that may
+    #: overflow although the whole does not.
+    regroups: ClassVar[bool] = True
 
     def infer(self, x: Aval, *, axis: Int, reverse: Bool, inclusive: Bool) -> Aval:
         require_dtype(x, self.accepts)
@@ -116,6 +119,8 @@ class CumProd(Cumulative, name="cumprod"):
 
     ``%0 = "smelt.cumprod"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
+
+    regroups = False  # 0 · (1e30 · 1e30) is no number
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return np.cumprod(x, axis, dtype=x.dtype)

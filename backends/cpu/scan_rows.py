@@ -1,0 +1,145 @@
+"""Scans along the axis that lies along memory, in vectors.
+
+An element of a scan waits for the one before it, so a row alone leaves most of the processor idle. Where there are as
+many rows as a vector has lanes, squares of their elements are transposed in registers: a lane is a row, and each row
+is scanned in order. With fewer rows the elements of one vector are combined with those one, two, four, ... before them,
+if an op says that this gives the same (`Cumulative.regroups`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smelt.backends.lowering import Fused
+from smelt.backends.sequences import ScanPlan
+from smelt.ir.builder import Value
+from smelt.ir.index import linearize
+from smelt.ir.ops.scan_sort import Cumulative
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.kernels.analysis import collect_reads
+
+from .kernel import CpuKernel, Memory
+from .streaming import can_stream, emit_streaming, follows, is_large, prefetch
+
+#: Elements of a row that are computed, scanned and stored at a time.
+CHUNK = 64
+#: Length of a line of them: no power of two, so that the rows of a square do not collide in L1.
+PITCH = CHUNK + 16
+#: Elements of a row that is scanned alone.
+LONG = 512
+#: Lanes of a vector, at most.
+MOST_LANES = 16
+#: How many chunks ahead operands are fetched.
+AHEAD = 4
+
+
+def lanes_of(x: Value) -> int:
+    """Lanes of a vector of a scan's elements; 0 where there are none."""
+    dtype = compute_dtype(x.dtype)
+    return 0 if dtype.kind in "bc" else min(MOST_LANES, 64 // dtype.size)
+
+
+class RowScan:
+    """The loops over rows of a scan.
+
+    Args:
+        rows: the loop over rows that lie beside each other; None: there is one row.
+    """
+
+    def __init__(self, k: CpuKernel, plan: ScanPlan, out: Memory, rows: Fused | None):
+        self.k, self.plan, self.out, self.rows = k, plan, out, rows
+        self.op, self.steps = plan.op.rules(Cumulative), plan.along
+        self.inclusive: bool = plan.op.attrs["inclusive"]
+        self.lanes, self.dtype = lanes_of(plan.x), compute_dtype(plan.x.dtype)
+
+    def beside(self, first: Scalar, last: Scalar) -> None:
+        """As many rows as a vector has lanes, from `first` on; beyond the last row it once more."""
+        k, lanes, rows = self.k, self.lanes, self.rows
+        assert rows is not None
+        lines = k.scratch(lanes * PITCH, self.dtype)
+
+        def each(row: Callable[[Scalar], None]) -> None:
+            def one(r: Scalar) -> None:
+                with k.at_position(rows, k.op("arith.minui", [first + r, last - 1], INDEX)):
+                    row(r * PITCH)
+
+            k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), one)
+
+        def square(at: Scalar, total: Scalar) -> list[Scalar]:
+            places = [at + r * PITCH for r in range(lanes)]
+            found = []
+            for x in k.transposed([k.load_vector(lines, place) for place in places]):
+                after = self.op.combine(k, total, x)
+                found.append(after if self.inclusive else total)
+                total = after
+            for place, x in zip(places, k.transposed(found)):
+                k.store_vector(x, lines, place)
+            return [total]
+
+        self._chunks(CHUNK, square, lambda part: each(lambda line: part(lines, line)))
+
+    def alone(self) -> None:
+        """The row where the loops stand."""
+        k, lanes = self.k, self.lanes
+        line = k.scratch(LONG, self.dtype)
+
+        def vector(at: Scalar, total: Scalar) -> list[Scalar]:
+            start, x, step = self._start(), k.load_vector(line, at), 1
+            while step < lanes:
+                x = self.op.combine(k, k.shifted(x, start, step), x)
+                step *= 2
+            after = self.op.combine(k, total, x)
+            k.store_vector(after if self.inclusive else k.shifted(after, total, 1), line, at)
+            return [k.last_lane(after)]
+
+        self._chunks(LONG, vector, lambda part: part(line, k.const(0, INDEX)))
+
+    def _chunks(
+        self, size: int, scan: Callable[[Scalar, Scalar], list[Scalar]],
+        each: Callable[[Callable[[Memory, Scalar], None]], None],
+    ) -> None:  # fmt: skip
+        """Go through the row by `size` elements.
+
+        Args:
+            scan: of what lies in L1, a vector's step along the row, given what came before; what it leaves.
+            each: calls a function with each line in L1 and where in it the row begins.
+        """
+        k, zero, count = self.k, self.k.const(0, INDEX), self.k.const(self.plan.length, INDEX)
+
+        def chunk(at: Scalar, total: Scalar) -> list[Scalar]:
+            with k.vectors(0):
+                end = k.op("arith.minui", [at + size, count], INDEX)
+                each(lambda lines, line: self._read(lines, line, at, end, size))
+            left = k.loop(None, zero, end - at, scan, [total], step=self.lanes)
+            with k.vectors(0):
+                each(lambda lines, line: self._write(lines, line, at, end))
+            return left
+
+        with k.vectors(self.lanes):
+            k.loop(None, zero, count, chunk, [self._start()], step=size)
+
+    def _start(self) -> Scalar:
+        """Of nothing, in all lanes."""
+        return self.k.const(self.op.identity(self.plan.x.dtype), self.dtype)
+
+    def _read(self, lines: Memory, line: Scalar, first: Scalar, last: Scalar, chunk: int) -> None:
+        """Compute the elements first … last of a row, and fetch for later ones what they are computed from."""
+        k, x, place = self.k, self.plan.x, self.plan.place
+        with k.at_position(self.steps, first):
+            for v, places in collect_reads(self.plan.body.ops[:-1], [(x, place)]).items():
+                for at in places:
+                    if v.owner is None and is_large(v.aval) and follows(linearize(at, v.shape), self.steps):
+                        prefetch(k, k.memory[v], k.index(linearize(at, v.shape)), AHEAD * chunk, chunk)
+        k.loop(self.steps, first, last, lambda i: k.write(k.value(x, place), lines, line + (i - first)))
+
+    def _write(self, lines: Memory, line: Scalar, first: Scalar, last: Scalar) -> None:
+        """Store what was made of the elements first … last."""
+        k, out, place = self.k, self.out, self.plan.place
+
+        def element() -> list[Scalar]:
+            return [k.read(lines, line + (k.loops[self.steps.names[0]][1] - first))]
+
+        if can_stream(self.steps, [(out, place)]):
+            emit_streaming(k, self.steps, first, last, [(out, place)], element)
+        else:
+            k.loop(self.steps, first, last, lambda i: k.store(element()[0], out, place))
