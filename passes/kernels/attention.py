@@ -57,6 +57,10 @@ class Softmax:
     side: int
 
 
+#: Between scores and weights that are looked at: masks and biases take a handful.
+MOST_VALUES = 512
+
+
 @dataclass(frozen=True)
 class AttentionPlan:
     """Where a function that is one kernel of attention reads.
@@ -125,17 +129,22 @@ def _softmax_of(product: OpView, side: int) -> Softmax | None:
 
 
 def _only_contraction(v: Value) -> OpView | None:
-    """The one contraction from which elementwise ops make a value; None where there is none, or anything else is."""
+    """The one contraction from which elementwise ops make a value; None where there is none, or anything else is, or
+    it takes more of them than any kernel has."""
     found: dict[OpView, None] = {}
     seen, pending = {v}, [v]
     while pending:
         owner = pending.pop().owner
         if owner is not None and is_contraction(owner):
             found[owner] = None
+            if len(found) > 1:
+                return None
+        elif len(seen) > MOST_VALUES:
+            return None
         elif owner is not None and is_pointwise(owner):
             pending += [x for x in owner.operands if x not in seen]
             seen.update(owner.operands)
-    return next(iter(found)) if len(found) == 1 else None
+    return next(iter(found), None)
 
 
 # In a function that is one kernel

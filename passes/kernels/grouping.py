@@ -24,6 +24,7 @@ _MUST_EXIST = Reason("exists", "it is in memory anyway: a result, or what a libr
 _ONCE = Reason("once", "several kernels read it, and what combines elements is computed once")
 _STARTS = Reason("starts", "its loops are its own: it is the first op of a kernel")
 _NEEDED = Reason("needed", "one needs what the other makes, by more than each row hands over, or by way of a third")
+_FAR = Reason("far", "more than a thousand kernels stand between them")
 _TINY = Reason("tiny", "ops on so few elements are kernels of their own, most of them equal")
 
 
@@ -314,6 +315,8 @@ class Grouping:
         if len(first.ops) + len(second.ops) > self.max_ops:
             return Reason("max-ops", "the two have {ops} ops, of {most}", ops=len(first.ops) + len(second.ops),
                           most=self.max_ops)  # fmt: skip
+        if not self.reach.in_one_part(first, second):
+            return _FAR
         if self.reach.leads(second, first):
             return _NEEDED
         if self.reach.leads(first, second) and not self._hands_over(first, second):
