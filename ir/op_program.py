@@ -141,13 +141,17 @@ class OpProgram:
         Raises:
             OutOfMemoryError: there is no memory for a result. What the libraries of ops raise.
         """
+        with np.errstate(all="ignore"):
+            return self._run(arrays)
+
+    def _run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """`run`, where NumPy is silent already."""
         frame = self._frame.copy()
         checked = settings.check
-        with np.errstate(all="ignore"):
-            if self._calls is not None and not checked and profiling.active is None:
-                return self._run_calls(frame, arrays)
-            frame[: len(arrays)] = arrays
-            self._run_rules(frame, checked)
+        if self._calls is not None and not checked and profiling.active is None:
+            return self._run_calls(frame, arrays)
+        frame[: len(arrays)] = arrays
+        self._run_rules(frame, checked)
         return [frame[i] for i in self._returns]
 
     def _run_calls(self, frame: list[Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -171,8 +175,8 @@ class OpProgram:
         return self._steps[place][0]
 
     def call(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """`run` of single arguments, without NumPy's scalars."""
-        return [x if type(x) is np.ndarray else np.asarray(x) for x in self.run(arrays)]
+        """`run` of single arguments, without NumPy's scalars; by who has NumPy silent already."""
+        return [x if type(x) is np.ndarray else np.asarray(x) for x in self._run(arrays)]
 
     def _run_rules(self, frame: list[Any], checked: bool) -> None:
         """Run on a frame; in the second run what is called is noted, for those to come."""

@@ -2,7 +2,7 @@
    tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
    computes a node) is asked of Python.
 
-   nodes.c: `Node`, `leaf`, `topological`; keys.c: `structure_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
+   nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
    sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier
    transforms; small_matrices.c: factors of small matrices; core.c: the module.
 
@@ -17,7 +17,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 10
+#define INTERFACE 11
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -28,6 +28,7 @@ typedef struct {
     PyObject *edge;
     unsigned long long walk;
     int mark, edges;
+    int free; /* whether it is known to depend on no parameter; see `parameter_below` */
 } Node;
 
 /* Names that the files share; they are the library's own. */
@@ -49,11 +50,14 @@ SHARED PyObject *make_leaf(PyObject *buffer, PyObject *avals, PyObject *traced);
 SHARED PyObject *user_place(long depth);
 SHARED PyObject *leaf(PyObject *module, PyObject *buffer);
 SHARED PyObject *topological(PyObject *module, PyObject *args, PyObject *kwargs);
+SHARED PyObject *parameter_below(PyObject *module, PyObject *refs);
+SHARED PyObject *in_order(PyObject *outputs, PyObject *stop); /* `topological` */
 SHARED void node_forget(Node *self);
 
 /* keys.c */
 SHARED PyObject *connect_keys(PyObject *module, PyObject *args);
 SHARED PyObject *structure_key(PyObject *module, PyObject *args);
+SHARED PyObject *dependent_on(PyObject *module, PyObject *args);
 
 /* memory.c */
 SHARED PyTypeObject MemoryType;

@@ -19,8 +19,9 @@ import importlib
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
@@ -206,6 +207,20 @@ def topological(outputs: Iterable[Ref], stop: Any = None) -> list[Node]:
                 stack.pop()
                 order.append(node)
     return order
+
+
+def parameter_below(refs: Sequence[Ref]) -> Node | None:
+    """A parameter that is not computed, nor is what leads from the references to it; None if there is none."""
+    roots = [ref for ref in refs if ref[0].values is None]
+    for node in topological(roots, stop=lambda n: n.values is not None or n in _free):
+        if node.op is PARAMETER:
+            return node
+    _free.update([node for node, _ in roots])
+    return None
+
+
+#: Nodes below which no parameter was found: so that a chain of derivatives is looked at once.
+_free: WeakSet[Node] = WeakSet()
 
 
 # Functions that remember
@@ -457,7 +472,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 10
+INTERFACE = 11
 native: Any = _native()
 if native is not None:
     native.connect(
@@ -466,3 +481,4 @@ if native is not None:
     )  # fmt: skip
     Node, Memory = native.Node, native.Memory  # type: ignore[misc]
     leaf, evaluated, topological, call = native.leaf, native.evaluated, native.topological, native.call
+    parameter_below = native.parameter_below

@@ -19,6 +19,7 @@ from .core import Handle as Handle
 from .core import Node as Node
 from .core import Ref as Ref
 from .core import leaf as leaf
+from .core import parameter_below as parameter_below
 from .core import state as state
 from .core import traces as traces
 from .static_keys import attribute_key
@@ -230,6 +231,12 @@ def cut(
     return body, [r for r in dict.fromkeys(used) if r[0] not in inside and r[0] not in markers]
 
 
+def dependent_on(parameters: Iterable[Ref], outputs: Sequence[Ref]) -> tuple[list[RecordedNode], list[Ref]]:
+    """The nodes below `outputs` that depend on `parameters`, in order, and what they use besides."""
+    body, captured = cut(parameters, outputs)
+    return snapshot(body), captured
+
+
 def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref], keep_outside: bool) -> GraphFunction:
     """Cut the graph between `parameters` and `outputs` out as a function.
 
@@ -237,11 +244,14 @@ def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref]
     (gradients: it is computed once), else only what existed before the trace, the rest being part
     of the function (compile).
     """
-    outside = None if keep_outside else lambda n: not n.traced
-    body, captured = cut(parameters, outputs, outside, hoist=keep_outside)
-    return GraphFunction(name, parameters, captured, snapshot(body), outputs)
+    if keep_outside:
+        steps, captured = dependent_on(parameters, outputs)
+    else:
+        body, captured = cut(parameters, outputs, lambda n: not n.traced, hoist=False)
+        steps = snapshot(body)
+    return GraphFunction(name, parameters, captured, steps, outputs)
 
 
 if native is not None:
-    native.connect_keys(step_key, _attrs_keys, _plain_names, PARAMETER)
-    structure_key = native.structure_key
+    native.connect_keys(step_key, _attrs_keys, _plain_names, PARAMETER, RecordedNode)
+    structure_key, dependent_on = native.structure_key, native.dependent_on

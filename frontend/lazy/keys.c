@@ -1,20 +1,22 @@
-/* Keys of the structure of functions; see `structure_key` in graph.py. */
+/* Functions cut out of the graph, and keys of their structure; see `dependent_on` and `structure_key` in graph.py. */
 
 #include "core.h"
 
 static PyObject *step_key, *attrs_keys, *plain_names, *str_name;
+static PyTypeObject *recorded_type;
 
 /* Take what `graph.py` has: the key of a step, the keys of attributes by the address of these, the names of ops whose
-   steps are name and attributes, and what parameters are. */
+   steps are name and attributes, what parameters are, and the class of recorded nodes. */
 PyObject *connect_keys(PyObject *module, PyObject *args)
 {
-    if (!PyArg_ParseTuple(args, "OO!O!O:connect_keys", &step_key, &PyDict_Type, &attrs_keys, &PyDict_Type, &plain_names,
-                          &PARAMETER))
+    if (!PyArg_ParseTuple(args, "OO!O!OO!:connect_keys", &step_key, &PyDict_Type, &attrs_keys, &PyDict_Type, &plain_names,
+                          &PARAMETER, &PyType_Type, &recorded_type))
         return NULL;
     Py_INCREF(step_key);
     Py_INCREF(attrs_keys);
     Py_INCREF(plain_names);
     Py_INCREF(PARAMETER);
+    Py_INCREF(recorded_type);
     if (str_name == NULL && (str_name = PyUnicode_InternFromString("name")) == NULL)
         return NULL;
     Py_RETURN_NONE;
@@ -163,4 +165,86 @@ done:
     Py_XDECREF(body);
     Py_XDECREF(number);
     return parts;
+}
+
+/* A `RecordedNode`, new. */
+static PyObject *recorded(Node *node)
+{
+    PyObject *found = recorded_type->tp_alloc(recorded_type, 6);
+    PyObject *items[] = {(PyObject *)node, node->op, node->attrs, node->inputs, node->avals, node->where};
+    for (int i = 0; found != NULL && i < 6; i++)
+        PyTuple_SET_ITEM(found, i, Py_NewRef(items[i] == NULL ? Py_None : items[i]));
+    return found;
+}
+
+/* Add those references to `outside`, the keys of a dictionary, that lead to none of the nodes; 0, or -1 with an error. */
+static int add_outside(PyObject *outside, PyObject *refs, PyObject *nodes)
+{
+    PyObject *items = PySequence_Fast(refs, "references are a sequence");
+    int failed = items == NULL;
+    for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(items); i++) {
+        PyObject *ref = PySequence_Fast_GET_ITEM(items, i);
+        int known = PySet_Contains(nodes, PyTuple_GET_ITEM(ref, 0));
+        failed = known < 0 || (!known && PyDict_SetItem(outside, ref, Py_None) < 0);
+    }
+    Py_XDECREF(items);
+    return failed ? -1 : 0;
+}
+
+/* Whether a node is applied to one of the nodes: 1, 0, or -1 with an error. */
+static int reads_any(Node *node, PyObject *nodes)
+{
+    int found = 0;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(node->inputs); i++)
+        found = PySet_Contains(nodes, PyTuple_GET_ITEM(PyTuple_GET_ITEM(node->inputs, i), 0));
+    return found;
+}
+
+/* dependent_on(parameters, outputs): see `graph.py`. */
+PyObject *dependent_on(PyObject *module, PyObject *args)
+{
+    PyObject *parameters, *outputs, *ref, *found = NULL, *body = NULL, *outside = NULL, *inside = NULL, *order = NULL;
+    if (!PyArg_ParseTuple(args, "OO:dependent_on", &parameters, &outputs))
+        return NULL;
+    PyObject *given = PyObject_GetIter(parameters), *markers = given == NULL ? NULL : PySet_New(NULL);
+    while (markers != NULL && (ref = PyIter_Next(given)) != NULL) {
+        if (!PyTuple_Check(ref) || PyTuple_GET_SIZE(ref) != 2)
+            PyErr_SetString(PyExc_TypeError, "a reference is a node and the number of a result");
+        else
+            PySet_Add(markers, PyTuple_GET_ITEM(ref, 0));
+        Py_DECREF(ref);
+        if (PyErr_Occurred())
+            break;
+    }
+    if (markers == NULL || PyErr_Occurred() || (order = in_order(outputs, markers)) == NULL)
+        goto done;
+    if ((inside = PySet_New(markers)) == NULL || (body = PyList_New(0)) == NULL || (outside = PyDict_New()) == NULL)
+        goto done;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(order); i++) {
+        Node *node = (Node *)PyList_GET_ITEM(order, i);
+        int depends = reads_any(node, inside);
+        if (depends < 0 || (depends && PySet_Add(inside, (PyObject *)node) < 0))
+            goto done;
+        PyObject *step = depends ? recorded(node) : NULL;
+        int added = step == NULL ? 0 : PyList_Append(body, step);
+        Py_XDECREF(step);
+        if (added < 0 || (depends && step == NULL))
+            goto done;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(body); i++)
+        if (add_outside(outside, PyTuple_GET_ITEM(PyList_GET_ITEM(body, i), 3), inside) < 0)
+            goto done;
+    if (add_outside(outside, outputs, inside) == 0) {
+        PyObject *captured = PyDict_Keys(outside);
+        found = captured == NULL ? NULL : PyTuple_Pack(2, body, captured);
+        Py_XDECREF(captured);
+    }
+done:
+    Py_XDECREF(given);
+    Py_XDECREF(markers);
+    Py_XDECREF(order);
+    Py_XDECREF(inside);
+    Py_XDECREF(body);
+    Py_XDECREF(outside);
+    return found;
 }

@@ -75,7 +75,7 @@ PyObject *make_node(PyObject *op, PyObject *attrs, PyObject *inputs, PyObject *a
     node->weak = NULL;
     node->edge = NULL;
     node->walk = 0;
-    node->mark = node->edges = 0;
+    node->mark = node->edges = node->free = 0;
     if (tracked)
         PyObject_GC_Track(node);
     return (PyObject *)node;
@@ -277,9 +277,15 @@ static int is_new(PyObject *node, PyObject *seen, PyObject *stop)
 PyObject *topological(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"outputs", "stop", NULL};
-    PyObject *outputs, *stop = Py_None, *roots, *ref, *order = NULL, *seen = NULL;
+    PyObject *outputs, *stop = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:topological", names, &outputs, &stop))
         return NULL;
+    return in_order(outputs, stop);
+}
+
+PyObject *in_order(PyObject *outputs, PyObject *stop)
+{
+    PyObject *roots, *ref, *order = NULL, *seen = NULL;
     Py_ssize_t depth = 0, room = 0;
     Visit *stack = NULL;
     int fine = 0;
@@ -347,4 +353,62 @@ done:
     if (!fine)
         Py_CLEAR(order);
     return order;
+}
+
+/* Make room for one more of `n` nodes; 0, or -1 with an error. */
+static int grow(Node ***nodes, Py_ssize_t n, Py_ssize_t *room)
+{
+    if (n < *room)
+        return 0;
+    Node **more = PyMem_Realloc(*nodes, (*room = *room ? 2 * *room : 64) * sizeof(Node *));
+    if (more == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *nodes = more;
+    return 0;
+}
+
+/* Look at what references lead to: those nodes that are not computed, nor known to be free, join `found`. Runs no code of
+   Python, so what holds the nodes is there to the end. */
+static int add_unknown(PyObject *refs, Node ***found, Py_ssize_t *n, Py_ssize_t *room)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(refs); i++) {
+        PyObject *ref = PySequence_Fast_GET_ITEM(refs, i);
+        Node *node = PyTuple_Check(ref) && PyTuple_GET_SIZE(ref) == 2 ? (Node *)PyTuple_GET_ITEM(ref, 0) : NULL;
+        if (node == NULL || !Py_IS_TYPE((PyObject *)node, &NodeType)) {
+            PyErr_SetString(PyExc_TypeError, "a reference is a node and the number of a result");
+            return -1;
+        }
+        if (node->free || (node->values != NULL && node->values != Py_None))
+            continue;
+        if (grow(found, *n, room) < 0)
+            return -1;
+        node->free = 1;
+        (*found)[(*n)++] = node;
+    }
+    return 0;
+}
+
+/* parameter_below(refs): see `core.py`. */
+PyObject *parameter_below(PyObject *module, PyObject *refs)
+{
+    PyObject *roots = PySequence_Fast(refs, "references are a sequence"), *parameter = NULL;
+    Node **found = NULL;
+    Py_ssize_t n = 0, room = 0;
+    if (roots == NULL)
+        return NULL;
+    int failed = add_unknown(roots, &found, &n, &room);
+    for (Py_ssize_t i = 0; i < n && failed == 0 && parameter == NULL; i++) {
+        if (found[i]->op == PARAMETER)
+            parameter = Py_NewRef((PyObject *)found[i]);
+        else if (found[i]->inputs != NULL && PyTuple_Check(found[i]->inputs))
+            failed = add_unknown(found[i]->inputs, &found, &n, &room);
+    }
+    if (failed || parameter != NULL)
+        while (n)
+            found[--n]->free = 0;
+    PyMem_Free(found);
+    Py_DECREF(roots);
+    return failed ? NULL : parameter != NULL ? parameter : Py_NewRef(Py_None);
 }

@@ -16,7 +16,7 @@ from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .graph import Handle, Ref
 from .signatures import T
-from .tree_nodes import NAMESPACE, TreeDef, adopt, flatten, plain, too_deep, walk
+from .tree_nodes import LEAF, NAMESPACE, TreeDef, adopt, flatten, plain, too_deep, walk
 from .tree_nodes import WALKS as WALKS
 from .tree_nodes import register_class as register_class
 
@@ -128,6 +128,8 @@ def kind_of(x: Any) -> str:
 
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     """The tree of a structure with the given leaves."""
+    if treedef is LEAF and len(leaves) == 1:
+        return leaves[0]
     return optree.tree_unflatten(treedef, leaves)
 
 
@@ -145,7 +147,7 @@ class ArrayTree:
 
     @property
     def avals(self) -> list[Aval]:
-        return [x.aval for x in self.arrays]
+        return [node.avals[i] for node, i in self.refs]
 
     @property
     def refs(self) -> list[Ref]:

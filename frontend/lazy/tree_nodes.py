@@ -14,7 +14,7 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import optree
@@ -22,6 +22,7 @@ import optree
 from smelt.ir import locks
 from smelt.ir.errors import TreeError, at_user_line, shown
 
+from .core import hooks
 from .graph import Handle
 from .signatures import T
 from .static_keys import Same, static_key
@@ -53,6 +54,8 @@ _attributes: weakref.WeakKeyDictionary[type, tuple[set[str], set[str]]] = weakre
 
 
 TreeDef = optree.PyTreeSpec
+#: The structure of a leaf.
+LEAF: TreeDef = optree.tree_structure(cast(Any, 0), none_is_leaf=True, namespace=NAMESPACE)
 
 
 def adopt(x: Any, strict: bool = True) -> bool:
@@ -371,6 +374,8 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
     Raises:
         TreeError: strict, and a leaf that is no array holds arrays.
     """
+    if type(tree) is hooks.array:
+        return [tree], LEAF
     try:
         leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=space)
         if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves, strict):

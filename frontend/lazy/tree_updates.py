@@ -125,6 +125,10 @@ def _in_place(target: Any, source: Any) -> None:
         _in_place(x, y)
 
 
+#: Classes that are looked through entry by entry and have no attributes.
+_BUILTIN = (dict, list, tuple)
+
+
 class Mirrored:
     """Pairs of dicts, lists and objects: those of a caller, and copies that a function gets in their place."""
 
@@ -133,7 +137,8 @@ class Mirrored:
         self._visit(original, copy)
 
     def _visit(self, original: Any, copy: Any) -> None:
-        if original is copy or type(original) is not type(copy):
+        kind = type(original)
+        if original is copy or kind is not type(copy) or kind is array:
             return
         below: list[tuple[Any, Any]] = []
         if isinstance(original, dict):
@@ -143,7 +148,7 @@ class Mirrored:
             if not isinstance(original, tuple):
                 self._pairs.append((original, copy, list(copy)))
             below = list(zip(original, copy))
-        if is_adopted(original) and hasattr(copy, "__dict__"):
+        if kind not in _BUILTIN and is_adopted(original) and hasattr(copy, "__dict__"):
             mine, its = vars(original), vars(copy)
             self._pairs.append((mine, its, dict(its)))
             below += [(mine[k], its[k]) for k in its if k in mine]

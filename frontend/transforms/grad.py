@@ -8,6 +8,7 @@ node, which the passes expand.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, overload
 
@@ -52,9 +53,7 @@ def value_and_grad(  # type: ignore[overload-overlap]
     fun: Callable[Concatenate[array, P], R], argnums: _First = None
 ) -> Function[Concatenate[array, P], tuple[R, array]]: ...
 @overload
-def value_and_grad(
-    fun: Callable[[array], R], argnums: _First = None
-) -> Function[[array], tuple[R, array]]: ...
+def value_and_grad(fun: Callable[[array], R], argnums: _First = None) -> Function[[array], tuple[R, array]]: ...
 @overload
 def value_and_grad(
     fun: Callable[Concatenate[T, P], R], argnums: _First = None
@@ -79,6 +78,7 @@ def value_and_grad(
 def value_and_grad(
     fun: Callable[P, R], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
 ) -> Function[P, tuple[R, Any]]: ...
+
 
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
@@ -131,6 +131,7 @@ def _value_and_grad(
         positions: tuple[int, ...] = () if names else (0,)
     else:
         positions = tuple(sorted(positions_of(what, argnums)))  # as MLX does
+    titles = [f"argument {p}" for p in positions]
     single = len(positions) == 1  # MLX's rule: also for a sequence of one
     who = name_of(fun)
     if len(set(names)) != len(names):
@@ -138,40 +139,44 @@ def _value_and_grad(
     if not positions and not names:
         raise AttributeValueError(at_user_line(f"{what}: argnums and argnames are empty: nothing to differentiate"))
 
+    highest = max(positions, default=-1)
+
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        selected = positional(what, who, positions, args)
-        missing = [n for n in names if n not in kwargs]
-        if missing:
-            raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {shown(missing[0])}"))
-        selected += [(n, kwargs[n]) for n in names]
+        if highest >= len(args):
+            positional(what, who, positions, args)
+        selected = [(titles[k], args[p]) for k, p in enumerate(positions)]
+        for n in names:
+            if n not in kwargs:
+                raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {shown(n)}"))
+            selected.append((n, kwargs[n]))
         variables = Variables(what, who, selected)
 
         def call(values: list[Any]) -> Any:
             inner = list(args)
             for p, value in zip(positions, values):
                 inner[p] = value
-            return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))})
+            return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))}) if kwargs else fun(*inner)
 
         with recording(), unchanged(args, kwargs):
             markers = variables.markers()
             refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
             values = variables.rebuild(markers)
-            mirrored = Mirrored([value for _, value in selected], values)
+            mirrored = None
+            if len(values) != len(markers) or not all(map(operator.is_, values, markers)):
+                mirrored = Mirrored([x for _, x in selected], values)
             result = settled(call(values))
-            mirrored.write_back()
+            if mirrored is not None:
+                mirrored.write_back()
             loss = _loss_of(result, who, what)
             # What depends on the arguments comes from the same node, so that it is computed once.
             found = tree.ArrayTree(result)
             f = record_function(who, refs, found.refs, keep_outside=True)
-            check_no_escape(what, [*variables.refs, *f.captured])
+            inputs = [*variables.refs, *f.captured]
+            check_no_escape(what, inputs)
             outside = set(f.captured)
-            outs = apply_function(
-                f,
-                [("vjp", _of_scalar(len(refs)))],
-                [*variables.refs, *f.captured, scalar_array(1.0, loss.dtype)._ref],
-                found.avals + variables.avals,
-            )
+            inputs.append(scalar_array(1.0, loss.dtype)._ref)
+            outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, found.avals + variables.avals)
         results = [
             out if x is loss or (x._ref not in outside and x._ref[0].values is None) else x
             for x, out in zip(found.arrays, outs)
@@ -274,9 +279,7 @@ def grad(
         if not has_aux:
             return gradient
         if not isinstance(value, (tuple, list)) or len(value) != 2:
-            raise TreeError(
-                at_user_line(f"smelt.grad: with has_aux, {name_of(fun)} must return a pair (value, aux)")
-            )
+            raise TreeError(at_user_line(f"smelt.grad: with has_aux, {name_of(fun)} must return a pair (value, aux)"))
         return gradient, value[1]
 
     return wrapped
@@ -339,6 +342,7 @@ def vjp(
     """
     if cotangents is None:
         return pullback(fun, primals, has_aux)
+    cotangents = settled(cotangents)  # `fun` may change them in place
     with recording(), unchanged(primals):
         recorded = record_primals("smelt.vjp", fun, primals, has_aux)
         outs = recorded.vjp(recorded.cotangents(cotangents))
@@ -360,9 +364,7 @@ def jvp(
 def jvp(
     fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[True]
 ) -> tuple[Any, Any, Aux]: ...
-def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_aux: bool = False
-) -> tuple[Any, ...]:
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_aux: bool = False) -> tuple[Any, ...]:
     """Jacobian–vector product: ``(fun(*primals), J · tangents)``.
 
     Args:
@@ -386,6 +388,7 @@ def jvp(
         tangents = [tangents]
     if not isinstance(tangents, (list, tuple)):
         raise TreeError(at_user_line(f"smelt.jvp: the tangents must be a list or tuple, found {article(tangents)}"))
+    tangents = settled(tangents)  # `fun` may change them in place
     with recording(), unchanged(primals):
         recorded = record_primals("smelt.jvp", fun, primals, has_aux)
         outs = recorded.jvp(recorded.variables.matching(tangents, "tangent"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -20,32 +19,40 @@ from ..lazy.exports import kept, put_back
 from ..lazy.graph import (
     ALIAS,
     APPLY,
-    LEAF,
     NO_ATTRS,
-    PARAMETER,
     GraphFunction,
     Node,
     Ref,
+    parameter_below,
     record_function,
     state,
-    topological,
     traces,
 )
 
 
-@contextmanager
-def recording() -> Iterator[None]:
-    """Nodes made inside keep their inputs, even when evaluated."""
-    state.recording += 1
-    try:
-        yield
-    finally:
+class _Recording:
+    """What `recording` returns: it keeps nothing of its own, so one serves all."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        state.recording += 1
+
+    def __exit__(self, *_: object) -> None:
         state.recording -= 1
         if not state.recording:
             deferred, state.deferred = state.deferred, []
             for node in deferred:
                 if node.values is not None:
                     node.detach()
+
+
+_recording = _Recording()
+
+
+def recording() -> AbstractContextManager[None]:
+    """Nodes made inside keep their inputs, even when evaluated."""
+    return _recording
 
 
 @contextmanager
@@ -60,19 +67,27 @@ def tracing() -> Iterator[None]:
         state.traced = traced
 
 
-@contextmanager
-def unchanged(*values: Any) -> Iterator[None]:
+class unchanged(AbstractContextManager[None]):
     """Arrays in these trees stand for the same values afterwards, whatever is assigned to them inside."""
-    saved = [(x, kept(x)) for value in values for x in tree.flatten(value)[0] if isinstance(x, array)]
-    lent = [(x, getattr(x, "_made", 0)) for x, _ in saved] if state.control else []
-    for x, _ in lent:
-        x._made = state.traced
-    try:
-        yield
-    finally:
-        for x, was in saved:
-            put_back(x, was)
-        for x, made in lent:
+
+    __slots__ = ("lent", "saved", "values")
+
+    def __init__(self, *values: Any):
+        self.values = values
+
+    def __enter__(self) -> None:
+        trees = [value for value in self.values if type(value) is not dict or value]
+        found = [x for value in trees for x in tree.flatten(value)[0] if isinstance(x, array)]
+        self.saved = [(x, kept(x)) for x in found]
+        self.lent = [(x, getattr(x, "_made", 0)) for x in found] if state.control else []
+        for x, _ in self.lent:
+            x._made = state.traced
+
+    def __exit__(self, *_: object) -> None:
+        for x, was in self.saved:
+            if kept(x) is not was:
+                put_back(x, was)
+        for x, made in self.lent:
             x._made = made
 
 
@@ -95,27 +110,19 @@ def check_function(fun: Any, what: str) -> None:
         raise TreeError(at_user_line(f"{what}: needs a function, got {article(fun)}"))
 
 
-#: Nodes below which no array of a trace was found: so that a chain of derivatives is looked at once.
-_untraced: WeakSet[Node] = WeakSet()
-
-
-def check_no_escape(what: str, refs: Iterable[Ref]) -> None:
+def check_no_escape(what: str, refs: Sequence[Ref]) -> None:
     """Raise TraceError where an array of a trace that is over is used."""
     if state.compiling:
         return  # it may belong to a trace around this one, which checks at its end
-    refs = [ref for ref in refs if ref[0].values is None]
-    if not refs:
-        return
-    for node in topological(refs, stop=lambda n: n.values is not None or n.op is LEAF or n in _untraced):
-        if node.op is PARAMETER:
-            check_not_donated(node)
-            raise TraceError(
-                at_user_line(
-                    f"{what}: uses an array ({node.avals[0]}) that was made while smelt.compile or smelt.vmap traced "
-                    "a function that has returned since. Return such arrays from that function instead of storing them"
-                )
+    node = parameter_below(refs)
+    if node is not None:
+        check_not_donated(node)
+        raise TraceError(
+            at_user_line(
+                f"{what}: uses an array ({node.avals[0]}) that was made while smelt.compile or smelt.vmap traced "
+                "a function that has returned since. Return such arrays from that function instead of storing them"
             )
-    _untraced.update([node for node, _ in refs])
+        )
 
 
 def article(x: Any) -> str:
@@ -131,21 +138,22 @@ class Variables(tree.ArrayTree):
     Leaves that are no arrays stay as they are, in the arguments and in their gradients.
 
     Attributes:
-        arrays: the arrays, in order. paths: the expression for each, such as ``params['w']``.
+        arrays: the arrays, in order, by handles of their own: the function may update the caller's in place.
+        paths: the expression for each, such as ``params['w']``.
     """
 
     def __init__(self, what: str, who: str, arguments: Sequence[tuple[str, Any]]):
-        self.what, self.who = what, who
+        self.what, self.who, self.arguments = what, who, arguments
         super().__init__([value for _, value in arguments])
-        self.arguments = list(arguments)
+        self.arrays = [wrap(x._ref) for x in self.arrays]
         self._paths: list[str] | None = None
         if len(self.places) != len(self.leaves) or not self.leaves:
             self._check_arrays()
-        for k, x in enumerate(self.arrays):
-            if not x.dtype.is_inexact:
+        for k, aval in enumerate(self.avals):
+            if not aval.dtype.is_inexact:
                 raise DTypeError(
                     at_user_line(
-                        f"{what}: {self.paths[k]} of {who} is {x.aval}; derivatives are taken with respect to "
+                        f"{what}: {self.paths[k]} of {who} is {aval}; derivatives are taken with respect to "
                         "floating-point arrays: convert it with .astype(smelt.float32), or leave it out"
                     )
                 )
@@ -175,7 +183,7 @@ class Variables(tree.ArrayTree):
 
     def markers(self) -> list[array]:
         """New handles, so that what depends on the arguments can be told, and in-place updates stay inside."""
-        return [wrap((Node(ALIAS, NO_ATTRS, (x._ref,), (x.aval,)), 0)) for x in self.arrays]
+        return [wrap((Node(ALIAS, NO_ATTRS, (ref,), (aval,)), 0)) for ref, aval in zip(self.refs, self.avals)]
 
     def matching(self, values: Sequence[Any], kind: str) -> list[array]:
         """The arrays of trees of the same structure, of the same shapes and dtypes: tangents, say.
@@ -186,6 +194,9 @@ class Variables(tree.ArrayTree):
             raise TreeError(
                 at_user_line(f"{self.what}: {len(self.arguments)} primals but {len(values)} {kind}s; give each its own")
             )
+        leaves, treedef = tree.flatten(list(values))
+        if treedef == self.treedef and _are_like(found := [leaves[i] for i in self.places], self.avals):
+            return found
         found = []
         for (name, value), given in zip(self.arguments, values):
             if different := tree.difference(value, given, name):
@@ -194,6 +205,11 @@ class Variables(tree.ArrayTree):
                 if isinstance(x, array):
                     found.append(check_like(self.what, kind, t, x.aval, path))
         return found
+
+
+def _are_like(arrays: Sequence[Any], avals: Sequence[Aval]) -> bool:
+    """Whether these are arrays of these types, so that `check_like` has nothing to say, for which it needs paths."""
+    return len(arrays) == len(avals) and all(type(x) is array and x.aval == a for x, a in zip(arrays, avals))
 
 
 def check_like(what: str, kind: str, x: Any, aval: Aval, path: str) -> array:
@@ -286,6 +302,8 @@ class Recorded:
                 )
             leaves = tree.flatten_like(self.result, value)
             given = [leaves[i] for i in self.places]
+        if _are_like(given, self.avals):
+            return given
         paths = self.paths
         return [
             check_like(self.what, "cotangent", ct, x.aval, paths[i]) for ct, x, i in zip(given, self.outs, self.places)
@@ -326,6 +344,8 @@ def conjugated(x: array) -> array:
 
 def settled(value: Any) -> Any:
     """A tree with handles of its own on the arrays: later updates of the given ones do not reach it."""
+    if type(value) is array:
+        return wrap(value._ref)
     leaves, treedef = tree.flatten(value)
     return tree.unflatten(treedef, [wrap(x._ref) if isinstance(x, array) else x for x in leaves])
 

@@ -83,7 +83,7 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
         inputs = [x._ref for _, x, _ in mapped] + f.captured
         check_no_escape("smelt.vmap", inputs)
         out_places = [_out_place(x.aval, every[i], i, result, who) for x, i in zip(outs, positions)]
-        dependent = _dependent(f, len(parameters))
+        dependent = _dependent(f, len(parameters)) if min(out_places, default=0) < 0 else set()
         for x, a, i in zip(outs, out_places, positions):
             if a < 0 and x._ref in dependent:
                 raise ShapeError(

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import smelt
-from smelt.lazy import core
-from smelt.lazy.core import LEAF, Node, leaf
+from smelt.lazy import core, graph
+from smelt.lazy.core import LEAF, PARAMETER, Node, leaf
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 
@@ -228,20 +228,55 @@ def test_a_deep_chain_is_sorted_without_recursion() -> None:
     assert len(core.topological([x._ref])) == 100_000
 
 
+def test_what_depends_on_parameters_is_cut_out() -> None:
+    x, y = smelt.array([1.0, 2.0]), smelt.array([3.0, 4.0])
+    a, b = smelt.exp(x), smelt.sin(y)
+    twice = [a * b, a + a]
+    outs = [(twice[0] - y)._ref, twice[1]._ref, b._ref, x._ref, a._ref]
+    for parameters in ([a._ref], [x._ref], [x._ref, b._ref], [(a._ref[0], 0), y._ref]):
+        nodes, captured = graph.cut(parameters, outs)
+        body, used = graph.dependent_on(iter(parameters), outs)
+        assert [step.node for step in body] == nodes and used == captured
+        assert [type(step) for step in body] == [graph.RecordedNode] * len(nodes)
+        assert [tuple(step) for step in body] == [tuple(step) for step in graph.snapshot(nodes)]
+    assert graph.dependent_on([], []) == ([], [])
+    if core.native is not None:
+        for wrong in ([None], [(1, 2)], [(x,)]):
+            with pytest.raises(TypeError):
+                graph.dependent_on([x._ref], wrong)
+
+
+def test_a_parameter_is_found_wherever_it_stands() -> None:
+    x = smelt.array([1.0, 2.0])
+    parameter = Node(PARAMETER, {}, (), x._ref[0].avals)
+    free = smelt.exp(x)
+    bound = (Node(free._ref[0].op, {}, ((parameter, 0),), free._ref[0].avals), 0)
+    for _ in range(2):  # what was found is not taken for free the next time
+        assert core.parameter_below([free._ref, bound]) is parameter
+        assert core.parameter_below([(parameter, 0)]) is parameter
+        assert core.parameter_below([free._ref, x._ref]) is None
+    assert core.parameter_below([]) is None
+    chain = free
+    for _ in range(100_000):
+        chain = smelt.negative(chain)
+    assert core.parameter_below([chain._ref]) is None and core.parameter_below([chain._ref, bound]) is parameter
+
+
 @pytest.mark.skipif(core.native is None, reason="there is no core in C")
 def test_memory_that_runs_out_anywhere_is_an_error_and_no_crash() -> None:
     code = """
 import faulthandler; faulthandler.enable()
 import _testcapi
 import smelt
-from smelt.lazy import core
+from smelt.lazy import core, graph
 from smelt.lazy.core import memory_of
 x = smelt.array([[1.0, 2.0], [3.0, 4.0]])
 add, split, total = map(memory_of, (smelt.add, smelt.split, smelt.softmax))
 def work():
     y = core.call(add, (core.call(add, (x, 1.5), {}), x), {})
     core.call(split, (y, 2), {"axis": 0}); core.call(total, (y,), {"axis": (0, 1)})
-    core.topological([y._ref]); core.leaf(x._buffer)
+    core.topological([y._ref]); core.leaf(x._buffer); core.parameter_below([y._ref])
+    graph.dependent_on([x._ref], [y._ref])
 work()
 failed = 0
 for start in range(200):

@@ -268,3 +268,34 @@ def test_second_derivatives_through_updates():
     want[1, 1] = 6 * y + 12 * y**2 + 6 * z * y
     want[1, 2] = want[2, 1] = 3 * y**2
     np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_a_function_that_updates_the_arrays_it_was_called_with() -> None:
+    """The caller's handles, by a closure: derivatives are taken where the function was called."""
+    x, t = array([1.0, 2.0]), array([3.0, 4.0])
+
+    def f(v):
+        x[0] = 10.0
+        t[0] = 20.0
+        return (v * v).sum()
+
+    def fresh() -> tuple[Any, Any]:
+        x[:], t[:] = array([1.0, 2.0]), array([3.0, 4.0])
+        return x, t
+
+    value, gradient = smelt.value_and_grad(f)(fresh()[0])
+    assert value.item() == 5 and gradient.tolist() == [2, 4] and x.tolist() == [1, 2]
+    value, gradient = smelt.value_and_grad(lambda p: f(p["x"]))({"x": fresh()[0]})
+    assert value.item() == 5 and gradient["x"].tolist() == [2, 4]
+    assert smelt.jvp(f, [fresh()[0]], [t])[1][0].item() == 2 * (1 * 3 + 2 * 4)
+    assert smelt.jvp(f, [fresh()[0]], [x])[1][0].item() == 2 * (1 * 1 + 2 * 2)
+    cotangent = array(1.0)
+
+    def g(v):
+        cotangent[()] = 5.0
+        return f(v)
+
+    assert smelt.vjp(g, [fresh()[0]], [cotangent])[1][0].tolist() == [2, 4]
+    assert smelt.vjp(f, [fresh()[0]])[1]([array(1.0)])[0].tolist() == [2, 4]
+    assert smelt.linearize(f, fresh()[0])[0].item() == 5
+    assert smelt.jacrev(lambda v: (f(v), v * v)[1])(fresh()[0]).tolist() == [[2, 0], [0, 4]]
