@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -13,6 +12,7 @@ from smelt.backends.metal.custom.source import NAME, KernelSource, error_of, ide
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DeviceError, ShapeError, at_user_line
+from smelt.ir.symbolic import index
 
 from .functions.attention import rope, scaled_dot_product_attention
 from .functions.custom_calls import custom_call_of
@@ -172,7 +172,7 @@ class GpuKernel:
         results = []
         for name, shape, type_ in zip(names, shapes, types):
             try:
-                extents = tuple(operator.index(n) for n in shape)
+                extents = tuple(index(n) for n in shape)
             except TypeError:
                 extents = (-1,)
             if any(n < 0 for n in extents):
@@ -182,7 +182,7 @@ class GpuKernel:
 
     def _size(self, size: Sequence[int], what: str, least: int) -> tuple[int, int, int]:
         try:
-            x, y, z = (operator.index(n) for n in size)
+            x, y, z = (index(n) for n in size)
         except (TypeError, ValueError):
             raise error_of(self._kernel, f"{what} must be three integers, is {size!r}") from None
         if min(x, y, z) < least:

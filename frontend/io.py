@@ -29,6 +29,7 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.flags import flags_checked
 from smelt.runtime import Buffer
 
 from . import gguf_files
@@ -71,7 +72,7 @@ def _opened(file: File, suffix: str = "") -> AbstractContextManager[IO[bytes]]:
 def _path(name: str, file: Any) -> str:
     try:
         return os.fsdecode(file)
-    except TypeError:
+    except Exception:  # also of a class that fails to say which one
         raise ArgumentTypeError(
             at_user_line(f"smelt: {name} must be a path or an open binary file, is {shown(file)}")
         ) from None
@@ -217,6 +218,7 @@ def save_gguf(
 
 
 @explained
+@flags_checked
 def load(
     file: File,
     /,

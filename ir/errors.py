@@ -258,8 +258,17 @@ def line_of(code: CodeType, place: int) -> int:
 places_in_programs: list[Callable[[FrameType], str]] = []
 
 
+#: Characters of a message that are shown whole.
+_LONGEST = 1200
+
+
 def at_user_line(message: str) -> str:
-    """`message` with the part of the program and the user's line appended, where there are such."""
+    """`message` with the part of the program and the user's line appended, where there are such.
+
+    Of a very long one, as shapes of thousands of axes make it, the middle is left out.
+    """
+    if len(message) > _LONGEST:
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 4 :]}"
     frame, line = sys._getframe(1), user_line(2)
     for name_of in places_in_programs:
         if place := name_of(frame):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentTypeError
+from .errors import ArgumentTypeError, SmeltError
 
 #: Python code of a binary operation: its text, and what computes it.
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -152,8 +152,19 @@ def value_of(x: Any) -> Any:
 
 
 def index(x: Any) -> Any:
-    """`operator.index`, but a symbol stays what it is."""
-    return x if type(x) is Symbol and type(x.value) is int else operator.index(x)
+    """`operator.index`, but a symbol stays what it is.
+
+    Raises:
+        TypeError: x is no integer; an ArgumentTypeError where it fails to say which one.
+    """
+    if type(x) is Symbol and type(x.value) is int:
+        return x
+    try:
+        return operator.index(x)
+    except (TypeError, SmeltError, MemoryError):
+        raise
+    except Exception as error:
+        raise ArgumentTypeError(f"{type(x).__name__}.__index__ fails: {error!r}") from error
 
 
 def slice_indices(s: slice, extent: Any) -> tuple[Any, Any, Any]:

@@ -24,6 +24,7 @@ from smelt.ir import locks
 from smelt.ir.builder import functions, read_function
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import SmeltError
+from smelt.ir.flags import flag
 from smelt.ir.op import Op
 from smelt.ir.settings import logs_compiles, settings
 
@@ -363,6 +364,7 @@ def explain(reset: bool = False) -> Explanation:
     >>> explained.compiles[1].reason
     'argument 0 is f32[16], was f32[8]'
     """
+    reset = flag("explain", "reset", reset)
     with _notes.lock:
         found = Explanation(_notes.start, _notes.mark)
         if reset:

@@ -12,6 +12,7 @@ from typing import Any
 
 from smelt.ir import locks, profiling
 from smelt.ir.errors import ProfileError, at_user_line
+from smelt.ir.flags import flag
 from smelt.ir.profiling import WORK, Event, Profiler
 
 __all__ = ["Profile", "ProfileRow", "profile"]
@@ -146,7 +147,7 @@ def profile(path: str | os.PathLike[str] | None = None, prints: bool = True) -> 
     >>> sorted(row.name for row in found.rows() if row.kind == "op")
     ['dot_general', 'exp']
     """
-    return Profile(path, prints)
+    return Profile(path, flag("profile", "prints", prints))
 
 
 def profile_process(path: str) -> None:

@@ -11,6 +11,7 @@ from smelt.backends.exchange.linalg import to_linalg as linalg_of
 from smelt.backends.exchange.stablehlo import to_stablehlo as stablehlo_of
 from smelt.ir import stablehlo
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
+from smelt.ir.flags import flags_checked
 from smelt.ir.text import IRText
 
 from ..lazy.arrays import wrap
@@ -46,6 +47,7 @@ def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: Literal[False] =
 def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: Literal[True]) -> bytes: ...
 
 
+@flags_checked
 def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) -> IRText | bytes:
     """The StableHLO program of a function: for JAX, and for all else that reads StableHLO.
 

@@ -39,7 +39,7 @@ from ..lazy.movement import (
 from ..lazy.streams import check_stream
 from .diagonals import diagonal_offset
 from .index_functions import take
-from .indexing import host_array
+from .indexing import bounds_of, host_array
 from .joining import concatenate
 from .searching import host_values
 from .sorting import diff
@@ -138,7 +138,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None, *, stream
 def _positions(name: str, obj: Any, size: int, past: int) -> np.ndarray:
     """Positions from 0 to size - 1 + past, of an int, a slice or integers whose values are known."""
     if isinstance(obj, slice):
-        return np.arange(*obj.indices(size))
+        return np.arange(*bounds_of(obj, size))
     if isinstance(obj, array):
         given = np.asarray(host_values(name, obj, "give integers"))
     else:

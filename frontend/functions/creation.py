@@ -21,6 +21,7 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.flags import flag, flags_checked
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.constants import constant_array
 
@@ -414,6 +415,8 @@ def asarray(
     """
     check_stream(device)
     check_stream(stream)
+    if copy is not None:
+        copy = flag("asarray", "copy", copy)
     target = None if dtype is None else dtype_of("asarray", dtype, dtypes.float32)
     if copy is False and (not isinstance(a, array) or target not in (None, a.dtype)):
         raise AttributeValueError(
@@ -424,6 +427,7 @@ def asarray(
     return array(a, target)
 
 
+@flags_checked
 def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None = None) -> array:
     """An array with a copy of the data of any object with ``__dlpack__``.
 

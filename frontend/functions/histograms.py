@@ -8,6 +8,7 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.flags import flags_checked
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
@@ -72,6 +73,7 @@ def _histogram(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | N
     return [hist, *edges]
 
 
+@flags_checked
 def histogramdd(
     sample: ArrayLike,
     /,
@@ -107,6 +109,7 @@ def histogramdd(
     return hist, edges
 
 
+@flags_checked
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,

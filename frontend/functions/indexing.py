@@ -8,7 +8,6 @@ function is called, and index arrays for some axes. Slices become movement, inde
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,12 +22,13 @@ from smelt.ir.errors import (
     DTypeError,
     IndexOutOfRangeError,
     ShapeError,
+    SmeltError,
     TraceError,
     at_user_line,
     shown,
 )
 from smelt.ir.op import registry as ops
-from smelt.ir.symbolic import slice_indices
+from smelt.ir.symbolic import index, slice_indices
 from smelt.runtime import Buffer
 
 from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
@@ -161,15 +161,26 @@ def plan_of(x: array, index: Any) -> Plan:
     return plan
 
 
+def bounds_of(e: builtins.slice, extent: int) -> tuple[int, int, int]:
+    """Start, stop and step of a slice along an axis.
+
+    Raises:
+        AttributeValueError: its step is zero. ArgumentTypeError: it does not consist of ints.
+    """
+    try:
+        return slice_indices(e, extent)
+    except ValueError as error:
+        raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
+    except (TraceError, MemoryError):
+        raise
+    except Exception:  # also what a class raises that fails to say which one
+        raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {shown(e)}")) from None
+
+
 def _set_slice(plan: Plan, axis: int, e: builtins.slice, extent: int) -> None:
     if e.start is None and e.stop is None and e.step is None:
         return
-    try:
-        start, stop, step = slice_indices(e, extent)
-    except ValueError as error:
-        raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
-    except TypeError:
-        raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {shown(e)}")) from None
+    start, stop, step = bounds_of(e, extent)
     count = max(-((start - stop) // step), 0) if step > 0 else max(-((stop - start) // -step), 0)
     if step < 0:
         plan.flipped.append(axis)
@@ -264,9 +275,15 @@ def _entry(x: array, e: Any) -> Any:
             raise DTypeError(at_user_line(f"smelt: an array of integers or bools is an index, got {host.dtype}"))
         return host
     if hasattr(e, "__index__"):
-        return operator.index(e)
+        try:
+            return index(e)
+        except (TraceError, MemoryError):
+            raise
+        except Exception:
+            message = f"smelt: an index, but {type(e).__name__} does not say which integer it is"
+            raise ArgumentTypeError(at_user_line(message)) from None
     if hasattr(e, "__array__"):
-        return _entry(x, np.asarray(e))
+        return _entry(x, host_array(e))
     raise ArgumentTypeError(
         at_user_line(
             "smelt: an index consists of ints, slices, None, ... and arrays or lists of ints or bools, "
@@ -291,6 +308,11 @@ def host_array(values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         raise ShapeError(at_user_line(f"smelt: an index of uneven or too deep lists, {shown(values)}")) from None
+    except (SmeltError, MemoryError):
+        raise
+    except Exception as error:  # of a class that is asked for its elements
+        message = f"smelt: an index, but {type(values).__name__} gives no elements: {type(error).__name__}"
+        raise ArgumentTypeError(at_user_line(message)) from error
 
 
 def holds_array(values: Any, depth: int = 64) -> bool:
@@ -363,7 +385,9 @@ def getitem(x: array, index: Index, /) -> array:
         try:  # NumPy's rules, by NumPy; what it refuses, the plan refuses with our words
             host = node.values[i].array[entries if Ellipsis in entries else (*entries, ...)]
             found = _kept_or_copied(host, host.shape, x.dtype)
-        except (IndexError, OverflowError, TypeError, ValueError):
+        except MemoryError:
+            raise
+        except Exception:
             found = None
         if found is not None:
             return found

@@ -91,6 +91,11 @@ def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOr
     return joined([to_shape(x, (*shape[:along], 1, *shape[along:])) for x in xs], along)
 
 
+def are_cuts(x: Any) -> bool:
+    """Whether x says where to split, not into how many pieces."""
+    return isinstance(x, (list, tuple, range)) or (isinstance(x, (array, np.ndarray)) and x.ndim > 0)
+
+
 @remembered
 def split(
     a: ArrayLike, /, indices_or_sections: int | Sequence[int], axis: int = 0, *, stream: StreamOrDevice = None
@@ -108,7 +113,7 @@ def split(
     x = as_array(a)
     axis = one_axis("split", axis, x.ndim)
     d = x.shape[axis]
-    if isinstance(indices_or_sections, (list, tuple)) or getattr(indices_or_sections, "ndim", False):
+    if are_cuts(indices_or_sections):
         cuts = [integer("split", "an index", i) for i in indices_or_sections]  # type: ignore[union-attr]
         points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
         return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]

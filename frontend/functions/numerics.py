@@ -11,6 +11,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.flags import flags_checked
 
 from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, from_host
@@ -38,6 +39,7 @@ def _points(name: str, make: Any, start: Any, stop: Any, num: Any, endpoint: boo
         return from_host(np.asarray(make(float(first), float(last), count, endpoint=bool(endpoint), **more)), target)
 
 
+@flags_checked
 def logspace(
     start: Scalar,
     stop: Scalar,
@@ -58,6 +60,7 @@ def logspace(
     return _points("logspace", np.logspace, start, stop, num, endpoint, dtype, base=number("logspace", "base", base))
 
 
+@flags_checked
 def geomspace(
     start: Scalar,
     stop: Scalar,

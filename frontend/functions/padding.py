@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from smelt.ir.errors import ShapeError, at_user_line, shown
+from smelt.ir.symbolic import index
 
 from ..lazy.arguments import word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
@@ -101,14 +101,14 @@ def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
         given = given.tolist()
     try:
         if not isinstance(given, (tuple, list)):
-            found = [(operator.index(given),) * 2] * x.ndim
+            found = [(index(given),) * 2] * x.ndim
         elif all(not isinstance(w, (tuple, list)) for w in given):
-            pair = [operator.index(w) for w in given]
+            pair = [index(w) for w in given]
             if len(pair) not in (1, 2) and (pair or x.ndim):
                 raise _PaddingError
             found = [(pair[0], pair[-1])] * x.ndim if pair else []
         else:
-            pairs = [[operator.index(w) for w in (p if isinstance(p, (tuple, list)) else (p,))] for p in given]
+            pairs = [[index(w) for w in (p if isinstance(p, (tuple, list)) else (p,))] for p in given]
             if any(len(p) not in (1, 2) for p in pairs) or len(pairs) not in (1, x.ndim):
                 raise _PaddingError
             found = [(p[0], p[-1]) for p in (pairs if len(pairs) == x.ndim else pairs * x.ndim)]

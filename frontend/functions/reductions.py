@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
+from smelt.ir.symbolic import index
 
 from ..lazy.arguments import dtype_of, integer, no_out, number
 from ..lazy.arrays import (
@@ -50,7 +50,7 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
     found = set()
     for a in given:
         try:
-            i = operator.index(a)  # type: ignore[arg-type]
+            i = index(a)  # type: ignore[arg-type]
         except TypeError:
             raise ArgumentTypeError(
                 at_user_line(f"smelt.{name}: axis must be an int, a sequence of ints or None, is {shown(axis)}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.flags import flags_checked
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
@@ -32,6 +33,7 @@ __all__ = [
 FEW = 8
 
 
+@flags_checked
 def unique(
     a: ArrayLike,
     /,
@@ -204,6 +206,7 @@ def unique_values(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return _unique("unique_values", x).values
 
 
+@flags_checked
 def isin(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -267,6 +270,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, /, *, size: int | None = None, strea
     return found
 
 
+@flags_checked
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -303,6 +307,7 @@ def intersect1d(
     return found, places[0], places[1]
 
 
+@flags_checked
 def setdiff1d(
     ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
@@ -324,6 +329,7 @@ def setdiff1d(
     return found[isin(found, y, invert=True)]
 
 
+@flags_checked
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None) -> array:
     """The sorted distinct elements that only one of both has. This evaluates them.
 

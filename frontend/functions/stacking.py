@@ -18,7 +18,7 @@ from ..lazy.movement import Axes, checked_shape, one_axis, piece, shape_tuple, t
 from ..lazy.streams import check_stream
 from .arithmetic import add, floor_divide, multiply, remainder
 from .indexing import holds_array, host_array
-from .joining import concatenate, split
+from .joining import are_cuts, concatenate, split
 
 __all__ = [
     "array_split", "column_stack", "dsplit", "dstack", "hsplit", "hstack", "ravel", "ravel_multi_index",
@@ -118,7 +118,7 @@ def array_split(
     """
     check_stream(stream)
     x = as_array(a)
-    if isinstance(indices_or_sections, (list, tuple)) or np.ndim(indices_or_sections):
+    if are_cuts(indices_or_sections):
         return split(x, list(indices_or_sections), axis)  # type: ignore[arg-type]
     axis = one_axis("array_split", axis, x.ndim)
     count = integer("array_split", "indices_or_sections", indices_or_sections, 1)

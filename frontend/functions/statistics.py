@@ -10,6 +10,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.flags import flags_checked
 
 from ..lazy.arguments import integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
@@ -231,6 +232,7 @@ def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, 
     return [hist, edges]
 
 
+@flags_checked
 def histogram(
     a: ArrayLike,
     /,

@@ -10,7 +10,15 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    ShapeError,
+    SmeltError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.symbolic import Symbol, index
 
 from .graph import Handle
@@ -37,6 +45,20 @@ def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
     if not -MOST <= found <= MOST:
         raise AttributeValueError(at_user_line(f"smelt.{name}: {what} {shown(found)} does not fit int64"))
     return found
+
+
+def entries(value: Any) -> tuple[Any, ...]:
+    """What a container or an iterator has.
+
+    Raises:
+        ArgumentTypeError: it is no such thing, or fails to tell.
+    """
+    try:
+        return tuple(value)
+    except (SmeltError, MemoryError):
+        raise
+    except Exception as error:
+        raise ArgumentTypeError(f"{type(value).__name__} has no entries: {type(error).__name__}") from error
 
 
 def number(name: str, what: str, value: Any) -> int | float:
@@ -96,20 +118,8 @@ def path_of(name: str, what: str, value: Any) -> str:
     """
     try:
         return os.fsdecode(value)
-    except TypeError:
+    except Exception:  # also of a class that fails to say which one
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a path, is {shown(value)}")) from None
-
-
-def flag(name: str, what: str, value: Any) -> bool:
-    """`value` as a bool.
-
-    Raises:
-        ArgumentTypeError: it is neither true nor false, as are arrays of several elements.
-    """
-    try:
-        return bool(value)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a bool, is {shown(value)}")) from None
 
 
 def word(name: str, what: str, value: Any, *allowed: str) -> str:

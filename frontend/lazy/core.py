@@ -26,6 +26,7 @@ from weakref import WeakSet
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import SettingError, _internal_files, is_internal
+from smelt.ir.flags import flags_checked
 from smelt.ir.op import Op
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer
@@ -424,7 +425,7 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
         numbers: types of Python numbers that are operands of the function: what it makes of one depends on its type
             and on those of the arrays.
     """
-    memory = Memory(function, frozenset(numbers))
+    memory = Memory(flags_checked(function), frozenset(numbers))
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

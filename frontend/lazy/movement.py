@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from smelt.ir.settings import settings
 from smelt.ir.symbolic import index
 
 from . import arrays
-from .arguments import MOST
+from .arguments import MOST, entries
 from .arrays import array, broadcast_to_shape, emit, emit_elementwise, wrap
 
 Axes = int | Sequence[int]
@@ -27,7 +26,7 @@ Axes = int | Sequence[int]
 def one_axis(name: str, axis: int, ndim: int) -> int:
     """`axis` counted from the front. The error names the function."""
     try:
-        found = operator.index(axis)
+        found = index(axis)
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
     if not -ndim <= found < ndim:
@@ -48,13 +47,9 @@ def many_axes(name: str, axes: Axes | None, ndim: int) -> tuple[int, ...]:
 
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
+    is_one = not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0
     try:
-        listed = (index(shape),) if not isinstance(shape, (tuple, list)) else shape  # type: ignore[arg-type]
-    except TypeError:
-        listed = (shape,)
-        if isinstance(shape, Iterable) and getattr(shape, "ndim", None) != 0:
-            listed = tuple(shape)
-    try:
+        listed = (shape,) if is_one else shape if isinstance(shape, (tuple, list)) else entries(shape)
         return tuple([index(d) for d in listed])
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.flags import flag
 from smelt.ir.op import registry as ops
 
 from ..functions.complex_numbers import conjugate
@@ -285,6 +286,7 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, *, stream: Stre
     """
     check_stream(stream)
     factor, lower = _pair("linalg.cho_solve", "c_and_lower", c_and_lower)
+    lower = flag("linalg.cho_solve", "the second of c_and_lower", lower)
     x, y, vector = right_hand_sides("solve_triangular", factor, b)
     op = ops["solve_triangular"]
     op.infer_checked([x.aval, y.aval], {"upper": not lower})

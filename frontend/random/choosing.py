@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+from smelt.ir.flags import flags_checked
 
 from ..functions.arithmetic import multiply
 from ..functions.index_functions import take
@@ -22,6 +23,7 @@ from .keys import checked_key
 from .sampling import exponential, shape_of, uniform_unit
 
 
+@flags_checked
 def choice(
     a: int | ArrayLike,
     shape: Sequence[int] = (),

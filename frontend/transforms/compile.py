@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.errors import PipelineError, TraceError, TreeError, at_user_line, shown
+from smelt.ir.flags import flag, flags_checked
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
 from smelt.runtime.pipelines import spelled
 
 from ..lazy import tree
-from ..lazy.arguments import flag
 from ..lazy.arrays import array, wrap
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
@@ -518,6 +518,7 @@ def enable_compile() -> None:
     settings.disable_compile = False
 
 
+@flags_checked
 def make_ir(fun: Callable[P, Any], short: bool = False) -> Callable[P, str]:
     """A function that returns the graph IR of `fun` as text, for given arguments.
 

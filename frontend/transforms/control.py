@@ -7,7 +7,6 @@ does not depend on the number of steps. They have JAX's names and meaning.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,6 +15,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.control import COND, SCAN, WHILE
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line
+from smelt.ir.symbolic import index
 
 from ..functions.arithmetic import clip
 from ..functions.joining import concatenate, stack
@@ -272,7 +272,7 @@ def _bound(what: str, name: str, value: Any) -> array | int:
     found = _scalar(what, name, value)
     if not found.dtype.is_integer:
         raise DTypeError(at_user_line(f"{what}: {name} must be an integer, is {found.aval}"))
-    return found if isinstance(value, array) else operator.index(value)
+    return found if isinstance(value, array) else index(value)
 
 
 @overload
@@ -353,7 +353,7 @@ def _steps(what: str, items: Values, length: int | None) -> int:
     """The number of steps of a scan."""
     if length is not None:
         try:
-            length = operator.index(length)
+            length = index(length)
         except TypeError:
             raise TreeError(at_user_line(f"{what}: length must be an int, found {article(length)}")) from None
         if length < 0:

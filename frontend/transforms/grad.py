@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, overload
 
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
+from smelt.ir.flags import flags_checked
 from smelt.ir.op import registry as ops
 
 from ..lazy import tree
@@ -256,6 +257,7 @@ def grad(
     fun: Callable[P, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = (),
     *, has_aux: bool = False,
 ) -> Function[P, Any]: ...  # fmt: skip
+@flags_checked
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] | None = None,
@@ -313,6 +315,7 @@ def vjp(
 def vjp(
     fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], cotangents: Any, *, has_aux: Literal[True]
 ) -> tuple[Any, list[Any], Aux]: ...
+@flags_checked
 def vjp(
     fun: Callable[..., Any], primals: Sequence[Any], cotangents: Any = None, *, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -364,6 +367,7 @@ def jvp(
 def jvp(
     fun: Callable[..., tuple[Any, Aux]], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[True]
 ) -> tuple[Any, Any, Aux]: ...
+@flags_checked
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_aux: bool = False) -> tuple[Any, ...]:
     """Jacobian–vector product: ``(fun(*primals), J · tangents)``.
 

@@ -18,6 +18,7 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.flags import flags_checked
 from smelt.ir.values import OpView
 from smelt.ir.written_sizes import merged, run_written
 from smelt.runtime import Buffer
@@ -182,6 +183,7 @@ def _functions(sizes: Any, reader: ModuleReader) -> list[GraphFunction]:
     return [reader.function(name) for name in names]
 
 
+@flags_checked
 def import_function(file: Any, return_metadata: bool = False, *, custom_calls: Collection[str] = ()) -> Any:
     """A function that `export_function` or `exporter` has written, perhaps on another machine.
 

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Literal, overload
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.flags import flags_checked
 
 from ..functions.creation import eye, zeros
 from ..functions.shaping import moveaxis, reshape
@@ -32,6 +33,7 @@ def jacfwd(
 ) -> Function[[array], array]: ...
 @overload
 def jacfwd(fun: Callable[P, Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+@flags_checked
 def jacfwd(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -70,6 +72,7 @@ def jacrev(
 ) -> Function[[array], array]: ...
 @overload
 def jacrev(fun: Callable[P, Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+@flags_checked
 def jacrev(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -95,6 +98,7 @@ def hessian(
 ) -> Function[[array], array]: ...
 @overload
 def hessian(fun: Callable[P, Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+@flags_checked
 def hessian(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
 ) -> Callable[..., Any]:

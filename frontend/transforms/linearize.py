@@ -15,6 +15,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import CALL, OpView, Value, functions, read_function
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, line_of
+from smelt.ir.flags import flags_checked
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.runtime import LruCache
@@ -196,6 +197,7 @@ def linearize(
 def linearize(
     fun: Callable[..., tuple[R, Aux]], /, *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[..., R], Aux]: ...
+@flags_checked
 def linearize(fun: Callable[..., Any], /, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `fun` and its best linear approximation there: ``(fun(*primals), f_jvp)``.
 

@@ -13,6 +13,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceEr
 
 from ..functions.complex_numbers import conjugate
 from ..lazy import tree
+from ..lazy.arguments import entries
 from ..lazy.arrays import array, as_array, scalar_array, wrap
 from ..lazy.evaluate import check_not_donated
 from ..lazy.exports import kept, put_back
@@ -353,7 +354,7 @@ def settled(value: Any) -> Any:
 def positions_of(what: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
     """Positional arguments as a tuple of distinct indices."""
     try:
-        positions = (argnums,) if isinstance(argnums, int) else () if isinstance(argnums, str) else tuple(argnums)
+        positions = (argnums,) if isinstance(argnums, int) else () if isinstance(argnums, str) else entries(argnums)
         wrong = isinstance(argnums, str) or any(not isinstance(p, int) for p in positions)
     except TypeError:
         wrong, positions = True, ()

@@ -35,6 +35,26 @@ class Thing:
     """Of no use to smelt."""
 
 
+class Refusing:
+    """What fails wherever it is asked for a number, a truth value or its elements."""
+
+    def _fails(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("it refuses")
+
+    __index__ = __int__ = __float__ = __complex__ = __bool__ = __len__ = __iter__ = __array__ = __hash__ = _fails
+    __getitem__ = __str__ = __repr__ = __fspath__ = __call__ = __buffer__ = _fails
+
+
+class Lying:
+    """Its methods return what they must not."""
+
+    def _text(self, *_: Any, **__: Any) -> Any:
+        return "text"
+
+    __index__ = __int__ = __float__ = __bool__ = __len__ = __iter__ = __array__ = __hash__ = __fspath__ = _text
+    __array_interface__ = __array_struct__ = shape = dtype = ndim = size = __dlpack__ = "text"
+
+
 def nested(depth: int) -> list:
     found: list = []
     for _ in range(depth):
@@ -58,6 +78,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "list of texts": lambda: ["a"], "ragged": lambda: [[1.0], [2.0, 3.0]], "deep": lambda: nested(3000),
     "endless": lambda: endless(list), "endless dict": lambda: endless(dict), "dict": lambda: {"a": 1},
     "set": lambda: {1},
+    "slice of text": lambda: slice("a", None, "b"),
     "no list": list, "no tuple": tuple, "huge": lambda: 10**30, "-huge": lambda: -(10**30), "2**63": lambda: 2**63,
     "-7": lambda: -7, "99": lambda: 99, "1.5": lambda: 1.5, "nan": lambda: float("nan"), "inf": lambda: float("inf"),
     "complex": lambda: 1 + 2j, "True": lambda: True, "negative shape": lambda: (-2, 3), "list of nan": lambda: [np.nan],
@@ -67,12 +88,21 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "65 axes": lambda: (1,) * 65, "array of 64 axes": lambda: smelt.zeros((1,) * 64),
     "huge but empty": lambda: (0, 2**62, 2**62), "huge but empty array": lambda: smelt.zeros((0, 2**58), smelt.uint8),
     "integers": lambda: smelt.array([1, 2]), "NumPy float": lambda: np.float64(1.5), "half": lambda: np.float16(2),
+    "refusing": Refusing, "lying": Lying, "NumPy array": lambda: np.array([True, False]), "infinities": lambda: [1e999],
+    "nested": lambda: [[0], [1]], "True in a tuple": lambda: (True, False), "huge in a tuple": lambda: (10**30, 1),
+    "NumPy integers": lambda: np.array([0, 1]), "list of array": lambda: [smelt.array([1.0])], "-1": lambda: (-1,),
+    "none in a tuple": lambda: (None, 1), "range": lambda: range(2), "many": lambda: [0] * 3000,
 }  # fmt: skip
 NO_ARRAYS = ("text", "object", "class", "module", "function", "slice", "ellipsis", "objects", "texts", "ragged", "deep",
-             "endless", "dict", "set", "date", "structure", "list of None")  # fmt: skip
-NO_INTS = ("text", "object", "class", "function", "1.5", "nan", "complex", "ellipsis", "dict", "texts")
-NO_DTYPES = ("text", "object", "no dtype", "structure", "1.5", "no list", "dict", "function", "objects")
-NO_STREAMS = ("text", "object", "class", "99", "no list", "True", "array", "function", "dict")
+             "endless", "dict", "set", "date", "structure", "list of None", "refusing")  # fmt: skip
+NO_INTS = ("text", "object", "class", "function", "1.5", "nan", "complex", "ellipsis", "dict", "texts",
+           "refusing", "lying", "NumPy array", "nested", "none in a tuple")
+NO_DTYPES = ("text", "object", "no dtype", "structure", "1.5", "no list", "dict", "function", "objects",
+             "refusing", "lying", "NumPy array", "nested")
+NO_STREAMS = ("text", "object", "class", "99", "no list", "True", "array", "function", "dict",
+              "refusing", "lying", "NumPy array", "nested", "nan", "-1")
+NO_FLAGS = ("text", "empty text", "bytes", "objects", "texts", "list of None", "ragged", "dict", "set", "no list",
+            "array", "empty array", "refusing", "lying", "NumPy array", "nested", "NumPy integers", "endless", "twice")
 
 #: Modules with functions that take functions with arguments of their own; they have tests of errors themselves.
 ELSEWHERE = ("smelt.transforms.control", "smelt.transforms.custom", "smelt.fast", "smelt.metal")
@@ -314,15 +344,15 @@ def must_fail(parameter: inspect.Parameter, what: str, value: Any) -> bool:
         return what in NO_ARRAYS
     if annotation in ("int", "int | None"):
         return what in NO_INTS
+    if annotation in ("bool", "bool | None"):
+        return what in NO_FLAGS
     return annotation in ("DType", "DType | None") and what in NO_DTYPES
 
 
 def has_errors_of_its_own(parameter: inspect.Parameter, value: Any) -> bool:
-    """A function raises what it likes, and flags are what they are in an `if`, where NumPy's arrays refuse."""
+    """A function raises what it likes."""
     annotation = str(parameter.annotation)
-    if "Callable" in annotation or annotation == "IsLeaf":
-        return callable(value)
-    return "bool" in annotation and isinstance(value, np.ndarray)
+    return ("Callable" in annotation or annotation == "IsLeaf") and callable(value)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

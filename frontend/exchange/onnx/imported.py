@@ -24,6 +24,7 @@ from smelt.ir.errors import (
     shown,
 )
 
+from ...lazy.arguments import path_of
 from ...lazy.arrays import as_array
 from . import rules as _rules  # fills the table
 from .graph import DTYPES, Model, Value, type_name, word
@@ -165,7 +166,7 @@ def from_onnx(file: bytes | str | os.PathLike[str], *, name: str | None = None) 
     if name is not None and not isinstance(name, str):
         raise ArgumentTypeError(at_user_line(f"smelt.from_onnx: name must be a text, is {shown(name)}"))
     onnx = _package()
-    found = name or ("<onnx>" if isinstance(file, (bytes, bytearray)) else os.fspath(file))
+    found = name or ("<onnx>" if isinstance(file, (bytes, bytearray)) else path_of("from_onnx", "file", file))
     try:
         proto = _read(onnx, file, found)
         if name is None and isinstance(file, (bytes, bytearray)) and proto.graph.name:

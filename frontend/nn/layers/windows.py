@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
+from smelt.ir.symbolic import index
 
 __all__: list[str] = []
 
@@ -19,7 +19,7 @@ def each(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
     if len(values) == axes and not any(isinstance(v, bool) for v in values):
         try:
-            return tuple(map(operator.index, values))  # NumPy's ints, too
+            return tuple(map(index, values))  # NumPy's ints, too
         except (TypeError, ValueError):
             pass
     rule = "an int" if axes == 1 else f"an int or {axes} of them"
