@@ -56,6 +56,29 @@ def set_type(operation: Any, arguments: Iterable[Value], returns: Iterable[Value
         operation.attributes["function_type"] = mlir.ir.TypeAttr.get(kind, context())
 
 
+def copy_function(module: Any, name: str, suffix: str) -> str:
+    """A copy of a function of the module; its name, which ends in `suffix`."""
+    taken = functions(module)
+    copy, fresh = taken[name].clone(mlir.ir.InsertionPoint(module.body)), name + suffix
+    while fresh in taken:
+        fresh += suffix
+    copy.attributes["sym_name"] = mlir.ir.StringAttr.get(fresh, context())
+    return fresh
+
+
+def rename_calls(operation: Any, names: dict[str, str]) -> None:
+    """Let calls inside of an operation call others."""
+
+    def visit(inner: Any) -> Any:
+        if inner.name == "func.call":
+            name = mlir.ir.FlatSymbolRefAttr(inner.attributes["callee"]).value
+            if name in names:
+                inner.attributes["callee"] = mlir.ir.FlatSymbolRefAttr.get(names[name], context())
+        return mlir.ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
+
+
 def inputs_of(ops: Iterable[OpView], more: Iterable[Value] = ()) -> list[Value]:
     """The values that `ops` read, or that are among `more`, and that `ops` do not make; in order of reading."""
     listed = list(ops)

@@ -51,7 +51,7 @@ class FunctionPlanner:
         callee = op.attrs["callee"]
         if callee not in self._built:
             body, scratch = read_function(self.found[callee]), ScratchPlan()
-            self._built[callee] = body, schedules.build(self.module, body, scratch), scratch.end
+            self._built[callee] = body, schedules.build(self.module, body, scratch, self.found), scratch.end
         body, steps, size = self._built[callee]
         return GpuPlannedOp(op, "kernel", steps, (), body, size)
 

@@ -16,6 +16,7 @@ from .emit import emit
 #: and ops of no kind, have no kernels.
 PIPELINE = (
     f"{SIMPLIFY},place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
+    f"loops{{max-buffers={METAL.max_buffers}}},"
     f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true attention={ATTENTION_FEATURES}}},"
     "plan-buffers"
 )

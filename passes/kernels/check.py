@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from smelt.ir import mlir
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.control import SCAN
 from smelt.ir.errors import IRError
 from smelt.ir.index import Index, variables
 from smelt.ir.text import line_of
@@ -50,6 +51,9 @@ class _Check:
     def run(self) -> None:
         function = self.function
         self.schedule = self.attribute(lambda: str(mlir.ir.StringAttr(function.mlir.attributes["smelt.fusion"]).value))
+        if self.schedule in ("loop", "loop body"):
+            self.loop()
+            return
         if not function.returns:
             self.fail("it returns nothing")
         for op in function.ops:
@@ -105,6 +109,13 @@ class _Check:
             self.fail(f"it must end in a {kind}, and return its result alone", last)
         else:
             self.only_pointwise(before)
+
+    def loop(self) -> None:
+        """A scan and nothing else, whose body is elementwise; `loop_plan` looks at the two together."""
+        if self.schedule == "loop body":
+            self.only_pointwise(self.function.ops)
+        elif [op.op for op in self.function.ops] != [SCAN]:
+            self.fail("it must be a scan alone")
 
     def contraction(self) -> None:
         function = self.function

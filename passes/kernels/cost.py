@@ -173,16 +173,19 @@ def _steps(function: Function, read: dict[str, Function], times: int) -> Iterato
             for name in callees(op):
                 yield from _steps(read[name], read, times * trips(op))
             continue
-        least = least_bytes((*op.operands, *op.results))
+        least, steps = least_bytes((*op.operands, *op.results)), 1
         if op.op.kind == "call":
             body = read[op.attrs["callee"]]
             kind = mlir.ir.StringAttr(body.mlir.attributes["smelt.fusion"]).value if _is_fused(body) else "call"
             name, inside = body.name, body.ops
+            if kind == "loop":
+                (loop,) = body.ops
+                inside, steps = read[loop.attrs["body"]].ops, trips(loop)
         else:
             name, kind, inside = op.name, "library", [op]
         lines = dict.fromkeys(line for o in (*inside, op) if (line := line_of(o.location)))
         yield StepCost(
-            name, kind, times, least, sum(map(operations, inside)),
+            name, kind, times, least, steps * sum(map(operations, inside)),
             tuple(o.name for o in inside if o.op.flops > 0), tuple(lines),
         )  # fmt: skip
 

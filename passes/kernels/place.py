@@ -42,7 +42,7 @@ from smelt.ir.control import callees
 from smelt.ir.dialect import context
 
 from ..call_graph import reached
-from ..extract import extract, inputs_of, named_location, outputs_of, reassemble
+from ..extract import copy_function, extract, inputs_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .options import dtype_called, words
@@ -107,38 +107,15 @@ def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
     moved = [(name, op) for name, op in control if placed(op)]
     inside = reached([op for _, op in moved], found)
     left = reached([op for name, op in control if name not in inside and not placed(op)], found)
-    shared = {name: _copied(module, name) for name in inside if name in left}
+    shared = {name: copy_function(module, name, "_cpu") for name in inside if name in left}
     for name, op in moved:
         if name not in inside:
-            _rename(op.mlir, shared)
+            rename_calls(op.mlir, shared)
     for name in inside:
         operation = functions(module)[shared.get(name, name)]
-        _rename(operation, shared)
+        rename_calls(operation, shared)
         _mark(operation)
     return len(inside)
-
-
-def _copied(module: Any, name: str) -> str:
-    """A copy of a function; its name."""
-    copy = functions(module)[name].clone(mlir.ir.InsertionPoint(module.body))
-    taken, fresh = functions(module), f"{name}_cpu"
-    while fresh in taken:
-        fresh += "_cpu"
-    copy.attributes["sym_name"] = mlir.ir.StringAttr.get(fresh, context())
-    return fresh
-
-
-def _rename(operation: Any, names: dict[str, str]) -> None:
-    """Let calls inside of an operation call others."""
-
-    def visit(inner: Any) -> Any:
-        if inner.name == "func.call":
-            name = mlir.ir.FlatSymbolRefAttr(inner.attributes["callee"]).value
-            if name in names:
-                inner.attributes["callee"] = mlir.ir.FlatSymbolRefAttr.get(names[name], context())
-        return mlir.ir.WalkResult.ADVANCE
-
-    operation.walk(visit)
 
 
 def _mark(operation: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from smelt.ir import mlir
-from smelt.ir.builder import Function, OpView
+from smelt.ir.builder import Function, OpView, read_function
 from smelt.ir.errors import SmeltError
 from smelt.passes.kernels.analysis import kept_axes
 from smelt.passes.kernels.check import verify_fusion
@@ -11,6 +13,7 @@ from smelt.passes.kernels.check import verify_fusion
 from ..kernel import GpuModule
 from .contract.attention import build_attention
 from .contract.build import build_contract
+from .loops import build_loop
 from .maps import build_map
 from .rows.build import build_row
 from .scan.build import build_scan
@@ -19,8 +22,10 @@ from .schedule import ScheduledKernel, ScratchPlan
 from .sort.build import build_sort
 
 
-def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
-    """The steps that run a fusion."""
+def build(
+    module: GpuModule, body: Function, scratch: ScratchPlan, found: dict[str, Any] | None = None
+) -> list[ScheduledKernel]:
+    """The steps that run a fusion. `found`: the functions of its module."""
     attrs = body.mlir.attributes
     if "smelt.fusion" not in attrs:
         raise SmeltError(f"@{body.name} is called but was not made by the fuse pass; run inline and fuse first")
@@ -36,6 +41,9 @@ def build(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[Sched
         return build_contract(module, body, scratch)
     if schedule == "attention":
         return build_attention(module, body)
+    if schedule == "loop" and found is not None:
+        (loop,) = body.ops
+        return build_loop(module, body, loop, read_function(found[loop.attrs["body"]]))
     kept = kept_axes(body)
     assert kept is not None
     if schedule in ("row", "split"):

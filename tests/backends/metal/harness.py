@@ -25,10 +25,11 @@ def graph_of(function: Callable, *arguments: Any) -> str:
     return text.to_text(smelt.compile(function).trace(*arguments).lower().module, locations=True)
 
 
-def program_of(graph: str, gpu: str = "simulator") -> Program:
-    """A module (as text) compiled for Metal."""
+def program_of(graph: str, gpu: str = "simulator", loops: bool = True) -> Program:
+    """A module (as text) compiled for Metal. `loops`: whether loops may be kernels."""
     module = text.parse(graph)
-    Pipeline.parse(metal.PIPELINE).run(module)
+    pipeline = Pipeline.parse(metal.PIPELINE)
+    (pipeline if loops else pipeline.changed("without:loops")).run(module)
     return metal.compile_module(module, gpu)
 
 

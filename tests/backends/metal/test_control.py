@@ -58,14 +58,17 @@ def run_on_apple(program: Program, arrays: Sequence[np.ndarray], fake: FakeMetal
 
 
 def check(m: Made, arrays: Sequence[np.ndarray], tolerance: float = 2e-5, strict: bool = False) -> Program:
-    """Compile a module for Metal and compare with the interpreter, wherever it runs; the program.
+    """Compile a module for Metal and compare with the interpreter, wherever it runs; the program with all its loops.
 
     `strict`: also in another order of threads, with fences around buffers.
     """
     text.verify(m.module)
     want = Interpreter(m.module)("main", arrays)
-    program = program_of(text.to_text(m.module))
+    graph = text.to_text(m.module)
+    program, kernels = program_of(graph, loops=False), program_of(graph)
     found = [run(program, arrays), run_on_apple(program, arrays, FakeMetal(Library))]
+    if "loop" in [k.schedule for k in kernels.kernels]:
+        found.append(run(kernels, arrays))
     if strict:
         found.append(run(program, arrays, Options(order="shuffled", poison=True, guard=True)))
     for results in found:
@@ -335,7 +338,7 @@ def test_a_long_loop_is_a_few_kernels_and_many_command_buffers() -> None:
     for length in (10, 1000):
         function = smelt.compile(lambda x, n=length: smelt.fori_loop(0, n, lambda i, x: x + 0.5 * i, x))
         graph[length] = text.to_text(function.trace(smelt.ShapeDtype((4,), smelt.float32)).lower().module)
-    short, long = (program_of(graph[n]) for n in (10, 1000))
+    short, long = (program_of(graph[n], loops=False) for n in (10, 1000))
     assert [k.entry for k in short.kernels] == [k.entry for k in long.kernels]
     assert len(short.as_text("msl")) == len(long.as_text("msl"))
     fake = FakeMetal(Library)
@@ -346,7 +349,7 @@ def test_a_long_loop_is_a_few_kernels_and_many_command_buffers() -> None:
 
 
 def test_a_host_can_run_a_saved_loop(tmp_path: Path) -> None:
-    function = smelt.compile(lambda x: smelt.scan(lambda c, x: (c * 0.5 + x, c), 0.0, x))
+    function = smelt.compile(lambda x: smelt.scan(lambda c, x: (c * 0.5 + x + c.sum(), c), smelt.zeros(3), x))
     program = function.trace(smelt.ShapeDtype((5,), smelt.float32)).lower().to_metal()
     paths = program.save(str(tmp_path), "scan")
     (loop,) = [s for s in json.loads(Path(paths[1]).read_text())["steps"] if "loop" in s]
@@ -376,6 +379,6 @@ def test_an_error_in_a_loop_leaves_nothing_on_the_gpu(fails: str, monkeypatch: p
         monkeypatch.setattr(AppleProgram, "_encode", interrupted)
         error = KeyboardInterrupt
     with pytest.raises(error):
-        run_on_apple(program_of(graph), [np.zeros(4, np.float32)], fake)
+        run_on_apple(program_of(graph, loops=False), [np.zeros(4, np.float32)], fake)
     assert fake.counts["commit"] == fake.counts["waitUntilCompleted"] > 1
     assert fake.counts["endEncoding"] == fake.counts["computeCommandEncoderWithDispatchType_"]
