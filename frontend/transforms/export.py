@@ -186,11 +186,11 @@ def traced(
 
     flat.__name__ = name
     compiled: CompiledFunction[..., Any] = CompiledFunction(flat, None, None, False, None)
-    with recording() if rules and not shapeless else nullcontext():
+    with recording() if rules else nullcontext():
         f = compiled.trace(*given).function
-    made = _Traced(arguments, results[0], f)
-    if shapeless:
-        _trace_sizes(made, name, compiled, given)
+        made = _Traced(arguments, results[0], f)
+        if shapeless:
+            _trace_sizes(made, name, compiled, given)
     return made
 
 
@@ -263,23 +263,24 @@ class _Sized:
     def at(self, sizes: Sequence[int]) -> GraphFunction:
         """What the trace is for these sizes, whether its guards hold or not."""
         functions: dict[int, GraphFunction] = {}
-        for f, (shapes, steps) in zip(self._order, self._run(*sizes)):
-            functions[id(f)] = bound(f, shapes, steps, functions, f is self._traced)
+        for f, (shapes, steps, *rules) in zip(self._order, self._run(*sizes)):
+            functions[id(f)] = bound(f, shapes, steps, functions, f is self._traced, *rules)
         self.functions = [functions[id(f)] for f in self._order]
         return functions[id(self._traced)]
 
 
 def _functions_of(f: GraphFunction) -> list[GraphFunction]:
-    """A function after those that it applies."""
+    """A function after those that it applies, and those that are rules of it."""
     found: dict[int, GraphFunction] = {}
 
     def add(f: GraphFunction) -> None:
-        if f.rules:
-            raise IRError(f"{f.name} has rules of its own")
         if id(f) not in found:
             for step in f.body:
                 for inner in callees(step):
                     add(inner)
+            for rule in f.rules.values():
+                if isinstance(rule, GraphFunction):
+                    add(rule)
             found[id(f)] = f
 
     add(f)
@@ -287,9 +288,11 @@ def _functions_of(f: GraphFunction) -> list[GraphFunction]:
 
 
 def _sizes_of(f: GraphFunction, keep: bool = True) -> list[Any]:
-    """Where a function has sizes: its parameters, attributes and results of its ops. Aliases are no ops of modules."""
+    """Where a function has sizes: its parameters, attributes and results of its ops, and its rules if it has some.
+    Aliases are no ops of modules."""
     steps = [step for step in f.body if keep or step.op is not ALIAS]
-    return [[n.avals[i].shape for n, i in f.parameters], [[s.attrs, [a.shape for a in s.avals]] for s in steps]]
+    found = [[n.avals[i].shape for n, i in f.parameters], [[s.attrs, [a.shape for a in s.avals]] for s in steps]]
+    return [*found, f.rules] if f.rules else found
 
 
 def exported(name: str, metadata: str | None, traces: Sequence[_Traced]) -> files.Exported:
@@ -316,11 +319,13 @@ def exported(name: str, metadata: str | None, traces: Sequence[_Traced]) -> file
     for n, t in zip(names, traces):
         sizes = None
         if t.sizes is not None:
-            called = [n if f is t.function else others[f.key] for f in t.order]
-            if len(set(called)) < len(called):
-                message = f"shapeless=True: functions that {name} applies are the same for these sizes alone"
-                raise AttributeValueError(at_user_line(f"smelt.exporter: {message}"))
-            sizes = {"functions": called, **t.sizes}
+            called: dict[str, Any] = {}
+            for f, form in zip(t.order, t.sizes["outputs"] or [None] * len(t.order)):
+                key = n if f is t.function else others[f.key]
+                if called.setdefault(key, form) != form:
+                    message = f"shapeless=True: functions that {name} applies are the same for these sizes alone"
+                    raise AttributeValueError(at_user_line(f"smelt.exporter: {message}"))
+            sizes = {"functions": list(called), **t.sizes, "outputs": list(called.values())}
         written.append(files.Trace(n, t.arguments, t.results, captured(t.function.captured), sizes))
     return files.Exported(name, metadata, written, text.to_text(module), arrays)
 

@@ -166,8 +166,9 @@ class _Imported:
         made: dict[int, GraphFunction] = {}
         for f, form in zip(self._order, forms):
             steps = [[step.attrs, [a.shape for a in step.avals]] for step in f.body]
-            shapes, filled = merged([[a.shape for a in f.arguments], steps], form, values)
-            made[id(f)] = bound(f, shapes, filled, made, False)
+            whole = [[a.shape for a in f.arguments], steps, *([f.rules] if f.rules else [])]
+            shapes, filled, *rules = merged(whole, form, values)
+            made[id(f)] = bound(f, shapes, filled, made, False, *rules)
         found = made[id(self._function)]
         with mlir.lock:  # what the file says of sizes may be wrong
             text.verify(build_module(found.parameters, found.body, found.outputs))

@@ -240,13 +240,15 @@ def _sized_ops(f: GraphFunction, numbers: Program) -> SizedProgram | None:
 
 
 def bound(
-    f: GraphFunction, shapes: Sequence[Any], steps: Sequence[Any], made: dict[int, GraphFunction], outer: bool
+    f: GraphFunction, shapes: Sequence[Any], steps: Sequence[Any], made: dict[int, GraphFunction], outer: bool,
+    rules: dict[str, Any] = NO_ATTRS,
 ) -> GraphFunction:
     """A function for sizes.
 
     Args:
         shapes: of its parameters. steps: attributes and shapes of results of each node.
-        made: the functions that it applies. outer: whether what it captures are values.
+        made: the functions that it applies, and those of its rules. outer: whether what it captures are values.
+        rules: those that it has of its own, with functions that `made` knows.
     """
     env: dict[Ref, Ref] = {}
     count = len(f.parameters) - len(f.captured) if outer else len(f.parameters)
@@ -268,12 +270,16 @@ def bound(
             env[(step.node, i)] = (node, i)
     found = GraphFunction(f.name, parameters, captured, body, [env[r] for r in f.outputs])
     found.names = f.names
+    if rules:
+        found.set_rules(_with_functions(rules, made))
     return found
 
 
 def _with_functions(value: Any, made: dict[int, GraphFunction]) -> Any:
     """An attribute with functions for sizes in place of those on symbols."""
     if isinstance(value, GraphFunction):
+        if id(value) not in made:  # of a file
+            raise IRError(f"{value.name} is not among the functions that sizes are known of")
         return made[id(value)]
     if type(value) is dict:
         return {k: _with_functions(v, made) for k, v in value.items()}

@@ -179,7 +179,7 @@ def test_a_program_that_depends_on_sizes_is_right_or_an_error(tmp_path):
     with pytest.raises(TreeError, match="no trace"):
         g(smelt.ones(3), smelt.ones(3))
     with pytest.raises(AttributeValueError, match="shapeless=True needs a function that is the same for all sizes"):
-        through(tmp_path, smelt.grad(lambda x: halved(x).sum()), smelt.ones(5), shapeless=True)
+        through(tmp_path, lambda x: smelt.ones(x.shape[0] ** 2).sum() + x, smelt.ones(5), shapeless=True)
 
 
 def test_models(tmp_path):
@@ -417,3 +417,27 @@ def test_rules_of_functions_are_part_of_a_file(tmp_path):
 
         for found, want in zip(gradients(lambda x, read=read: read(x)[0]), gradients(f)):
             np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-6)
+
+
+def test_rules_of_functions_hold_for_all_sizes(tmp_path):
+    w = smelt.array([3.0, 4.0])
+    by_vjp = smelt.custom_vjp(lambda x: smelt.sin(x) * w)
+    by_vjp.defvjp(lambda x: (smelt.sin(x) * w, x * w), lambda kept, ct: (ct * kept * w,))
+    by_jvp = smelt.custom_jvp(lambda x: x * x)
+    by_jvp.defjvps(lambda t, y, x: t * y * 5)
+    mapped, again = smelt.vmap(by_jvp), smelt.checkpoint(by_vjp)
+
+    def twice(x):  # equal functions, and one that differs in its sizes
+        return by_vjp(by_jvp(x)) + by_vjp(x) + by_jvp(smelt.concatenate([x, x]))[: x.shape[0]]
+
+    def looped(x):
+        return smelt.scan(lambda a, b: (by_jvp(a) * b, a), x, smelt.ones((3,)))[0] + mapped(x) + again(x)
+
+    for f in (twice, looped, smelt.grad(lambda x: halved(x).sum())):
+        read = through(tmp_path, f, smelt.ones((5, 2)), shapeless=True)
+        for n in (5, 3, 7):
+            x = smelt.array(np.linspace(0.3, 2, 2 * n).reshape(n, 2), smelt.float32)
+            slopes = [smelt.grad(lambda x, f=f: f(x).sum()) for f in (f, lambda x, read=read: read(x)[0])]
+            curves = [smelt.grad(lambda x, s=s: s(x).sum()) for s in slopes]
+            for want, found in (slopes, curves):
+                np.testing.assert_allclose(np.asarray(found(x)), np.asarray(want(x)), rtol=1e-5)
