@@ -183,8 +183,7 @@ def _packages_between() -> tuple[str, ...]:
 @functools.cache
 def _library() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where Python's own library lies, and folders inside it that hold other packages."""
-    paths = locks.whole(sysconfig.get_paths)  # an interrupt inside leaves sysconfig unusable
-    folders = {paths["stdlib"], paths["platstdlib"], os.path.dirname(contextlib.contextmanager.__code__.co_filename)}
+    folders = {os.path.dirname(os.__file__), os.path.dirname(contextlib.contextmanager.__code__.co_filename)}
     others = [os.path.join(folder, name) for folder in folders for name in ("site-packages", "dist-packages")]
     return tuple(path + os.sep for path in folders), tuple(path + os.sep for path in others)
 
@@ -192,6 +191,7 @@ def _library() -> tuple[tuple[str, ...], tuple[str, ...]]:
 @functools.cache
 def _command_folders() -> frozenset[str]:
     """Where an installation puts the commands `smelt` and `smelt-opt`."""
+    # An interrupt inside leaves `sysconfig` unusable.
     return locks.whole(lambda: frozenset(sysconfig.get_path("scripts", s) for s in sysconfig.get_scheme_names()))
 
 

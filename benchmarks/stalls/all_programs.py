@@ -6,3 +6,4 @@ from . import training as training
 
 from . import modules as modules  # isort: skip
 from . import shapes as shapes  # isort: skip
+from . import loops as loops  # isort: skip

@@ -28,7 +28,7 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.op import registry as ops
-from smelt.ir.symbolic import index, slice_indices
+from smelt.ir.symbolic import Symbol, index, slice_indices
 from smelt.runtime import Buffer
 
 from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
@@ -130,7 +130,7 @@ def plan_of(x: array, index: Any) -> Plan:
             _set_slice(plan, axis, e, shape[axis])
             plan.kept.append(axis)
             axis += 1
-        elif kind is int:
+        elif kind is int or kind is Symbol:
             i = _check_int(e, axis, x)
             plan.start[axis], plan.stop[axis] = i, i + 1
             advanced.append(position)
@@ -262,7 +262,7 @@ def _entry(x: array, e: Any) -> Any:
             raise DTypeError(at_user_line(f"smelt: an array of integers or bools is an index, got {e.aval}"))
         return e
     if isinstance(e, (np.integer, int)):
-        return int(e)
+        return e if type(e) is Symbol else int(e)
     if isinstance(e, (list, tuple, np.ndarray, range)):
         if isinstance(e, (list, tuple)) and holds_array(e):
             return _entry(x, as_array(e))

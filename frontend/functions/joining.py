@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import AttributeValueError, DTypeError, OutOfMemoryError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, OutOfMemoryError, ShapeError, SmeltError, at_user_line
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
@@ -46,7 +46,24 @@ def _arrays(name: str, values: Any) -> list[array]:
     return [convert(x, dtype) for x in found]
 
 
-@remembered
+#: Longer lists are joined in parts of so many arrays: what is remembered is that of lists of one length, and a list
+#: that grows in a loop has many.
+_PART = 16
+
+
+def _in_parts(join: Callable[..., array], arrays: Any, axis: int | None) -> array | None:
+    """A long list of arrays of one dtype, joined by `join` in parts and these by `concatenate`; None for another list,
+    or where that is refused: the error is that of the whole list."""
+    if type(arrays) not in (list, tuple) or len(arrays) <= _PART or set(map(type, arrays)) != {array}:
+        return None
+    if len({x.aval.dtype for x in arrays}) > 1:
+        return None
+    try:
+        return concatenate([join(arrays[i : i + _PART], axis) for i in range(0, len(arrays), _PART)], axis)
+    except SmeltError:
+        return None
+
+
 def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
     """Arrays one after the other along an axis, in their common dtype; flattened when `axis` is None.
 
@@ -58,6 +75,12 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: St
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
+    found = _in_parts(_concatenated, arrays, axis)
+    return _concatenated(arrays, axis) if found is None else found
+
+
+@remembered
+def _concatenated(arrays: Sequence[ArrayLike], axis: int | None) -> array:
     xs = _arrays("concatenate", arrays)
     if axis is None:
         return joined([to_shape(x, (x.size,)) for x in xs], 0)
@@ -72,7 +95,6 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: St
 concat = concatenate
 
 
-@remembered
 def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
     """Arrays of one shape along a new axis.
 
@@ -82,12 +104,19 @@ def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOr
            [2, 4]], dtype=int32)
     """
     check_stream(stream)
+    axis = 0 if axis is None else axis
+    found = _in_parts(_stacked, arrays, axis)
+    return _stacked(arrays, axis) if found is None else found
+
+
+@remembered
+def _stacked(arrays: Sequence[ArrayLike], axis: int) -> array:
     xs = _arrays("stack", arrays)
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
         raise ShapeError(at_user_line(f"smelt.stack: arrays must have the same shape: {shapes}"))
-    along = one_axis("stack", 0 if axis is None else axis, len(shape) + 1)
+    along = one_axis("stack", axis, len(shape) + 1)
     return joined([to_shape(x, (*shape[:along], 1, *shape[along:])) for x in xs], along)
 
 

@@ -99,6 +99,39 @@ def test_concatenate_and_stack(axis, count):
     check_gradient(lambda *xs: smelt.concatenate(list(xs), axis), *parts)
 
 
+@pytest.mark.parametrize("count", [16, 17, 40, 300])
+def test_long_lists_are_joined_in_parts(count):
+    """As short ones: also lists and tuples, of arrays of several extents and dtypes, inside of transformations."""
+    parts = [X[: 1 + i % 2] * i for i in range(count)]
+    xs = [exact(p) for p in parts]
+    for axis in (0, -3, None):
+        same(smelt.concatenate(xs, axis), np.concatenate(parts, axis))
+    rows = [X * i for i in range(count)]
+    for axis in (0, 1, -1, 3):
+        same(smelt.stack(tuple(exact(p) for p in rows), axis), np.stack(rows, axis))
+    mixed = [smelt.array(X.astype([np.int8, np.float16, np.int32][i % 3])) for i in range(count)]
+    same(smelt.concatenate(mixed), np.concatenate([np.array(x).astype(np.float16) for x in mixed]))
+    given = exact(np.arange(count, dtype=np.float32))
+
+    def weighed(x):
+        return (smelt.stack([x[i] * i for i in range(count)]) * x).sum()
+
+    for function in (smelt.grad(weighed), smelt.compile(smelt.grad(weighed))):
+        same(function(given), 2 * np.arange(count, dtype=np.float32) ** 2)
+
+
+def test_what_a_long_list_may_not_be_is_said_of_all_of_it():
+    shapes = r"all axes but 0: \(2, 3, 4\), (\(2, 3, 4\), ){38}\(2, 3\); at .*test_shaping.py"
+    with pytest.raises(ShapeError, match=shapes):
+        smelt.concatenate([exact(X)] * 39 + [exact(X[:, :, 0])])
+    with pytest.raises(ShapeError, match=r"stack: .*same shape: (\(2, 3, 4\), ){32}\(1, 3, 4\); at .*test_shaping.py"):
+        smelt.stack([exact(X)] * 32 + [exact(X[:1])])
+    with pytest.raises(ShapeError, match="axis 5 out of range"):
+        smelt.concatenate([exact(X)] * 40, axis=5)
+    with pytest.raises(smelt.SmeltError, match="stream"):
+        smelt.concatenate([exact(X)] * 40, stream=3)
+
+
 def test_concatenate_promotes():
     found = smelt.concatenate([exact([1, 2]), exact([0.5])])
     same(found, np.array([1, 2, 0.5], np.float32))

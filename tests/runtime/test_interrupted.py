@@ -141,7 +141,8 @@ for name in ("get_paths", "get_path"):
         return function(*args)
     setattr(sysconfig, name, wrapped)
 import smelt
-smelt.eval(smelt.ones((2,)) + 1)
+from smelt.ir import errors
+errors._command_folders()
 print(set(seen))
 """
     assert run(code) == "{False}\n"
