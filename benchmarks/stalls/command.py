@@ -127,7 +127,7 @@ def disagreements(program: Program, replies: dict[str, dict[str, Any]]) -> list[
 
 def imports(python: str, package: str) -> bool:
     """Whether an interpreter is there, and has a package."""
-    if not os.path.exists(python):
+    if not os.path.isfile(python):
         return False
     command = [python, "-c", f"import {package}"]
     return subprocess.run(command, check=False, stderr=subprocess.DEVNULL, cwd=ROOT).returncode == 0
