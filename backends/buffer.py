@@ -65,22 +65,26 @@ class CpuPool(Pool):
         self.lend(owner, memory, nbytes)
         return np.ndarray(aval.shape, aval.dtype.numpy, owner, memory.start)
 
-    def expect(self, nbytes: int, others: int = 0) -> None:
+    def expect(self, nbytes: int, others: int = 0) -> bool:
         """Count arrays to come whose memory is not the pool's, where there is a limit; `others`: that may be.
 
         Arrays in use are counted one by one only when those that were made since the last time might exceed it.
+
+        Returns:
+            Whether `others` would exceed it: then their memory has to be the pool's, which says so.
 
         Raises:
             OutOfMemoryError: they would.
         """
         self._expected += nbytes + others
         if self._active + self.outside + self._expected <= self.limit:
-            return
-        if self._recount() + nbytes > self.limit:
+            return False
+        if (active := self._recount()) + nbytes > self.limit:
             gc.collect()
             if (active := self._recount()) + nbytes > self.limit:
                 raise OutOfMemoryError(at_user_line(self.why_limited(nbytes, active)))
-        self._expected = nbytes
+        self._expected = nbytes + others
+        return active + nbytes + others > self.limit
 
     def _recount(self) -> int:
         self.outside, self._expected = outside_bytes(), 0

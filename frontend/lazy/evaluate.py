@@ -60,19 +60,22 @@ def evaluate(refs: Sequence[Ref]) -> None:
     found = plan(refs)
     if found is None:
         return
+    tight = False
     if pool.limit:
         sizes = [node.avals[i].nbytes for node, i in dict.fromkeys(refs) if node.values is None]
         small = sum([nbytes for nbytes in sizes if nbytes <= SMALL])
-        pool.expect(small, sum(sizes) - small)
+        tight = pool.expect(small, sum(sizes) - small)
     known = None
     if found.plain and not found.owner:
         device = default_device()
         tier = settings.tier if device.tiers else "program"
         if device.interprets or settings.check or profiling.active is not None:
             pass  # a plan's calls are not seen one by one
-        elif found.work < settings.small_work or tier == "ops":
+        elif tier == "ops" or (found.work < settings.small_work and not tight):
             _run_silently(found)
             return
+        elif tight:
+            pass  # NumPy would not notice
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
             if known.rests(found) and not strided.pays(found.seconds, found.ops, known.structure.spent):
@@ -82,7 +85,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
             _run_silently(found)
             return
     del found  # it holds the nodes and what they are made from
-    _evaluate(refs, known)
+    _evaluate(refs, known, tight)
 
 
 class _Known:
@@ -216,7 +219,8 @@ class _Own(threading.local):
 _own = _Own()
 
 
-def _evaluate(refs: list[Ref], known: _Known | None) -> None:
+def _evaluate(refs: list[Ref], known: _Known | None, tight: bool) -> None:
+    """`tight`: whether the results may be more than the limit of memory allows. A program finds out."""
     outer = _own.owned
     while True:
         mine, other = _Evaluation(), None
@@ -232,7 +236,7 @@ def _evaluate(refs: list[Ref], known: _Known | None) -> None:
             # Plans in C give values without the lock: a node that was not marked yet has forgotten its inputs.
             if other is None and not any(node.op is LEAF for node in order):
                 _own.owned = mine.owned
-                _evaluate_nodes(refs, order, held, known)
+                _evaluate_nodes(refs, order, held, known, tight)
                 return
             order.clear()
             held.clear()
@@ -264,7 +268,9 @@ def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
     return referred_besides(holders.values(), wanted.__contains__)
 
 
-def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None) -> None:
+def _evaluate_nodes(
+    refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None, tight: bool
+) -> None:
     check_values(order)
     roots = {n for n, _ in refs}
     has_calls = any(node.op is COMPILED for node in order)
@@ -272,7 +278,7 @@ def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: 
     if not has_calls and (len(order) <= MAX_NODES or _is_loop(order, keep)):
         held.clear()
         roots.clear()
-        _run(order, keep, known)
+        _run(order, keep, known, tight)
         return
     keep.clear()
     # The consumers still to come decide which results of a piece must be kept. Nodes are counted by
@@ -299,7 +305,7 @@ def _evaluate_nodes(refs: list[Ref], order: list[Node], held: set[Node], known: 
                 node.values = [child.values[i] for child, i in node.inputs]  # type: ignore[index]
             _settle(piece)
         else:
-            _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept])
+            _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept], tight=tight)
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
         piece.clear()
         start = end
@@ -372,7 +378,7 @@ def _no_value(node: Node) -> str:
     )
 
 
-def _run(order: list[Node], keep: Sequence[Node], known: _Known | None = None) -> None:
+def _run(order: list[Node], keep: Sequence[Node], known: _Known | None = None, tight: bool = False) -> None:
     """Evaluate a piece of the graph, which is emptied; the nodes in `keep` get their values."""
     device = default_device()
     if device.interprets:
@@ -383,6 +389,8 @@ def _run(order: list[Node], keep: Sequence[Node], known: _Known | None = None) -
         return
     tier = settings.tier if device.tiers else "program"
     small = work(order) < settings.small_work
+    if tight and tier != "ops":
+        tier, small = "program", False
     if not ((small or tier != "program") and direct.can_run(order)):
         _run_program(order, keep, device, small)
     elif small or tier == "ops":

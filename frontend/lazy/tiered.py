@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smelt.backends.buffer import pool
 from smelt.ir import locks
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
@@ -70,6 +71,8 @@ class TieredExecutable(Executable):
 
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         structure, program, tier = self._structure, self._program, settings.tier
+        if pool.limit and tier != "ops" and pool.expect(0, sum([aval.nbytes for aval in self.results])):
+            tier = "program"  # it notices where the results are more than the limit allows
         if tier in ("ops", "strided"):
             return self._run_ops(inputs)
         if program is None:

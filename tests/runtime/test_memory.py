@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import numpy as np
@@ -133,6 +134,60 @@ def test_memory_limit():
         assert kept[5].item() == 1.0
     finally:
         smelt.set_memory_limit(previous)
+
+
+_ROWS = np.random.default_rng(0).random((1 << 9, 1 << 10), np.float32)
+_BEYOND = {
+    "map": lambda x: smelt.exp(x * 2) + 1,
+    "constant": lambda x: smelt.ones(x.shape),
+    "rows": lambda x: smelt.softmax(x + 1),
+    "scan": lambda x: smelt.cumsum(x, axis=0),
+    "concatenate": lambda x: smelt.concatenate([x, x]),
+    "tile": lambda x: smelt.tile(x, 3),
+    "convert": lambda x: x.astype(smelt.int32),
+    "transpose": lambda x: smelt.contiguous(x.T),
+    "broadcast": lambda x: smelt.broadcast_to(x[0], x.shape),
+    "sort": lambda x: smelt.sort(x, axis=0),
+    "gradient": smelt.grad(lambda x: (x * x).sum()),
+    "compiled": smelt.compile(lambda x: x - 1),
+    "random": lambda x: smelt.random.normal(x.shape),
+}
+
+
+@pytest.mark.parametrize("name", _BEYOND)
+@pytest.mark.parametrize("tier", ["auto", "strided", "program"])
+def test_the_limit_holds_however_a_result_is_computed(name, tier):
+    x = smelt.array(_ROWS)
+    gc.collect()  # what the tracebacks of other tests hold
+    with override(tier=tier):
+        previous = smelt.set_memory_limit(smelt.get_active_memory() + (1 << 20))
+        try:
+            for _ in range(2):
+                with pytest.raises(MemoryError, match="set_memory_limit"):
+                    smelt.eval(_BEYOND[name](x))
+            smelt.set_memory_limit(smelt.get_active_memory() + (9 << 20))
+            smelt.eval(_BEYOND[name](x))
+            smelt.set_memory_limit(smelt.get_active_memory() + (1 << 20))
+            views = [x.reshape(-1), x[:100], x]
+            smelt.eval(views, (x * 2).sum())  # no memory of their own, or little
+            assert views[0][5].item() == _ROWS[0, 5]
+        finally:
+            smelt.set_memory_limit(previous)
+
+
+def test_the_limit_holds_for_other_sizes_of_a_compiled_function():
+    f = smelt.compile(lambda x: smelt.sin(x) * 2 + 1)
+    with override(tier="auto"):
+        f(smelt.ones(10))
+        gc.collect()
+        previous = smelt.set_memory_limit(smelt.get_active_memory() + (1 << 20))
+        try:
+            for n in range(4):
+                assert f(smelt.ones(1000 + n)).size == 1000 + n
+                with pytest.raises(MemoryError, match="set_memory_limit"):
+                    f(smelt.array(_ROWS[:300]).reshape(-1)[: 250_000 + n])
+        finally:
+            smelt.set_memory_limit(previous)
 
 
 _two = smelt.compile(lambda x: (x + 1, x * 2))
