@@ -68,7 +68,7 @@ DIRECT = 48
 
 
 @functools.cache
-def _lapack(name: str) -> tuple[Callable[..., Any], type[np.signedinteger[Any]]] | None:
+def lapack_function(name: str) -> tuple[Callable[..., Any], type[np.signedinteger[Any]]] | None:
     """A function of LAPACK, and its integers; None where NumPy has another library than OpenBLAS."""
     if threads() is None:
         return None
@@ -94,13 +94,13 @@ class Factors:
         self.pivots, info = np.empty((count, min(m, n)), kind), np.zeros(1, kind)
         rows, cols, leading = self._numbers(m, n, max(m, 1))
         for x, pivots in zip(matrices, self.pivots):
-            getrf(rows, cols, _at(x), leading, _at(pivots), _at(info))
+            getrf(rows, cols, address(x), leading, address(pivots), address(info))
             self.singular |= bool(info[0] > 0)
 
     def _numbers(self, *values: int) -> list[ctypes.c_void_p]:
         """Addresses of numbers, which are held."""
         self._held = np.array(values, self._kind)
-        return [_at(self._held[i:]) for i in range(len(values))]
+        return [address(self._held[i:]) for i in range(len(values))]
 
     def logarithms(self) -> tuple[np.ndarray, np.ndarray]:
         """The signs of the determinants of square matrices, and the logarithms of their sizes in float64."""
@@ -121,25 +121,25 @@ class Factors:
 
     def solved(self, transposed: bool, which: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         """What solves A·x = b (Aᵀ·x = b if `transposed`) for each of b (count × k × n), by the matrices at `which`."""
-        found = _lapack({"f": "sgetrs", "d": "dgetrs"}[b.dtype.char])
+        found = lapack_function({"f": "sgetrs", "d": "dgetrs"}[b.dtype.char])
         if found is None:
             return None
         info, word = np.zeros(1, self._kind), ctypes.c_char_p(b"T" if transposed else b"N")
         n, k = self._numbers(b.shape[2], b.shape[1])
         x = np.array(b, order="C")
         for i, part in zip(which, x):
-            found[0](word, n, k, _at(self.matrices[i]), n, _at(self.pivots[i]), _at(part), n, _at(info))
+            found[0](word, n, k, address(self.matrices[i]), n, address(self.pivots[i]), address(part), n, address(info))
         return x
 
 
-def _at(x: np.ndarray) -> ctypes.c_void_p:
+def address(x: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(x.ctypes.data)
 
 
 def factors(a: np.ndarray, transposed: bool = False) -> Factors | None:
     """LU factors of real matrices (count × m × n), or, `transposed`, of what they are by columns, which needs no
     rearrangement; None: there is no LAPACK here."""
-    found = _lapack({"f": "sgetrf", "d": "dgetrf"}[a.dtype.char]) if a.dtype.char in "fd" else None
+    found = lapack_function({"f": "sgetrf", "d": "dgetrf"}[a.dtype.char]) if a.dtype.char in "fd" else None
     if found is None:
         return None
     getrf, kind = found
@@ -176,14 +176,15 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 
 def inv(a: np.ndarray) -> np.ndarray | None:
     """``np.linalg.inv`` of large real matrices; None: NumPy's serves, also to tell errors."""
-    known, found = _large(a), _lapack({"f": "sgetri", "d": "dgetri"}.get(a.dtype.char, "none"))
+    known, found = _large(a), lapack_function({"f": "sgetri", "d": "dgetri"}.get(a.dtype.char, "none"))
     if known is None or known.singular or found is None:
         return None
     getri, kind = found
     n, info = a.shape[-1], np.zeros(1, kind)
     room, sizes = np.empty(64 * n, a.dtype), np.array([n, 64 * n], kind)
     for x, pivots in zip(known.matrices, known.pivots):
-        getri(_at(sizes), _at(x), _at(sizes), _at(pivots), _at(room), _at(sizes[1:]), _at(info))
+        order, more = address(sizes), address(sizes[1:])
+        getri(order, address(x), order, address(pivots), address(room), more, address(info))
     return known.matrices.reshape(a.shape)
 
 

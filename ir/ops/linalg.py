@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import small_matrices
+from .. import lapack, small_matrices
 from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
 from ..kinds import Library, silent
@@ -59,6 +59,9 @@ class SolveTriangular(Library, name="solve_triangular"):
     @unforked
     def host(self, a: np.ndarray, b: np.ndarray, *, upper: Bool) -> np.ndarray:
         _require_no_zeros(a)
+        found = lapack.solve_triangular(a, b, upper)
+        if found is not None:
+            return found
         n = a.shape[-1]
         x = np.empty((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
         starts = range(0, n, BLOCK)
@@ -120,6 +123,8 @@ class Cholesky(Library, name="cholesky"):
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
         found = small_matrices.cholesky(a)
+        if found is None:
+            found = lapack.cholesky(a)
         if found is not None:
             return found
         try:
@@ -173,7 +178,8 @@ class Qr(Library, name="qr"):
 
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(np.linalg.qr(a))
+        found = lapack.qr(a)
+        return tuple(np.linalg.qr(a)) if found is None else found
 
     def properties(
         self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]

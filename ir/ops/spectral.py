@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, small_matrices
+from .. import dtypes, lapack, small_matrices
 from ..aval import Aval
 from ..dtypes import DType
 from ..kinds import Library
@@ -106,7 +106,7 @@ class Eigh(Library, name="eigh"):
         found = small_matrices.eigh(a)
         if found is not None:
             return found
-        w, v = of_finite(lambda a: tuple(np.linalg.eigh(a)), a)
+        w, v = of_finite(lambda a: lapack.eigh(a) or tuple(np.linalg.eigh(a)), a)
         return w, v / _phases(v) if v.dtype.kind == "c" else v
 
     def properties(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Iterator[Property]:
@@ -144,7 +144,11 @@ class Eigvalsh(Library, name="eigvalsh"):
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
-        return of_finite(np.linalg.eigvalsh, a)
+        def values(a: np.ndarray) -> np.ndarray:
+            found = lapack.eigh(a, vectors=False)
+            return np.linalg.eigvalsh(a) if found is None else found[0]
+
+        return of_finite(values, a)
 
     @unforked
     def reference(self, a: np.ndarray) -> np.ndarray:
@@ -188,7 +192,7 @@ class Svd(Library, name="svd"):
 
     @unforked
     def host(self, a: np.ndarray, *, full: Bool) -> tuple[np.ndarray, ...]:
-        u, s, vh = of_finite(lambda a: tuple(np.linalg.svd(a, full_matrices=full)), a)
+        u, s, vh = of_finite(lambda a: lapack.svd(a, full) or tuple(np.linalg.svd(a, full_matrices=full)), a)
         if a.dtype.kind == "c":
             k, of_u, of_v = s.shape[-1], _phases(u), _phases(adjoint_of(vh))
             of_v[..., :k] = of_u[..., :k]
@@ -281,7 +285,11 @@ class SingularValues(Library, name="singular_values"):
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
-        return of_finite(lambda a: np.linalg.svd(a, compute_uv=False), a)
+        def values(a: np.ndarray) -> np.ndarray:
+            found = lapack.svd(a, full=False, vectors=False)
+            return np.linalg.svd(a, compute_uv=False) if found is None else found[1]
+
+        return of_finite(values, a)
 
     @unforked
     def reference(self, a: np.ndarray) -> np.ndarray:

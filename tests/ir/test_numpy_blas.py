@@ -128,7 +128,7 @@ def test_values(dtype: type) -> None:
 )
 def test_large_systems(shape, more, dtype):
     """LAPACK, called directly, gives what NumPy's functions give."""
-    if numpy_blas._lapack("sgetrf") is None:
+    if numpy_blas.lapack_function("sgetrf") is None:
         pytest.skip("NumPy has another library than OpenBLAS")
     rng = np.random.default_rng(3)
     a, b = (rng.standard_normal(s).astype(dtype) for s in (shape, (*more, shape[-1], 5)))

@@ -101,7 +101,7 @@ FUNCTIONS = {
     "frontend/nn/layers/distributed.py _pair": "the groups there are",
     "ir/dtypes.py promote": "pairs of dtypes",
     "ir/mlir.py module": "the modules of the bindings",
-    "ir/numpy_blas.py _lapack": "seven names",
+    "ir/numpy_blas.py lapack_function": "sixty names",
     "passes/kernels/place.py needs": "goes with the call around it",
     "runtime/measure.py rates": "the devices there are",
 }

@@ -1,0 +1,172 @@
+"""Factorizations of large matrices by NumPy's LAPACK, called directly on matrices as they lie.
+
+NumPy's functions convert float32 to float64, and copy each matrix to columns and back in strides: for some hundred rows
+that takes as long as the factorization. The rows of an array are the columns of the transposed matrix, whose factors
+serve as well: L and Q of Aᵀ are Rᵀ and Qᵀ of A, and its singular vectors change places. Functions return None where
+NumPy's are to do it: for small matrices, for which calls from here cost more, with another library than OpenBLAS, and
+where a matrix has no such factors, to tell errors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import numpy as np
+
+from .aval import broadcast_shapes
+from .numpy_blas import address, lapack_function
+
+#: Rows and columns from which on it pays: of what takes some n³ steps, and of what takes many.
+FEW, LEAST = 128, 64
+#: The first letters of LAPACK's names.
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+#: What LAPACK's functions take: words, integers, and arrays, all of them by their addresses.
+Argument = bytes | int | np.ndarray
+
+
+class _Lapack:
+    """LAPACK's functions for numbers of one dtype.
+
+    Attributes:
+        real: the dtype of singular values. kind: that of LAPACK's integers.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], kind: type[np.signedinteger[Any]]):
+        self.dtype, self.kind, self.real = dtype, kind, np.empty(0, dtype).real.dtype
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    def call(self, name: str, *arguments: Argument) -> None:
+        """Call a function that cannot fail."""
+        found = lapack_function(_LETTERS[self.dtype.char] + name)
+        assert found is not None, name
+        numbers = np.array([x for x in arguments if isinstance(x, int)], self.kind)
+        places = iter(range(len(numbers)))
+        given: list[Any] = []
+        for x in arguments:
+            if isinstance(x, int):
+                given.append(address(numbers[next(places) :]))
+            else:
+                given.append(ctypes.c_char_p(x) if isinstance(x, bytes) else address(x))
+        lengths = [ctypes.c_size_t(1) for x in arguments if isinstance(x, bytes)]  # as Fortran passes them
+        found[0](*given, *lengths)
+
+    def succeeds(self, name: str, *arguments: Argument | None) -> bool:
+        """Call a function that ends with what went wrong; whether nothing did.
+
+        None stands for its work space and the size of that, which it is asked for before.
+        """
+        info, room = np.zeros(1, self.kind), np.zeros(1, self.dtype)
+
+        def call(size: int) -> bool:
+            given: list[Argument] = []
+            for x in arguments:
+                given += [room, size] if x is None else [x]
+            self.call(name, *given, info)
+            return not info[0]
+
+        if any(x is None for x in arguments):
+            if not call(-1):
+                return False
+            room = np.empty(math.ceil(float(room[0].real) * (1 + 1e-6)), self.dtype)  # rounded to float32 perhaps
+        return call(len(room))
+
+
+def _lapack(a: np.ndarray, least: int) -> _Lapack | None:
+    """The functions for some matrices, if calling them pays."""
+    if a.dtype.char not in _LETTERS or min(a.shape[-2:]) < least or not a.size:
+        return None
+    found = lapack_function(_LETTERS[a.dtype.char] + "potrf")
+    return None if found is None else _Lapack(a.dtype, found[1])
+
+
+def cholesky(a: np.ndarray) -> np.ndarray | None:
+    """``np.linalg.cholesky``, which reads the lower triangles."""
+    lapack, n = _lapack(a, FEW), a.shape[-1]
+    if lapack is None:
+        return None
+    out = np.ascontiguousarray(np.tril(a))
+    for x in out.reshape(-1, n, n):
+        if not lapack.succeeds("potrf", b"U", n, x, n):
+            return None
+    return out
+
+
+def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """``np.linalg.qr``: the factors L and Q of what the matrices are by columns."""
+    lapack, (m, n) = _lapack(a, FEW), a.shape[-2:]
+    if lapack is None:
+        return None
+    k, lead = min(m, n), a.shape[:-2]
+    out, turns = np.array(a, order="C"), np.empty(k, a.dtype)
+    r = np.empty((*lead, k, n), a.dtype)
+    for x, upper in zip(out.reshape(-1, m, n), r.reshape(-1, k, n)):
+        if not lapack.succeeds("gelqf", n, m, x, n, turns, None):
+            return None
+        upper[...] = np.triu(x[:k])
+        if not lapack.succeeds("unglq" if lapack.is_complex else "orglq", k, m, k, x, n, turns, None):
+            return None
+    return np.ascontiguousarray(out[..., :k]), r
+
+
+def eigh(a: np.ndarray, vectors: bool = True) -> tuple[np.ndarray, np.ndarray] | None:
+    """``np.linalg.eigh`` of the lower triangles; without `vectors` the values alone count."""
+    lapack, n = _lapack(a, LEAST), a.shape[-1]
+    if lapack is None:
+        return None
+    out, values = np.array(a, order="C"), np.empty(a.shape[:-1], lapack.real)
+    places = np.empty(3 + 5 * n, lapack.kind)
+    more: list[Argument] = []
+    if lapack.is_complex:
+        reals = np.empty(1 + 5 * n + 2 * n * n if vectors else n, lapack.real)
+        more = [reals, len(reals)]
+    for x, w in zip(out.reshape(-1, n, n), values.reshape(-1, n)):
+        job = b"V" if vectors else b"N"
+        name = "heevd" if lapack.is_complex else "syevd"
+        if not lapack.succeeds(name, job, b"U", n, x, n, w, None, *more, places, len(places)):
+            return None
+        if vectors:  # of the transposed matrix, by columns
+            x[...] = x.T.conj()
+    return values, out
+
+
+def svd(a: np.ndarray, full: bool, vectors: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """``np.linalg.svd``; without `vectors` the values alone count."""
+    lapack, (m, n) = _lapack(a, LEAST), a.shape[-2:]
+    if lapack is None:
+        return None
+    k, most, lead = min(m, n), max(m, n), a.shape[:-2]
+    p, q = (m, n) if full else (k, k)
+    room, values = np.array(a, order="C"), np.empty((*lead, k), lapack.real)
+    u, vt = (np.empty((*lead, *size), a.dtype) if vectors else room for size in ((m, p), (q, n)))
+    places = np.empty(8 * k, lapack.kind)
+    more: list[Argument] = []
+    if lapack.is_complex:
+        more = [np.empty(k * max(5 * k + 7, 2 * most + 2 * k + 1) if vectors else 7 * k, lapack.real)]
+    job = b"N" if not vectors else b"A" if full else b"S"
+    count = math.prod(lead)
+    for x, s, left, right in zip(*(y.reshape(count, *y.shape[len(lead) :]) for y in (room, values, u, vt))):
+        # Of the transposed matrix the right vectors are the left ones here, and lie in rows.
+        if not lapack.succeeds("gesdd", job, n, m, x, n, s, right, n, left, p if vectors else m, None, *more, places):
+            return None
+    return u, values, vt
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | None:
+    """x with a·x = b for triangular matrices without zeros on their diagonals."""
+    lapack, (n, k) = _lapack(a, LEAST), b.shape[-2:]
+    if lapack is None or a.dtype != b.dtype or not b.size:
+        return None
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    matrices = np.ascontiguousarray(a)
+    out = np.array(np.broadcast_to(b, (*lead, n, k)), order="C")
+    which = np.broadcast_to(np.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]), lead).reshape(-1)
+    flat, one = matrices.reshape(-1, n, n), np.ones(1, a.dtype)
+    for i, x in zip(which, out.reshape(-1, n, k)):  # by columns: xᵀ·aᵀ = bᵀ
+        lapack.call("trsm", b"R", b"L" if upper else b"U", b"N", b"N", k, n, one, flat[i], n, x, k)
+    return out

@@ -1,0 +1,150 @@
+"""LAPACK called directly, against what factors are, in float64, and against NumPy's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import lapack, numpy_blas
+from smelt.ir.errors import LibraryError
+
+pytestmark = pytest.mark.skipif(
+    numpy_blas.lapack_function("spotrf") is None, reason="NumPy has another library than OpenBLAS"
+)
+KINDS = [np.float32, np.float64, np.complex64, np.complex128]
+SHAPES = [(2, 70, 64), (1, 1, 65, 80)]
+
+
+@pytest.fixture(autouse=True)
+def small_and_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Matrices of some tens of rows, and no threads of the library, which wait for each other in loops."""
+    monkeypatch.setattr(lapack, "FEW", 64)
+    threads = numpy_blas.threads()
+    assert threads is not None
+    before = threads.get()
+    threads.set(1)
+    yield
+    threads.set(before)
+
+
+def random(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def near(found: np.ndarray, expected: np.ndarray, dtype: Any) -> None:
+    error = 500 * float(np.finfo(dtype).eps) * max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=0, atol=error)
+
+
+def adjoint(x: np.ndarray) -> np.ndarray:
+    return x.swapaxes(-1, -2).conj()
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def orders(x: np.ndarray) -> list[np.ndarray]:
+    """The same numbers in memory by rows, by columns, and with gaps."""
+    apart = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)[..., ::2]
+    apart[...] = x
+    return [x, np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2), apart]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_qr(shape: tuple[int, ...], dtype: Any) -> None:
+    for a in orders(random(shape, dtype)):
+        found = lapack.qr(a)
+        assert found is not None
+        q, r = found
+        assert q.dtype == r.dtype == dtype
+        near(wide(q) @ r, a, dtype)
+        near(adjoint(wide(q)) @ q, np.eye(q.shape[-1]), dtype)
+        np.testing.assert_array_equal(r, np.triu(r))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_svd(shape: tuple[int, ...], dtype: Any) -> None:
+    for a in orders(random(shape, dtype)):
+        known = np.linalg.svd(wide(a), compute_uv=False)
+        for full in (False, True):
+            found = lapack.svd(a, full)
+            assert found is not None
+            u, s, vt = found
+            k = s.shape[-1]
+            assert [x.shape for x in found] == [x.shape for x in np.linalg.svd(a, full_matrices=full)]
+            near((wide(u)[..., :k] * s[..., None, :]) @ vt[..., :k, :], a, dtype)
+            near(adjoint(wide(u)) @ u, np.eye(u.shape[-1]), dtype)
+            near(wide(vt) @ adjoint(vt), np.eye(vt.shape[-2]), dtype)
+            near(s, known, dtype)
+            assert s.dtype == np.zeros(0, dtype).real.dtype
+        values = lapack.svd(a, full=False, vectors=False)
+        assert values is not None
+        near(values[1], known, dtype)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("lead", [(), (2,), (1, 2)])
+def test_symmetric_matrices(lead: tuple[int, ...], dtype: Any) -> None:
+    n = 66
+    x = wide(random((*lead, n, n), dtype))
+    a = (x @ adjoint(x) / n + np.eye(n)).astype(dtype)
+    hidden = np.where(np.tri(n, dtype=bool), a, np.nan).astype(dtype)  # the other triangle is not looked at
+    for b in orders(hidden):
+        factor = lapack.cholesky(b)
+        assert factor is not None and factor.dtype == dtype
+        np.testing.assert_array_equal(factor, np.tril(factor))
+        near(wide(factor) @ adjoint(factor), a, dtype)
+        found, values = lapack.eigh(b), lapack.eigh(b, vectors=False)
+        assert found is not None and values is not None
+        w, v = found
+        near(wide(a) @ v, v * w[..., None, :], dtype)
+        near(adjoint(wide(v)) @ v, np.eye(n), dtype)
+        near(w, np.linalg.eigvalsh(wide(a)), dtype)
+        near(values[0], w, dtype)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((70, 70), (70, 1)), ((2, 1, 64, 64), (3, 64, 5)), ((65, 65), (2, 65, 70)), ((3, 64, 64), (64, 0))],
+)
+def test_triangular_systems(left: Any, right: Any, upper: bool, dtype: Any) -> None:
+    n = left[-1]
+    a, b = random(left, dtype) / n + 2 * np.eye(n), random(right, dtype)
+    triangle = (np.triu if upper else np.tril)(a)
+    mask = np.tri(n, dtype=bool)
+    hidden = np.where(mask.T if upper else mask, a, np.nan).astype(dtype)
+    for x, y in zip(orders(hidden), orders(b)):
+        found = lapack.solve_triangular(x, y, upper)
+        if not b.size:
+            assert found is None
+            continue
+        assert found is not None and found.dtype == dtype
+        near(found, np.linalg.solve(wide(triangle.astype(dtype)), np.broadcast_to(wide(b), found.shape)), dtype)
+
+
+def test_what_has_no_factors_is_numpys() -> None:
+    a = np.broadcast_to(np.eye(66, dtype=np.float32), (3, 66, 66)).copy()
+    a[1, 7, 7] = -1
+    assert lapack.cholesky(a) is None
+    with pytest.raises(LibraryError, match="matrix 1 of the batch is not positive definite"):
+        smelt.eval(smelt.linalg.cholesky(smelt.array(a)))
+    a[1, 7, 7] = np.nan
+    for function in (smelt.linalg.cholesky, smelt.linalg.eigvalsh, smelt.linalg.svdvals):
+        found = np.asarray(function(smelt.array(a)))
+        assert np.isnan(found[1]).any() and not np.isnan(found[[0, 2]]).any()
+    for other in (a[..., :5], a.astype(np.float16), a[:0], a[0, :, :0]):
+        assert lapack.qr(other) is None
+    a[1, 7, 7] = 0
+    with pytest.raises(LibraryError, match="matrix 1 of the batch is singular"):
+        smelt.eval(smelt.linalg.solve_triangular(smelt.array(a), smelt.ones((3, 66, 1))))
