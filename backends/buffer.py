@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from smelt.ir import dtypes, locks
+from smelt.ir import dtypes, host_memory, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import OutOfMemoryError, at_user_line
 
@@ -96,6 +96,15 @@ class CpuPool(Pool):
 
 
 pool = CpuPool()
+
+
+def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """``numpy.empty``, of large arrays from the pool."""
+    aval = Aval(shape, dtypes.of(dtype))
+    return pool.empty(aval) if aval.nbytes > SMALL else np.empty(shape, dtype)
+
+
+host_memory.use_memory(_empty)
 #: All pools in use: that of the CPU's memory first, those of devices as they are used.
 pools: list[Any] = [pool]
 

@@ -14,8 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import host_threads
+from .host_memory import empty
+
 #: Elements of a transform that is made in one piece.
 SHORT = 256
+#: Elements of a transform of columns that is made in one piece.
+TALL = 2048
+#: Seconds for each element, about.
+SECONDS = 4e-9
 #: Elements of the longest transforms whose tables are kept.
 KEPT = 1 << 20
 #: Up to so many real numbers pocketfft's own inverse of them is quicker.
@@ -38,9 +45,9 @@ class Plan(NamedTuple):
 _loops: list[Callable[..., None]] = []
 
 
-def use_loop(loop: Callable[..., None]) -> None:
-    """Have transforms made by a function like `fourier` of `fourier.c`."""
-    _loops[:] = [loop]
+def use_loops(*loops: Callable[..., None]) -> None:
+    """Have transforms made by functions like `fourier` and `fourier_columns` of `fourier.c`."""
+    _loops[:] = loops
 
 
 def turns(k: np.ndarray, n: int) -> np.ndarray:
@@ -102,6 +109,10 @@ def _plan(n: int, wide: bool) -> Plan:
     )  # fmt: skip
 
 
+def _one_piece(n: int, wide: bool) -> tuple[tuple[int, ...], np.ndarray]:
+    return _passes(n, np.float64 if wide else np.float32)
+
+
 def _halves(n: int, wide: bool) -> np.ndarray:
     """e^(-2πik/2n) for the first half of n + 1 coefficients of 2·n real numbers."""
     return _numbers(turns(np.arange(n // 2 + 1), 2 * n), np.float64 if wide else np.float32)
@@ -130,7 +141,7 @@ def _chirp(n: int, wide: bool) -> tuple[np.ndarray, np.ndarray]:
 
 #: By how many elements a transform has at most, how many tables of such are kept.
 _SIZES = ((1 << 12, 32), (KEPT, 4))
-_MAKERS: tuple[Callable[[int, bool], Any], ...] = (_plan, _halves, _chirp)
+_MAKERS: tuple[Callable[[int, bool], Any], ...] = (_plan, _halves, _chirp, _one_piece)
 _kept = {make: [(most, functools.lru_cache(count)(make)) for most, count in _SIZES] for make in _MAKERS}
 
 
@@ -198,7 +209,31 @@ def fft(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray | None = Non
     if not _fits(x.shape[-1], x):
         return None
     x = np.ascontiguousarray(x)
-    return _complex(x, inverse, scale, np.empty_like(x) if out is None else out)
+    return _complex(x, inverse, scale, empty(x.shape, x.dtype) if out is None else out)
+
+
+def fft_of_columns(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | None:
+    """`fft` of an array whose last axis lies before others in memory, without a copy; the result lies as x does.
+
+    None: x does not lie so, or rows are to be copied together.
+    """
+    n = x.shape[-1]
+    if not _fits(n, x) or n > TALL or radices(n) is None:
+        return None
+    for place in reversed(range(x.ndim - 1)):
+        lying = np.moveaxis(x, -1, place)
+        if lying.flags.c_contiguous:
+            break
+    else:
+        return None
+    out, width, wide = empty(lying.shape, x.dtype), math.prod(lying.shape[place + 1 :]), x.dtype.char == "D"
+    tables, blocks = _table(_one_piece, n, wide), -(-width // (8 if wide else 16))
+
+    def transform(part: slice) -> None:
+        _loops[1](lying, out, wide, inverse, scale, *tables, width, part.start, part.stop)
+
+    host_threads.share(x.size // (n * width) * blocks, SECONDS * x.size, transform)
+    return np.moveaxis(out, place, -1)
 
 
 def rfft(x: np.ndarray, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
@@ -207,7 +242,7 @@ def rfft(x: np.ndarray, scale: float, out: np.ndarray | None = None) -> np.ndarr
     if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
         return None
     if out is None:
-        out = np.empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
+        out = empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
     return _run(np.ascontiguousarray(x), out, n // 2, FROM_REAL, False, scale)
 
 
@@ -216,5 +251,5 @@ def irfft(x: np.ndarray, n: int, scale: float, out: np.ndarray | None = None) ->
     if n % 2 or n <= LONG or radices(n // 2) is None or not _fits(n // 2, x):
         return None
     if out is None:
-        out = np.empty((*x.shape[:-1], n), x.real.dtype)
+        out = empty((*x.shape[:-1], n), x.real.dtype)
     return _run(np.ascontiguousarray(x), out, n // 2, TO_REAL, True, scale)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
-from . import dtypes, host_threads, numpy_blas
+from . import dtypes, host_memory, host_threads, numpy_blas
 from .aval import Aval, broadcast_shapes
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
@@ -404,6 +404,10 @@ class Library(Op):
         """The result of `host`, in `out` or elsewhere; see `takes_out`."""
         raise NotImplementedError(f"smelt.{self.name}.host_into")
 
+    def host_of_views(self, *arrays: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...] | None:
+        """The result of `host` for operands that do not lie row by row, without copies of these; None: copy them."""
+        return None
+
     def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         return self.host(*operands, **attrs)
 
@@ -488,14 +492,15 @@ class Library(Op):
         results = found if isinstance(found, tuple) else (found,)
         return tuple(x.reshape(*batch, *x.shape[1:]) for x in results) if batch else results
 
-
-    def _shared(
-        self, arrays: Sequence[np.ndarray], attrs: dict[str, Any]
-    ) -> np.ndarray | tuple[np.ndarray, ...]:
+    def _shared(self, arrays: Sequence[np.ndarray], attrs: dict[str, Any]) -> np.ndarray | tuple[np.ndarray, ...]:
         """The results by `host`, of parts of the batch by several threads where that pays.
 
         Large matrices are left to the threads of the library.
         """
+        if not all(x.flags.c_contiguous for x in arrays):
+            found = self.host_of_views(*arrays, **attrs)
+            if found is not None:
+                return found
         lead = arrays[0].ndim - len(self.core_operands[0])
         batch = arrays[0].shape[:lead]
         rows, work = math.prod(batch), self.shared_seconds * sum(x.size for x in arrays)
@@ -511,7 +516,7 @@ class Library(Op):
         if self.takes_out:
             aval = self.infer(*[Aval(x.shape, dtypes.of(x.dtype)) for x in flat], **attrs)
             assert isinstance(aval, Aval)
-            whole = np.empty(aval.shape, aval.dtype.numpy)
+            whole = host_memory.empty(aval.shape, aval.dtype.numpy)
 
         def compute(part: slice) -> None:
             if whole is not None:
@@ -520,8 +525,8 @@ class Library(Op):
                 if made is not out:
                     out[...] = made
                 return
-            found = self.host(*[x[part] for x in flat], **attrs)
-            parts[part.start] = part, found if isinstance(found, tuple) else (found,)
+            got = self.host(*[x[part] for x in flat], **attrs)
+            parts[part.start] = part, got if isinstance(got, tuple) else (got,)
 
         try:
             host_threads.share(rows, work, compute)
@@ -529,9 +534,9 @@ class Library(Op):
             return self.host(*arrays, **attrs)
         if whole is not None:
             return whole.reshape(*batch, *whole.shape[1:])
-        results = [np.empty((rows, *x.shape[1:]), x.dtype) for x in parts[0][1]]
-        for part, found in parts.values():
-            for x, y in zip(results, found):
+        results = [host_memory.empty((rows, *x.shape[1:]), x.dtype) for x in parts[0][1]]
+        for part, got in parts.values():
+            for x, y in zip(results, got):
                 x[part] = y
         return tuple([x.reshape(*batch, *x.shape[1:]) for x in results])
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .host_memory import empty
+
 #: Rows of the largest matrices that are taken.
 MOST = 16
 #: Matrices from which on it pays.
@@ -39,7 +41,7 @@ def cholesky(a: np.ndarray) -> np.ndarray | None:
     """Lower triangular factors."""
     if not _fits(a):
         return None
-    out = np.empty(a.shape, a.dtype)
+    out = empty(a.shape, a.dtype)
     return out if _run(_CHOLESKY, 1, a, out[:0], out, out[:0].copy()) else None
 
 
@@ -47,7 +49,7 @@ def inv(a: np.ndarray) -> np.ndarray | None:
     """Inverses."""
     if not _fits(a):
         return None
-    out = np.empty(a.shape, a.dtype)
+    out = empty(a.shape, a.dtype)
     return out if _run(_SOLVE, a.shape[-1], a, out[:0], out, out[:0].copy()) else None
 
 
@@ -55,7 +57,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """x with a·x = b, whose batch axes are the same."""
     if not _fits(a) or a.shape[:-2] != b.shape[:-2] or not 0 < b.shape[-1] <= MOST or a.dtype != b.dtype:
         return None
-    out = np.empty(b.shape, b.dtype)
+    out = empty(b.shape, b.dtype)
     return out if _run(_SOLVE, b.shape[-1], a, np.ascontiguousarray(b), out, out[:0].copy()) else None
 
 
@@ -63,5 +65,5 @@ def eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Eigenvalues and eigenvectors of the lower triangles; of one matrix too: LAPACK's vectors may point elsewhere."""
     if not _fits(a, few=1):
         return None
-    values, vectors = np.empty(a.shape[:-1], a.dtype), np.empty(a.shape, a.dtype)
+    values, vectors = empty(a.shape[:-1], a.dtype), empty(a.shape, a.dtype)
     return (values, vectors) if _run(_EIGH, 1, a, vectors[:0], values, vectors) else None

@@ -73,6 +73,7 @@ static PyMethodDef functions[] = {
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
     {"fourier", fourier, METH_VARARGS, "See fourier.c."},
+    {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},

@@ -131,3 +131,53 @@ done:
         return NULL;
     Py_RETURN_NONE;
 }
+
+/* fourier_columns(x, result, double, inverse, scale, radices, turns, width, first, last): of each column of matrices of
+   n × width complex numbers, from block of 64 bytes of real parts to block; see `fourier`. */
+PyObject *fourier_columns(PyObject *module, PyObject *args)
+{
+    Py_buffer in, out, turns;
+    PyObject *given;
+    int wide, inverse, radices[MOST_PASSES + 1];
+    double scale;
+    Py_ssize_t width, first, last;
+    if (!PyArg_ParseTuple(args, "y*w*ppdO!y*nnn:fourier_columns", &in, &out, &wide, &inverse, &scale, &PyTuple_Type,
+                          &given, &turns, &width, &first, &last))
+        return NULL;
+    const Py_ssize_t size = wide ? 8 : 4, lanes = 64 / size, n = take_radices(given, radices);
+    void *memory = NULL;
+    if (n < 0)
+        goto done;
+    const Py_ssize_t matrix = width > 0 && width <= in.len ? 2 * size * n * width : 0;
+    const Py_ssize_t blocks = (width + lanes - 1) / lanes;
+    if (matrix == 0 || in.len % matrix || out.len != in.len || turns.len != size * turns_of(n, radices) || first < 0 ||
+        first > last || last > in.len / matrix * blocks) {
+        PyErr_SetString(PyExc_ValueError, "fourier_columns: arrays do not fit");
+        goto done;
+    }
+    memory = PyMem_RawMalloc((size_t)(4 * 64 * n + 64));
+    if (memory == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    char *x = (char *)(((size_t)memory + 63) / 64 * 64), *y = x + 2 * 64 * n;
+    Py_BEGIN_ALLOW_THREADS
+    if (wide) {
+        Passes_f64 by = {n, radices, turns.buf};
+        transform_columns_f64(&by, in.buf, out.buf, width, first, last, inverse, scale, (vector_f64 *)x,
+                              (vector_f64 *)y);
+    } else {
+        Passes_f32 by = {n, radices, turns.buf};
+        transform_columns_f32(&by, in.buf, out.buf, width, first, last, inverse, (float)scale, (vector_f32 *)x,
+                              (vector_f32 *)y);
+    }
+    Py_END_ALLOW_THREADS
+done:
+    PyMem_RawFree(memory);
+    PyBuffer_Release(&in);
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&turns);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}

@@ -324,3 +324,16 @@ static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, P
                 NAME(real_after)(out + 2 * i * out_width, n, halves);
     }
 }
+
+/* The columns of matrices of n × width complex numbers; `first` … `last` count blocks of LANES columns. */
+static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *in, REAL *out, Py_ssize_t width,
+                                    Py_ssize_t first, Py_ssize_t last, int inverse, REAL scale, VECTOR *x, VECTOR *y)
+{
+    const Py_ssize_t blocks = (width + LANES - 1) / LANES;
+    for (Py_ssize_t unit = first; unit < last; unit++) {
+        const Py_ssize_t column = unit % blocks * LANES, at = 2 * (unit / blocks * by->n * width + column);
+        const Py_ssize_t count = width - column < LANES ? width - column : LANES;
+        NAME(load_columns)(x, in + at, by->n, width, count, inverse);
+        NAME(store_columns)(NAME(lanes)(by, x, y), out + at, by->n, width, count, inverse, scale);
+    }
+}

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 SCALES = {"none": ("backward", "forward"), "ortho": ("ortho", "ortho"), "mean": ("forward", "backward")}
 
 
+#: Whether NumPy's transforms write into an array that they are given: from NumPy 2 on.
+_TAKES_OUT = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+
+
 def _factor(scale: str, n: int) -> float:
     return {"none": 1.0, "ortho": 1 / math.sqrt(n), "mean": 1 / n}[scale]
 
@@ -54,7 +58,7 @@ class Fft(Library, name="fft"):
     scale: Str = "none"
     core = "(n)->(n)"
     accepts = dtypes.COMPLEX
-    shared_seconds = 4e-9
+    shared_seconds = fourier.SECONDS
     takes_out = True
     linearity = "jointly"
 
@@ -71,6 +75,9 @@ class Fft(Library, name="fft"):
         if found is None:
             found = (np.fft.ifft if inverse else np.fft.fft)(x, norm=SCALES[scale][inverse])  # type: ignore[arg-type]
         return found.astype(x.dtype, copy=False)
+
+    def host_of_views(self, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray | None:
+        return fourier.fft_of_columns(x, inverse, _factor(scale, x.shape[-1]))
 
     @silent
     def reference(self, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
@@ -94,7 +101,7 @@ class Rfft(Library, name="rfft"):
     scale: Str = "none"
     core = "(n)->(k)"
     accepts = (dtypes.float32, dtypes.float64)
-    shared_seconds = 4e-9
+    shared_seconds = fourier.SECONDS
     takes_out = True
     linearity = "jointly"
 
@@ -146,7 +153,7 @@ class Irfft(Library, name="irfft"):
     scale: Str = "none"
     core = "(k)->(n)"
     accepts = dtypes.COMPLEX
-    shared_seconds = 4e-9
+    shared_seconds = fourier.SECONDS
     takes_out = True
     linearity = "jointly"
 
@@ -165,7 +172,9 @@ class Irfft(Library, name="irfft"):
     def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
         found = fourier.irfft(x, n, _factor(scale, n), out)
         if found is None:
-            found = np.fft.irfft(x, n, norm=SCALES[scale][1])  # type: ignore[arg-type]
+            fits = _TAKES_OUT and out is not None and out.dtype == x.real.dtype
+            into: dict[str, Any] = {"out": out} if fits else {}
+            found = np.fft.irfft(x, n, norm=SCALES[scale][1], **into)  # type: ignore[arg-type]
         return found.astype(x.real.dtype, copy=False)
 
     @silent

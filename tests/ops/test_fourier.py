@@ -81,6 +81,26 @@ def test_strides_and_batches() -> None:
             np.testing.assert_allclose(np.asarray(found), np.fft.fft(view, axis=axis), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("n", [2, 13, 64, 100, 1024, 2048])
+def test_columns(n: int) -> None:
+    """Of arrays whose transformed axis is not the last one in memory; the result lies as they do."""
+    for kind in (np.complex64, np.complex128):
+        for before, after in (((), (1,)), ((2,), (17,)), ((1, 3), (2, 5))):
+            x = numbers((*before, n, *after), kind)
+            view = np.moveaxis(x, len(before), -1)
+            for inverse in (False, True):
+                found = fourier.fft_of_columns(view, inverse, 0.5)
+                if not view.flags.c_contiguous:
+                    assert found is not None and found.dtype == kind and found.strides == view.strides
+                    near(found, by_definition(view, inverse) / 2, kind)
+    x = numbers((3, 40, 130, 7), np.complex64)  # shared by threads
+    for axis in range(3):
+        found = np.asarray(smelt.fft.fft(smelt.array(x), axis=axis))
+        near(found, np.fft.fft(x.astype(np.complex128), axis=axis), np.complex64)
+    for other in (x[:, ::2].swapaxes(2, 3), x[..., :0].swapaxes(2, 3), numbers((5, 34), np.complex64)[:, ::2]):
+        assert fourier.fft_of_columns(other, False, 1.0) is None
+
+
 def test_a_long_transform() -> None:
     for n in (1 << 18, 3 * 5 * 7 * 11 * 13 * 4, 100_003):
         x = numbers((n,), np.complex64)
@@ -121,3 +141,13 @@ def test_tables() -> None:
         exact = [np.exp(-2j * np.pi * (int(i) % n) / n) for i in k]
         np.testing.assert_allclose(fourier.turns(k, n), exact, atol=3e-16)
     assert fourier.radices(2 * 3 * 4 * 5 * 7 * 11 * 13) is not None and fourier.radices(17) is None
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    x, (radices, turns) = numbers((2, 12, 17), np.complex64), fourier._one_piece(12, False)
+    good = (x, np.empty_like(x), False, False, 1.0, radices, turns, 17, 0, 4)
+    core.native.fourier_columns(*good)
+    wrong = {0: x[:, :11], 1: np.empty(23, np.complex64), 2: True, 5: (3, 5), 6: turns[1:], 7: 16, 8: -1, 9: 5}
+    for place, value in [*wrong.items(), (7, 0)]:
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            core.native.fourier_columns(*good[:place], value, *good[place + 1 :])
