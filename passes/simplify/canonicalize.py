@@ -28,7 +28,7 @@ from smelt.ir.builder import STRUCTURAL, functions, read_function
 
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion
-from . import patterns_algebra, patterns_movement, patterns_reduce  # noqa: F401  (register patterns)
+from . import patterns_algebra, patterns_convolution, patterns_movement, patterns_reduce  # noqa: F401  (register them)
 from .patterns import PatternBuilder, has_foreign_patterns, patterns_without
 from .reads import functions_with_effects
 

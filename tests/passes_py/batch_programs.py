@@ -181,9 +181,7 @@ class Nest:
         go, step = self.fresh("go"), self.fresh("step")
         inside = [I, I, *self.STATE]
         self.p.define(go, inside, [B], lambda b, limit, n, *state: [b.less(n, limit)])
-        self.p.define(
-            step, inside, inside[1:], lambda b, limit, n, *state: [n + 1, *b.call(child, state, self.STATE)]
-        )
+        self.p.define(step, inside, inside[1:], lambda b, limit, n, *state: [n + 1, *b.call(child, state, self.STATE)])
         attrs = {"cond": go, "body": step, "constants": 1}
 
         def part(b: Builder, i, v, s):

@@ -42,9 +42,7 @@ class Program:
             operation, values, b = new_function(self.module, name, arguments, [], public=public)
             results = list(emit(b, *values))
             b.return_(results)
-            kind = mlir.ir.FunctionType.get(
-                [v.mlir.type for v in values], [v.mlir.type for v in results], context()
-            )
+            kind = mlir.ir.FunctionType.get([v.mlir.type for v in values], [v.mlir.type for v in results], context())
             operation.attributes["function_type"] = mlir.ir.TypeAttr.get(kind, context())
         return name
 

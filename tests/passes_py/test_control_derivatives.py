@@ -126,9 +126,7 @@ def test_carries_that_stay_as_they_are_or_change_places() -> None:
     def body(b, kept, left, right, x):
         return kept, right, left * b.sin(kept) + x, kept * x
 
-    p, f = of(
-        [VECTOR, VECTOR, VECTOR, XS], lambda p, b, k, l, r, xs: p.scan(b, body, [], [k, l, r], [xs])
-    )
+    p, f = of([VECTOR, VECTOR, VECTOR, XS], lambda p, b, k, l, r, xs: p.scan(b, body, [], [k, l, r], [xs]))
     check(p.module, f, [C, C * 2, C - 1, X])
 
 
@@ -180,9 +178,7 @@ def test_scan_in_scan_with_checkpoints(checkpoint) -> None:
 
         return body
 
-    p, f = of(
-        [VECTOR, VECTOR], lambda p, b, w, c: p.scan(b, outer_body(p), [w], [c], [], length=2, checkpoint=True)
-    )
+    p, f = of([VECTOR, VECTOR], lambda p, b, w, c: p.scan(b, outer_body(p), [w], [c], [], length=2, checkpoint=True))
     check(p.module, f, [C, C])
 
 

@@ -130,9 +130,7 @@ def test_a_chain_of_carries_goes_as_a_whole() -> None:
     def body(b, w, a, c, d, e):
         return b.sin(a), c * a, d + c, e * w  # d reads c, c reads a: none reads e
 
-    p, f = of(
-        [VECTOR, VECTOR], lambda p, b, x, w: [p.scan(b, body, [w], [x, x, x, x], [], length=3)[0]]
-    )
+    p, f = of([VECTOR, VECTOR], lambda p, b, x, w: [p.scan(b, body, [w], [x, x, x, x], [], length=3)[0]])
     after = narrowed(p.module)
     (loop,) = ops(after, SCAN)
     assert loop.attrs["carries"] == 1 and loop.attrs["constants"] == 0

@@ -22,7 +22,7 @@ from smelt.ir.op import Op, registry
 from smelt.passes import Pipeline
 from smelt.passes.rewrites import canonical
 from smelt.passes.rewrites.terms import Applied, subterms
-from smelt.passes.simplify import patterns
+from smelt.passes.simplify import patterns, patterns_convolution
 from tests.compose.alike import graph_of
 from tests.compose.graphs import Graph
 from tests.compose.kernels import WAYS, module_of, problems
@@ -84,7 +84,15 @@ def test_every_registered_pattern_is_tested():
     assert set(PATTERNS) == set(patterns.all_patterns())
 
 
+@pytest.fixture
+def small_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns that pay for much work alone match small graphs, too."""
+    monkeypatch.setattr(patterns_convolution, "WORK", 0)
+    monkeypatch.setattr(patterns_convolution, "CHANNELS", 1)
+
+
 @pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.usefixtures("small_is_enough")
 def test_pattern_keeps_values(name):
     found = matches(name)
     assert len(found) >= COMPILED, f"random graphs hardly reach {name}: see mentioned() and alike.graph_of"

@@ -129,4 +129,3 @@ def test_classes_of_the_same_op_on_equal_classes_merge() -> None:
 def test_its_rules_hold_for_real_numbers(name: str) -> None:
     verdict = check(find("algebra").rewrites[name])
     assert verdict.kept and verdict.instances, str(verdict)
-
