@@ -15,7 +15,7 @@ from .emit import emit
 #: What makes a module ready for `compile_module`. Metal has neither float64 nor complex128; what libraries compute,
 #: and ops of no kind, have no kernels.
 PIPELINE = (
-    f"{SIMPLIFY},place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
+    f"{SIMPLIFY},select,place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
     f"loops{{max-buffers={METAL.max_buffers}}},"
     f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true attention={ATTENTION_FEATURES}}},"
     "plan-buffers"

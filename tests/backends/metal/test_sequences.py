@@ -185,6 +185,18 @@ def test_sort_passes():
     assert entries(program) == ["argsort_blocks", "argsort_merge", "argsort_merge_1"]
 
 
+def test_few_of_a_sort():
+    """No runs are merged: see `passes.kernels.select`."""
+    keys = sample_keys((2, 18000), "float32")
+
+    def few(x: Any) -> Any:
+        return smelt.sort(x)[:, -7:], smelt.argsort(x)[:, ::-1][:, :5], smelt.argsort(-x)[:, :3]
+
+    program = check(few, array((2, 18000)), operands=[keys])
+    assert {k.schedule for k in program.kernels} <= {"sort", "map"}
+    assert not [e for e in entries(program) if "merge" in e] and len(program.kernels) <= 16
+
+
 def test_random_sorts(monkeypatch: pytest.MonkeyPatch):
     """Rows of all lengths on a GPU of few threads, so that they are merged in many passes."""
     monkeypatch.setitem(GPUS, "simulator", replace(GPUS["simulator"], threads=32, groups=5))
