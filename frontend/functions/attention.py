@@ -90,7 +90,7 @@ def rope(
         first, second = turning[..., : dims // 2], turning[..., dims // 2 :]
         turned = concatenate([first * c - second * s, first * s + second * c], -1)
     turned = convert(turned, x.dtype)
-    return concatenate([turned, rest], -1) if rest.size else turned
+    return concatenate([turned, rest], -1) if rest.shape[-1] else turned
 
 
 def _check_rope(x: array, dims: int, base: float | None, freqs: ArrayLike | None, start: array) -> None:

@@ -118,7 +118,10 @@ def logaddexp(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -
     zero = constant(0, x.dtype, x.shape)
     parts = [emit_elementwise(ops["select"], same, zero, part) for part in (low, high)]
     rest = emit_elementwise(ops["log1p"], emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], *parts)))
-    high = emit_elementwise(ops["select"], same, emit_elementwise(ops["maximum"], x, y), high)
+    if not x.dtype.is_complex:  # equal ones share the derivative
+        half = constant(0.5, x.dtype, x.shape)
+        halves = [emit_elementwise(ops["mul"], part, half) for part in (x, y)]
+        high = emit_elementwise(ops["select"], same, emit_elementwise(ops["add"], *halves), high)
     return convert(emit_elementwise(ops["add"], high, rest), dtype)
 
 

@@ -87,7 +87,7 @@ def _gamma_parts(a: array, x: array) -> tuple[array, array]:
     # Q(a, x) = front·a·∫ (1 + u)ᵃ⁻¹·exp(-x·u) du
     z, b = where(lower, 2, known_x), where(lower, 1, known_a) - 1
     slope = z - b
-    scale = where(b < 0, 1 / z, 2 / (slope + sqrt(slope * slope + 2 * maximum(b, 0))))
+    scale = where(b < 0, 1 / z, 2 / (slope + sqrt(slope * slope + 2 * maximum(0, b))))
     above = integral(lambda u: _across(slope) * u - _across(b) * log1p_less(u), scale, *nodes)
     q = front * known_a * above
     little = logical_and(lower, known_a < 0.5)
@@ -184,7 +184,7 @@ def _betainc(a: array, b: array, x: array) -> array:
     # Iₓ(a, b) = front / a·(1 + (a + b)·q·∫ exp(-(a + 1)·s)·((1 - x·e⁻ˢ) / (1 - x))ᵇ⁻¹ ds), with q = x / (1 - x)
     q, c = z / rest, b - 1
     slope = a + 1 - c * q
-    scale = 2 / (slope + sqrt(slope * slope + 2 * maximum(c, 0) * (q + q * q)))
+    scale = 2 / (slope + sqrt(slope * slope + 2 * maximum(0, c) * (q + q * q)))
     scale = where(c < 0, 1 / (a + 1), scale)
 
     def exponent_of(s: array) -> array:

@@ -55,7 +55,7 @@ def ctc_loss(
         target_lengths = smelt.full((batch,), labels, smelt.int32)
     # blank, label, blank, …, label, blank: from one position to the next a path stays, moves one on, or, between
     # different labels, two.
-    extended = smelt.stack([smelt.full(targets.shape, blank, targets.dtype), targets], axis=-1).reshape(batch, -1)
+    extended = smelt.stack([smelt.full(targets.shape, blank, targets.dtype), targets], axis=-1).flatten(-2)
     extended = smelt.concatenate([extended, smelt.full((batch, 1), blank, targets.dtype)], axis=1)
     states = extended.shape[1]
     leaps = (extended[:, 2:] != extended[:, :-2]) & (extended[:, 2:] != blank)

@@ -466,7 +466,7 @@ class Muon(Optimizer):
         move = (1 - mu) * gradient + mu * v if self.nesterov else v
         if move.ndim >= 2:
             shape = move.shape
-            move = _orthogonalized(move.reshape(shape[0], -1), self.ns_steps).reshape(shape)
+            move = _orthogonalized(move.flatten(1), self.ns_steps).reshape(shape)
             rate = rate * max(1, shape[-2] / shape[-1]) ** 0.5
         return parameter - rate * move
 

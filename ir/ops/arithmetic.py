@@ -277,7 +277,7 @@ class Sign(Elementwise, name="sign"):
 
 
 class Maximum(Elementwise, name="maximum"):
-    """Larger of two; NaN if either is NaN. Where they are equal the derivative is split in halves.
+    """Larger of two; NaN if either is NaN. Where they are equal the derivative is that of the second, as in MLX.
 
     ``%0 = "smelt.maximum"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
@@ -285,7 +285,6 @@ class Maximum(Elementwise, name="maximum"):
     x: Operand
     y: Operand
     accepts = dtypes.ALL
-    commutative = True
     ufunc = np.maximum
 
     @silent
@@ -300,7 +299,7 @@ class Maximum(Elementwise, name="maximum"):
 
 
 class Minimum(Elementwise, name="minimum"):
-    """Smaller of two; NaN if either is NaN. Where they are equal the derivative is split in halves.
+    """Smaller of two; NaN if either is NaN. Where they are equal the derivative is that of the second, as in MLX.
 
     ``%0 = "smelt.minimum"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
@@ -308,7 +307,6 @@ class Minimum(Elementwise, name="minimum"):
     x: Operand
     y: Operand
     accepts = dtypes.ALL
-    commutative = True
     ufunc = np.minimum
 
     @silent
@@ -323,19 +321,15 @@ class Minimum(Elementwise, name="minimum"):
 
 
 def _extremum_tangent(b: Builder, primals: Values, tangents: Tangents, wins: str) -> Value | None:
-    """Each tangent times 1 where its primal wins, 1/2 where both are equal, else 0."""
-    x, y = primals
-    one, half, zero = (b.full(x.shape, v, x.dtype) for v in (1, 0.5, 0))
-    tied = b.select(b.equal(x, y), half, zero)
-    total = None
-    for a, other, t in ((x, y, tangents[0]), (y, x, tangents[1])):
-        if t is not None:
-            total = b.add_any(total, t * b.select(getattr(b, wins)(a, other), one, tied))
-    return total
+    """The tangent of the first where that wins, else that of the second."""
+    (x, y), (tx, ty) = primals, tangents
+    first = getattr(b, wins)(x, y)
+    zero = b.zeros_like(x)
+    return b.select(first, zero if tx is None else tx, zero if ty is None else ty)
 
 
 class Clamp(Elementwise, name="clamp"):
-    """x limited to [low, high]: min(max(x, low), high). The derivative at a limit goes to x.
+    """x limited to [low, high]: min(max(x, low), high). The derivative at a limit is that of the limit, as in MLX.
 
     ``%0 = "smelt.clamp"(%low, %x, %high) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
@@ -352,7 +346,7 @@ class Clamp(Elementwise, name="clamp"):
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         low, x, high = primals
         zero = b.zeros_like(x)
-        below, above = b.less(x, low), b.greater(b.maximum(x, low), high)
+        below, above = b.less_equal(x, low), b.greater_equal(b.maximum(x, low), high)
         inside = b.logical_not(b.logical_or(below, above))
         chosen = (b.logical_and(below, b.logical_not(above)), inside, above)
         total = None

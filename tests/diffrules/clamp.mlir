@@ -10,9 +10,9 @@ func.func private @f(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3
 // CHECK-LABEL: func.func @forward(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.broadcast"(%[[V0]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.less"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.less_equal"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.maximum"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.greater"(%[[V3]], %arg2) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.greater_equal"(%[[V3]], %arg2) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V5:.*]] = "smelt.logical_or"(%[[V2]], %[[V4]]) : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V6:.*]] = "smelt.logical_not"(%[[V4]]) : (tensor<3xi1>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V7:.*]] = "smelt.logical_and"(%[[V2]], %[[V6]]) : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
@@ -30,9 +30,9 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.less"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.less_equal"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.maximum"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.greater"(%[[V1]], %arg2) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.greater_equal"(%[[V1]], %arg2) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.logical_or"(%[[V0]], %[[V2]]) : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V4:.*]] = "smelt.logical_not"(%[[V2]]) : (tensor<3xi1>) -> tensor<3xi1>
 // CHECK-NEXT: %[[V5:.*]] = "smelt.logical_and"(%[[V0]], %[[V4]]) : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>

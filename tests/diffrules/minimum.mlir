@@ -8,22 +8,9 @@ func.func private @f(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64
 }
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.broadcast"(%[[V0]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.constant"() {dtype = f64, value = 5.000000e-01 : f64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.broadcast"(%[[V2]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.broadcast"(%[[V4]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.equal"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.select"(%[[V6]], %[[V3]], %[[V5]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V8:.*]] = "smelt.less"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.select"(%[[V8]], %[[V1]], %[[V7]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.mul"(%arg2, %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.less"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.select"(%[[V11]], %[[V1]], %[[V7]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.mul"(%arg3, %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.add"(%[[V10]], %[[V13]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V14]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.less"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.select"(%[[V0]], %arg2, %arg3) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V1]] : tensor<3xf64>
 func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>, %arg3: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -32,21 +19,12 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.broadcast"(%[[V0]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.constant"() {dtype = f64, value = 5.000000e-01 : f64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.broadcast"(%[[V2]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.broadcast"(%[[V4]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.equal"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.select"(%[[V6]], %[[V3]], %[[V5]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V8:.*]] = "smelt.less"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.select"(%[[V8]], %[[V1]], %[[V7]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.less"(%arg1, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.select"(%[[V10]], %[[V1]], %[[V7]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.mul"(%arg2, %[[V11]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.mul"(%arg2, %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V13]], %[[V12]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.less"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.select"(%[[V0]], %arg2, %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.select"(%[[V0]], %[[V2]], %arg2) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V3]], %[[V4]] : tensor<3xf64>, tensor<3xf64>
 func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>))

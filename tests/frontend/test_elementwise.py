@@ -256,10 +256,10 @@ class TestClip:
         assert smelt.clip(smelt.array([1, 5]), None, 3).tolist() == [1, 3]
         assert smelt.clip(smelt.array([1, 5]), 1.5, 3).tolist() == [1.5, 3]
 
-    def test_derivative_at_a_limit_goes_to_the_array(self):
+    def test_derivative_at_a_limit_is_that_of_the_limit(self):
         x = smelt.array([-2.0, -1.0, 0.0, 1.0, 2.0])
         for low, high in ((-1, 1), (-1, None), (None, 1)):
-            inside = [(low is None or v >= low) and (high is None or v <= high) for v in x.tolist()]
+            inside = [(low is None or v > low) and (high is None or v < high) for v in x.tolist()]
             got = smelt.grad(lambda v, lo=low, hi=high: smelt.sum(smelt.clip(v, lo, hi)))(x)
             assert got.tolist() == [float(i) for i in inside]
 
@@ -268,12 +268,31 @@ class TestClip:
             smelt.clip(smelt.array(True), False, True)
 
 
-def test_ties_share_the_derivative():
+def test_of_equal_ones_the_second_has_the_derivative():
+    """As in MLX: ``maximum(x, 0)`` has none at zero. Optimized programs have it, too, where constants change places."""
     x, y = smelt.array([1.0, 2.0, 3.0]), smelt.array([3.0, 2.0, 1.0])
-    dx, dy = smelt.grad(lambda a, b: smelt.sum(smelt.maximum(a, b)), argnums=(0, 1))(x, y)
-    assert (dx.tolist(), dy.tolist()) == ([0, 0.5, 1], [1, 0.5, 0])
-    dx, dy = smelt.grad(lambda a, b: smelt.sum(smelt.minimum(a, b)), argnums=(0, 1))(x, y)
-    assert (dx.tolist(), dy.tolist()) == ([1, 0.5, 0], [0, 0.5, 1])
+    for run in (lambda f: f, smelt.compile):
+        dx, dy = run(smelt.grad(lambda a, b: smelt.sum(smelt.maximum(a, b)), argnums=(0, 1)))(x, y)
+        assert (dx.tolist(), dy.tolist()) == ([0, 0, 1], [1, 1, 0])
+        dx, dy = run(smelt.grad(lambda a, b: smelt.sum(smelt.minimum(a, b)), argnums=(0, 1)))(x, y)
+        assert (dx.tolist(), dy.tolist()) == ([1, 0, 0], [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "f, wanted",
+    [
+        (lambda x: smelt.maximum(x, 2), [0, 0, 1]),
+        (lambda x: smelt.maximum(2, x), [0, 1, 1]),
+        (lambda x: smelt.minimum(x, 2), [1, 0, 0]),
+        (lambda x: smelt.minimum(2, x), [1, 1, 0]),
+    ],
+)
+def test_of_a_number_and_an_equal_array_the_second_has_the_derivative(f, wanted):
+    x, recorded = smelt.array([1.0, 2.0, 3.0]), smelt.compile(f)  # a program of its own, differentiated afterwards
+    for run in (lambda f: f, smelt.compile):
+        assert run(smelt.grad(lambda x: f(x).sum()))(x).tolist() == wanted
+        assert run(lambda x: smelt.jvp(f, [x], [smelt.ones(3)])[1][0])(x).tolist() == wanted
+        assert run(smelt.grad(lambda x: recorded(x).sum()))(x).tolist() == wanted
 
 
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in ("sign", "floor", "ceil", "trunc", "round")])

@@ -150,6 +150,52 @@ def test_options_are_attributes() -> None:
         np.testing.assert_array_equal(np.asarray(nn.Upsample(factor)(x)), np.asarray(nn.Upsample(2)(x)))
 
 
+TIED: list[tuple[Callable[[], Any], tuple[int, ...]]] = [
+    (lambda: nn.MaxPool1d(2), (2, 7, 3)),
+    (lambda: nn.MaxPool1d(3, 2, 1), (2, 7, 3)),
+    (lambda: nn.MaxPool2d(2), (2, 5, 6, 3)),
+    (lambda: nn.MaxPool2d((3, 2), 1), (2, 5, 4, 3)),
+    (lambda: nn.MaxPool2d(3, 2, 1), (1, 6, 5, 2)),
+    (lambda: nn.MaxPool2d((2, 3), (1, 3)), (1, 5, 7, 2)),
+    (lambda: nn.MaxPool3d(2, 1, padding=1), (1, 3, 2, 4, 1)),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("make, shape", TIED, ids=[str(i) for i in range(len(TIED))])
+def test_the_largest_of_a_window_share_its_derivative(make: Any, shape: tuple[int, ...], compiled: bool) -> None:
+    """Equally, as in MLX; of a window at the rim those inside."""
+    settings.tier = "program" if compiled else "ops"
+    layer, rng = make(), rng_of(shape)
+    x, t = rng.integers(0, 3, shape).astype(np.float64), rng.standard_normal(shape)
+    kernel, stride, pad = layer._kernel_size, layer._stride, layer._padding
+    sides = [(0, 0), *((p, p) for p in pad), (0, 0)]
+    padded, moved = np.pad(x, sides, constant_values=-np.inf), np.pad(t, sides)
+    axes = tuple(range(1 + len(kernel), 1 + 2 * len(kernel)))
+    inside, tangents = (windows(v, kernel, stride, (1,) * len(kernel)) for v in (padded, moved))
+    chosen = inside == inside.max(axes, keepdims=True)
+    pushed = (tangents * chosen).sum(axes) / chosen.sum(axes)
+    weights = rng.standard_normal(pushed.shape)
+    pulled = np.zeros_like(padded)
+    for place in np.ndindex(*pushed.shape[1:-1]):
+        at = (slice(None), *place)
+        share = chosen[at] / chosen[at].sum(axis=tuple(range(1, 1 + len(kernel))), keepdims=True)
+        cut = tuple(slice(p * s, p * s + k) for p, s, k in zip(place, stride, kernel))
+        pulled[(slice(None), *cut)] += share * np.expand_dims(weights[at], tuple(range(1, 1 + len(kernel))))
+    pulled = pulled[(slice(None), *(slice(p, p + n) for p, n in zip(pad, shape[1:])), slice(None))]
+    run = smelt.compile if compiled else lambda f: f
+    v, c, w = (smelt.array(a.astype(np.float32)) for a in (x, t, weights))
+    close(run(lambda v, c: smelt.jvp(layer, [v], [c])[1][0])(v, c), pushed, "float32")
+    gradient = smelt.grad(lambda v: (layer(v) * w).sum())
+    close(run(gradient)(v), pulled, "float32")
+    if not compiled:
+        close(smelt.vmap(gradient)(smelt.stack([v, 2 * v]))[1], pulled, "float32")
+        # a linear function of what it derives: no second derivative, and half of that of the square is the first again
+        square = smelt.grad(lambda v: (layer(v) ** 2).sum() / 2)
+        second = smelt.jvp(square, [v], [c])[1][0]
+        close((second * c).sum(), (pushed**2).sum(), "float32")
+
+
 def test_weights_at_first_are_for_what_a_group_sees() -> None:
     for layer, sees in ((nn.Conv1d(64, 64, 3, groups=64), 3), (nn.Conv2d(32, 64, 3, groups=4), 72)):
         assert 0.9 < smelt.abs(layer.weight).max().item() * sees**0.5 <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,10 +164,11 @@ class GroupNorm(Module):
                 )
             )
         each = x.shape[-1] // groups
+        places = math.prod(x.shape[1:-1])
         if self.pytorch_compatible:
-            rows, axes = x.reshape(x.shape[0], -1, groups, each), (1, 3)
+            rows, axes = x.reshape(x.shape[0], places, groups, each), (1, 3)
         else:
-            rows, axes = x.reshape(x.shape[0], -1, each, groups), (1, 2)
+            rows, axes = x.reshape(x.shape[0], places, each, groups), (1, 2)
         found = _normalized(rows, axes, self.eps).reshape(x.shape)
         return self.weight * found + self.bias if "weight" in self else found
 

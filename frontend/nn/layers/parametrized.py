@@ -3,6 +3,7 @@ value."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,7 +112,7 @@ class SpectralNorm(_Parametrized):
 
     def _matrix(self) -> array:
         weight = self["layer"][self.name]
-        return weight.reshape(weight.shape[0], -1)
+        return weight.reshape(weight.shape[0], math.prod(weight.shape[1:]))
 
     def _unit(self, x: array) -> array:
         return x / smelt.maximum(smelt.sqrt(smelt.sum(smelt.square(x))), self.eps)

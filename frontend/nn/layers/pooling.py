@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -14,6 +15,10 @@ from .base import Module
 from .windows import each
 
 __all__ = ["AvgPool1d", "AvgPool2d", "AvgPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d"]
+
+
+#: Elements of the largest windows, of those that overlap, whose ties share the derivative; of larger ones one has it.
+SHARED = 128
 
 
 class _Pool(Module):
@@ -46,7 +51,7 @@ class _Pool(Module):
             least = -math.inf if smelt.issubdtype(x.dtype, smelt.floating) else smelt.iinfo(x.dtype).min
             sides = [(0, 0), *((p, p) for p in self._padding), (0, 0)]
             x = smelt.pad(x, sides, constant_values=0 if self._mean else least)
-        for axis, (window, stride) in enumerate(zip(self._kernel_size, self._stride), 1):
+        for axis, window in enumerate(self._kernel_size, 1):
             if x.shape[axis] < window:
                 raise ShapeError(
                     at_user_line(
@@ -54,23 +59,69 @@ class _Pool(Module):
                         f"x {x.aval}"
                     )
                 )
-            x = self._along(x, axis, window, stride)
-        return x / math.prod(self._kernel_size) if self._mean else x
+        sizes = list(enumerate(zip(self._kernel_size, self._stride), 1))
+        if all(stride == window or x.shape[axis] < window + stride for axis, (window, stride) in sizes):
+            found = self._side_by_side(x)
+        elif self._mean or math.prod(self._kernel_size) > SHARED or not smelt.issubdtype(x.dtype, smelt.floating):
+            found = self._overlapping(x)
+        else:
+            found = self._sharing()(x)
+        return found / math.prod(self._kernel_size) if self._mean else found
 
-    def _along(self, x: array, axis: int, window: int, stride: int) -> array:
-        """The sums, or largest elements, of windows along one axis."""
-        count = (x.shape[axis] - window) // stride + 1
+    def _side_by_side(self, x: array) -> array:
+        """The sums, or largest elements, of windows that share no elements."""
+        counts = [(n - w) // s + 1 for n, w, s in zip(x.shape[1:], self._kernel_size, self._stride)]
+        x = _cut(x, {axis: slice(0, c * w) for axis, (c, w) in enumerate(zip(counts, self._kernel_size), 1)})
+        split = itertools.chain.from_iterable(zip(counts, self._kernel_size))
+        axes = tuple(range(2, 2 * len(counts) + 1, 2))
+        x = x.reshape(x.shape[0], *split, x.shape[-1])
+        return smelt.sum(x, axis=axes) if self._mean else smelt.max(x, axis=axes)
 
-        def at(x: array, part: slice) -> array:
-            places = (*(slice(None),) * axis, part)
-            return x[places]
+    def _overlapping(self, x: array) -> array:
+        """The same of any windows: along an axis after the other."""
+        for axis, (window, stride) in enumerate(zip(self._kernel_size, self._stride), 1):
+            stop = (x.shape[axis] - window) // stride * stride + 1
+            parts = [_cut(x, {axis: slice(i, i + stop, stride)}) for i in range(window)]
+            x = functools.reduce(smelt.add if self._mean else smelt.maximum, parts)
+        return x
 
-        if stride == window or count == 1:  # windows side by side
-            x = at(x, slice(0, count * window))
-            x = x.reshape(*x.shape[:axis], count, window, *x.shape[axis + 1 :])
-            return smelt.sum(x, axis=axis + 1) if self._mean else smelt.max(x, axis=axis + 1)
-        parts = [at(x, slice(i, i + stride * (count - 1) + 1, stride)) for i in range(window)]
-        return functools.reduce(smelt.add if self._mean else smelt.maximum, parts)
+    def _sharing(self) -> Any:
+        """`_overlapping`, where all of a window that are the largest share its derivative, as in MLX."""
+        found = smelt.custom_function(self._overlapping)
+
+        def places(x: array) -> list[dict[int, slice]]:
+            sizes = enumerate(zip(self._kernel_size, self._stride), 1)
+            each = [
+                [(axis, slice(i, i + (x.shape[axis] - window) // stride * stride + 1, stride)) for i in range(window)]
+                for axis, (window, stride) in sizes
+            ]
+            return [dict(choice) for choice in itertools.product(*each)]
+
+        def share(x: array, y: array) -> tuple[list[array], array]:
+            """Which elements are the largest of their windows, and how many a window has."""
+            chosen = [_cut(x, place) == y for place in places(x)]
+            return chosen, functools.reduce(smelt.add, [c.astype(x.dtype) for c in chosen])
+
+        def pushed(x: array, tangent: array) -> array:
+            chosen, count = share(x, found(x))
+            parts = [smelt.where(c, _cut(tangent, place), 0) for c, place in zip(chosen, places(x))]
+            return functools.reduce(smelt.add, parts) / count
+
+        def pulled(x: array, cotangent: array, y: array) -> array:
+            chosen, count = share(x, y)
+
+            def spread(t: array) -> array:  # is linear
+                parts = [smelt.where(c, _cut(t, place), 0) for c, place in zip(chosen, places(x))]
+                return functools.reduce(smelt.add, parts)
+
+            return smelt.vjp(spread, [x], [cotangent / count])[1][0]
+
+        return found.jvp(pushed).vjp(pulled)
+
+
+def _cut(x: array, parts: dict[int, slice]) -> array:
+    """The part of an array."""
+    return x[tuple(parts.get(axis, slice(None)) for axis in range(x.ndim))]
 
 
 class MaxPool1d(_Pool):

@@ -91,7 +91,7 @@ class MultiHeadAttention(Module):
         )
         found = smelt.fast.scaled_dot_product_attention(q, k, v, scale=1 / math.sqrt(q.shape[-1]), mask=mask)
         found = found.transpose(0, 2, 1, 3)
-        return self.out_proj(found.reshape(*found.shape[:2], -1))
+        return self.out_proj(found.flatten(-2))
 
     @staticmethod
     def create_additive_causal_mask(N: int, dtype: DType = smelt.float32) -> array:
