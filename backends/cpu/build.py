@@ -8,6 +8,7 @@ from smelt.ir.errors import SmeltError
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.check import verify_fusion
 
+from .contract.attention import build_attention
 from .contract.build import build_contract
 from .kernel import KernelModule
 from .panels import build_panels
@@ -35,6 +36,8 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
         return schedule, build_scatter(module, body.name, body)
     if schedule == "contract":
         return schedule, [build_contract(module, body.name, body)]
+    if schedule == "attention":
+        return schedule, [build_attention(module, body.name, body)]
     kept, chunks = kept_axes(body), split_chunks(body)
     assert kept is not None
     if schedule == "row":

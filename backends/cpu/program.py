@@ -32,6 +32,9 @@ __all__ = ["PIPELINE", "KernelCost", "Program", "compile_module"]
 #: as a kernel, or longer, and a kernel also computes what follows. Measured on one thread of an x86-64 processor with
 #: AVX-512: medians of products of 1 … 128 rows with matrices [784, 300] and [1024, 1024], and of squares 16 … 1024.
 LIBRARY = "f32:1000000:40+f64:1000000:40+complex64:10000+complex128:10000"
+#: The most features of a query and of a value with which attention is one kernel, and the least multiplications of
+#: queries and keys: with less it is no faster than several, and takes 50 ms longer to compile.
+ATTENTION_FEATURES, ATTENTION_WORK = 256, 1 << 25
 #: Elements of values so tiny that a kernel for each op is as fast as one for several.
 APART = 1024
 #: What one function of machine code runs at most: LLVM takes more than twice the time for one of twice the length.
@@ -39,8 +42,10 @@ CALLS = 512
 #: Functions with more arguments and results than this take their addresses in one array: of each that is an argument of
 #: its own, MLIR makes a descriptor, and LLVM's time grows with the square of their number.
 WIDE = 64
+_ATTENTION = f"attention={ATTENTION_FEATURES} attention-work={ATTENTION_WORK}"
+FUSE = f"fuse{{contractions=true library={LIBRARY} apart={APART} {_ATTENTION}}}"
 #: What makes a module ready for `compile_module`.
-PIPELINE = f"{SIMPLIFY},fuse{{contractions=true library={LIBRARY} apart={APART}}},plan-buffers"
+PIPELINE = f"{SIMPLIFY},{FUSE},plan-buffers"
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.

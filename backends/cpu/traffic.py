@@ -41,7 +41,7 @@ Root = tuple[Value, Coordinates]
 def moved_bytes(body: Function, schedule: str, kept_axes: Sequence[Sequence[int]] | None, chunks: int) -> int:
     """What the kernel of a fusion moves with its schedule."""
     written = least_bytes(body.returns)
-    if schedule == "contract":  # blocks of its operands stay in the caches
+    if schedule in ("contract", "attention"):  # blocks of its operands stay in the caches
         return written + least_bytes(body.arguments)
     if schedule in ("scan", "scatter"):
         (op,) = (v.owner for v in body.returns[:1])

@@ -242,13 +242,16 @@ def _reduces_keys(
 # In a function that is to be fused
 
 
-def pays(softmax: Softmax, most_features: int) -> bool:
+def pays(softmax: Softmax, most_features: int, least_work: int = 0) -> bool:
     """Whether one kernel had better compute both contractions.
 
     Args:
         most_features: what a query and a value may have at most.
+        least_work: multiplications of the first contraction.
     """
     product, scores = softmax.product, softmax.scores
+    if scores.results[0].aval.size * math.prod(depth_of(scores)) < least_work:
+        return False
     weights, keys = product.operands[softmax.side].aval, depth_of(product)
     if len(keys) != 1 or keys[0] < FEWEST_KEYS or not product.results[0].aval.size:
         return False
@@ -288,11 +291,12 @@ class AttentionGroups:
 
     Args:
         kernels: contractions that are kernels.
-        most_features: see `pays`. most_ops, most_arrays: of a kernel; 0 arrays: any number.
+        most_features, least_work: see `pays`. most_ops, most_arrays: of a kernel; 0 arrays: any number.
     """
 
     def __init__(
-        self, function: Function, kernels: set[OpView], most_features: int, most_ops: int, most_arrays: int
+        self, function: Function, kernels: set[OpView], most_features: int, most_ops: int, most_arrays: int,
+        least_work: int = 0,
     ):  # fmt: skip
         self.function, self.kernels = function, kernels
         self.position = {op: i for i, op in enumerate(function.ops)}
@@ -305,7 +309,7 @@ class AttentionGroups:
         self.groups: list[AttentionGroup] = []
         for op in function.ops:
             softmax = softmax_before(op) if op in kernels else None
-            if softmax is None or softmax.scores not in kernels or not pays(softmax, most_features):
+            if softmax is None or softmax.scores not in kernels or not pays(softmax, most_features, least_work):
                 continue
             group = self._group(softmax)
             if group is None or len(group.ops) > most_ops:

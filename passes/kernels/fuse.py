@@ -89,6 +89,7 @@ class FusePass(Pass):
             the reduction of few long rows is a kernel after it.
         attention: the most features of a query and of a value for which two contractions with a softmax in between are
             one kernel. 0: they never are.
+        attention_work: with less multiplications than this of queries and keys they are several kernels all the same.
         heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
     """
 
@@ -99,6 +100,7 @@ class FusePass(Pass):
     apart: int = 0
     shared_rows: bool = False
     attention: int = 0
+    attention_work: int = 0
     heuristic: str = DEFAULT
 
     def __post_init__(self) -> None:
@@ -117,15 +119,17 @@ class FusePass(Pass):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            function = lay_out_contractions(module, function, self._left(function, library))
-            kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
-            if self.attention and kernels:
-                found = AttentionGroups(function, kernels, self.attention, self.max_ops, self.max_buffers)
+            contractions = {op for op in function.ops if is_contraction(op)}
+            if self.attention and self.contractions and contractions:
+                found = AttentionGroups(
+                    function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work
+                )
                 if found.groups:
                     function = self._with_attention(module, function, found)
-                    kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
                     statistics["kernels"] += len(found.groups)
                     statistics["ops fused"] += sum(len(g.ops) for g in found.groups)
+            function = lay_out_contractions(module, function, self._left(function, library))
+            kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
             grouping = self._grouped(function, kernels)
             if grouping.groups:
                 remark = explain(function, grouping) if grouping.explains else None

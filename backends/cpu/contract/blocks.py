@@ -82,8 +82,8 @@ class Blocks:
             last = k.op("arith.minui", [last, k.const(self.stepped.extent, INDEX)], INDEX)
         return first, last
 
-    def run(self, k: CpuKernel, body: Callable[[Bounds], None]) -> None:
-        """Run `body` for every block in order."""
+    def run(self, k: CpuKernel, body: Callable[[Bounds], None], span: Bounds | None = None) -> None:
+        """Run `body` for every block in order; with `span`, for what lies in it, from a block's start on."""
 
         def level(i: int) -> None:
             if i < len(self.outer):
@@ -91,8 +91,13 @@ class Blocks:
             elif self._steps == 1:
                 body(self._bounds(k, k.const(0, INDEX)))
             else:
-                end = k.const(self.stepped.extent, INDEX)
-                k.loop(None, k.const(0, INDEX), end, lambda at: body(self._bounds(k, at)), step=self.step)
+                first, end = span or (k.const(0, INDEX), k.const(self.stepped.extent, INDEX))
+
+                def block(at: Scalar) -> None:
+                    start, stop = self._bounds(k, at)
+                    body((start, stop if span is None else k.op("arith.minui", [stop, end], INDEX)))
+
+                k.loop(None, first, end, block, step=self.step)
 
         level(0)
 
