@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, FileFormatError, shown
 
-from .gguf_blocks import DECODED, OF_BYTES, PACKED, decoded
+from .gguf_blocks import OF_BYTES, PACKED, decoded
 from .reading import Data, left_in, take
 from .writing import octets_of
 
@@ -43,9 +43,9 @@ KINDS = {kind.number: kind for kind in (
     Kind(12, "Q4_K", 256, 144), Kind(13, "Q5_K", 256, 176), Kind(14, "Q6_K", 256, 210), Kind(15, "Q8_K", 256, 292),
     Kind(20, "IQ4_NL", 32, 18), Kind(23, "IQ4_XS", 256, 136), Kind(34, "TQ1_0", 256, 54), Kind(35, "TQ2_0", 256, 66),
     Kind(39, "MXFP4", 32, 17), Kind(40, "NVFP4", 64, 36),
+    Kind(16, "IQ2_XXS", 256, 66), Kind(17, "IQ2_XS", 256, 74), Kind(22, "IQ2_S", 256, 82), Kind(18, "IQ3_XXS", 256, 98),
+    Kind(21, "IQ3_S", 256, 110), Kind(19, "IQ1_S", 256, 50), Kind(29, "IQ1_M", 256, 56),
 )}  # fmt: skip
-#: Kinds by books of vectors, which smelt does not have.
-_UNKNOWN = {16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M"}
 BY_DTYPE = {kind.dtype: kind for kind in KINDS.values() if kind.dtype is not None}
 BY_NAME = {kind.name: kind for kind in KINDS.values()}
 
@@ -124,7 +124,7 @@ def read_gguf(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DType]], d
 
     Raises:
         FileFormatError: it is none; also for tensors that overlap. DTypeError: kinds of elements that smelt does not
-        read.
+        read. MissingPackageError: kinds that the package gguf reads, which is not installed.
     """
     header = _Header(source)
     start = header.octets(4, "its header")
@@ -169,7 +169,7 @@ def _tensor(header: _Header, name: str) -> tuple[Kind, tuple[int, ...], int]:
     number, at = header.number(what), header.number(what, 8)
     kind = KINDS.get(number)
     if kind is None:
-        raise DTypeError(f"{what} is of the kind {_UNKNOWN.get(number, number)}, which smelt does not read")
+        raise DTypeError(f"{what} is of the kind {number}, which smelt does not read")
     if kind.each > 1 and (not shape or shape[-1] % kind.each):
         raise FileFormatError(f"{what}: rows of {kind.name} are made of blocks of {kind.each}, its shape is {shape}")
     return kind, shape, at
@@ -208,7 +208,7 @@ def _parts(
         return [(name, data.elements(at, kind.dtype.numpy, shape, shown(name)), kind.dtype)]
     octets = np.dtype(np.uint8)
     blocks = data.elements(at, octets, (*shape[:-1], shape[-1] // kind.each, kind.nbytes), shown(name))
-    if kind.name in DECODED:
+    if kind.name not in PACKED:
         return [(name, decoded(kind.name, blocks, kind.each), dtypes.float16)]
     with np.errstate(all="ignore"):  # scales may be anything
         words, scales, biases = PACKED[kind.name](blocks)

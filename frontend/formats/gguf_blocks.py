@@ -1,7 +1,8 @@
 """Blocks of quantized numbers in .gguf files.
 
 Rows are made of blocks of 32 or 256 numbers, each with its scales. What `smelt.quantize` has a format for becomes that,
-bit for bit: affine groups of 32 (x = scale·q + bias), "mxfp4" and "nvfp4". Other kinds become float16.
+bit for bit: affine groups of 32 (x = scale·q + bias), "mxfp4" and "nvfp4". Other kinds become float16; those whose
+numbers stand in books of vectors are decoded by the package gguf, which has the books.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+
+from smelt.ir.errors import MissingPackageError
 
 #: Of blocks that are decoded at a time: temporary memory is bounded.
 _CHUNK = 1 << 14
@@ -225,11 +228,22 @@ DECODED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }  # fmt: skip
 
 
+def _by_package(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+    """What decodes a kind by books of vectors: ggml's own package, which has them."""
+    try:
+        from gguf.constants import GGMLQuantizationType  # type: ignore[import-not-found,unused-ignore]
+        from gguf.quants import dequantize  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        message = f"the kind {kind} is by books of vectors, which the package gguf has: pip install smelt-mlir[gguf]"
+        raise MissingPackageError(message) from None
+    return lambda blocks: dequantize(blocks.reshape(-1), GGMLQuantizationType[kind]).reshape(len(blocks), -1)
+
+
 def decoded(kind: str, blocks: np.ndarray, each: int) -> np.ndarray:
     """float16 [..., blocks · each] of bytes [..., blocks, bytes]."""
     flat = blocks.reshape(-1, blocks.shape[-1])
     found = np.empty((len(flat), each), np.float16)
-    decode = DECODED[kind]
+    decode = DECODED.get(kind) or _by_package(kind)
     with np.errstate(all="ignore"):  # scales may be anything
         for start in range(0, len(flat), _CHUNK):
             found[start : start + _CHUNK] = decode(flat[start : start + _CHUNK])
