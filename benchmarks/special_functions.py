@@ -90,6 +90,63 @@ def by_square(f: Function) -> Function:
     return lambda t: f(mp.sqrt(32 * (t + 1)))
 
 
+def between(low: float, high: float, f: Function) -> Function:
+    return lambda t: f((high + low) / mp.mpf(2) + t * (high - low) / mp.mpf(2))
+
+
+def second_kind() -> list[tuple[str, str, list[Any]]]:
+    """What Y and K are besides logarithms, and of asymptotic forms."""
+    found = []
+    for n, sub in ((0, "₀"), (1, "₁")):
+        pole, power = " + 2 / (πx)" * n, " / x" * n
+
+        def y(x: Any, n: int = n) -> Any:
+            with mp.workdps(DIGITS + 30):
+                rest = mp.bessely(n, x) - 2 / mp.pi * (mp.log(x) * mp.besselj(n, x) - mp.mpf(n) / x)
+                return rest / x**n
+
+        def k(x: Any, n: int = n) -> Any:
+            with mp.workdps(DIGITS + 30):
+                return (mp.besselk(n, x) + (-1) ** n * mp.log(x / 2) * mp.besseli(n, x)) * x**n
+
+        text = f"(Y{sub}(x) - 2/π·log(x)·J{sub}(x){pole}){power}, x² = 32t + 32."
+        found.append((f"Y{n}_SMALL", text, chebyshev(by_square(y), 36)))
+        text = f"K{sub}(x) + log(x/2)·I₀(x)" if n == 0 else "x·(K₁(x) - log(x/2)·I₁(x))"
+        found.append((f"K{n}_SMALL", f"{text}, x² = 2t + 2.", chebyshev(lambda t: k(mp.sqrt(2 * t + 2)), 24)))
+        found.append((f"K{n}_LARGE", f"√x·exp(x)·K{sub}(x), x = 4 / (t + 1).", chebyshev(
+            lambda t: (lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(n, x))(4 / (t + 1)), 40)))  # noqa: B023
+    return found
+
+
+#: In exponential integrals: E₁ is in t = (x - 2 - c) / (x + c) from 1 on; where the series of Ei meet.
+MIDDLE, MEET = 2, (3, 8, 20)
+
+
+def exponential_integrals() -> list[tuple[str, str, list[Any]]]:
+    root = mp.findroot(mp.ei, 0.3725)
+
+    def near_root(x: Any) -> Any:
+        with mp.workdps(DIGITS + 20):
+            return (mp.ei(x) - mp.log(x / root)) / (x - root)
+
+    def grown(x: Any) -> Any:
+        return x * mp.exp(-x) * mp.ei(x)
+
+    c, (a, b, e) = MIDDLE, MEET
+    return [
+        ("E1_SMALL", "E₁(x) + log x, x = (t + 1) / 2.", chebyshev(between(0, 1, lambda x: mp.e1(x) + mp.log(x)), 24)),
+        ("E1_LARGE", f"x·exp(x)·E₁(x), t = (x - {2 + c}) / (x + {c}).", chebyshev(
+            lambda t: (lambda x: x * mp.exp(x) * mp.e1(x))((2 + c + c * t) / (1 - t)), 48)),
+        ("EI_SMALL", f"(Ei(x) - log(x / root)) / (x - root), x = {a / 2}·(t + 1).",
+         chebyshev(between(0, a, near_root), 30)),
+        ("EI_MIDDLE", f"x·exp(-x)·Ei(x), x from {a} to {b}.", chebyshev(between(a, b, grown), 36)),
+        ("EI_LARGE", f"The same, 1 / x from 1 / {e} to 1 / {b}.",
+         chebyshev(between(mp.mpf(1) / e, mp.mpf(1) / b, lambda u: grown(1 / u)), 36)),
+        ("EI_FAR", f"The same, 1 / x from 0 to 1 / {e}; and Ei's root in two words.",
+         chebyshev(between(0, mp.mpf(1) / e, lambda u: grown(1 / u)), 40)),
+    ]  # fmt: skip
+
+
 def coefficients() -> str:
     mp.mp.dps = DIGITS
     root = mp.findroot(mp.digamma, 1.46)
@@ -114,6 +171,8 @@ def coefficients() -> str:
     for n, sub in ((0, "₀"), (1, "₁")):
         series.append((f"J{n}_P", f"Hankel's P of J{sub}, 64 / x² = (t + 1) / 2.", chebyshev(hankel(n, False), 26)))
         series.append((f"J{n}_Q", f"x / 8 times Hankel's Q of J{sub}.", chebyshev(hankel(n, True), 26)))
+    series += [*second_kind(), *exponential_integrals()]
+    roots = {"DIGAMMA": ("ROOT", root), "EI_FAR": ("EI_ROOT", mp.findroot(mp.ei, 0.3725))}
     lines = []
     for name, what, found in series:
         numbers = ", ".join(repr(float(c)) for c in found) + ","
@@ -124,9 +183,10 @@ def coefficients() -> str:
             *textwrap.wrap(numbers, 114, initial_indent=indent, subsequent_indent=indent),
         ]
         lines.append(")  # fmt: skip")
-        if name == "DIGAMMA":
-            high = float(np.float32(float(root)))
-            lines.append(f"ROOT = ({high!r}, {float(root - mp.mpf(high))!r})")
+        if name in roots:
+            called, place = roots[name]
+            high = float(np.float32(float(place)))
+            lines.append(f"{called} = ({high!r}, {float(place - mp.mpf(high))!r})")
     return HEAD + "\n".join(lines) + "\n"
 
 
@@ -143,6 +203,9 @@ def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
     mean = b / (b + c)
     inside = np.clip(mean + 2 * np.sqrt(mean * (1 - mean) / (b + c + 1)) * rng.normal(size=count), 1e-3, 1 - 1e-3)
     wide = np.concatenate([rng.uniform(0, 10, count // 2), spread(1e-12, 1e12, count - count // 2, rng)])
+    other = np.random.default_rng(2)
+    above = np.concatenate([other.uniform(0, 10, count // 2), spread(1e-6, 50, count - count // 2, other)])
+    signed = above * np.where(np.arange(count) % 4 == 0, -1, 1)
     return {
         "erfc": (mp.erfc, [rng.uniform(-6, 9, count)], "-6 … 9"),
         "logit": (lambda x: mp.log(x / (1 - x)), [rng.uniform(0, 1, count)], "0 … 1"),
@@ -156,14 +219,22 @@ def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
         "i1": (lambda x: mp.besseli(1, x), [x], "-50 … 50"),
         "j0": (lambda x: mp.besselj(0, x), [x], "-50 … 50"),
         "j1": (lambda x: mp.besselj(1, x), [x], "-50 … 50"),
+        "y0": (lambda x: mp.bessely(0, x), [above], "10⁻⁶ … 50"),
+        "y1": (lambda x: mp.bessely(1, x), [above], "10⁻⁶ … 50"),
+        "k0": (lambda x: mp.besselk(0, x), [above], "10⁻⁶ … 50"),
+        "k1": (lambda x: mp.besselk(1, x), [above], "10⁻⁶ … 50"),
+        "k0e": (lambda x: mp.exp(x) * mp.besselk(0, x), [above], "10⁻⁶ … 50"),
+        "k1e": (lambda x: mp.exp(x) * mp.besselk(1, x), [above], "10⁻⁶ … 50"),
+        "exp1": (mp.e1, [above], "10⁻⁶ … 50"),
+        "expi": (mp.ei, [signed], "±10⁻⁶ … 50"),
         "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [a, about], "0.01 … 3000, 2σ"),
         "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [a, about], "0.01 … 3000, 2σ"),
         "betainc": (lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [b, c, inside], "0.05 … 400, 2σ"),
     }
 
 
-#: Of these the error is told in units of the last place of 1, for they have zeros.
-ABSOLUTE = ("j0", "j1")
+#: Of these the error is told in units of the last place of 1 where they are smaller, for they have zeros.
+ABSOLUTE = ("j0", "j1", "y0", "y1")
 
 
 def error(name: str, truth: Callable[..., Any], operands: Sequence[np.ndarray], dtype: Any) -> np.ndarray:
@@ -176,7 +247,7 @@ def error(name: str, truth: Callable[..., Any], operands: Sequence[np.ndarray], 
     with mp.workdps(40):
         for i, value in enumerate(found):
             want = truth(*[mp.mpf(float(x[i])) for x in xs])
-            size = 1.0 if name in ABSOLUTE else abs(float(want))
+            size = max(abs(float(want)), 1.0 if name in ABSOLUTE else 0.0)
             unit = mp.mpf(float(np.spacing(np.asarray(size, dtype))))
             errors.append(float(abs(mp.mpf(float(value)) - want) / unit))
     return np.array(errors)

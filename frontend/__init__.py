@@ -74,6 +74,7 @@ from .functions.quantized_products import *
 from .functions.reductions import *
 from .functions.rounding import *
 from .functions.searching import *
+from .functions.second_kind import *
 from .functions.sets import *
 from .functions.shaping import *
 from .functions.sorting import *
@@ -93,6 +94,7 @@ from .lazy.shape_dtype import ShapeDtype
 from .lazy.signatures import ArrayLike
 from .lazy.streams import *
 from .linalg.norms import norm as matrix_norm
+from .linalg.polynomials import *
 from .memory import *
 from .transforms.compile import compile, disable_compile, enable_compile, make_ir
 from .transforms.control import *
@@ -131,33 +133,33 @@ __all__ = [
     "degrees", "delete", "depends", "dequantize", "device_count", "device_info", "diag", "diag_indices", "diagonal",
     "diff", "digamma", "digitize", "disable_compile", "distributed", "divide", "divmod", "dsplit", "dstack", "e",
     "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "enable_compile", "entr", "equal", "erf", "erfc",
-    "erfcinv", "erfcx", "erfinv", "euler_gamma", "eval", "exchange", "exp", "exp2", "expand_dims", "explain",
-    "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft", "fill_diagonal",
-    "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "floating",
-    "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frexp", "from_dlpack", "from_fp8",
+    "erfcinv", "erfcx", "erfinv", "euler_gamma", "eval", "exchange", "exp", "exp1", "exp2", "expand_dims", "expi",
+    "explain", "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
+    "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
+    "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frexp", "from_dlpack", "from_fp8",
     "from_onnx", "from_stablehlo", "full", "full_like", "gammainc", "gammaincc", "gather_mm", "gather_qmm",
     "gather_qqmm", "gcd", "generic", "geomspace", "get_active_memory", "get_array_buffer_size", "get_cache_memory",
-    "get_memory_limit",
-    "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater", "greater_equal",
-    "hadamard_transform", "hamming", "hanning", "heaviside", "hessian", "histogram", "histogram2d",
+    "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater",
+    "greater_equal", "hadamard_transform", "hamming", "hanning", "heaviside", "hessian", "histogram", "histogram2d",
     "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "i0e", "i1", "i1e", "identity",
     "iinfo", "imag", "import_function", "indices", "inexact", "inf", "inner", "insert", "int8", "int16", "int32",
     "int64", "integer", "interp", "intersect1d", "is_available", "isclose", "isdtype", "isfinite", "isin", "isinf",
-    "isnan", "isneginf", "isposinf", "issubdtype", "j0", "j1", "jacfwd", "jacrev", "jvp", "kl_div", "kron", "lcm",
-    "ldexp", "left_shift", "less", "less_equal", "lexsort", "lgamma", "linalg", "linear_transpose", "linearize",
-    "linspace", "load", "log", "log1p", "log2", "log10", "log_ndtr", "logaddexp", "logaddexp2", "logcumsumexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "make_ir", "map",
-    "matmul", "matrix_norm", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "metal", "min",
-    "minimum", "minmax", "modf", "moveaxis", "multigammaln", "multiply", "nan", "nan_to_num", "nanargmax",
-    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
-    "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative", "new_stream",
-    "new_thread_local_stream", "new_thread_unsafe_stream", "newaxis", "nextafter", "nn", "nonzero", "not_equal",
-    "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "percentile", "permute_dims", "pi",
-    "polygamma", "polyval", "positive", "pow", "power", "printoptions", "prod", "profile", "ptp", "put_along_axis",
-    "qqmm", "quantile", "quantize", "quantized_matmul", "radians", "random", "ravel", "ravel_multi_index", "real",
-    "reciprocal", "reference", "rel_entr", "remainder", "repeat", "reset_peak_memory", "reshape", "resize",
-    "result_type", "right_shift", "roll", "rot90", "round", "rsqrt", "save", "save_gguf", "save_safetensors",
-    "savez", "savez_compressed", "scan", "searchsorted", "segmented_mm", "set_cache_limit", "set_default_device",
+    "isnan", "isneginf", "isposinf", "issubdtype", "j0", "j1", "jacfwd", "jacrev", "jvp", "k0", "k0e", "k1", "k1e",
+    "kl_div", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort", "lgamma", "linalg",
+    "linear_transpose", "linearize", "linspace", "load", "log", "log1p", "log2", "log10", "log_ndtr", "logaddexp",
+    "logaddexp2", "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace",
+    "logsumexp", "make_ir", "map", "matmul", "matrix_norm", "matrix_transpose", "max", "maximum", "mean", "median",
+    "meshgrid", "metal", "min", "minimum", "minmax", "modf", "moveaxis", "multigammaln", "multiply", "nan",
+    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative",
+    "new_stream", "new_thread_local_stream", "new_thread_unsafe_stream", "newaxis", "nextafter", "nn", "nonzero",
+    "not_equal", "number", "ones", "ones_like", "optimizers", "outer", "pad", "partition", "percentile",
+    "permute_dims", "pi", "poly", "polyder", "polyfit", "polygamma", "polyint", "polymul", "polyval", "positive",
+    "pow", "power", "printoptions", "prod", "profile", "ptp", "put_along_axis", "qqmm", "quantile", "quantize",
+    "quantized_matmul", "radians", "random", "ravel", "ravel_multi_index", "real", "reciprocal", "reference",
+    "rel_entr", "remainder", "repeat", "reset_peak_memory", "reshape", "resize", "result_type", "right_shift",
+    "roll", "roots", "rot90", "round", "rsqrt", "save", "save_gguf", "save_safetensors", "savez",
+    "savez_compressed", "scan", "searchsorted", "segmented_mm", "set_cache_limit", "set_default_device",
     "set_default_stream", "set_memory_limit", "set_printoptions", "set_wired_limit", "setdiff1d", "setxor1d",
     "sigmoid", "sign", "signbit", "signedinteger", "sin", "sinc", "sinh", "slice", "slice_update", "softmax",
     "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "stream", "subtract", "sum",
@@ -166,7 +168,7 @@ __all__ = [
     "triu_indices", "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "union1d", "unique", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unsignedinteger", "unstack", "unwrap",
     "utils", "value_and_grad", "vander", "var", "vecdot", "view", "vjp", "vmap", "vsplit", "vstack", "where",
-    "while_loop", "xlog1py", "xlogy", "zeros", "zeros_like", "zeta",
+    "while_loop", "xlog1py", "xlogy", "y0", "y1", "zeros", "zeros_like", "zeta",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -34,11 +34,10 @@ NUMPY = {
     "r_": "smelt.concatenate",
     "isreal": "smelt.imag(x) == 0", "iscomplex": "smelt.imag(x) != 0", "ix_": "x[:, None], one array an axis",
     "gamma": "smelt.exp(smelt.lgamma(x))", "beta": "smelt.exp(smelt.betaln(a, b))",
-    "exp10": "smelt.power(10.0, x)", "expi": "scipy.special.expi", "comb": "scipy.special.comb",
+    "exp10": "smelt.power(10.0, x)", "comb": "scipy.special.comb",
     "factorial": "smelt.exp(smelt.lgamma(n + 1))", "diagflat": "smelt.diag(smelt.ravel(x))",
     "triu_indices_from": "smelt.triu_indices(*x.shape)", "tril_indices_from": "smelt.tril_indices(*x.shape)",
-    "diag_indices_from": "smelt.diag_indices(n)", "roots": "smelt.linalg.eigvals of the companion matrix",
-    "polyadd": "the sum of coefficients", "polymul": "smelt.convolve(p, q)", "polyder": "smelt.grad of smelt.polyval",
+    "diag_indices_from": "smelt.diag_indices(n)", "polyadd": "the sum of coefficients",
     "trim_zeros": "x[smelt.nonzero(x)[0][0]:]", "packbits": "smelt.array(numpy.packbits(x))",
     "unpackbits": "smelt.array(numpy.unpackbits(x))", "bmat": "smelt.block",
     "c_": "smelt.stack", "s_": "slices in brackets", "mgrid": "smelt.meshgrid",
@@ -48,12 +47,21 @@ NUMPY = {
     "fromfile": "smelt.array(numpy.fromfile(...))", "loadtxt": "smelt.array(numpy.loadtxt(...))",
     "genfromtxt": "smelt.array(numpy.genfromtxt(...))", "savetxt": "numpy.savetxt(file, x)",
     "memmap": "smelt.load of a .safetensors file, which is mapped",
-    "polyfit": "smelt.linalg.lstsq(smelt.vander(x, n + 1), y)",
-    "i0": "numpy.i0", "errstate": "nothing: no operation warns", "seterr": "nothing: no operation warns",
+    "errstate": "nothing: no operation warns", "seterr": "nothing: no operation warns",
     "iscomplexobj": "smelt.isdtype(x.dtype, 'complex floating')",
     "isrealobj": "not smelt.isdtype(x.dtype, 'complex floating')", "asfarray": "smelt.asarray(x, dtype=smelt.float32)",
     "trapz": "smelt.sum((y[1:] + y[:-1]) * smelt.diff(x)) / 2", "testing": "numpy.testing",
     "row_stack": "smelt.concatenate(arrays, axis=0)",
+    "polysub": "the difference of coefficients", "polydiv": "numpy.polydiv, of lists", "poly1d": "smelt.polyval(p, x)",
+    "isscalar": "isinstance(x, (int, float, complex)) or x.ndim == 0", "iterable": "x.ndim > 0",
+    "kaiser": "smelt.i0(b * smelt.sqrt(1 - smelt.linspace(-1, 1, n) ** 2)) / smelt.i0(b)",
+    "apply_over_axes": "the reduction's axis=", "frompyfunc": "smelt.vmap, or smelt.custom_call of a function on NumPy",
+    "array2string": "str(x)", "array_str": "str(x)", "array_repr": "repr(x)", "fromstring": "smelt.array(list)",
+    "mask_indices": "smelt.nonzero(mask)", "isfortran": "nothing: the order in memory is no part of an array",
+    "asfortranarray": "smelt.contiguous", "asmatrix": "smelt.array", "min_scalar_type": "smelt.result_type",
+    "common_type": "smelt.result_type", "real_if_close": "smelt.real(x)",
+    "asarray_chkfinite": "smelt.isfinite(x).all()",
+    "show_config": "smelt.device_info()", "require": "smelt.contiguous",
     "may_share_memory": "nothing: arrays do not change", "shares_memory": "nothing: arrays do not change",
 }  # fmt: skip
 
@@ -105,7 +113,91 @@ TORCH = {
     "var_mean": "smelt.var and smelt.mean", "view_as_complex": "smelt.view(x, smelt.complex64)",
     "view_as_real": "smelt.view(x, smelt.float32)", "amp": "x.astype(smelt.bfloat16)",
     "svd_lowrank": "smelt.linalg.svd",
+    **_same(
+        "bessel_j0=j0 bessel_j1=j1 bessel_y0=y0 bessel_y1=y1 modified_bessel_i0=i0 modified_bessel_i1=i1 "
+        "modified_bessel_k0=k0 modified_bessel_k1=k1 scaled_modified_bessel_k0=k0e scaled_modified_bessel_k1=k1e "
+        "clamp_max=minimum clamp_min=maximum ger=outer broadcast_tensors=broadcast_arrays "
+        "hardtanh=nn.hard_tanh hardshrink=nn.hard_shrink logsigmoid=nn.log_sigmoid embedding_bag=nn.EmbeddingBag "
+        "max_pool3d=nn.MaxPool3d avg_pool3d=nn.AvgPool3d adaptive_avg_pool2d=nn.AdaptiveAvgPool2d "
+        "adaptive_max_pool2d=nn.AdaptiveMaxPool2d interpolate=nn.Upsample upsample=nn.Upsample bilinear=nn.Bilinear "
+        "gru_cell=nn.GRUCell lstm_cell=nn.LSTMCell "
+        "binary_cross_entropy_with_logits=nn.losses.binary_cross_entropy alpha_dropout=nn.Dropout linear=nn.Linear "
+        "get_default_device=default_device triplet_margin_loss=nn.losses.triplet_loss swish=nn.silu "
+        "hard_swish=nn.hardswish soft_sign=nn.softsign"
+    ),
+    "adjoint": "smelt.conj(smelt.matrix_transpose(x))",
+    "addmv": "smelt.addmm", "addr": "c + smelt.outer(a, b)", "addbmm": "c + (a @ b).sum(0)",
+    "diag_embed": "x[..., None] * smelt.eye(x.shape[-1])", "one_hot": "labels[..., None] == smelt.arange(n)",
+    "index_reduce": "x.at[indices].multiply, .maximum or .minimum",
+    "cosine_similarity": "(a * b).sum(-1) / (smelt.linalg.norm(a, axis=-1) * smelt.linalg.norm(b, axis=-1))",
+    "is_complex": "smelt.isdtype(x.dtype, 'complex floating')",
+    "is_nonzero": "bool(x)", "is_signed": "smelt.issubdtype(x.dtype, smelt.signedinteger)",
+    "masked_scatter": "x[mask] = values", "fill": "smelt.full_like(x, value)", "is_same_size": "a.shape == b.shape",
+    "combinations": "itertools.combinations of indices", "pairwise_distance": "smelt.linalg.norm(a - b, axis=-1)",
+    "pixel_shuffle": "smelt.reshape and smelt.transpose", "channel_shuffle": "smelt.reshape and smelt.swapaxes",
+    "normalize": "x / smelt.linalg.norm(x, axis=-1, keepdims=True)", "tanhshrink": "x - smelt.tanh(x)",
+    "gumbel_softmax": "smelt.softmax((logits + smelt.random.gumbel(logits.shape)) / t)",
+    "hardsigmoid": "smelt.clip(x / 6 + 0.5, 0, 1)", "squareplus": "(x + smelt.sqrt(x * x + b)) / 2",
+    "threshold": "smelt.where(x > t, x, value)", "get_default_dtype": "smelt.float32",
+    "get_rng_state": "smelt.random.state", "constant_pad_nd": "smelt.pad",
+    "as_strided_copy": "smelt.as_strided", "fold": "x.at[indices].add(values)", "lu_unpack": "smelt.linalg.lu",
     "unfold": "smelt.as_strided", "is_floating_point": "smelt.issubdtype(x.dtype, smelt.floating)",
+}  # fmt: skip
+
+_FACTORIAL, _EIGEN = "smelt.exp(smelt.lgamma(n + 1))", "smelt.linalg.eigh(a)"
+SCIPY = {
+    **_same(
+        "pseudo_huber_loss=nn.losses.huber_loss huber_loss=nn.losses.huber_loss"
+    ),
+    **dict.fromkeys(("jv", "jn", "jve"), "smelt.j0 and smelt.j1, of orders 0 and 1"),
+    **dict.fromkeys(("yv", "yn", "yve"), "smelt.y0 and smelt.y1, of orders 0 and 1"),
+    **dict.fromkeys(("iv", "ive"), "smelt.i0, smelt.i1, smelt.i0e and smelt.i1e, of orders 0 and 1"),
+    **dict.fromkeys(("kv", "kn", "kve"), "smelt.k0, smelt.k1, smelt.k0e and smelt.k1e, of orders 0 and 1"),
+    "pdist": "smelt.linalg.norm(x[i] - x[j], axis=-1) with i, j = smelt.triu_indices(n, 1)",
+    "factorial2": _FACTORIAL, "binom": "smelt.exp(-smelt.betaln(n - k + 1, k + 1)) / (n + 1)",
+    "perm": "smelt.exp(smelt.lgamma(n + 1) - smelt.lgamma(n - k + 1))",
+    "poch": "smelt.exp(smelt.lgamma(x + n) - smelt.lgamma(x))", "rgamma": "smelt.exp(-smelt.lgamma(x)) of x > 0",
+    "gammasgn": "smelt.where(x < 0, 1 - 2 * (smelt.floor(x) % 2), 1)", "gammaincinv": "scipy.special.gammaincinv",
+    "betaincinv": "scipy.special.betaincinv", "betaincc": "smelt.betainc(b, a, 1 - x)", "expn": "smelt.exp1 for n = 1",
+    "exprel": "smelt.expm1(x) / x", "cosm1": "-2 * smelt.sin(x / 2) ** 2", "powm1": "smelt.expm1(y * smelt.log(x))",
+    "boxcox": "smelt.expm1(lmbda * smelt.log(x)) / lmbda", "boxcox1p": "smelt.expm1(lmbda * smelt.log1p(x)) / lmbda",
+    "inv_boxcox": "smelt.exp(smelt.log1p(lmbda * y) / lmbda)", "huber": "smelt.nn.losses.huber_loss",
+    "pseudo_huber": "delta ** 2 * (smelt.sqrt(1 + (r / delta) ** 2) - 1)", "zetac": "smelt.zeta(x, 2)",
+    "sici": "scipy.special.sici", "shichi": "scipy.special.shichi", "dawsn": "scipy.special.dawsn",
+    "erfi": "scipy.special.erfi", "fresnel": "scipy.special.fresnel", "lambertw": "scipy.special.lambertw",
+    "wofz": "scipy.special.wofz", "spence": "scipy.special.spence", "owens_t": "scipy.special.owens_t",
+    "hyp1f1": "scipy.special.hyp1f1", "hyp2f1": "scipy.special.hyp2f1", "ellipk": "scipy.special.ellipk",
+    "ellipe": "scipy.special.ellipe", "airy": "scipy.special.airy", "sph_harm_y": "scipy.special.sph_harm_y",
+    "pdtr": "smelt.gammaincc(k + 1, m)", "chdtr": "smelt.gammainc(v / 2, x / 2)",
+    "bdtr": "smelt.betainc(n - k, k + 1, 1 - p)", "stdtr": "scipy.special.stdtr", "gdtr": "smelt.gammainc(b, a * x)",
+    "eval_legendre": "scipy.special.eval_legendre", "eval_chebyt": "smelt.cos(n * smelt.arccos(x))",
+    "spherical_jn": "scipy.special.spherical_jn", "agm": "scipy.special.agm",
+}  # fmt: skip
+
+#: Of `smelt.linalg`.
+LINALG = {
+    "sqrtm": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.sqrt(w)) @ v.T",
+    "logm": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.log(w)) @ v.T",
+    "signm": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.sign(w)) @ v.T",
+    "fractional_matrix_power": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.power(w, t)) @ v.T",
+    "schur": "scipy.linalg.schur; of a symmetric matrix smelt.linalg.eigh", "hessenberg": "scipy.linalg.hessenberg",
+    "polar": "u, s, vt = smelt.linalg.svd(a), u @ vt", "orth": "smelt.linalg.qr(a)[0], of full rank",
+    "null_space": "smelt.linalg.svd(a), rows of vt behind the rank", "pinvh": "smelt.linalg.pinv",
+    "circulant": "c[(smelt.arange(n)[:, None] - smelt.arange(n)) % n]",
+    "hadamard": "smelt.hadamard_transform(smelt.eye(n))",
+    "hilbert": "1 / (smelt.arange(n)[:, None] + smelt.arange(n) + 1)",
+    "solve_toeplitz": "smelt.linalg.solve(smelt.linalg.toeplitz(c), b)",
+    "solve_circulant": "smelt.fft.ifft(smelt.fft.fft(b) / smelt.fft.fft(c))",
+    "solve_sylvester": "scipy.linalg.solve_sylvester", "solve_banded": "smelt.linalg.solve of the whole matrix",
+    "ldl": "smelt.linalg.cholesky of a positive definite matrix, smelt.linalg.lu of others",
+    "khatri_rao": "(a[:, None] * b).reshape(-1, n)", "kron": "smelt.kron", "inner": "smelt.inner",
+    "einsum": "smelt.einsum",
+    "subspace_angles": "smelt.arccos(smelt.linalg.svdvals(q1.T @ q2))", "dft": "smelt.fft.fft(smelt.eye(n))",
+    "inv_ex": "smelt.linalg.inv", "cholesky_ex": "smelt.linalg.cholesky", "solve_ex": "smelt.linalg.solve",
+    "lu_factor_ex": "smelt.linalg.lu_factor", "matrix_exp": "smelt.linalg.expm", "vander": "smelt.vander",
+    "vecnorm": "smelt.linalg.vector_norm", "cdist": "smelt.linalg.norm",
+    "cosm": "smelt.real(smelt.linalg.expm(1j * a)), of a real matrix",
+    "sinm": "smelt.imag(smelt.linalg.expm(1j * a)), of a real matrix",
 }  # fmt: skip
 
 JAX = {
@@ -122,16 +214,16 @@ JAX = {
     "config": "the settings of docs/settings.md", "debug": "smelt.explain()",
 }  # fmt: skip
 
-_LIBRARIES = {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX}
+_LIBRARIES = {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX, "SciPy": SCIPY}
 
 
-def missing(name: str, known: list[str]) -> MissingNameError:
-    """The error about a name that smelt does not have; `known` are those that it has."""
-    for library, names in _LIBRARIES.items():
+def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameError:
+    """The error about a name that smelt, or a module of it, does not have; `known` are those that it has."""
+    for library, names in ({"SciPy": LINALG} if where == "smelt.linalg" else _LIBRARIES).items():
         if name in names:
-            return MissingNameError(at_user_line(f"smelt has no {name!r}; what {library} calls so is {names[name]}"))
+            return MissingNameError(at_user_line(f"{where} has no {name!r}; what {library} calls so is {names[name]}"))
     import difflib  # nobody needs it otherwise
 
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean smelt.{near[0]}?" if near else ""
-    return MissingNameError(at_user_line(f"smelt has no {shown(name)}{hint}"))
+    hint = f"; did you mean {where}.{near[0]}?" if near else ""
+    return MissingNameError(at_user_line(f"{where} has no {shown(name)}{hint}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
 
@@ -12,10 +14,11 @@ from ..lazy.movement import checked_shape, filled, joined, piece, reversed_along
 from ..lazy.streams import check_stream
 from .sorting import cumprod
 
-__all__ = ["polyval", "vander"]
+__all__ = ["polyder", "polyint", "polymul", "polyval", "vander"]
 
 
-def _numbers(x: array) -> array:
+def numbers_of(x: array) -> array:
+    """Bools as integers."""
     return convert(x, dtypes.int32) if x.dtype is dtypes.bool_ else x
 
 
@@ -34,7 +37,7 @@ def polyval(p: ArrayLike, x: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     array([3, 8], dtype=float32)
     """
     check_stream(stream)
-    series, at = _numbers(as_array(p)), _numbers(as_array(x))
+    series, at = numbers_of(as_array(p)), numbers_of(as_array(x))
     if not series.ndim:
         raise ShapeError(at_user_line(f"smelt.polyval: the coefficients must have an axis, are {series.aval}"))
     dtype = dtypes.promote(series.dtype, at.dtype)
@@ -67,7 +70,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False, *, stre
            [9, 3, 1]], dtype=int32)
     """
     check_stream(stream)
-    base = _numbers(as_array(x))
+    base = numbers_of(as_array(x))
     if not base.ndim:
         raise ShapeError(at_user_line(f"smelt.vander: x must have an axis, is {base.aval}"))
     count = base.shape[-1] if N is None else integer("vander", "N", N, 0)
@@ -78,3 +81,102 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False, *, stre
     repeated = broadcast_to_shape(to_shape(base, (*base.shape, 1)), (*base.shape, count - 1))
     found = cumprod(joined([ones, repeated], base.ndim), axis=base.ndim)
     return found if increasing else reversed_along(found, (base.ndim,))
+
+
+@remembered
+def polyder(p: ArrayLike, m: int = 1, *, stream: StreamOrDevice = None) -> array:
+    """The coefficients of a polynomial's m-th derivative; none where nothing is left.
+
+    Args:
+        p: n coefficients along axis 0.
+
+    Raises:
+        ShapeError: coefficients that are a scalar. AttributeValueError: a negative m.
+
+    >>> import smelt
+    >>> smelt.polyder(smelt.array([1.0, 2.0, 3.0]))
+    array([2, 2], dtype=float32)
+    """
+    check_stream(stream)
+    found = _coefficients("polyder", p)
+    for _ in range(min(integer("polyder", "m", m, 0), found.shape[0])):
+        n = found.shape[0] - 1
+        found = piece(found, 0, 0, n) * _along_first(np.arange(n, 0, -1), found)
+    return found
+
+
+@remembered
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = 0, *, stream: StreamOrDevice = None) -> array:
+    """The coefficients of a polynomial's m-th integral, in a floating dtype.
+
+    Args:
+        p: n coefficients along axis 0.
+        k: the constants of integration, the first one's first; or one for all.
+
+    Raises:
+        ShapeError: coefficients that are a scalar, or constants that are neither one nor m. AttributeValueError: a
+        negative m.
+
+    >>> import smelt
+    >>> smelt.polyint(smelt.array([2.0, 2.0]), k=3)
+    array([1, 2, 3], dtype=float32)
+    """
+    check_stream(stream)
+    found, count = _coefficients("polyint", p), integer("polyint", "m", m, 0)
+    constants = as_array(k)
+    dtype = dtypes.to_float(dtypes.promote(found.dtype, constants.dtype) if constants.ndim else found.dtype)
+    found, constants = convert(found, dtype), convert(constants, dtype)
+    if constants.ndim > 1 or (constants.ndim and constants.shape[0] not in (1, count)):
+        raise ShapeError(at_user_line(f"smelt.polyint: k must be one constant or {count}, is {constants.aval}"))
+    for i in range(count):
+        n = found.shape[0]
+        shape = (1, *found.shape[1:])
+        own = constants if constants.size == 1 else piece(constants, 0, i, i + 1)
+        own = broadcast_to_shape(to_shape(own, (1,) * len(shape)), shape)
+        found = joined([found / _along_first(np.arange(n, 0, -1), found), own], 0)
+    return found
+
+
+@remembered
+def polymul(a1: ArrayLike, a2: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The coefficients of the product of two polynomials.
+
+    Raises:
+        ShapeError: coefficients that are no vectors.
+
+    >>> import smelt
+    >>> smelt.polymul(smelt.array([1.0, 1.0]), smelt.array([1.0, -1.0]))
+    array([1, 0, -1], dtype=float32)
+    """
+    check_stream(stream)
+    xs = [vector_of("polymul", x) for x in (a1, a2)]
+    dtype = dtypes.promote(xs[0].dtype, xs[1].dtype)
+    a, b = (convert(x, dtype) for x in xs)
+    if not a.size or not b.size:
+        return filled((0,), 0, dtype)
+    rows = to_shape(a, (a.size, 1)) * to_shape(b, (1, b.size))
+    # Rows shifted by one each: n + m columns and one row's length less make the anti-diagonals columns.
+    wide = joined([rows, filled((a.size, a.size), 0, dtype)], 1)
+    flat = piece(to_shape(wide, (wide.size,)), 0, 0, wide.size - a.size)
+    return to_shape(flat, (a.size, a.size + b.size - 1)).sum(0).astype(dtype)
+
+
+def _coefficients(name: str, p: ArrayLike) -> array:
+    found = numbers_of(as_array(p))
+    if not found.ndim:
+        raise ShapeError(at_user_line(f"smelt.{name}: the coefficients must have an axis, are {found.aval}"))
+    return found
+
+
+def vector_of(name: str, x: ArrayLike) -> array:
+    """x as a vector of numbers. Raises ShapeError where it is none."""
+    found = numbers_of(as_array(x))
+    if found.ndim != 1:
+        raise ShapeError(at_user_line(f"smelt.{name}: a vector is needed, is {found.aval}"))
+    return found
+
+
+def _along_first(values: np.ndarray, like: array) -> array:
+    """Numbers along the first axis of an array, in its dtype."""
+    dtype = like.dtype
+    return convert(as_array(values.reshape(-1, *(1,) * (like.ndim - 1)).astype(np.int32)), dtype)

@@ -244,10 +244,10 @@ def i0e(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 0.46576, 0.0399444], dtype=float32)
     """
     check_stream(stream)
-    return computed("i0e", _i0e, a)
+    return computed("i0e", bessel_i0e, a)
 
 
-def _i0e(x: array) -> array:
+def bessel_i0e(x: array) -> array:
     size = absolute(x)
     far = size > 8
     small = chebyshev(I0_SMALL, where(far, 8.0, size) * 0.25 - 1)
@@ -264,10 +264,10 @@ def i1e(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([0, 0.20791, -0.0397442], dtype=float32)
     """
     check_stream(stream)
-    return computed("i1e", _i1e, a)
+    return computed("i1e", bessel_i1e, a)
 
 
-def _i1e(x: array) -> array:
+def bessel_i1e(x: array) -> array:
     size = absolute(x)
     far = size > 8
     near = where(far, 8.0, x)
@@ -286,7 +286,7 @@ def i0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 1.26607, 2815.72], dtype=float32)
     """
     check_stream(stream)
-    return computed("i0", lambda x: _grown(x, _i0e(x), absolute(x)), a)
+    return computed("i0", lambda x: _grown(x, bessel_i0e(x), absolute(x)), a)
 
 
 @remembered
@@ -298,7 +298,7 @@ def i1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([0, 0.565159, -2670.99], dtype=float32)
     """
     check_stream(stream)
-    return computed("i1", lambda x: _grown(x, _i1e(x), x), a)
+    return computed("i1", lambda x: _grown(x, bessel_i1e(x), x), a)
 
 
 def _grown(x: array, scaled: array, limit: array) -> array:
@@ -317,15 +317,15 @@ def j0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 0.765198, -0.245936], dtype=float32)
     """
     check_stream(stream)
-    return computed("j0", _j0, a)
+    return computed("j0", bessel_j0, a)
 
 
-def _j0(x: array) -> array:
+def bessel_j0(x: array) -> array:
     size = absolute(x)
     far = size > 8
     near = where(far, 0, x)
     small = chebyshev(J0_SMALL, near * near * 0.03125 - 1)
-    z, y, c, s, p, q = _hankel(size, far, J0_P, J0_Q)
+    z, y, c, s, p, q = hankel_parts(size, far, J0_P, J0_Q)
     large = sqrt((1 / math.pi) / z) * (p * (c + s) - y * q * (s - c))
     return where(far, where(isinf(x), 0, large), small)
 
@@ -339,21 +339,21 @@ def j1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([0, 0.440051, -0.0434727], dtype=float32)
     """
     check_stream(stream)
-    return computed("j1", _j1, a)
+    return computed("j1", bessel_j1, a)
 
 
-def _j1(x: array) -> array:
+def bessel_j1(x: array) -> array:
     size = absolute(x)
     far = size > 8
     near = where(far, 0, x)
     small = near * chebyshev(J1_SMALL, near * near * 0.03125 - 1)
-    z, y, c, s, p, q = _hankel(size, far, J1_P, J1_Q)
+    z, y, c, s, p, q = hankel_parts(size, far, J1_P, J1_Q)
     large = sqrt((1 / math.pi) / z) * (p * (s - c) + y * q * (s + c))
     large = where(isinf(x), 0, large)
     return where(far, where(x < 0, -large, large), small)
 
 
-def _hankel(size: array, far: array, p: tuple[float, ...], q: tuple[float, ...]) -> tuple[array, ...]:
+def hankel_parts(size: array, far: array, p: tuple[float, ...], q: tuple[float, ...]) -> tuple[array, ...]:
     """x and 8 / x where they are far, cos x and sin x (whose sums are those of x - π/4, without its rounding), P, Q."""
     z = where(logical_and(far, size < math.inf), size, 8.0)
     y = 8 / z

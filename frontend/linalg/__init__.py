@@ -5,6 +5,7 @@ Matrices stand on the last two axes; all axes before them are a batch, which is 
 
 from __future__ import annotations
 
+from ..foreign import missing as _missing
 from .factors import cholesky, lu, lu_factor, qr
 from .norms import matrix_norm, norm, vector_norm
 from .products import cross, diagonal, matmul, matrix_transpose, multi_dot, outer, tensordot, trace, vecdot
@@ -30,6 +31,12 @@ __all__ = [
     "solve", "solve_triangular", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "toeplitz", "trace",
     "tri_inv", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name[:2] == "__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing(name, __all__, "smelt.linalg")
 
 
 def __dir__() -> list[str]:

@@ -273,6 +273,10 @@ def test_batches_and_kernels() -> None:
         lambda: smelt.compile(lambda x: smelt.delete(x, x))(smelt.arange(3)),
         lambda: smelt.linalg.toeplitz(smelt.zeros((2, 2))), lambda: smelt.linalg.block_diag(),
         lambda: smelt.histogram2d(smelt.zeros(3), smelt.zeros(4)), lambda: smelt.unwrap(1.0),
+        lambda: smelt.roots(smelt.zeros((2, 2))), lambda: smelt.polyfit(smelt.zeros(3), smelt.zeros(4), 1),
+        lambda: smelt.polyfit(smelt.zeros(3), smelt.zeros(3), -1), lambda: smelt.poly(smelt.zeros((2, 3))),
+        lambda: smelt.polyint(smelt.zeros(3), 2, smelt.zeros(3)), lambda: smelt.polyder(smelt.zeros(3), -1),
+        lambda: smelt.y0(smelt.array(1j)),
         lambda: smelt.fmax(smelt.array(1j), 1.0), lambda: smelt.multigammaln(smelt.array([1.0]), 0),
     ],
 )  # fmt: skip
@@ -317,3 +321,34 @@ def test_discrete_and_orthogonal() -> None:
     slope = smelt.grad(lambda s: smelt.random.weibull(1.5, s, (5,), key=smelt.random.key(0)).sum())(smelt.array(2.0))
     np.testing.assert_allclose(slope.item(), _moments("weibull", 1.5, 1.0, (5,)).sum() * 0 + np.asarray(
         smelt.random.weibull(1.5, 1.0, (5,), key=smelt.random.key(0))).sum(), rtol=1e-5)  # fmt: skip
+
+
+def test_polynomials() -> None:
+    p, q = RNG.normal(size=5), RNG.normal(size=3)
+    for m in (0, 1, 3, 5, 7):
+        agree(smelt.polyder(f64(p), m), np.polyder(p, m))
+        agree(smelt.polyint(f64(p), m, f64(np.arange(m)) if m else 0), np.polyint(p, m, np.arange(m) if m else None))
+    agree(smelt.polymul(f64(p), f64(q)), np.polymul(p, q))
+    agree(smelt.polymul(smelt.array([1, 2]), smelt.array([3])), np.array([3, 6]))
+    agree(smelt.poly(f64(p)), np.poly(p))
+    agree(smelt.real(smelt.poly(f64(np.outer(q, q) + np.eye(3)))), np.poly(np.outer(q, q) + np.eye(3)), 1e-12)
+    series = [p, np.concatenate([q, [0.0, 0.0]]), q + 1j * p[:3], q[:2]]
+    for s in series:
+        found = np.sort_complex(np.asarray(smelt.roots(f64(s))))
+        np.testing.assert_allclose(found, np.sort_complex(np.roots(s)), rtol=1e-12)
+    assert smelt.roots(f64([2.0])).shape == (0,)
+    x, y, w = np.linspace(-3, 40, 30), RNG.normal(size=(30, 2)), RNG.uniform(0.1, 2, 30)
+    agree(smelt.polyfit(f64(x), f64(y), 4), np.polyfit(x, y, 4), 1e-9)
+    agree(smelt.polyfit(f64(x), f64(y[:, 0]), 3, f64(w)), np.polyfit(x, y[:, 0], 3, w=w), 1e-9)
+
+    def residue(y: smelt.array) -> smelt.array:
+        return (smelt.polyval(smelt.polyfit(f64(x), y, 2), f64(x)) ** 2).sum()
+
+    slope, at, h = np.asarray(smelt.grad(residue)(f64(y[:, 0]))), y[:, 0], 1e-5
+    for i in (0, 13):
+        step = h * np.eye(30)[i]
+        want = (residue(f64(at + step)).item() - residue(f64(at - step)).item()) / (2 * h)
+        np.testing.assert_allclose(slope[i], want, rtol=1e-6)
+    moved = smelt.jvp(lambda s: smelt.roots(s), [f64(p)], [f64(np.eye(5)[2])])[1][0]
+    found = np.asarray(smelt.roots(f64(p)))
+    np.testing.assert_allclose(np.asarray(moved), -(found**2) / np.polyval(np.polyder(p), found), rtol=1e-9)

@@ -10,7 +10,8 @@ import smelt
 from smelt import foreign
 from smelt.ir.errors import MissingNameError
 
-NAMES = {name: text for library in (foreign.JAX, foreign.TORCH, foreign.NUMPY) for name, text in library.items()}
+LIBRARIES = (foreign.LINALG, *foreign._LIBRARIES.values())
+NAMES = {name: text for library in LIBRARIES for name, text in library.items()}
 
 
 def test_what_is_named_is_there():
@@ -28,6 +29,15 @@ def test_the_error_says_what_to_write(name):
         getattr(smelt, name)
     assert NAMES[name] in str(error.value) and "test_foreign.py" in str(error.value)
     assert isinstance(error.value, AttributeError) and not hasattr(smelt, name)
+
+
+def test_names_of_linalg():
+    with pytest.raises(AttributeError, match=r"smelt\.linalg has no 'sqrtm'; what SciPy .*eigh.*test_foreign"):
+        smelt.linalg.sqrtm  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean smelt\.linalg\.cholesky\?"):
+        smelt.linalg.choleski  # noqa: B018
+    assert not set(foreign.LINALG) & set(smelt.linalg.__all__)
+    assert not any(hasattr(smelt, name) for library in foreign._LIBRARIES.values() for name in library)
 
 
 def test_names_that_nobody_has():

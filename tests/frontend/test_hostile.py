@@ -138,6 +138,10 @@ ROWS = np.ones((2, 64), np.float32)
 VALID: dict[tuple[str, str], Any] = {
     ("addmm", "c"): np.ones((2, 2), np.float32), ("addmm", "b"): X.T, ("matmul", "b"): X.T, ("gather_mm", "b"): X.T,
     ("polygamma", "n"): 1, ("betainc", "x"): 0.5,
+    **{(f, "p"): [1.0, -3.0, 2.0] for f in ("roots", "polyval", "polyder", "polyint")},
+    ("poly", "seq_of_zeros"): [1.0, 2.0],
+    ("polymul", "a1"): [1.0, 2.0], ("polymul", "a2"): [1.0, 2.0], ("polyfit", "x"): [0.0, 1.0, 2.0],
+    ("polyfit", "y"): [0.0, 1.0, 2.0], ("polyfit", "deg"): 1, ("polyint", "k"): 0,
     ("searchsorted", "sorted_sequence"): [1.0, 2.0], ("take", "indices"): [0],
     ("take_along_axis", "indices"): [[0], [1]], ("compress", "condition"): [True, False],
     ("put_along_axis", "indices"): [0], ("put_along_axis", "values"): [9.0], ("where", "condition"): X > 2,

@@ -16,7 +16,8 @@ from benchmarks.special_functions import error, subjects
 
 SUBJECTS = subjects(40)
 #: Units of the last place; see docs/accuracy.md.
-BOUNDS = {"i1e": 12, "i0": 9, "i1": 18, "lgamma": 9, "zeta": 9, "gammainc": 200, "gammaincc": 200, "betainc": 200}
+BOUNDS = {"i1e": 12, "i0": 9, "i1": 18, "lgamma": 9, "zeta": 9, "gammainc": 200, "gammaincc": 200, "betainc": 200,
+          "y0": 12, "k0": 12, "k0e": 12}  # fmt: skip
 INF, NAN = np.inf, np.nan
 EDGES = np.array([0.0, -0.0, 1.0, -1.0, -2.5, INF, -INF, NAN])
 
@@ -59,6 +60,14 @@ def test_kernels_agree(name: str) -> None:
         ("i1e", [0, 0, 0.2079104154, -0.2079104154, -0.2065846495, 0, 0, NAN]),
         ("j0", [1, 1, 0.7651976866, 0.7651976866, -0.0483837765, 0, 0, NAN]),
         ("j1", [0, 0, 0.4400505857, -0.4400505857, -0.4970941025, 0, 0, NAN]),
+        ("y0", [-INF, -INF, 0.0882569642, NAN, NAN, 0, NAN, NAN]),
+        ("y1", [-INF, -INF, -0.7812128213, NAN, NAN, 0, NAN, NAN]),
+        ("k0", [INF, INF, 0.4210244382, NAN, NAN, 0, NAN, NAN]),
+        ("k1", [INF, INF, 0.6019072302, NAN, NAN, 0, NAN, NAN]),
+        ("k0e", [INF, INF, 1.1444630798, NAN, NAN, 0, NAN, NAN]),
+        ("k1e", [INF, INF, 1.6361534863, NAN, NAN, 0, NAN, NAN]),
+        ("exp1", [INF, INF, 0.2193839344, NAN, NAN, 0, NAN, NAN]),
+        ("expi", [-INF, -INF, 1.8951178164, -0.2193839344, -0.02491491787, INF, 0, NAN]),
     ],
 )
 def test_special_values(name: str, want: list[float]) -> None:
@@ -90,6 +99,13 @@ DERIVATIVES: dict[str, tuple[Callable[..., Any], list[np.ndarray], int, Callable
     "i1": (smelt.i1, [POSITIVE - 7], 0, lambda x: mp.besseli(0, x) - mp.besseli(1, x) / x),
     "j0": (smelt.j0, [POSITIVE - 7], 0, lambda x: -mp.besselj(1, x)),
     "j1": (smelt.j1, [POSITIVE - 7], 0, lambda x: mp.besselj(0, x) - mp.besselj(1, x) / x),
+    "y0": (smelt.y0, [POSITIVE], 0, lambda x: -mp.bessely(1, x)),
+    "y1": (smelt.y1, [POSITIVE], 0, lambda x: mp.bessely(0, x) - mp.bessely(1, x) / x),
+    "k0": (smelt.k0, [POSITIVE], 0, lambda x: -mp.besselk(1, x)),
+    "k1": (smelt.k1, [POSITIVE], 0, lambda x: -mp.besselk(0, x) - mp.besselk(1, x) / x),
+    "k0e": (smelt.k0e, [POSITIVE], 0, lambda x: mp.exp(x) * (mp.besselk(0, x) - mp.besselk(1, x))),
+    "exp1": (smelt.exp1, [POSITIVE], 0, lambda x: -mp.exp(-x) / x),
+    "expi": (smelt.expi, [POSITIVE * 2 - 9.1], 0, lambda x: mp.exp(x) / x),
     "zeta of a": (smelt.zeta, [1 + POSITIVE, POSITIVE], 0, lambda s, q: mp.zeta(s, q, 1)),
     "zeta of q": (smelt.zeta, [1 + POSITIVE, POSITIVE], 1, lambda s, q: -s * mp.zeta(s + 1, q)),
     "gammainc of x": (

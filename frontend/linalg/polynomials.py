@@ -1,0 +1,115 @@
+"""Polynomials by linear algebra: roots, and fits by least squares. See `functions.polynomials`."""
+
+from __future__ import annotations
+
+from smelt.ir import dtypes
+from smelt.ir.errors import ShapeError, at_user_line
+
+from ..functions.arithmetic import abs as absolute
+from ..functions.arithmetic import sqrt
+from ..functions.creation import eye
+from ..functions.logic import where
+from ..functions.polynomials import numbers_of, vander, vector_of
+from ..lazy.arguments import integer
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.core import remembered
+from ..lazy.movement import filled, joined, piece, to_shape
+from ..lazy.streams import check_stream
+from .spectra import eigvals, lstsq
+
+__all__ = ["poly", "polyfit", "roots"]
+
+
+@remembered
+def poly(seq_of_zeros: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The coefficients of the polynomial with these roots, of which the first is 1; or a matrix's characteristic one.
+
+    Complex where the roots are, as those of a matrix: real parts of it are not taken, as their values are not known.
+
+    Raises:
+        ShapeError: neither a vector nor a square matrix.
+
+    >>> import smelt
+    >>> smelt.poly(smelt.array([1.0, 2.0]))
+    array([1, -3, 2], dtype=float32)
+    """
+    check_stream(stream)
+    given = numbers_of(as_array(seq_of_zeros))
+    if given.ndim == 2:
+        given = eigvals(given)
+    if given.ndim != 1:
+        raise ShapeError(at_user_line(f"smelt.poly: a vector of roots or a square matrix is needed, is {given.aval}"))
+    dtype = dtypes.to_float(given.dtype)
+    given, found = convert(given, dtype), filled((1,), 1, dtype)
+    none = filled((1,), 0, dtype)
+    for i in range(given.shape[0]):
+        found = joined([found, none], 0) - joined([none, found * piece(given, 0, i, i + 1)], 0)
+    return found
+
+
+@remembered
+def roots(p: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The roots of a polynomial, complex: the eigenvalues of its companion matrix.
+
+    Args:
+        p: n + 1 coefficients. The first must not be 0, for its value is not looked at; zeros at the end are roots.
+
+    Raises:
+        ShapeError: coefficients that are no vector. When it is evaluated, LibraryError: the first coefficient is 0.
+
+    >>> import smelt
+    >>> smelt.sort(smelt.real(smelt.roots(smelt.array([1.0, -3.0, 2.0]))))
+    array([1, 2], dtype=float32)
+    """
+    check_stream(stream)
+    series = vector_of("roots", p)
+    dtype = dtypes.to_float(series.dtype)
+    dtype = dtypes.float32 if dtype.size == 2 else dtype
+    series, n = convert(series, dtype), max(series.shape[0] - 1, 0)
+    if n == 0:
+        return filled((0,), 0, dtypes.complex128 if dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64)
+    row = to_shape(-piece(series, 0, 1, n + 1) / piece(series, 0, 0, 1), (1, n))
+    return eigvals(joined([row, eye(n - 1, n, dtype=dtype)], 0))
+
+
+@remembered
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, w: ArrayLike | None = None, *, stream: StreamOrDevice = None
+) -> array:
+    """The coefficients of the polynomial of degree `deg` that is nearest to points, by least squares.
+
+    Args:
+        x: shape (m,). y: shape (m,), or (m, k) for k fits at a time.
+        w: weights of the points' distances, shape (m,).
+
+    Returns:
+        deg + 1 coefficients, the highest power first; shape (deg + 1,) or (deg + 1, k).
+
+    Raises:
+        ShapeError: shapes that do not fit, or no points. AttributeValueError: a negative degree.
+
+    >>> import smelt
+    >>> x = smelt.array([0.0, 1.0, 2.0])
+    >>> smelt.round(smelt.polyfit(x, 3 * x + 1, 1), 4)
+    array([3, 1], dtype=float32)
+    """
+    check_stream(stream)
+    at, to = vector_of("polyfit", x), numbers_of(as_array(y))
+    count = integer("polyfit", "deg", deg, 0) + 1
+    if not at.size or to.ndim not in (1, 2) or to.shape[0] != at.shape[0]:
+        message = f"smelt.polyfit: x must be some points and y values at them; {at.aval}, {to.aval}"
+        raise ShapeError(at_user_line(message))
+    weights = None if w is None else vector_of("polyfit", w)
+    if weights is not None and weights.shape != at.shape:
+        raise ShapeError(at_user_line(f"smelt.polyfit: w must have a weight for each of x; {weights.aval}, {at.aval}"))
+    dtype = dtypes.to_float(dtypes.promote(at.dtype, to.dtype))
+    dtype = dtypes.float32 if dtype.size == 2 else dtype
+    left, right = vander(convert(at, dtype), count), convert(to, dtype)
+    if weights is not None:
+        each = convert(weights, dtype)
+        left = left * to_shape(each, (*each.shape, 1))
+        right = right * to_shape(each, (*each.shape, *(1,) * (right.ndim - 1)))
+    size = sqrt((absolute(left) ** 2).sum(0))  # columns of one length: powers of large numbers are large
+    size = where(size == 0, 1, size)
+    found = lstsq(left / size, right)[0]
+    return found / to_shape(size, (count, *(1,) * (right.ndim - 1)))
