@@ -19,7 +19,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from ...devices import Gpu
 from ...kernel import GpuModule
 from ..parts import each_group, plus, power_of_two, split, start_part, times
-from ..schedule import ScheduledKernel, ScratchPlan
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan
 from .runs import neutral
 from .scattering import Scattering
 
@@ -85,23 +85,61 @@ def apply_private(
     """The kernels that apply all updates."""
     held = compute_dtype(what.x.dtype)
     partial = scratch.take(Aval((shape.targets * shape.window * shape.pieces,), held))
+    return [_pieces_kernel(module, what, shape, partial), _targets_kernel(module, what, shape, partial)]
+
+
+def _pieces_kernel(module: GpuModule, what: Scattering, shape: PrivateShape, partial: Scratch) -> ScheduledKernel:
+    """Each threadgroup applies the updates of a piece to targets of its threads' own."""
     part = start_part(module, what.body, "_private", what.reads, [("partial", partial)])
     k, (memory,) = part.k, part.extra
     threads, across, lines = shape.threads, shape.across, shape.lines
     one_each = shape.items != what.count  # elements of updates are scattered, each by itself
     items = what.axes(range(what.updates.ndim if one_each else what.lead))
     window = Fused([]) if one_each else what.axes([what.lead + a for a in range(what.x.ndim)])
-    own = k.shared(shape.targets * threads, held, name="own")
+    own = k.shared(shape.targets * threads, partial.aval.dtype, name="own")
     line, column = split(k, k.thread(), across, "line", "column")
     zero = k.const(0, INDEX)
+    count = shape.blocks * shape.pieces
+    groups = max(1, min(k.gpu.groups, count))
+    guarded = shape.window % across > 0  # the last block of a window is not full
+
+    def update(_: Scalar) -> None:
+        inside, target = what.target(k)
+
+        def apply() -> None:
+            number = target if shape.window == 1 else k.op(
+                "arith.divui", [target, k.const(shape.window, INDEX)], INDEX
+            )  # fmt: skip
+            slot = number * threads + k.thread()
+            k.write(what.combine(k, k.read(own, slot), k.value(what.updates, what.at)), own, slot)
+
+        k.when(inside, apply)
+
+    def fold(piece: Scalar, block: Scalar, o: Scalar) -> None:
+        """Write what all lines have for element `o` of the targets' parts in this block."""
+        target, c = split(k, o, across, "target", "place")
+
+        def of_line(s: Scalar) -> Scalar:
+            return k.read(own, target * threads + plus(times(s, across), c))
+
+        (total,) = k.for_(
+            k.const(1, INDEX), k.const(lines, INDEX), lambda s, x: [what.combine(k, x, of_line(s))], [of_line(zero)]
+        )
+        e = plus(times(block, across), c)
+
+        def write() -> None:
+            result = plus(times(target, shape.window), e)
+            k.write(total, memory, plus(times(result, shape.pieces), piece))
+
+        if guarded:
+            k.when(k.below(e, shape.window), write)
+        else:
+            write()
 
     def each(at: Scalar) -> None:
         piece, block = split(k, at, shape.blocks, "piece", "block", shape.pieces > 1)
         place = plus(times(block, across), column)
-        valid = None
-        if shape.window % across:
-            with k.named("valid"):
-                valid = k.below(place, shape.window)
+        if guarded:
             place = k.op("arith.minui", [place, k.const(shape.window - 1, INDEX)], INDEX)
         nothing = neutral(k, what)
         k.for_(zero, k.const(shape.targets, INDEX), lambda t: k.write(nothing, own, t * threads + k.thread()))
@@ -110,52 +148,20 @@ def apply_private(
             first = times(piece, shape.own)
         with k.named("last"):
             last = k.op("arith.minui", [first + shape.own, k.const(shape.items, INDEX)], INDEX)
-
-        def update(_: Scalar) -> None:
-            inside, target = what.target(k)
-
-            def apply() -> None:
-                number = target if shape.window == 1 else k.op(
-                    "arith.divui", [target, k.const(shape.window, INDEX)], INDEX
-                )  # fmt: skip
-                slot = number * threads + k.thread()
-                k.write(what.combine(k, k.read(own, slot), k.value(what.updates, what.at)), own, slot)
-
-            k.when(inside, apply)
-
         k.loop(items, plus(first, line), last, update, step=lines)
         k.barrier()
-
-        def fold(o: Scalar) -> None:
-            target, c = split(k, o, across, "target", "place")
-
-            def of_line(s: Scalar) -> Scalar:
-                return k.read(own, target * threads + plus(times(s, across), c))
-
-            (total,) = k.for_(
-                k.const(1, INDEX), k.const(lines, INDEX), lambda s, x: [what.combine(k, x, of_line(s))], [of_line(zero)]
-            )
-            e = plus(times(block, across), c)
-
-            def write() -> None:
-                result = plus(times(target, shape.window), e)
-                k.write(total, memory, plus(times(result, shape.pieces), piece))
-
-            if valid is None:
-                write()
-            else:
-                k.when(k.below(e, shape.window), write)
-
-        k.for_(k.thread(), k.const(shape.targets * across, INDEX), fold, step=threads)
+        elements = k.const(shape.targets * across, INDEX)
+        k.for_(k.thread(), elements, lambda o: fold(piece, block, o), step=threads)
         if groups < count:
             k.barrier()  # before the elements are reset
 
-    count = shape.blocks * shape.pieces
-    groups = max(1, min(k.gpu.groups, count))
     each_group(k, count, groups, each)
     flops = what.op.op.flops * what.updates.aval.size
-    first = part.finish("scatter", groups, threads, 0, partial.aval.nbytes, flops)
+    return part.finish("scatter", groups, threads, 0, partial.aval.nbytes, flops)
 
+
+def _targets_kernel(module: GpuModule, what: Scattering, shape: PrivateShape, partial: Scratch) -> ScheduledKernel:
+    """Neighbouring threads combine what the pieces have for a target."""
     part = start_part(module, what.body, "", [], [("partial", partial), ("out", what.out)])
     k = part.k
     memory, out = part.extra
@@ -166,7 +172,7 @@ def apply_private(
     blocks = -(-n // teams)
     groups = max(1, min(k.gpu.groups, blocks))
 
-    def result(at: Scalar) -> None:
+    def each(at: Scalar) -> None:
         with k.named("element"):
             element = plus(times(at, teams), member)
         mine = lane.eq(0)
@@ -184,7 +190,7 @@ def apply_private(
             distance *= 2
         k.when(mine, lambda: k.write(what.combine(k, k.read(out, element), total), out, element))
 
-    each_group(k, blocks, groups, result)
+    each_group(k, blocks, groups, each)
     read = partial.aval.nbytes + what.x.aval.nbytes
     flops = what.op.op.flops * n * pieces
-    return [first, part.finish("scatter", groups, teams * lanes, read, what.x.aval.nbytes, flops)]
+    return part.finish("scatter", groups, teams * lanes, read, what.x.aval.nbytes, flops)
