@@ -13,6 +13,7 @@ from smelt.backends.device import (
     import_backends,
     load_entry_points,
     of_kind,
+    registered,
     unknown,
 )
 from smelt.ir.errors import DeviceError, at_user_line
@@ -32,19 +33,29 @@ def device_named(name: str | Device | DeviceType, asked: str = "") -> Device:
     Raises:
         DeviceError: there is no such device here.
     """
+    found = find_device(name)
+    if found is None:
+        wanted = name.name if isinstance(name, Device) else name
+        raise DeviceError(at_user_line(unknown(wanted) + asked))
+    return found
+
+
+def find_device(name: str | Device | DeviceType) -> Device | None:
+    """As `device_named`; None where there is no such device here.
+
+    Raises:
+        DeviceError: the package that has it does not load.
+    """
     if isinstance(name, DeviceType):
         name = of_kind(name.value)
     wanted = name.name if isinstance(name, Device) else name
-    found = devices.get(wanted) if isinstance(wanted, str) else None
-    if found is None:
-        if isinstance(wanted, str):
-            if wanted == AUTO:
-                return best()
-            load_entry_points(wanted)
-            found = devices.get(wanted)
-        if found is None:
-            raise DeviceError(at_user_line(unknown(wanted) + asked))
-    return found
+    if not isinstance(wanted, str):
+        return None
+    if wanted == AUTO:
+        return best()
+    if wanted not in registered:
+        load_entry_points(wanted)
+    return devices.get(wanted)
 
 
 cpu = device_named("cpu")

@@ -13,7 +13,7 @@ from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
 from smelt.ir.settings import settings
-from smelt.runtime.device import Device, DeviceType, chosen, default_device, device_named
+from smelt.runtime.device import Device, DeviceType, chosen, default_device, device_named, find_device
 
 from .arguments import integer
 
@@ -237,10 +237,9 @@ def is_available(device: Device | DeviceType | str) -> bool:
     (True, False)
     """
     try:
-        device_named(device)
+        return find_device(device) is not None
     except DeviceError:
         return False
-    return True
 
 
 def device_count(device_type: Device | DeviceType | str) -> int:

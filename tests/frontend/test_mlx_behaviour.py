@@ -264,6 +264,13 @@ def test_digits_that_no_number_has():
         assert len(str(smelt.array(0.5))) > 1074
 
 
+def test_whether_a_device_is_here_asks_no_packages(monkeypatch):
+    """Programs ask at every step."""
+    monkeypatch.setattr("importlib.metadata.entry_points", None)
+    assert smelt.is_available("cpu")
+    assert smelt.metal.is_available() in (True, False) and smelt.cuda.is_available() in (True, False)
+
+
 def test_questions_about_metal():
     assert smelt.metal.is_available() is smelt.is_available("metal")
     assert smelt.metal.get_active_memory() == smelt.get_active_memory()
