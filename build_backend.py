@@ -58,29 +58,36 @@ def link() -> str:
     return os.path.dirname(PACKAGE)
 
 
+#: Modules in C, and the folders of their sources; as in pyproject.toml.
+NATIVE = {"_core": os.path.join("frontend", "lazy"), "_counted": "backends"}
+
+
 def build_core() -> None:
-    """Compile `frontend/lazy/*.c` into the folder of links, if one is newer than what is there. Without a compiler
-    or Python's headers smelt does without: `frontend/lazy/core.py` and `steps.py` are the same."""
-    folder = os.path.join("frontend", "lazy")
-    files = sorted(os.path.join(folder, f) for f in os.listdir(os.path.join(ROOT, folder)) if f.endswith((".c", ".h")))
-    made = os.path.join(PACKAGE, f"_core{sysconfig.get_config_var('EXT_SUFFIX')}")
+    """Compile the modules in C into the folder of links, if a source is newer than what is there. Without a compiler
+    or Python's headers smelt does without: beside them stands the same in Python."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return
-    newest = max(os.path.getmtime(os.path.join(ROOT, file)) for file in files)
-    if os.path.exists(made) and os.path.getmtime(made) > newest:
         return
     before = os.getcwd()
     os.chdir(ROOT)  # setuptools wants relative paths
     try:
-        sources, headers = ([f for f in files if f.endswith(end)] for end in (".c", ".h"))
-        flags = ["-ffp-contract=off", "-Wno-psabi"]  # as in pyproject.toml
-        extension = Extension("_core", sources, depends=headers, extra_compile_args=flags, optional=True)
-        command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
-        command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")
-        command.ensure_finalized()
-        command.run()
+        for name, folder in NATIVE.items():
+            files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith((".c", ".h")))
+            made = os.path.join(PACKAGE, f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}")
+            newest = max(os.path.getmtime(file) for file in files)
+            if not os.path.exists(made) or os.path.getmtime(made) <= newest:
+                _build(name, files)
     finally:
         os.chdir(before)
+
+
+def _build(name: str, files: list[str]) -> None:
+    sources, headers = ([f for f in files if f.endswith(end)] for end in (".c", ".h"))
+    flags = ["-ffp-contract=off", "-Wno-psabi"]
+    extension = Extension(name, sources, depends=headers, extra_compile_args=flags, optional=True)
+    command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
+    command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")
+    command.ensure_finalized()
+    command.run()
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):

@@ -18,6 +18,7 @@ from smelt.ir import dtypes, host_memory, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import OutOfMemoryError, at_user_line
 
+from .counting import Counted, forget, instances
 from .pool import Pool
 
 #: Blocks below this size come from malloc, which keeps them itself.
@@ -162,7 +163,7 @@ class HostMemory:
 _placing = locks.lock()
 
 
-class Buffer:
+class Buffer(Counted):
     """The elements of one array: a C-contiguous NumPy view of memory, a block of a device's memory, or both.
 
     Attributes:
@@ -344,13 +345,19 @@ def memories(buffers: Iterable[Buffer]) -> list[tuple[Any, int]]:
     """What owns the memory of buffers, each once, and its bytes; not what is mapped from files."""
     found: dict[int, tuple[Any, int]] = {}
     for buffer in buffers:
-        owner: Any = buffer.array
-        while isinstance(owner, np.ndarray) and owner.base is not None:
-            owner = owner.base
-        held = owner.obj if isinstance(owner, memoryview) else owner
-        if not isinstance(held, mmap.mmap):
-            found[id(held)] = (held, owner.nbytes if isinstance(owner, np.ndarray) else buffer.aval.nbytes)
+        owner, nbytes = _owner(buffer)
+        if not isinstance(owner, mmap.mmap):
+            found[id(owner)] = (owner, nbytes)
     return list(found.values())
+
+
+def _owner(buffer: Buffer) -> tuple[Any, int]:
+    """What owns the memory of a buffer, and its bytes."""
+    owner: Any = buffer.array
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    held = owner.obj if isinstance(owner, memoryview) else owner
+    return held, owner.nbytes if isinstance(owner, np.ndarray) else buffer.aval.nbytes
 
 
 def outside_bytes() -> int:
@@ -358,8 +365,16 @@ def outside_bytes() -> int:
 
     They are counted when somebody asks, so that making one costs nothing.
     """
-    buffers = [x for x in gc.get_objects() if isinstance(x, Buffer) and x.home is None and x.is_on_host]
-    return sum(nbytes for owner, nbytes in memories(buffers) if not isinstance(owner, _Memory))
+    found: dict[int, tuple[Any, int]] = {}
+    for buffer in instances():
+        if getattr(buffer, "home", buffer) is not None or not buffer.is_on_host:  # of a device, or just being made
+            continue
+        owner, nbytes = _owner(buffer)
+        if isinstance(owner, (_Memory, mmap.mmap)):  # as it is for good
+            forget(buffer)
+        else:
+            found[id(owner)] = (owner, nbytes)  # holds the owner: no other one gets its id
+    return sum(nbytes for _, nbytes in found.values())
 
 
 def scratch(nbytes: int) -> Any:

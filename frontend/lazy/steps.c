@@ -411,7 +411,7 @@ static PyObject *buffer_of(PyObject *array, PyObject *aval)
         Py_buffer view;
         if (base == Py_None && PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) == 0) {
             PyObject *address = PyLong_FromVoidPtr(view.buf), *found = NULL;
-            if (address != NULL && view.len > 0 && (found = buffer_type->tp_alloc(buffer_type, 0)) != NULL) {
+            if (address != NULL && view.len > 0 && (found = buffer_type->tp_new(buffer_type, empty, NULL)) != NULL) {
                 SLOT(found, at_address) = Py_NewRef(address);
                 SLOT(found, at_array) = Py_NewRef(array);
                 SLOT(found, at_aval) = Py_NewRef(aval);
