@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from smelt.backends.lowering import Fused, divide
 from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scalar_emitter import ScalarEmitter
 
 from .kernel import CpuKernel
 
@@ -21,6 +22,22 @@ class Split:
 
     extent: int
     grain: int = 1
+
+
+def share(k: ScalarEmitter, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
+    """Part number `me` of `count` of a range: lo and hi, multiples of `grain` but for the end."""
+    units = -(-extent // grain)
+    end = k.const(extent, INDEX)
+    if count is k.const(1, INDEX):
+        return k.const(0, INDEX), end
+
+    def bound(i: Scalar) -> Scalar:
+        at = k.op("arith.divui", [i * units, count], INDEX)
+        if grain > 1:
+            at = k.op("arith.minui", [at * grain, end], INDEX)
+        return at
+
+    return bound(me), bound(me + 1)
 
 
 @dataclass(frozen=True)

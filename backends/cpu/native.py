@@ -21,10 +21,10 @@ from smelt.ir.builder import Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Scalar
-from smelt.ir.scalar_emitter import ScalarEmitter
 from smelt.passes.kernels.cost import trips
 
 from .kernel import CpuKernel, KernelModule
+from .loops import share
 from .planner import PlannedOp, operands_of
 from .polling import Cell, Polling, poll
 
@@ -186,22 +186,6 @@ class Emitter(ControlEmitter):
         k = self.k
         found = k.emit("memref.extract_aligned_pointer_as_index", [memref], [k.type(INDEX)]).result
         return Scalar(k, found, INDEX)
-
-
-def share(k: ScalarEmitter, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
-    """This thread's part of a range: lo and hi, multiples of `grain` but for the end."""
-    units = -(-extent // grain)
-    end = k.const(extent, INDEX)
-    if count is k.const(1, INDEX):
-        return k.const(0, INDEX), end
-
-    def bound(i: Scalar) -> Scalar:
-        at = k.op("arith.divui", [i * units, count], INDEX)
-        if grain > 1:
-            at = k.op("arith.minui", [at * grain, end], INDEX)
-        return at
-
-    return bound(me), bound(me + 1)
 
 
 def _copy_kernel(module: KernelModule, nbytes: int) -> str:

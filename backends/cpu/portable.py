@@ -9,6 +9,7 @@ import os
 import platform
 
 from smelt.ir import profiling
+from smelt.ir.host_threads import processors
 from smelt.ir.plain import PlainError
 from smelt.ir.settings import settings
 
@@ -34,7 +35,7 @@ class CpuPortable:
             return None
         team = threads.team()
         kind = settings.check, profiling.active is not None
-        return repr((_processor(), _blas(), type(team).__name__, team.together, team.shares, kind))
+        return repr((_processor(), processors(), _blas(), type(team).__name__, team.together, team.shares, kind))
 
     def dump(self, executable: Executable) -> tuple[bytes, bool] | None:
         program = getattr(executable, "program", None)

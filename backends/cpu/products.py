@@ -2,6 +2,9 @@
 
 The BLAS runs on one thread; the program's threads each take rows (or columns, or matrices of a
 batch) of the result, so a product needs no other pool of threads and no call of its own.
+
+How a BLAS adds up an element depends on where in the product it stands. So products are cut at the same places
+however many threads there are when the program runs: into a part for each processor.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
+from smelt.ir.host_threads import processors
 from smelt.ir.kinds import Contraction, MatmulForm
 from smelt.ir.scalar import INDEX, Scalar
 
 from . import blas
 from .kernel import CpuKernel, KernelModule, buffer_type
-from .loops import Split
+from .loops import Split, share
 from .schedules import ScheduledKernel
 
 _LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
@@ -52,30 +56,34 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
             raise AssertionError(f"smelt.{op.name}: {form} does not describe {v.aval}")
     over_batch = form.batch >= 8 or (form.batch > 1 and m * n < 64 * 64)
     over_rows = m >= n
-    split = Split(form.batch) if over_batch else Split(m, 16 if m > 64 else 1) if over_rows else Split(n, 16)
+    extent, grain = (m, 16 if m > 64 else 1) if over_rows else (n, 16)
+    parts = min(processors(), -(-extent // grain))
+    split = Split(form.batch) if over_batch else Split(parts)
 
     if k.checks is not None:  # what the library is told to do is in the range lo … hi
         hi = k.at_most(hi, split.extent)
 
-    def product(at: Scalar) -> None:
-        pa, pb, pc = (
-            call.shift(p, at * size) for p, size in ((a, m * kk), (b, kk * n), (c, m * n))
-        )  # fmt: skip
-        rows, columns = k.const(m, INDEX), k.const(n, INDEX)
-        if not over_batch and over_rows:
-            rows = hi - lo
-            pa = call.shift(pa, lo if form.lhs_layout == "transposed" else lo * kk)
-            pc = call.shift(pc, lo * n)
-        elif not over_batch:
-            columns = hi - lo
-            pb = call.shift(pb, lo * kk if form.rhs_layout == "transposed" else lo)
-            pc = call.shift(pc, lo)
-        call.product(form, rows, columns, pa, pb, pc)
+    def matrices(at: Scalar) -> list[Scalar]:
+        return [call.shift(p, at * size) for p, size in ((a, m * kk), (b, kk * n), (c, m * n))]
 
-    if over_batch:
-        k.loop(None, lo, hi, product)
-    else:
-        k.when(lo < hi, lambda: k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product))
+    def whole(at: Scalar) -> None:
+        call.product(form, k.const(m, INDEX), k.const(n, INDEX), *matrices(at))
+
+    def part(number: Scalar) -> None:
+        first, last = share(k, number, k.const(parts, INDEX), extent, grain)
+
+        def product(at: Scalar) -> None:
+            pa, pb, pc = matrices(at)
+            if over_rows:
+                pa = call.shift(pa, first if form.lhs_layout == "transposed" else first * kk)
+                call.product(form, last - first, k.const(n, INDEX), pa, pb, call.shift(pc, first * n))
+            else:
+                pb = call.shift(pb, first * kk if form.rhs_layout == "transposed" else first)
+                call.product(form, k.const(m, INDEX), last - first, pa, pb, call.shift(pc, first))
+
+        k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product)
+
+    k.loop(None, lo, hi, whole if over_batch else part)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, None, split, values)
 

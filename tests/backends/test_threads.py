@@ -82,6 +82,29 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
                 assert np.array_equal(have, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_products_of_the_library_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
+    """A BLAS adds up in another order where a product is cut elsewhere."""
+    sizes = [(128, 256, 128), (250, 300, 70), (70, 300, 250), (64, 4096, 64), (512, 512, 512)]
+    avals = [Aval(shape, dtypes.by_name(dtype)) for m, k, n in sizes for shape in ((m, k), (k, n))]
+
+    def products(b: Any, *values: Any) -> list[Any]:
+        pairs = list(zip(values[::2], values[1::2]))
+        plain = {"lhs_batch": (), "rhs_batch": ()}
+        return [
+            *(b.dot_general(x, y, lhs_contracting=(1,), rhs_contracting=(0,), **plain) for x, y in pairs),
+            *(b.dot_general(y, x, lhs_contracting=(0,), rhs_contracting=(1,), **plain) for x, y in pairs),
+        ]
+
+    program = compile_(module_of(avals, products), "plan-buffers")
+    arrays = [random_array(aval, i) for i, aval in enumerate(avals)]
+    want = run(program, arrays)
+    for n in (1, 2, 3, 5):
+        with override(num_threads=n):
+            for have, expected in zip(run(program, arrays), want):
+                assert have.tobytes() == expected.tobytes(), (n, have.shape)
+
+
 def test_number_of_threads_is_a_setting() -> None:
     assert threads.available_threads() == threads.processors()
     with override(num_threads=3):
