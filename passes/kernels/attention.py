@@ -36,6 +36,8 @@ ENOUGH_ROWS, FEW_KEYS = 4096, 512
 #: Additions an element may cost that is computed again for each score, such as a mask's.
 MOST_FLOPS = 4.0
 MOST_FLOPS_IN_ALL = 16.0
+#: Ops on the result that join.
+MOST_FOLLOWING = 16
 
 
 @dataclass(frozen=True)
@@ -265,10 +267,10 @@ def pays(softmax: Softmax, most_features: int, least_work: int = 0) -> bool:
 
 
 class AttentionGroup:
-    """The ops of a function that one kernel of attention computes."""
+    """The ops of a function that one kernel of attention computes; `own`: those that depend on the scores."""
 
-    def __init__(self, softmax: Softmax, ops: Sequence[OpView], output: Value):
-        self.softmax, self.ops, self.primary = softmax, list(ops), softmax.product
+    def __init__(self, softmax: Softmax, ops: Sequence[OpView], output: Value, own: set[OpView]):
+        self.softmax, self.ops, self.primary, self.own = softmax, list(ops), softmax.product, own
         self.outputs = [output]
 
     def inputs(self, position: dict[OpView, int]) -> list[Value]:
@@ -307,6 +309,7 @@ class AttentionGroups:
         for v in function.returns:
             self.users.setdefault(v, []).append(None)
         self.groups: list[AttentionGroup] = []
+        self.taken: set[OpView] = set()  #: ops that depend on the scores of a group, of which nothing else may be part
         for op in function.ops:
             softmax = softmax_before(op) if op in kernels else None
             if softmax is None or softmax.scores not in kernels or not pays(softmax, most_features, least_work):
@@ -316,19 +319,20 @@ class AttentionGroups:
                 continue
             if not most_arrays or len(group.inputs(self.position)) + 1 <= most_arrays:
                 self.groups.append(group)
+                self.taken |= group.own
 
     def _group(self, softmax: Softmax) -> AttentionGroup | None:
-        """All ops from the scores to the product, and what only moves its result; None if others read any of these."""
-        inside = self._dependent(softmax)
-        plan = softmax_places(self.function.ops, softmax) if inside is not None else ""
-        if inside is None or isinstance(plan, str):
+        """All ops from the scores to the product, and elementwise ops on its result; None if others read these."""
+        own = self._dependent(softmax)
+        plan = softmax_places(self.function.ops, softmax) if own is not None else ""
+        if own is None or isinstance(plan, str) or own & self.taken:
             return None
-        inside |= self._cheap(plan, inside)
-        output = self._moved(softmax.product.results[0], inside)
-        ops = sorted(inside, key=self.position.__getitem__)
-        group = AttentionGroup(softmax, ops, output)
-        taken = {op for other in self.groups for op in other.ops if is_contraction(op)}
-        return None if taken & inside else group
+        cheap = self._cheap(plan, own)
+        followers, output = self._followed(softmax.product.results[0])
+        beside, computed = self._beside(followers, own)
+        inside = own | cheap | set(followers) | beside
+        own |= computed.union(followers)
+        return AttentionGroup(softmax, sorted(inside, key=self.position.__getitem__), output, own)
 
     def _dependent(self, softmax: Softmax) -> set[OpView] | None:
         """The ops that depend on the scores, up to the product; None if one of them is read elsewhere."""
@@ -356,7 +360,9 @@ class AttentionGroups:
         of_queries = {queries} - multiplied
         for op in reversed(self.function.ops[: self.position[softmax.product]]):
             users = self.users.get(op.results[0], ()) if len(op.results) == 1 else ()
-            if op in inside or not is_pointwise(op) or not any(user in inside or user in found for user in users):
+            if op in inside or op in self.taken or not is_pointwise(op):
+                continue
+            if not any(user in inside or user in found for user in users):
                 continue
             value, alone = op.results[0], all(user in inside or user in found for user in users)
             moves = op.op.kind == "movement" and len(op.operands) == 1
@@ -374,21 +380,43 @@ class AttentionGroups:
                         into.update(op.operands)
         return found
 
-    def _moved(self, value: Value, inside: set[OpView]) -> Value:
-        """What movement alone makes of a value that nothing else reads; the ops join those inside."""
-        while True:
+    def _followed(self, value: Value) -> tuple[list[OpView], Value]:
+        """The elementwise ops on a value that nothing else reads, and what they make of it."""
+        found: list[OpView] = []
+        count, output = 0, value  # views at the end cost nothing where they stand
+        while len(found) < MOST_FOLLOWING:
             users = self.users.get(value, [])
             user = users[0] if len(users) == 1 else None
-            if user is None or not is_pointwise(user) or len(user.operands) != 1 or user.op.flops:
-                return value
-            if user.op.is_view or user.results[0].aval.size != value.aval.size:
-                return value
-            loops = variables(user.results[0].shape)
-            places = collect_reads([user], [(user.results[0], loops)]).get(value, {})
-            if len(places) != 1 or inverse_place(next(iter(places)), value.shape, loops) is None:
-                return value
-            inside.add(user)
-            value = user.results[0]
+            if user is None or user in self.taken or not is_pointwise(user):
+                break
+            made, loops = user.results[0], variables(user.results[0].shape)
+            places = list(collect_reads([user], [(made, loops)]).get(value, {}))
+            if made.aval.size != value.aval.size or len(places) != 1:
+                break
+            if inverse_place(places[0], value.shape, loops) is None:
+                break
+            found.append(user)
+            value = made
+            if not user.op.is_view:
+                count, output = len(found), value
+        return found[:count], output
+
+    def _beside(self, followers: Sequence[OpView], own: set[OpView]) -> tuple[set[OpView], set[OpView]]:
+        """Elementwise ops that make what followers read, for these alone or for nothing; of them, those into which
+        values enter that other ops compute."""
+        found: set[OpView] = set()
+        end = max((self.position[op] for op in followers), default=0)
+        for op in reversed(self.function.ops[:end]):
+            if op in own or op in followers or op in self.taken or not is_pointwise(op) or len(op.results) != 1:
+                continue
+            inside = [user in found or user in followers for user in self.users.get(op.results[0], ())]
+            if any(inside) and (all(inside) or not op.op.flops):
+                found.add(op)
+        plain: set[OpView] = set()
+        for op in sorted(found, key=self.position.__getitem__):
+            if all(v.owner is None or v.owner in plain for v in op.operands):
+                plain.add(op)
+        return found, found - plain
 
     def schedule(self) -> list[OpView | AttentionGroup]:
         """Groups, each where its last op stood, and the other ops that somebody still needs."""

@@ -107,6 +107,36 @@ def test_layouts_and_odd_lengths() -> None:
     )
 
 
+def gated(q: Any, k: Any, v: Any, gate: Any, bias: Any) -> Any:
+    """Elementwise ops on the result, with an array and a number for each feature."""
+    found = smelt.swapaxes(plain(q, k, v), 1, 2) * smelt.sigmoid(gate)
+    return smelt.tanh(found) + smelt.arange(found.shape[-1]).astype(found.dtype) * 0.1 + bias * 2
+
+
+def one_after_the_other(q: Any, k: Any, v: Any) -> Any:
+    """The result of one is the queries of the next, moved and scaled; both are added in the end."""
+    first = smelt.swapaxes(plain(q, k, v) * 3, 1, 2)
+    return plain(smelt.swapaxes(first, 1, 2), v, k)
+
+
+def added(q: Any, k: Any, v: Any) -> Any:
+    """Of two sums one takes the other in."""
+    return smelt.swapaxes(plain(q, k, v), 1, 2) + smelt.swapaxes(plain(k, q, v[..., ::-1, :]), 1, 2) * 2
+
+
+def test_what_follows() -> None:
+    small = operands(2, 3, 3, 20, 36, 16)
+    right((gated, [*small, of(2, 20, 3, 16), of(16)]))
+    half = operands(1, 2, 2, 33, 40, 24, 40, dtype="bfloat16")
+    right((gated, [*half, of(1, 33, 2, 40, dtype="bfloat16"), of(40, dtype="bfloat16")]))
+    for function in (one_after_the_other, added):
+        shapes = operands(1, 2, 2, 24, 24, 16)
+        graph, program = program_of([(function, shapes)])
+        assert [k.schedule for k in program.kernels if k.schedule != "map"] == ["attention"] * 2
+        given = [harness.sample(a, seed=i) for i, a in enumerate(program.arguments)]
+        harness.close(harness.run(program, given), harness.expected(graph, given), program, 2e-5)
+
+
 def test_many_features() -> None:
     right((masked(None), operands(1, 1, 1, 17, 40, 256)), (plain, operands(1, 1, 1, 16, 24, 256, dtype="float16")))
 
