@@ -61,6 +61,8 @@ class Batching:
         self._made: dict[Any, str] = {}
         self._depends: dict[Any, tuple[bool, ...]] = {}
         self._loops: dict[str, bool] = {}
+        #: Results of branches of which each element takes one: the index, and what each branch made.
+        self.chosen: dict[Value, tuple[Value, Sequence[Value]]] = {}
 
     def read(self, name: str) -> Function:
         """A function of the module, decoded."""

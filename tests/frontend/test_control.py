@@ -315,6 +315,37 @@ def test_derivatives_and_batches_of_cond() -> None:
     close(smelt.vmap(third)(smelt.array([0, 2]), smelt.stack([H, H])), smelt.stack([smelt.cos(H), 2 * H]))
 
 
+#: Smooth functions whose derivatives divide by something that they have computed.
+_DIVIDING = {
+    "twice": lambda x: x * 2,
+    "softmax": smelt.softmax,
+    "log1p": lambda x: smelt.log1p(x * x),
+    "norm": lambda x: x / smelt.sqrt(1 + (x * x).sum()),
+    "arctanh": lambda x: smelt.arctanh(0.9 * smelt.sin(x)),
+}
+
+
+@pytest.mark.parametrize("second", _DIVIDING)
+@pytest.mark.parametrize("first", _DIVIDING)
+def test_branches_that_an_element_does_not_take_leave_its_derivatives_alone(first, second) -> None:
+    """Of second order, where what each element keeps is that of its own branch."""
+    rows = smelt.array(np.random.default_rng(7).standard_normal((4, 3)), smelt.float64)
+    weights = smelt.array([1.0, -2.0, 3.0], smelt.float64)
+    branches = (_DIVIDING[first], _DIVIDING[second])
+
+    def once(x):
+        return smelt.grad(lambda x: (smelt.sin(smelt.cond(x[0] > 0, *branches, x)) * weights).sum())(x)
+
+    def thrice(x):
+        return smelt.grad(lambda x: smelt.switch((x > 0).sum(), (*branches, smelt.tanh), x).sum())(x)
+
+    for f in (once, thrice):
+        with override(tier="ops"):
+            found = smelt.grad(lambda rows: (smelt.vmap(f)(rows) * weights).sum())(rows)
+            want = [smelt.grad(lambda x: (f(x) * weights).sum())(x) for x in rows]  # noqa: B023
+            same(found, np.array(smelt.stack(want)), 1e-10)
+
+
 def test_derivatives_and_batches_of_while_loop() -> None:
     tangent = array64([1.0, 0.0, 0.0])
     steps = 0

@@ -199,15 +199,27 @@ def _batch_each(
     chosen = _chosen(b, index, len(branches))
     everywhere = [True] * len(op.results)
     results: list[Value] = []
+    each: list[list[Value]] = []
     # From the last branch, which also stands for an index out of range, to the first.
-    for name, own in reversed(list(zip(branches, chosen))):
+    for i, (name, own) in reversed(list(enumerate(zip(branches, chosen)))):
         inside = None
         if t.loops(name):
             inside = own if mask is None else b.logical_and(own, mask)
-        found, places = t.emit(b, t.read(name), operands[1:], dims[1:], inside)
+        # What the same branch of another op with this index made, for all elements: residuals are those of this branch
+        # there, too, where it is not taken. Others, or zeros, could make its derivatives infinite.
+        arguments = [_made_by(t, operands[0], i, x) for x in operands[1:]]
+        found, places = t.emit(b, t.read(name), arguments, dims[1:], inside)
         found = t.settle(b, found, places, everywhere)
+        each.insert(0, found)
         results = [choose_rows(b, own, f, r) for f, r in zip(found, results)] if results else found
+    t.chosen.update((result, (operands[0], values)) for result, *values in zip(results, *each))
     return results, [0] * len(results)
+
+
+def _made_by(t: Batching, index: Value, branch: int, x: Value) -> Value:
+    """`x`, or what a branch made where `x` is chosen from the results of branches by the same index."""
+    by, values = t.chosen.get(x, (None, ()))
+    return values[branch] if by is index and branch < len(values) else x
 
 
 def _chosen(b: Builder, index: Value, count: int) -> list[Value]:
