@@ -341,7 +341,7 @@ def test_branches_that_an_element_does_not_take_leave_its_derivatives_alone(firs
 
     for f in (once, thrice):
         with override(tier="ops"):
-            found = smelt.grad(lambda rows: (smelt.vmap(f)(rows) * weights).sum())(rows)
+            found = smelt.grad(lambda rows: (smelt.vmap(f)(rows) * weights).sum())(rows)  # noqa: B023
             want = [smelt.grad(lambda x: (f(x) * weights).sum())(x) for x in rows]  # noqa: B023
             same(found, np.array(smelt.stack(want)), 1e-10)
 
