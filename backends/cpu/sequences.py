@@ -6,6 +6,7 @@ from typing import Any
 
 from smelt.backends.lowering import fuse_variables
 from smelt.backends.sequences import ScanPlan, Scattering, reads_of
+from smelt.ir import dtypes
 from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.ops.scan_sort import Cumulative
@@ -126,7 +127,11 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
 
 
 def build_scatter(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
-    """A copy of x, then the updates in order; in parallel only along an axis that no index moves."""
+    """A copy of x, then the updates in order; in parallel only along an axis that no index moves.
+
+    Where single elements are updated by what is computed, that is done for some at a time, in a loop that LLVM
+    vectorizes: in the loop that updates, each store may be what the next one reads.
+    """
     op = body.returns[0].owner
     assert op is not None
     what = Scattering(body, op, variables(op.operands[1].shape, "u"))
@@ -178,9 +183,49 @@ def build_scatter(module: KernelModule, name: str, body: Function) -> list[Sched
             return
         k.loop(loops[0], *bounds, lambda i: nested(axis + 1))
 
+    def chunks() -> None:
+        _, uses = reads_of(body, what.reads)
+        loops = fuse_variables([(f"u{a}", d) for a, d in enumerate(shape)], uses)
+        line = loops[-1]
+        number = dtypes.int32 if x.aval.size < 1 << 31 else dtypes.int64
+        places, values = k.scratch(CHUNK, number), k.scratch(CHUNK, compute_dtype(updates.dtype))
+        zero, count = k.const(0, INDEX), k.const(line.extent, INDEX)
+
+        def find(i: Scalar) -> None:
+            inside, target = what.target_place(k)
+            offset = k.index(linearize(target, x.shape), number)
+            k.write(k.select(inside, offset, k.const(-1, number)), places, i)
+            k.write(k.value(updates, what.at), values, i)
+
+        def put(i: Scalar) -> None:
+            place = k.read(places, i)
+
+            def apply() -> None:
+                offset, new = k.convert(place, INDEX), k.read(values, i)
+                k.write(new if what.mode == "set" else what.combine(k, k.read(out, offset), new), out, offset)
+
+            k.when(place >= 0, apply)
+
+        def chunk(first: Scalar) -> None:
+            last = k.op("arith.minui", [first + CHUNK, count], INDEX)
+            k.loop(line, first, last, lambda i: find(i - first))
+            k.loop(None, zero, last - first, put)
+
+        def level(axis: int) -> None:
+            if axis == len(loops) - 1:
+                k.loop(None, zero, count, chunk, step=CHUNK)
+                return
+            k.loop(loops[axis], zero, k.const(loops[axis].extent, INDEX), lambda i: level(axis + 1))
+
+        level(0)
+
+    computed = any(inner.op.flops for inner in body.ops[:-1])  #: places or values
+    apart = computed and updates.aval.size == what.count > CHUNK and k.checks is None
     if updates.aval.size and x.aval.size:
         if parallel:
             nested(0)
+        elif apart:
+            k.loop(None, lo, hi, lambda i: chunks())
         else:
             k.loop(None, lo, hi, lambda i: nested(0))
     k.emit("func.return", [], [])
