@@ -18,7 +18,7 @@ from .host_memory import empty
 MOST = 16
 #: Matrices from which on it pays.
 FEW = 4
-_CHOLESKY, _SOLVE, _EIGH = range(3)
+_CHOLESKY, _SOLVE, _EIGH, _DET, _QR, _SVD = range(6)
 
 _loops: list[Callable[..., bool]] = []
 
@@ -29,12 +29,12 @@ def use_loop(loop: Callable[..., bool]) -> None:
 
 
 def _fits(a: np.ndarray, few: int = FEW) -> bool:
-    n = a.shape[-1]
-    return bool(_loops) and a.dtype.char in "fd" and 0 < n <= MOST and math.prod(a.shape[:-2]) >= few
+    m, n = a.shape[-2:]
+    return bool(_loops) and a.dtype.char in "fd" and 0 < m <= MOST and 0 < n <= MOST and math.prod(a.shape[:-2]) >= few
 
 
 def _run(what: int, k: int, a: np.ndarray, b: np.ndarray, out: np.ndarray, more: np.ndarray) -> bool:
-    return _loops[0](what, a.dtype.char == "d", a.shape[-1], k, np.ascontiguousarray(a), b, out, more)
+    return _loops[0](what, a.dtype.char == "d", a.shape[-2], k, np.ascontiguousarray(a), b, out, more)
 
 
 def cholesky(a: np.ndarray) -> np.ndarray | None:
@@ -67,3 +67,50 @@ def eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     values, vectors = empty(a.shape[:-1], a.dtype), empty(a.shape, a.dtype)
     return (values, vectors) if _run(_EIGH, 1, a, vectors[:0], values, vectors) else None
+
+
+def det(a: np.ndarray) -> np.ndarray | None:
+    """Determinants; LAPACK's of singular matrices."""
+    if not _fits(a):
+        return None
+    out, none = empty(a.shape[:-2], a.dtype), np.empty(0, a.dtype)
+    if not _run(_DET, 1, a, none, out, none.copy()):
+        return None
+    left = np.isnan(out)
+    if left.any():
+        with np.errstate(all="ignore"):
+            out[left] = np.linalg.det(a[left])
+    return out
+
+
+def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Q and R."""
+    if not _fits(a):
+        return None
+    *lead, m, n = a.shape
+    q, r = empty((*lead, m, min(m, n)), a.dtype), empty((*lead, min(m, n), n), a.dtype)
+    return (q, r) if _run(_QR, n, a, q[:0], q, r) else None
+
+
+def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """U, singular values and Vᵀ, of one matrix too: LAPACK's, of those not of full rank, may point elsewhere."""
+    *lead, m, n = a.shape
+    if not _fits(a, few=1) or (full and m != n):
+        return None
+    if m < n:  # of the transposed matrix
+        found = svd(a.swapaxes(-1, -2), full)
+        return None if found is None else (found[2].swapaxes(-1, -2), found[1], found[0].swapaxes(-1, -2))
+    values, most = empty((*lead, n), a.dtype), math.prod(lead) * m * n
+    vectors = empty((math.prod(lead) * (m + n) * n,), a.dtype)
+    if not _run(_SVD, n, a, vectors[:0], values, vectors):
+        return None
+    u, vt = vectors[:most].reshape(a.shape), vectors[most:].reshape(*lead, n, n)
+    left = np.isnan(values[..., 0])
+    if left.any():
+        rest = a[left]
+        finite = np.isfinite(rest).all((-1, -2))
+        found = np.linalg.svd(np.where(finite[:, None, None], rest, 0), full_matrices=False)
+        for whole, part in zip((u, values, vt), found):
+            part[~finite] = np.nan
+            whole[left] = part
+    return u, values, vt

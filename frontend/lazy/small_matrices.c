@@ -9,7 +9,7 @@
 #define MOST 16
 #define SWEEPS 30
 
-enum { CHOLESKY, SOLVE, EIGH };
+enum { CHOLESKY, SOLVE, EIGH, DET, QR, SVD };
 
 #define REAL float
 #define WHOLE int
@@ -37,9 +37,10 @@ enum { CHOLESKY, SOLVE, EIGH };
 #define SQRT sqrt
 #include "small_rows.h"
 
-/* small_matrices(what, double, n, k, a, b, result, vectors): whether all matrices of a (rows × n × n) have a result.
-   CHOLESKY: their factors. SOLVE: solutions (rows × n × k) for b; for the inverse b is empty and k is n. EIGH:
-   eigenvalues, and in `vectors` eigenvectors. All are contiguous, and of float64 or float32. */
+/* small_matrices(what, double, n, k, a, b, result, more): whether all matrices of a have a result.
+   Of a (rows × n × n): CHOLESKY: factors. SOLVE: solutions (rows × n × k) for b; for the inverse b is empty and k is n.
+   EIGH: eigenvalues, and in `more` eigenvectors. DET: determinants. Of a (rows × n × k): QR: Q, and in `more` R. SVD, with
+   n ≥ k: singular values, and in `more` U of all and then Vᵀ of all. All are contiguous, of float64 or float32. */
 PyObject *small_matrices(PyObject *module, PyObject *args)
 {
     int what, wide, found = 0;
@@ -47,11 +48,19 @@ PyObject *small_matrices(PyObject *module, PyObject *args)
     Py_buffer a, b, out, more;
     if (!PyArg_ParseTuple(args, "ipnny*y*w*w*:small_matrices", &what, &wide, &n, &k, &a, &b, &out, &more))
         return NULL;
-    const Py_ssize_t size = wide ? 8 : 4, matrix = n > 0 && n <= MOST ? size * n * n : 1, rows = a.len / matrix;
-    const int square = what != EIGH || more.len == a.len;
-    const Py_ssize_t result = what == CHOLESKY ? a.len : rows * size * n * (what == EIGH ? 1 : k);
-    if (what < CHOLESKY || what > EIGH || n < 1 || n > MOST || k < 1 || k > MOST || a.len % matrix || !square ||
-        out.len != result || (what == SOLVE && (b.len ? b.len != out.len : k != n)))
+    const int known = what >= CHOLESKY && what <= SVD && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
+    const Py_ssize_t size = wide ? 8 : 4, least = n < k ? n : k, matrix = known ? n * (what >= QR ? k : n) : 1;
+    const Py_ssize_t rows = a.len / (size * matrix);
+    Py_ssize_t result = matrix, beside = 0;
+    switch (what) {
+    case SOLVE: result = n * k; break;
+    case EIGH: result = n, beside = matrix; break;
+    case DET: result = 1; break;
+    case QR: result = n * least, beside = least * k; break;
+    case SVD: result = k, beside = matrix + k * k;
+    }
+    if (!known || a.len % (size * matrix) || out.len != rows * size * result || (what == SVD && n < k) ||
+        (beside && more.len != rows * size * beside) || (what == SOLVE && (b.len ? b.len != out.len : k != n)))
         PyErr_SetString(PyExc_ValueError, "small_matrices: arrays do not fit");
     else {
         Py_BEGIN_ALLOW_THREADS

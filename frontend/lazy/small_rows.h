@@ -188,15 +188,210 @@ CLONES static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssi
     return 1;
 }
 
+/* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
+   of float64 on the way. */
+CLONES static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+{
+    VECTOR a[MOST * MOST];
+    NAME(load)(a, in, n * n, count);
+    VECTOR sign = a[0] * 0 + 1;
+    for (Py_ssize_t j = 0; j < n; j++) {
+        VECTOR best = SIZE(a[j * n + j]);
+        MASK row = (MASK){0} + (WHOLE)j;
+        for (Py_ssize_t i = j + 1; i < n; i++) {
+            const VECTOR size = SIZE(a[i * n + j]);
+            const MASK more = size > best;
+            best = CHOSEN(more, size, best);
+            row = (more & ((MASK){0} + (WHOLE)i)) | (~more & row);
+        }
+        for (Py_ssize_t i = j + 1; i < n; i++) {
+            const MASK here = row == (MASK){0} + (WHOLE)i;
+            sign = CHOSEN(here, -sign, sign);
+            for (Py_ssize_t c = j; c < n; c++) {
+                const VECTOR x = a[j * n + c], y = a[i * n + c];
+                a[j * n + c] = CHOSEN(here, y, x), a[i * n + c] = CHOSEN(here, x, y);
+            }
+        }
+        for (Py_ssize_t i = j + 1; i < n; i++) {
+            const VECTOR factor = a[i * n + j] / a[j * n + j];
+            for (Py_ssize_t c = j + 1; c < n; c++)
+                a[i * n + c] -= factor * a[j * n + c];
+        }
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        double product = sign[i];
+        for (Py_ssize_t j = 0; j < n; j++)
+            product *= a[j * n + j][i];
+        const double size = product < 0 ? -product : product; /* the way there may have left the range */
+        out[i] = size > DBL_MIN && size <= DBL_MAX ? (REAL)product : (REAL)NAN;
+    }
+    return 1;
+}
+
+/* The sum of squares; or 0 where LAPACK is to scale numbers that are too large, too small or not finite. */
+INLINE int NAME(squares)(const VECTOR *a, Py_ssize_t size, VECTOR *whole)
+{
+    *whole = a[0] * 0;
+    for (Py_ssize_t i = 0; i < size; i++)
+        *whole += a[i] * a[i];
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        if ((*whole)[i] != 0 && !((*whole)[i] < LARGEST && (*whole)[i] > SMALLEST))
+            return 0;
+    return 1;
+}
+
+/* Q (m × k) and R (k × n) with k = min(m, n), by Householder's reflections, with LAPACK's signs. */
+CLONES static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n, Py_ssize_t count)
+{
+    VECTOR a[MOST * MOST], q[MOST * MOST], tau[MOST], whole;
+    const Py_ssize_t k = m < n ? m : n;
+    NAME(load)(a, in, m * n, count);
+    if (!NAME(squares)(a, m * n, &whole))
+        return 0;
+    const VECTOR zero = whole * 0, one = zero + 1;
+    for (Py_ssize_t j = 0; j < k; j++) {
+        VECTOR below = zero;
+        for (Py_ssize_t i = j + 1; i < m; i++)
+            below += a[i * n + j] * a[i * n + j];
+        const MASK none = below == 0;
+        const VECTOR alpha = a[j * n + j], norm = NAME(roots)(alpha * alpha + below);
+        const VECTOR beta = CHOSEN(none, alpha, CHOSEN(alpha < 0, norm, -norm));
+        tau[j] = CHOSEN(none, zero, (beta - alpha) / CHOSEN(none, one, beta));
+        const VECTOR scale = CHOSEN(none, zero, 1 / CHOSEN(none, one, alpha - beta));
+        a[j * n + j] = beta;
+        for (Py_ssize_t i = j + 1; i < m; i++)
+            a[i * n + j] *= scale;
+        for (Py_ssize_t c = j + 1; c < n; c++) {
+            VECTOR w = a[j * n + c];
+            for (Py_ssize_t i = j + 1; i < m; i++)
+                w += a[i * n + j] * a[i * n + c];
+            w *= tau[j];
+            a[j * n + c] -= w;
+            for (Py_ssize_t i = j + 1; i < m; i++)
+                a[i * n + c] -= w * a[i * n + j];
+        }
+    }
+    for (Py_ssize_t i = 0; i < m; i++)
+        for (Py_ssize_t c = 0; c < k; c++)
+            q[i * k + c] = i == c ? one : zero;
+    for (Py_ssize_t j = k; j-- > 0;)
+        for (Py_ssize_t c = j; c < k; c++) {
+            VECTOR w = q[j * k + c];
+            for (Py_ssize_t i = j + 1; i < m; i++)
+                w += a[i * n + j] * q[i * k + c];
+            w *= tau[j];
+            q[j * k + c] -= w;
+            for (Py_ssize_t i = j + 1; i < m; i++)
+                q[i * k + c] -= w * a[i * n + j];
+        }
+    for (Py_ssize_t i = 0; i < k; i++)
+        for (Py_ssize_t j = 0; j < i; j++)
+            a[i * n + j] = zero;
+    NAME(store)(q, left, m * k, count);
+    NAME(store)(a, right, k * n, count);
+    return 1;
+}
+
+/* U (m × n), singular values and Vᵀ (n × n) of matrices of m rows and not more columns: columns are turned, two at a time,
+   until they are orthogonal (Hestenes). A first value of NaN leaves a matrix to LAPACK: one that is not of full rank, or
+   whose numbers are not finite, too large or too small. */
+CLONES static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n,
+                            Py_ssize_t count)
+{
+    VECTOR u[MOST * MOST], v[MOST * MOST], s[MOST], whole; /* columns of u and v stand in rows here */
+    NAME(load)(v, in, m * n, count);
+    NAME(squares)(v, m * n, &whole);
+    const VECTOR zero = {0};
+    const MASK fits = (whole > SMALLEST) & (whole <= LARGEST);
+    const VECTOR norm = NAME(roots)(CHOSEN(fits, whole, zero + 1)), scale = 1 / norm;
+    for (Py_ssize_t i = 0; i < m; i++)
+        for (Py_ssize_t j = 0; j < n; j++)
+            u[j * m + i] = CHOSEN(fits, v[i * n + j] * scale, zero);
+    for (Py_ssize_t i = 0; i < n * n; i++)
+        v[i] = zero + (REAL)(i % (n + 1) == 0);
+    int left_over = 1;
+    for (int sweep = 0; left_over; sweep++) {
+        if (sweep == SWEEPS)
+            return 0;
+        left_over = 0;
+        for (Py_ssize_t p = 0; p < n; p++)
+            for (Py_ssize_t q = p + 1; q < n; q++) {
+                VECTOR *one = u + p * m, *other = u + q * m, pp = zero, qq = zero, off = zero;
+                for (Py_ssize_t i = 0; i < m; i++)
+                    pp += one[i] * one[i], qq += other[i] * other[i], off += one[i] * other[i];
+                const VECTOR lost = zero + EPSILON * EPSILON * (REAL)(m * m); /* rounding alone is left of a column */
+                const MASK turns = (off * off > pp * qq * (4 * EPSILON * EPSILON * (REAL)m)) & (pp > lost) & (qq > lost);
+                int some = 0;
+                for (Py_ssize_t i = 0; i < LANES; i++)
+                    some |= turns[i] != 0;
+                if (!some)
+                    continue;
+                left_over = 1;
+                const VECTOR theta = (qq - pp) / (2 * CHOSEN(turns, off, zero + 1));
+                const VECTOR t0 = 1 / (SIZE(theta) + NAME(roots)(theta * theta + 1));
+                const VECTOR t = CHOSEN(turns, CHOSEN(theta < 0, -t0, t0), zero);
+                const VECTOR c = 1 / NAME(roots)(t * t + 1), d = t * c;
+                for (Py_ssize_t i = 0; i < m; i++) {
+                    const VECTOR x = one[i], y = other[i];
+                    one[i] = c * x - d * y, other[i] = d * x + c * y;
+                }
+                for (Py_ssize_t i = 0; i < n; i++) {
+                    const VECTOR x = v[p * n + i], y = v[q * n + i];
+                    v[p * n + i] = c * x - d * y, v[q * n + i] = d * x + c * y;
+                }
+            }
+    }
+    VECTOR least = zero + 1;
+    for (Py_ssize_t j = 0; j < n; j++) {
+        VECTOR sum = zero;
+        for (Py_ssize_t i = 0; i < m; i++)
+            sum += u[j * m + i] * u[j * m + i];
+        s[j] = NAME(roots)(sum);
+        least = CHOSEN(s[j] < least, s[j], least);
+    }
+    for (Py_ssize_t last = n - 1; last > 0; last--)
+        for (Py_ssize_t j = 0; j < last; j++) {
+            const VECTOR x = s[j], y = s[j + 1];
+            const MASK more = x < y;
+            s[j] = CHOSEN(more, y, x), s[j + 1] = CHOSEN(more, x, y);
+            for (Py_ssize_t i = 0; i < m; i++) {
+                const VECTOR one = u[j * m + i], other = u[(j + 1) * m + i];
+                u[j * m + i] = CHOSEN(more, other, one), u[(j + 1) * m + i] = CHOSEN(more, one, other);
+            }
+            for (Py_ssize_t i = 0; i < n; i++) {
+                const VECTOR one = v[j * n + i], other = v[(j + 1) * n + i];
+                v[j * n + i] = CHOSEN(more, other, one), v[(j + 1) * n + i] = CHOSEN(more, one, other);
+            }
+        }
+    NAME(store)(v, right, n * n, count);
+    for (Py_ssize_t j = 0; j < n; j++) {
+        for (Py_ssize_t i = 0; i < m; i++)
+            v[i * n + j] = u[j * m + i] / s[j];
+        s[j] *= norm;
+    }
+    s[0] = CHOSEN(least > 4 * (REAL)m * EPSILON, s[0], zero + (REAL)NAN); /* what is lost in rounding has no direction */
+    NAME(store)(v, left, m * n, count);
+    NAME(store)(s, values, n, count);
+    return 1;
+}
+
 static int NAME(small)(int what, const REAL *in, const REAL *right, REAL *out, REAL *more, Py_ssize_t n, Py_ssize_t k,
                        Py_ssize_t rows)
 {
+    const Py_ssize_t size = n * (what >= QR ? k : n), least = n < k ? n : k;
     for (Py_ssize_t row = 0; row < rows; row += LANES) {
         const Py_ssize_t count = rows - row < LANES ? rows - row : LANES;
-        const REAL *a = in + row * n * n;
-        if (!(what == CHOLESKY ? NAME(cholesky)(a, out + row * n * n, n, count)
-              : what == EIGH   ? NAME(eigh)(a, out + row * n, more + row * n * n, n, count)
-                               : NAME(solve)(a, right == NULL ? NULL : right + row * n * k, out + row * n * k, n, k, count)))
+        const REAL *a = in + row * size, *b = right == NULL ? NULL : right + row * n * k;
+        int found = 0;
+        switch (what) {
+        case CHOLESKY: found = NAME(cholesky)(a, out + row * size, n, count); break;
+        case SOLVE: found = NAME(solve)(a, b, out + row * n * k, n, k, count); break;
+        case EIGH: found = NAME(eigh)(a, out + row * n, more + row * size, n, count); break;
+        case DET: found = NAME(det)(a, out + row, n, count); break;
+        case QR: found = NAME(qr)(a, out + row * n * least, more + row * least * k, n, k, count); break;
+        case SVD: found = NAME(svd)(a, out + row * k, more + row * size, more + rows * size + row * k * k, n, k, count);
+        }
+        if (!found)
             return 0;
     }
     return 1;

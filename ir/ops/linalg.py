@@ -178,7 +178,9 @@ class Qr(Library, name="qr"):
 
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
-        found = lapack.qr(a)
+        found = small_matrices.qr(a)
+        if found is None:
+            found = lapack.qr(a)
         return tuple(np.linalg.qr(a)) if found is None else found
 
     def properties(

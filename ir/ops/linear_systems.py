@@ -146,7 +146,9 @@ class Det(Library, name="det"):
     @silent
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
-        found = numpy_blas.det(a)
+        found = small_matrices.det(a)
+        if found is None:
+            found = numpy_blas.det(a)
         return np.asarray(np.linalg.det(a), a.dtype) if found is None else found
 
     @silent

@@ -192,6 +192,9 @@ class Svd(Library, name="svd"):
 
     @unforked
     def host(self, a: np.ndarray, *, full: Bool) -> tuple[np.ndarray, ...]:
+        found = small_matrices.svd(a, full)
+        if found is not None:
+            return found
         u, s, vh = of_finite(lambda a: lapack.svd(a, full) or tuple(np.linalg.svd(a, full_matrices=full)), a)
         if a.dtype.kind == "c":
             k, of_u, of_v = s.shape[-1], _phases(u), _phases(adjoint_of(vh))
@@ -285,6 +288,10 @@ class SingularValues(Library, name="singular_values"):
 
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
+        small = small_matrices.svd(a, full=False)
+        if small is not None:
+            return small[1]
+
         def values(a: np.ndarray) -> np.ndarray:
             found = lapack.svd(a, full=False, vectors=False)
             return np.linalg.svd(a, compute_uv=False) if found is None else found[1]

@@ -75,6 +75,79 @@ def test_eigenvalues(dtype: Any) -> None:
         near(values / scale[..., 0], expected / scale[..., 0], error)
 
 
+def rectangles(dtype: Any) -> Iterator[tuple[np.ndarray, float]]:
+    """Random matrices of any shape, and what errors are allowed."""
+    for m, n in ((1, 1), (2, 2), (3, 5), (5, 3), (1, 7), (7, 1), (8, 8), (16, 9), (9, 16), (16, 16)):
+        for count in (5, 16, 37):
+            yield rng.standard_normal((count, m, n)).astype(dtype), 200 * max(m, n) * float(np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_determinants(dtype: Any) -> None:
+    for _, count, a, error in batches(dtype):
+        if count == 4:  # one of each kind below, and others
+            continue
+        a = a + 2 * np.eye(a.shape[-1], dtype=dtype)[::-1]
+        a[1] = 0
+        a[2] = np.nan
+        a[3] = np.ones_like(a[3])
+        found = small_matrices.det(a)
+        assert found is not None and found.dtype == dtype
+        expected = np.linalg.det(a.astype(np.float64))
+        scale = np.abs(a).astype(np.float64).sum(-1).prod(-1)
+        near((found / np.where(scale > 0, scale, 1))[4:], (expected / np.where(scale > 0, scale, 1))[4:], error)
+        assert found[1] == 0 and np.isnan(found[2])
+        assert found[3] == (1 if a.shape[-1] == 1 else 0)
+    wide = np.broadcast_to(np.diag([1e30, 1e30, 1e-30, 1e-30]), (5, 4, 4)).astype(np.float32)
+    np.testing.assert_allclose(small_matrices.det(wide), np.ones(5), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_orthogonal_and_triangular_factors(dtype: Any) -> None:
+    for a, error in rectangles(dtype):
+        a[1] = 0
+        a[2] = 1
+        a[3, 1:, 0] = 0  # nothing to reflect
+        found = small_matrices.qr(a)
+        assert found is not None
+        q, r = (x.astype(np.float64) for x in found)
+        near(q @ r, a, error)
+        near(q.swapaxes(1, 2) @ q, np.broadcast_to(np.eye(q.shape[-1]), (len(q), *[q.shape[-1]] * 2)), error)
+        np.testing.assert_array_equal(r, np.triu(r))
+        expected = np.linalg.qr(a[4:].astype(np.float64))  # with the same signs
+        for x, y in zip((q[4:], r[4:]), expected):
+            near(x, y, 1e3 * error)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_singular_values(dtype: Any) -> None:
+    for a, error in rectangles(dtype):
+        a *= (10.0 ** rng.integers(-5, 6, (len(a), 1, 1))).astype(dtype)
+        a[0] = 0
+        a[1] = 1  # of rank 1
+        a[2] = np.eye(*a.shape[1:])
+        found = small_matrices.svd(a, False)
+        assert found is not None
+        u, s, vt = (x.astype(np.float64) for x in found)
+        expected = np.linalg.svd(a.astype(np.float64), compute_uv=False)
+        size = np.where(expected[:, :1] > 0, expected[:, :1], 1)
+        near(s / size, expected / size, error)
+        assert (np.diff(s) <= 0).all()
+        near((u * s[:, None]) @ vt / size[..., None], a / size[..., None], error)
+        for x in (u.swapaxes(1, 2) @ u, vt @ vt.swapaxes(1, 2)):
+            near(x, np.broadcast_to(np.eye(s.shape[-1]), x.shape), error)
+        alone = small_matrices.svd(a[3:4], False)  # whatever stands beside it
+        assert alone is not None
+        for x, y in zip(found, alone):
+            np.testing.assert_array_equal(x[3], y[0])
+        a[0], a[1] = np.nan, np.inf
+        broken = small_matrices.svd(a, False)
+        assert broken is not None
+        for x, y in zip(found, broken):
+            assert np.isnan(y[:2]).all()
+            np.testing.assert_array_equal(x[2:], y[2:])
+
+
 def test_what_has_no_factor_is_lapacks() -> None:
     regular = np.broadcast_to(np.eye(3, dtype=np.float32), (20, 3, 3))
     for bad in (0.0, np.nan, np.inf):
@@ -100,7 +173,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
     good = (0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())
     assert core.native.small_matrices(*good)
-    for place, value in {0: 3, 1: False, 2: 17, 3: 0, 4: a[:4], 6: a[:4].copy()}.items():
+    for place, value in {0: 6, 1: False, 2: 17, 3: 0, 4: a[:4], 6: a[:4].copy()}.items():
         if place != 1:
             with pytest.raises((ValueError, TypeError)):
                 core.native.small_matrices(*good[:place], value, *good[place + 1 :])
@@ -108,3 +181,13 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         core.native.small_matrices(1, True, 3, 2, a, a[:0], a.copy(), a[:0].copy())
     with pytest.raises(ValueError):
         core.native.small_matrices(2, True, 3, 1, a, a[:0], np.empty((5, 3)), a[:4].copy())
+    for what, rows, columns, sizes in (
+        (3, 3, 1, (6, 0)),
+        (4, 3, 3, (45, 44)),
+        (4, 5, 3, (75, 45)),
+        (5, 3, 3, (15, 89)),
+    ):
+        with pytest.raises(ValueError):
+            core.native.small_matrices(what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
+    with pytest.raises(ValueError):  # more columns than rows
+        core.native.small_matrices(5, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))

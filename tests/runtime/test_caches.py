@@ -69,7 +69,7 @@ KEPT = {
     "ir/dialect.py _loaded": "the ops there are",
     "ir/error_functions.py _loops": "one loop",
     "ir/errors.py places_in_programs": "one function, of smelt.nn",
-    "ir/fourier.py _loops": "one loop",
+    "ir/fourier.py _loops": "two loops",
     "ir/ops/random.py _loops": "one loop",
     "ir/small_matrices.py _loops": "one loop",
     "ir/errors.py _internal_files": "10,000 names of files",
