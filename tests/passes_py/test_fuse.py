@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,8 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, read_function
 from smelt.ir.interpreter import Interpreter
 from smelt.passes import Pipeline
+from smelt.passes.kernels import grouping
+from smelt.passes.kernels.reachability import Reachability
 
 from ..backends.modules import cross_entropy, f32, gelu, layer_norm, module_of, random_array, softmax
 
@@ -136,6 +140,23 @@ def test_wide_graphs() -> None:
         return [total, *(x * total for x in xs[:20])]
 
     fused([Aval((8,), f32)] * 150, function)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_leads_where_is_known_of_few_kernels(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in programs of thousands of kernels, of which a part at a time is looked at."""
+    monkeypatch.setattr(grouping, "Reachability", functools.partial(Reachability, part=4))
+    choose = random.Random(seed)
+
+    def function(b: Any, *xs: Any) -> Any:
+        values = list(xs)
+        for _ in range(60):
+            x, y = choose.sample(values, 2)
+            made = [lambda: b.exp(x) * 0.01, lambda: x + y, lambda: x * y, lambda: b.sort(x, axis=choose.randrange(2))]
+            values.append(choose.choice(made)())
+        return choose.sample(values, 12)
+
+    fused([MATRIX] * 3, function)
 
 
 def test_contractions_read_transposed_operands_in_place() -> None:
