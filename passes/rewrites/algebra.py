@@ -5,12 +5,13 @@ Rounding differs, by as much as that of the largest value on the way; infinities
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from smelt.ir.ops.contract import sums
 
 from .sets import RewriteSet, Rules
-from .terms import Attr, Term, condition, ops
+from .terms import Attr, Condition, Rule, Term, computed, condition, ops
 
 algebra = RewriteSet("algebra", "Algebra of real numbers, for saturate.", both_ways=True)
 
@@ -52,15 +53,113 @@ def products_of_outer(x: Term, y: Term, z: Term, axes: Attr) -> Rules:
 
 @algebra.rewrite(reals=True)
 def products_transpose(x: Term, y: Term) -> Rules:
-    """(X·Y)ᵀ = Yᵀ·Xᵀ."""
+    """(X·Y)ᵀ = Yᵀ·Xᵀ, and Xᵀᵀ = X."""
     whole, parts = turned(product(x, y)), product(turned(y), turned(x))
-    return whole >> parts, parts >> whole
+    return whole >> parts, parts >> whole, turned(turned(x)) >> x
 
 
 @algebra.rewrite(reals=True)
 def products_distribute(x: Term, y: Term, z: Term) -> Rules:
     """X·Y + X·Z = X·(Y + Z), and Y·X + Z·X = (Y + Z)·X."""
     return product(x, y) + product(x, z) >> product(x, y + z), product(y, x) + product(z, x) >> product(y + z, x)
+
+
+#: What multiplies two stacks of matrices.
+Product = Callable[[Term, Term], Term]
+
+
+def stacked(batch: int, across: bool) -> Product:
+    """X·Y of stacks of matrices along `batch` axes; `across`: X·Yᵀ, as scores of attention are made."""
+    axes, inner = tuple(range(batch)), batch + int(across)
+    along = {"lhs_contracting": (batch + 1,), "rhs_contracting": (inner,), "lhs_batch": axes, "rhs_batch": axes}
+    return lambda x, y: ops.dot_general(x, y, **along)
+
+
+@condition
+def is_number(c: Any) -> bool:
+    return bool(c.ndim == 0)
+
+
+@condition
+def is_one_a_row(c: Any, x: Any) -> bool:
+    return bool(c.ndim == x.ndim and c.shape[-1] == 1)
+
+
+@condition
+def is_one_a_column(c: Any, x: Any) -> bool:
+    return bool(c.ndim == x.ndim and c.shape[-2] == 1)
+
+
+@computed
+def shape_of(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def product_shape(across: bool) -> Callable[[Term, Term], Any]:
+    @computed
+    def shape_of_product(x: Any, y: Any) -> tuple[int, ...]:
+        return (*x.shape[:-1], y.shape[-2 if across else -1])
+
+    return shape_of_product
+
+
+def factors_around(product: Product, across: bool, x: Term, y: Term, c: Term, s: Attr) -> Iterator[Rule]:
+    """(c·X)·Y = c·(X·Y) and the like, where c is a number, or one a row of X, or one a column of Y."""
+    given, made = ops.broadcast(c, shape=s), ops.broadcast(c, shape=product_shape(across)(x, y))
+    on_x, on_y = (ops.broadcast(c, shape=shape_of(v)) for v in (x, y))
+    scaled: tuple[Callable[[Term, Term], Term], ...] = (lambda a, b: a * b, lambda a, b: a / b)
+    for by in scaled:
+        whole, after = by(product(x, y), given), by(product(x, y), made)
+        left: Condition = is_number(c) | is_one_a_row(c, x)
+        right: Condition = is_number(c) if across else is_number(c) | is_one_a_column(c, y)
+        yield (product(by(x, given), y) >> after).when(x.is_float & left)
+        yield (product(x, by(y, given)) >> after).when(x.is_float & right)
+        yield (whole >> product(by(x, on_x), y)).when(x.is_float & left)
+        yield (whole >> product(x, by(y, on_y))).when(x.is_float & right)
+
+
+_SCALED = [
+    {"x": (*stack, 2, 3), "y": (*stack, 3, 3), "c": c, "s": s}
+    for stack in ((), (2, 1))
+    for c in ((), (*stack, 2, 1), (*stack, 1, 3))
+    for s in ((*stack, 2, 3), (*stack, 3, 3))
+]
+
+
+@algebra.rewrite(reals=True, examples=_SCALED)
+def products_scale(x: Term, y: Term, c: Term, s: Attr) -> Rules:
+    """(c·X)·Y = X·(c·Y) = c·(X·Y) where c is a number; with one a row of X, or a column of Y, where that stays."""
+    forms = [(batch, across) for batch in (0, 1, 2) for across in (False, True)]
+    return [rule for b, across in forms for rule in factors_around(stacked(b, across), across, x, y, c, s)]
+
+
+@computed
+def permuted(x: Any, p: Any) -> tuple[int, ...]:
+    return tuple(x.shape[axis] for axis in p)
+
+
+@algebra.rewrite(reals=True, examples=[{"x": (2, 3), "c": (), "s": s, "p": (1, 0)} for s in ((2, 3), (3, 2))])
+def numbers_move(x: Term, c: Term, s: Attr, p: Attr) -> Rules:
+    """(c·X)ᵀ = c·Xᵀ where c is a number, and both ways for quotients, too."""
+    given, on_x, moved = (ops.broadcast(c, shape=shape) for shape in (s, shape_of(x), permuted(x, p)))
+    over = ops.transpose(x, permutation=p)
+    rules = (
+        ops.transpose(x * given, permutation=p) >> over * moved, over * given >> ops.transpose(x * on_x, permutation=p),
+        ops.transpose(x / given, permutation=p) >> over / moved, over / given >> ops.transpose(x / on_x, permutation=p),
+    )  # fmt: skip
+    return [rule.when(x.is_float & is_number(c)) for rule in rules]
+
+
+@algebra.rewrite(reals=True)
+def sums_of_products(x: Term, y: Term) -> Rules:
+    """The sum of X·Y over its rows is that of X times Y, that over its columns X times that of Y."""
+    rows, columns = ops.reduce_sum(x, axes=(0,)), ops.reduce_sum(y, axes=(1,))
+    rules = (
+        ops.reduce_sum(product(x, y), axes=(0,)) >> ops.dot_general(rows, y, **sums((0,), (0,))),
+        ops.reduce_sum(product(x, y), axes=(1,)) >> ops.dot_general(x, columns, **sums((1,), (0,))),
+        ops.reduce_sum(product(x, y), axes=(0, 1)) >> ops.dot_general(rows, columns, **sums((0,), (0,))),
+    )
+    return [rule.when(x.is_float) for rule in rules]
 
 
 @algebra.rewrite(reals=True)

@@ -34,6 +34,10 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0, -2.5)
 KINDS = ("bits", "special", "small", "random", "moderate")
 
 
+#: Patterns by the ops that they begin with.
+Table = dict[Any, tuple[Pattern, ...]]
+
+
 @dataclass
 class Verdict:
     """What became of a rewrite.
@@ -96,11 +100,12 @@ def check(rewrite: Rewrite, seed: int = 0) -> Verdict:
     """
     verdict = Verdict(rewrite)
     strict, loose = _Worst(), _Worst()
+    table: Table = {op: (p,) for op, p in patterns_by_op(rewrite)}
     try:
         for dtype in dtypes.ALL:
             for rule in rewrite.rules:
-                for instance in instances(rule, dtype, seed):
-                    _try(rewrite, instance, verdict, strict, loose, seed)
+                for instance in instances(rule, dtype, seed, examples=rewrite.examples):
+                    _try(rewrite, table, instance, verdict, strict, loose, seed)
     except SmeltError as error:  # a function that it asks fails
         verdict.verdict, verdict.example = "wrong", str(error)
         return verdict
@@ -134,7 +139,9 @@ def _judge(verdict: Verdict, strict: _Worst, loose: _Worst) -> None:
         verdict.verdict, verdict.example = "wrong", loose.example or strict.example
 
 
-def _try(rewrite: Rewrite, instance: Instance, verdict: Verdict, strict: _Worst, loose: _Worst, seed: int) -> None:
+def _try(
+    rewrite: Rewrite, table: Table, instance: Instance, verdict: Verdict, strict: _Worst, loose: _Worst, seed: int
+) -> None:
     module = instance.module
     rng = np.random.default_rng([seed, verdict.instances])
     with mlir.lock, np.errstate(all="ignore"):
@@ -142,7 +149,6 @@ def _try(rewrite: Rewrite, instance: Instance, verdict: Verdict, strict: _Worst,
         before = read_function(functions(module)["main"])
         results = [_run(before, arrays) for _, arrays in inputs]
         counted: Counter = Counter()
-        table: dict[Any, tuple[Pattern, ...]] = {op: (p,) for op, p in patterns_by_op(rewrite)}
         apply_table(module, table, counted, once=True)
         if not counted[rewrite.name]:
             return

@@ -30,6 +30,10 @@ class Node(NamedTuple):
     operands: tuple[int, ...]
 
 
+class ClassNumber(int):
+    """What a variable stands for. An attribute may be a number, too."""
+
+
 class Known:
     """A class as conditions see it: like a `Value`."""
 
@@ -127,7 +131,7 @@ class EGraph:
                 if self.find(found[x.name]) == of:
                     yield dict(found)
             elif not isinstance(x, Const) or self.number(of) is not None:
-                yield {**found, x.name: of}
+                yield {**found, x.name: ClassNumber(of)}
         elif isinstance(x, Applied):
             for node in list(self.nodes.get(of, ())):
                 if node.op is x.op:
@@ -146,7 +150,11 @@ class EGraph:
         """Whether the condition of a rule holds of a match."""
         if rule.condition is None:
             return True
-        return rule.condition.holds({k: Known(self, v) if isinstance(v, int) else v for k, v in found.items()})
+        return rule.condition.holds(self._known(found))
+
+    def _known(self, found: Found) -> Found:
+        """A match as conditions and computed attributes read it."""
+        return {k: Known(self, v) if isinstance(v, ClassNumber) else v for k, v in found.items()}
 
     def put(self, x: Term, found: Found, beside: Aval) -> int:
         """The class of a replacement. Raises SmeltError where an op does not take what it gets."""
@@ -163,7 +171,7 @@ class EGraph:
         for i, y in enumerate(x.operands):
             if operands[i] is None:
                 operands[i] = self.put(y, found, typed[-1] if typed else beside)
-        attrs = kept_attributes(x, found)
+        attrs = kept_attributes(x, self._known(found))
         (aval,) = x.op.infer_checked([self.avals[self.find(c)] for c in operands], attrs)
         return self.add(x.op, attrs, operands, aval)
 

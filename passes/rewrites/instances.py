@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from smelt.ir import dtypes, mlir, text
@@ -22,6 +22,8 @@ NUMBERS = (2.0, 0.5, -3.0, 1.0, -1.0, 0.0, -0.0, 0.1, 7.0, 1e4, float("inf"), fl
 INTEGERS = (2, 1, 0, 3, 7, 100)
 #: Attributes tried for one choice of types, and choices of types for one dtype, at most.
 MAX_ATTRIBUTES, MAX_TYPES = 60, 3
+#: Choices of attributes that fail, before others of types are tried; and candidates for the attributes of one op.
+MAX_REFUSED, MAX_CHOICES = 8, 50
 
 #: What a variable is in an instance: its type, and of a `Const` its number.
 Chosen = dict[str, Any]
@@ -34,12 +36,24 @@ class Instance:
         self.module, self.dtype, self.arguments, self.shown = module, dtype, arguments, shown
 
 
-def instances(rule: Rule, dtype: DType, seed: int = 0, most: int = 40) -> Iterator[Instance]:
-    """Programs that have the pattern of a rule, on arguments of `dtype` (others may be bools or indices)."""
+def instances(
+    rule: Rule, dtype: DType, seed: int = 0, most: int = 40, examples: Sequence[dict[str, Any]] = ()
+) -> Iterator[Instance]:
+    """Programs that have the pattern of a rule, on arguments of `dtype` (others may be bools or indices); of the shapes
+    and attributes of examples, or of any."""
     rng = random.Random(f"{seed} {dtype.name} {rule.pattern}")
     names = list(dict.fromkeys(x.name for x in subterms(rule.pattern) if isinstance(x, Variable)))
     consts = {x.name for x in subterms(rule.pattern) if isinstance(x, Const)}
     made = 0
+    chosen: Chosen
+    if examples:
+        for given in examples:
+            chosen = {name: Aval(given[name], dtype) for name in names}
+            attributes = {key: [value] for key, value in given.items() if key not in names}
+            for numbers in _numbers(sorted(consts), chosen, rng):
+                found = _with_attributes(rule, dtype, (), names, {**chosen, **numbers}, rng, attributes)
+                yield from itertools.islice(found, 1)
+        return
     alike = [(shape,) * len(names) for shape in SHAPES]
     mixed = itertools.product(((3, 3), (3,)), repeat=len(names)) if len(names) <= 4 else ()
     for shapes in itertools.chain(alike, mixed):
@@ -50,7 +64,7 @@ def instances(rule: Rule, dtype: DType, seed: int = 0, most: int = 40) -> Iterat
             avals = {name: Aval(s, t) for name, s, t in zip(names, shapes, types)}
             fitting = False
             for numbers in _numbers(sorted(consts), avals, rng):
-                chosen: Chosen = {**avals, **numbers}
+                chosen = {**avals, **numbers}
                 for instance in itertools.islice(_with_attributes(rule, dtype, shape, names, chosen, rng), 4):
                     fitting = True
                     yield instance
@@ -90,18 +104,23 @@ def _numbers(names: list[str], avals: dict[str, Aval], rng: random.Random) -> It
 
 
 def _with_attributes(
-    rule: Rule, dtype: DType, shape: tuple[int, ...], names: list[str], chosen: Chosen, rng: random.Random
-) -> Iterator[Instance]:
-    """Instances for attributes that the ops take."""
+    rule: Rule, dtype: DType, shape: tuple[int, ...], names: list[str], chosen: Chosen, rng: random.Random,
+    attributes: dict[str, list[Any]] | None = None,
+) -> Iterator[Instance]:  # fmt: skip
+    """Instances for attributes that the ops take, or for those that are given."""
     assert isinstance(rule.pattern, Applied)
     open_attrs = _open(rule.pattern)
-    candidates = {key: _candidates(kind, shape, dtype) for key, kind in open_attrs.items()}
-    for _ in range(MAX_ATTRIBUTES if open_attrs else 1):
-        attributes = {key: rng.choice(found) for key, found in candidates.items()}
+    candidates = {key: _candidates(kind, shape, dtype) for key, kind in open_attrs.items()} | (attributes or {})
+    refused = 0
+    for _ in range(MAX_ATTRIBUTES if open_attrs and not attributes else 1):
+        for found in candidates.values():
+            rng.shuffle(found)
         try:
-            yield _built(rule.pattern, dtype, names, chosen, attributes)
+            yield _built(rule.pattern, dtype, names, chosen, candidates)
         except (SmeltError, IndexError, ValueError, TypeError):  # an op does not take these types or attributes
-            continue
+            refused += 1
+            if refused == MAX_REFUSED:
+                return
 
 
 def _open(x: Term) -> dict[Any, str]:
@@ -128,7 +147,7 @@ def _candidates(kind: str, shape: tuple[int, ...], dtype: DType) -> list[Any]:
         size = 1
         for d in shape:
             size *= d
-        found |= {(size,), (1, size), *((d, size // d) for d in shape if d)}
+        found |= {(size,), (1, size), *((d, size // d) for d in shape if d), (*shape[:-1], 1), (1, *shape[1:])}
         return sorted(found)
     if kind == "Int":
         return [-1, 0, 1, 2, 3]
@@ -141,8 +160,12 @@ def _candidates(kind: str, shape: tuple[int, ...], dtype: DType) -> list[Any]:
     return [None]
 
 
-def _built(pattern: Applied, dtype: DType, names: list[str], chosen: Chosen, attributes: dict[Any, Any]) -> Instance:
-    """A module with the pattern. Raises SmeltError where an op does not take what it gets."""
+def _built(
+    pattern: Applied, dtype: DType, names: list[str], chosen: Chosen, candidates: dict[Any, list[Any]]
+) -> Instance:
+    """A module with the pattern: of the candidates for attributes each op takes the first that it can. Raises
+    SmeltError where an op does not take what it gets."""
+    attributes: dict[Any, Any] = {}
     arguments = [name for name in names if f"{name} =" not in chosen]
     avals = [chosen[name] for name in arguments]
     with mlir.lock:
@@ -152,7 +175,7 @@ def _built(pattern: Applied, dtype: DType, names: list[str], chosen: Chosen, att
         for name in names:
             if name not in env:
                 env[name] = b.full(chosen[name].shape, chosen[f"{name} ="], chosen[name].dtype)
-        result = _emit(b, pattern, env, attributes, None)
+        result = _emit(b, pattern, env, attributes, candidates, None)
         b.return_([result])
         operation.attributes["function_type"] = mlir.ir.TypeAttr.get(function_type(avals, [result.aval]), context())
         text.verify(module)
@@ -161,7 +184,10 @@ def _built(pattern: Applied, dtype: DType, names: list[str], chosen: Chosen, att
     return Instance(module, dtype, avals, ", ".join(listed))
 
 
-def _emit(b: Builder, x: Term, env: dict[str, Value], attributes: dict[Any, Any], beside: Aval | None) -> Value:
+def _emit(
+    b: Builder, x: Term, env: dict[str, Value], attributes: dict[Any, Any], candidates: dict[Any, list[Any]],
+    beside: Aval | None,
+) -> Value:  # fmt: skip
     if isinstance(x, Variable):
         return env[x.name]
     if isinstance(x, Number):
@@ -169,13 +195,27 @@ def _emit(b: Builder, x: Term, env: dict[str, Value], attributes: dict[Any, Any]
             raise IRError("a number that stands alone has no type")
         return b.full(beside.shape, x.value, beside.dtype)
     assert isinstance(x, Applied)
-    operands: list[Any] = [None if isinstance(y, Number) else _emit(b, y, env, attributes, None) for y in x.operands]
+
+    def made(y: Term, beside: Aval | None) -> Value:
+        return _emit(b, y, env, attributes, candidates, beside)
+
+    operands: list[Any] = [None if isinstance(y, Number) else made(y, None) for y in x.operands]
     typed = [v.aval for v in operands if v is not None]
     for i, y in enumerate(x.operands):
         if operands[i] is None:
-            operands[i] = _emit(b, y, env, attributes, typed[-1] if typed and i else (typed or [None])[-1])
-    attrs = {}
-    for name in x.op.attrs:
-        value = x.attrs[name] if name in x.attrs else attributes[(id(x), name)]
-        attrs[name] = attributes[value.name] if isinstance(value, Attr) else value
-    return b.emit(x.op, operands, attrs)[0]
+            operands[i] = made(y, typed[-1] if typed and i else (typed or [None])[-1])
+    keys: dict[str, Any] = {name: (id(x), name) for name in x.op.attrs if name not in x.attrs}
+    keys |= {name: value.name for name, value in x.attrs.items() if isinstance(value, Attr)}
+    fixed = {name: value for name, value in x.attrs.items() if name not in keys}
+    choices = [[attributes[key]] if key in attributes else candidates[key] for key in keys.values()]
+    error: Exception = IRError(f"smelt.{x.op.name} has no candidates for its attributes")
+    for values in itertools.islice(itertools.product(*choices), MAX_CHOICES):
+        attrs = {**fixed, **dict(zip(keys, values))}
+        try:
+            result = b.emit(x.op, operands, {name: attrs[name] for name in x.op.attrs})[0]
+        except (SmeltError, IndexError, ValueError, TypeError) as refused:
+            error = refused
+            continue
+        attributes.update(zip(keys.values(), values))
+        return result
+    raise error

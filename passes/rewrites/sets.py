@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 GROUP = "smelt.rewrites"
 Rules = Rule | Sequence[Rule]
+Examples = Sequence[dict[str, Any]]
 _sets: dict[str, RewriteSet] = {}
 
 
@@ -48,6 +49,7 @@ class Rewrite:
         reals: it holds for real numbers: rounding errors are as large as those of the largest intermediate value, and
             what overflows, is infinite or NaN is not looked at.
         both_ways: rules may lead back to where they begin: for `saturate` alone.
+        examples: shapes of the variables, and attributes, of the programs on which it is checked; none: many kinds.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Rewrite:
     ulps: float = 0
     reals: bool = False
     both_ways: bool = False
+    examples: tuple[dict[str, Any], ...] = ()
 
     @property
     def claim(self) -> str:
@@ -108,26 +111,33 @@ class RewriteSet:
     def rewrite(self, definition: Callable[..., Rules]) -> Rewrite: ...
     @overload
     def rewrite(
-        self, definition: None = None, *, ulps: float = 0, reals: bool = False
+        self, definition: None = None, *, ulps: float = 0, reals: bool = False, examples: Examples = ()
     ) -> Callable[[Callable[..., Rules]], Rewrite]: ...
     def rewrite(
-        self, definition: Callable[..., Rules] | None = None, *, ulps: float = 0, reals: bool = False
+        self,
+        definition: Callable[..., Rules] | None = None,
+        *,
+        ulps: float = 0,
+        reals: bool = False,
+        examples: Examples = (),
     ) -> Rewrite | Callable[[Callable[..., Rules]], Rewrite]:
         """Decorator: the rules that a function states, called like it. Its parameters are their variables.
 
         Args:
             ulps, reals: what the rewrite promises, if it is not exact; see `Rewrite`. ``smelt-opt --check-rewrites``
                 tells whether that is so.
+            examples: shapes of the variables, and attributes, of the programs on which that command runs it, for
+                patterns that hardly any others fit: ``[{"x": (2, 3), "axes": (0,)}]``.
 
         Raises:
             IRError: a function that states no rules, or has parameters that are no variables. PipelineError: the set
             has another rewrite of that name.
         """
         if definition is None:
-            return lambda function: self._add(function, ulps, reals)
-        return self._add(definition, ulps, reals)
+            return lambda function: self._add(function, ulps, reals, examples)
+        return self._add(definition, ulps, reals, examples)
 
-    def _add(self, definition: Callable[..., Rules], ulps: float, reals: bool) -> Rewrite:
+    def _add(self, definition: Callable[..., Rules], ulps: float, reals: bool, examples: Examples) -> Rewrite:
         name = definition.__name__.replace("_", "-")
         known = self.rewrites.get(name)
         place = (definition.__module__, definition.__qualname__)
@@ -138,7 +148,7 @@ class RewriteSet:
         if not rules or not all(isinstance(rule, Rule) for rule in rules):
             message = f"{definition.__name__} states a rule (pattern >> replacement) or several, not {shown(stated)}"
             raise IRError(at_user_line(message))
-        made = self.rewrites[name] = Rewrite(name, rules, definition, ulps, reals, self.both_ways)
+        made = self.rewrites[name] = Rewrite(name, rules, definition, ulps, reals, self.both_ways, tuple(examples))
         self._tables.clear()
         for op, function in patterns_by_op(made, self.constants_right):
             tried = self._ready.setdefault(op, [])

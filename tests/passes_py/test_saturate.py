@@ -16,7 +16,7 @@ from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import registry
 from smelt.passes import Pipeline
 from smelt.passes.kernels.cost import operations
-from smelt.passes.rewrites import RewriteSet, Rule, Term, sets
+from smelt.passes.rewrites import Attr, RewriteSet, Rule, Term, computed, ops, sets
 from smelt.passes.rewrites.checking import check
 from smelt.passes.rewrites.egraph import EGraph
 from smelt.passes.rewrites.sets import find
@@ -30,6 +30,14 @@ def log_softmax(x: Any) -> Any:
     return smelt.log(e / e.sum(axis=1, keepdims=True))
 
 
+def weighted(e: Any, v: Any) -> Any:
+    return (e / e.sum(axis=-1, keepdims=True)) @ v
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return smelt.softmax(q @ smelt.swapaxes(k, -1, -2) / 4, axis=-1) @ v
+
+
 #: Programs with the shapes of their arguments, each with the share of its operations that is left at the most.
 BETTER: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], float]] = {
     "chain that ends in a vector": (lambda a, b, v: (a @ b) @ v, ((32, 32), (32, 32), (32,)), 0.1),
@@ -40,6 +48,12 @@ BETTER: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], float]]
     "log softmax": (log_softmax, ((16, 16),), 0.9),
     "exponentials": (lambda x, y: smelt.exp(x) * smelt.exp(y), ((16,), (16,)), 0.7),
     "gradient of a product": (smelt.grad(lambda w, a, v: ((a @ w) @ v).sum()), ((32, 32), (32, 32), (32,)), 0.1),
+    "rows divided by their sums": (weighted, ((8, 64), (64, 2)), 0.85),
+    "attention": (attention, ((64, 4), (64, 4), (64, 4)), 0.95),
+    "attention of heads": (attention, ((2, 3, 32, 4), (2, 3, 32, 4), (2, 3, 32, 4)), 0.95),
+    "scaled operands": (lambda a, b: (a * 0.5) @ (b * 3.0).T, ((4, 64), (4, 64)), 0.85),
+    "sum of a product": (lambda a, b: (a @ b).sum(), ((32, 32), (32, 32)), 0.1),
+    "rows of a product": (lambda a, b: (a @ b).sum(axis=0), ((32, 32), (32, 32)), 0.1),
     "factors": (lambda x, y, z: x * y + z * x + y * x, ((64,), (64,), (64,)), 0.85),
 }  # fmt: skip
 
@@ -111,6 +125,23 @@ def test_an_explosion_ends_at_the_limit(trial: RewriteSet) -> None:
     Pipeline.parse("saturate{set=trial rounds=50 max-nodes=300}").run(text.parse(source))
     with pytest.raises(PipelineError, match="no set of rewrites 'none'"):
         Pipeline.parse("saturate{set=none}").run(text.parse(source))
+
+
+def test_attributes_may_be_numbers_and_computed(trial: RewriteSet) -> None:
+    """A number is no class, whatever its value; what is computed from a variable sees its shape."""
+
+    @computed
+    def last(x: Any, a: int) -> int:
+        return x.ndim - 1 - (a == 0)
+
+    @trial.rewrite
+    def sorted_along_the_other_axis(x: Term, a: Attr) -> Rule:
+        return ops.sort(ops.exp(x), axis=a) >> ops.sort(x, axis=last(x, a))
+
+    module = text.parse(smelt.make_ir(lambda x: smelt.sort(smelt.exp(x), axis=1))(smelt.zeros((3, 4))))
+    Pipeline.parse("saturate{set=trial}").run(module)
+    (op,) = read_function(functions(module)["main"]).ops[-1:]
+    assert op.name == "sort" and op.attrs["axis"] == 1 and op.operands[0].owner is None
 
 
 def test_classes_of_the_same_op_on_equal_classes_merge() -> None:
