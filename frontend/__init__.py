@@ -37,11 +37,7 @@ from smelt.ir.settings import settings as _settings
 from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, reference, set_default_device
 from smelt.runtime.explain import explain
 from smelt.runtime.pipelines import default_pipeline
-from smelt.runtime.profile import profile
 
-from . import fft, linalg, random, utils
-from .divisors import *
-from .foreign import missing as _missing
 from .functions import methods as _methods  # attaches the operators to array
 from .functions import namespace as _namespace
 from .functions.arithmetic import *
@@ -49,61 +45,32 @@ from .functions.arrangement import *
 from .functions.at import ArrayAt
 from .functions.complex_numbers import *
 from .functions.compositions import *
-from .functions.convolution import *
 from .functions.creation import *
-from .functions.custom_calls import *
 from .functions.diagonals import *
 from .functions.dtypes import *
 from .functions.elementary import *
 from .functions.floats import *
-from .functions.histograms import *
-from .functions.incomplete import *
 from .functions.index_functions import *
 from .functions.joining import *
 from .functions.linear import *
 from .functions.logic import *
-from .functions.mixtures import *
-from .functions.nans import *
-from .functions.numerics import *
-from .functions.padding import *
-from .functions.polynomials import *
-from .functions.probabilities import *
-from .functions.quantiles import *
-from .functions.quantization import *
-from .functions.quantized_products import *
 from .functions.reductions import *
 from .functions.rounding import *
 from .functions.searching import *
-from .functions.second_kind import *
-from .functions.sets import *
 from .functions.shaping import *
 from .functions.sorting import *
-from .functions.special import *
 from .functions.stacking import *
-from .functions.statistics import *
-from .functions.structured_products import *
 from .functions.transcendental import *
 from .functions.views import *
-from .io import *
 from .lazy.arrays import ArrayIterator, array
-from .lazy.depends import *
-from .lazy.dot import *
 from .lazy.eval import async_eval, eval, synchronize
 from .lazy.printing import PrintOptions, get_printoptions, printoptions, set_printoptions
 from .lazy.shape_dtype import ShapeDtype
 from .lazy.signatures import ArrayLike
 from .lazy.streams import *
-from .linalg.norms import norm as matrix_norm
-from .linalg.polynomials import *
-from .memory import *
 from .transforms.compile import compile, disable_compile, enable_compile, make_ir
-from .transforms.control import *
 from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
-from .transforms.export import *
 from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp
-from .transforms.imported import *
-from .transforms.jacobians import hessian, jacfwd, jacrev
-from .transforms.linearize import linear_transpose, linearize
 from .transforms.vmap import vmap
 
 bool = bool_  # the array API's name
@@ -172,13 +139,17 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import compat, cuda, distributed, exchange, fast, metal, nn, optimizers
+    from . import compat, cuda, distributed, exchange, fast, fft, linalg, metal, nn, optimizers, random, utils
     from .exchange.exported import to_linalg, to_stablehlo
     from .exchange.imported import from_stablehlo
     from .exchange.onnx.imported import from_onnx
+    from .rest import *
 else:
     # Modules that the first use loads.
-    _LAZY = ("compat", "cuda", "distributed", "exchange", "fast", "metal", "nn", "optimizers")
+    _LAZY = (
+        "compat", "cuda", "distributed", "exchange", "fast", "fft", "linalg", "metal", "nn", "optimizers", "random",
+        "utils",
+    )  # fmt: skip
     _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "to_linalg", "to_stablehlo")
 
     def __getattr__(name):
@@ -188,7 +159,11 @@ else:
             return getattr(_importlib.import_module(".exchange", __name__), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _missing(name, __all__)
+        found = vars(_importlib.import_module(".rest", __name__)) if name in __all__ else {}
+        if name not in found:
+            raise _importlib.import_module(".foreign", __name__).missing(name, __all__)
+        globals().update({known: found[known] for known in __all__ if known in found})
+        return found[name]
 
 
 if _settings.profile:

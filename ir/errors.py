@@ -11,7 +11,6 @@ import functools
 import os
 import reprlib
 import sys
-import sysconfig
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -191,6 +190,8 @@ def _library() -> tuple[tuple[str, ...], tuple[str, ...]]:
 @functools.cache
 def _command_folders() -> frozenset[str]:
     """Where an installation puts the commands `smelt` and `smelt-opt`."""
+    import sysconfig  # seldom needed
+
     # An interrupt inside leaves `sysconfig` unusable.
     return locks.whole(lambda: frozenset(sysconfig.get_path("scripts", s) for s in sysconfig.get_scheme_names()))
 

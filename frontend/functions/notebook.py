@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import struct
 import zlib
 
@@ -27,6 +26,8 @@ _MOST_ELEMENTS = 1 << 22
 
 def html_of(self: array) -> str:
     """The text of the array for a notebook, with its shape and dtype, statistics, and a matrix as a picture."""
+    import html  # nobody needs it elsewhere
+
     extents = " × ".join(map(str, self.shape)) or "scalar"
     text = f"<pre>{html.escape(repr(self))}</pre>"
     facts = f"{extents}, {self.dtype.name}"

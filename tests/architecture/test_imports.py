@@ -179,3 +179,25 @@ def test_import_smelt_is_quick(tmp_path: Path) -> None:
 def test_modules_that_load_on_use_are_named() -> None:
     code = "import smelt; print('fast' in dir(smelt), smelt.fast.__name__, smelt.fast is smelt.fast)"
     assert run_python(code) == "True smelt.fast True"
+
+
+def test_names_that_load_on_use_are_there_when_asked_for() -> None:
+    """By an attribute, by `from smelt import`, and all at once; none is missing, and `dir` shows each beforehand."""
+    code = """
+import sys
+import smelt
+late = [name for name in smelt.__all__ if name not in vars(smelt)]
+families = ("smelt.rest", "smelt.functions.sets", "smelt.functions.convolution", "smelt.io", "smelt.linalg")
+assert not set(families) & set(sys.modules) and {"conv2d", "save", "linalg", "union1d"} <= set(late), late
+assert set(smelt.__all__) <= set(dir(smelt))
+from smelt import conv2d
+assert "smelt.rest" in sys.modules and "union1d" in vars(smelt) and smelt.conv2d is conv2d
+names = {}
+exec("from smelt import *", names)
+assert set(smelt.__all__) <= set(names) and all(names[name] is getattr(smelt, name) for name in smelt.__all__)
+try:
+    smelt.no_such_name
+except AttributeError as error:
+    print(type(error).__name__)
+"""
+    assert run_python(code) == "MissingNameError"
