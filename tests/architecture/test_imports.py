@@ -163,7 +163,7 @@ def test_import_smelt_loads_no_compiler() -> None:
     """Only what devices are called, what arrays lie in, and how kernels are told."""
     rooms = ("smelt.passes", "smelt.backends", "smelt.tools", "smelt.fast")
     folders = [p.parent.name for p in (ROOT / "backends").glob("*/__init__.py")]
-    light = ["buffer", "device", "dlpack", "executable", "gpu.devices", "pool", "strided", *folders]
+    light = ["buffer", "counting", "device", "dlpack", "executable", "gpu.devices", "pool", "strided", *folders]
     found = [m for m in loaded_by_import() if m.startswith(rooms)]
     assert found == sorted(["smelt.backends", *(f"smelt.backends.{name}" for name in light)])
 
