@@ -25,6 +25,9 @@ from .maps import bind_loops
 from .parts import times
 from .schedule import ScheduledKernel, argument_name, body_flops, source_lines, threads_for
 
+#: Additions that are not made anew in each step.
+DEAR = 4.0
+
 
 def build_loop(module: GpuModule, body: Function, loop: OpView, step: Function) -> list[ScheduledKernel]:
     """The kernel of a function that is one loop.
@@ -90,7 +93,7 @@ class LoopKernel:
     def _steps(self, at: Scalar, length: int) -> None:
         """All steps for one element."""
         k, step, m = self.k, self.step, len(self.carries)
-        for v in step.arguments[: self.loop.attrs["constants"]]:
+        for v in self._alike():
             for place in self.reads.get(v, ()):
                 if always_inside(v, place):
                     k.value(v, place)
@@ -119,6 +122,17 @@ class LoopKernel:
         for v, place, x, memory, first in zip(step.returns, self.plan.places, last, self.last, carried):
             if memory is not None:
                 self._write(at, v, Scalar(k, x, first.dtype), memory, k.index(linearize(place, v.shape)))
+
+    def _alike(self) -> list[Value]:
+        """What each step reads alike: constants, and what takes some arithmetic to make of them."""
+        constants = list(self.step.arguments[: self.loop.attrs["constants"]])
+        known, found = set(constants), constants
+        for op in self.step.ops:
+            if known.issuperset(op.operands):
+                known.update(op.results)
+                if op.op.flops >= DEAR:
+                    found += op.results
+        return found
 
     def _held(self, v: Value, x: Any) -> Any:
         held = Scalar(self.k, x, compute_dtype(v.dtype))

@@ -67,6 +67,13 @@ def test_layouts() -> None:
     right(lambda c, xs: smelt.scan(lambda c, x: (c * 2 - x, None), c, xs)[0], of(9), of(6))
 
 
+def test_what_each_step_needs_alike_is_computed_once() -> None:
+    shapes = of(9), of(6, 9), of(9)
+    program = right(lambda c, xs, w: smelt.scan(lambda c, x: (c * smelt.sigmoid(w) + x, c), c, xs), *shapes)
+    text = program.as_text("msl")
+    assert 0 < text.index("sigmoid_f32(w") < text.index("for (uint")
+
+
 def test_carries_that_are_permuted_repeated_or_unchanged() -> None:
     def steps(a: Any, b: Any, c: Any, xs: Any) -> Any:
         return smelt.scan(lambda s, x: ((s[1], s[0], s[2], s[0]), (s[2], x)), (a, b, c, c), xs)
