@@ -49,6 +49,8 @@ def _modules() -> dict[str, types.ModuleType]:
 def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
+    Dtypes print themselves as MLX's do, ``mlx.core.float32``, from then on.
+
     Raises:
         SettingError: MLX itself has been imported already.
 
@@ -69,6 +71,7 @@ def install() -> None:
         if name.count(".") == 1:
             setattr(package, name.partition(".")[2], module)
     sys.modules.update({"mlx": package, **modules})
+    smelt.Dtype.module = "mlx.core"
 
 
 def main(arguments: list[str]) -> int:

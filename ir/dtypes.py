@@ -7,7 +7,7 @@ of the array they meet, unless their kind is higher).
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class DType:
     """
 
     __slots__ = ("_numpy", "kind", "mlir", "name", "size")
+
+    #: Where printed dtypes say that they are found; programs look names up that MLX prints.
+    module: ClassVar[str] = "smelt"
 
     name: str
     mlir: str
@@ -89,7 +92,8 @@ class DType:
         return self.kind != "u" or 0 <= value < 1 << self.bits
 
     def __repr__(self) -> str:
-        return f"smelt.{self.name}" if self.name != "bool" else "smelt.bool_"
+        name = "bool_" if self.name == "bool" and self.module == "smelt" else self.name
+        return f"{self.module}.{name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (by_name, (self.name,))

@@ -85,6 +85,7 @@ def test_what_cannot_be_done() -> None:
 def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(smelt.Dtype, "module", smelt.Dtype.module)  # as it is afterwards
     smelt.compat.install()
     import mlx.core as mx  # type: ignore[import-not-found]
     import mlx.nn as nn  # type: ignore[import-not-found]
@@ -95,5 +96,7 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cosine_decay is smelt.optimizers.cosine_decay and mx.random.normal is smelt.random.normal
     assert importlib.util.find_spec("mlx") is not None and importlib.util.find_spec("mlx.core") is not None
     smelt.compat.install()  # again
+    assert [str(d) for d in (mx.bfloat16, mx.bool_)] == ["mlx.core.bfloat16", "mlx.core.bool"]
+    assert getattr(mx, str(mx.zeros(2).dtype).rpartition(".")[2]) is mx.float32
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)
