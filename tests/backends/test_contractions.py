@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import smelt
 from smelt.backends.contraction import analyse
 from smelt.backends.cpu import program as cpu
 from smelt.backends.cpu.contract import build, dots, elements, panels, tiles
@@ -271,3 +272,26 @@ def test_products_left_to_a_library_need_none(monkeypatch: pytest.MonkeyPatch) -
         assert "host" not in [kernel.schedule for kernel in program.kernels]
         (found,) = run(program, arrays)
         np.testing.assert_allclose(found, np.einsum(order, *arrays), rtol=1e-4, atol=1e-4)
+
+
+ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32), (97, 1, 16), (9, 300, 12)]
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns"), ROWS)
+def test_rows_are_read_where_they_lie(rows: int, depth: int, columns: int) -> None:
+    """Products with few columns, of rows that lie apart, backwards, in batches, and of other dtypes."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, rows, 2 * depth + 3)), rng.standard_normal((depth, columns))
+
+    def products(x: Any, y: Any) -> Any:
+        first, last = x[0], x[:, :, 1 : depth + 1]
+        return first[:, 3 : 3 + depth] @ y, first[::-1, :depth] @ y, last @ y, x[1, ::3, :depth] @ y
+
+    wanted = products(x, y)
+    for dtype, loose in ((smelt.float32, 1e-4), (smelt.float64, 1e-11), (smelt.float16, 3e-1)):
+        found = smelt.compile(products)(smelt.array(x, dtype), smelt.array(y, dtype))
+        for f, w in zip(found, wanted):
+            np.testing.assert_allclose(np.asarray(f.astype(smelt.float64)), w, rtol=loose / 10, atol=loose)
+    with override(check=True):
+        checked = smelt.compile(lambda *a: products(*a))(*(smelt.array(v.astype(np.float32)) for v in (x, y)))
+    np.testing.assert_allclose(np.asarray(checked[0]), wanted[0], rtol=1e-4, atol=1e-4)
