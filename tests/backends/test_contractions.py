@@ -274,7 +274,8 @@ def test_products_left_to_a_library_need_none(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_allclose(found, np.einsum(order, *arrays), rtol=1e-4, atol=1e-4)
 
 
-ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32), (97, 1, 16), (9, 300, 12)]
+ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32),
+        (97, 1, 16), (9, 300, 12), (301, 512, 3), (77, 4160, 1), (3, 64, 2)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "depth", "columns"), ROWS)

@@ -101,6 +101,10 @@ class Blocks:
 
         level(0)
 
+    def first(self, k: CpuKernel, bounds: Bounds) -> Scalar:
+        """Where a block begins, of a single loop."""
+        return bounds[0] if self.stepped.variables else k.const(0, INDEX)
+
     def elements(self, bounds: Bounds) -> Scalar:
         """How many positions a block has."""
         first, last = bounds

@@ -11,7 +11,7 @@ from smelt.ir.scalar import INDEX, Scalar
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
-from .tiles import Sides, Tile, TiledKernel, has_wide_registers, lanes_of, up_to
+from .tiles import Sides, Source, Tile, TiledKernel, has_wide_registers, lanes_of, up_to
 
 #: With more rows than this, columns are better transposed into tiles.
 FEW_ROWS = 8
@@ -19,6 +19,8 @@ FEW_ROWS = 8
 LEAST_VECTORS = 4
 #: Columns of a block, and bytes of its depth in a tile.
 BLOCK_COLUMNS, DEPTH_BYTES = 8, 2048
+#: Bytes of the depth of a block whose columns are read where they lie.
+SOURCE_BYTES = 16 * 1024
 
 
 def suits_dots(sides: Sides) -> bool:
@@ -45,12 +47,17 @@ class _Dots(TiledKernel):
         self.height, self.width = min(most, sides.rows.extent), min(most, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS, self.height)
         self.columns = Blocks.plan(sides.merged(sides.columns), BLOCK_COLUMNS, self.width)
-        self.depth = Blocks.plan(sides.merged(product.depth), DEPTH_BYTES // self.dtype.size, self.lanes)
+        columns, depth = sides.merged(sides.columns), sides.merged(product.depth)
+        whole = product.depth.extent % self.lanes == 0
+        self.source = Source.of(k, sides.column_operand, columns, depth, self.dtype) if whole else None
+        room = DEPTH_BYTES if self.source is None else SOURCE_BYTES
+        self.depth = Blocks.plan(depth, room // self.dtype.size, self.lanes)
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         self.make_sums(tall, wide)
         left, right = sides.rows_along_depth is not False, sides.columns_along_depth is not False
         self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, True, left)
-        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, True, right)
+        if self.source is None:
+            self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, True, right)
         self.tall, self.wide = tall, wide
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
@@ -60,9 +67,13 @@ class _Dots(TiledKernel):
 
         def block(depth: Bounds) -> None:
             steps = self.depth.elements(depth)
-            for tile, bounds, positions in ((self.a, rows, self.tall), (self.b, columns, self.wide)):
-                tile.fill(bounds, depth)
-                self._clear_end(tile, positions, steps)
+            self.a.fill(rows, depth)
+            self._clear_end(self.a, self.tall, steps)
+            if self.source is None:
+                self.b.fill(columns, depth)
+                self._clear_end(self.b, self.wide, steps)
+            else:  # where the block begins
+                self._at = self.columns.first(k, columns), self.depth.first(k, depth)
 
             def row(r: Scalar) -> None:
                 k.loop(None, zero, wide, lambda c: self.inner(r, c, steps), step=self.width)
@@ -86,12 +97,17 @@ class _Dots(TiledKernel):
         """Add the products of a few rows with a few columns over the depth of the tiles."""
         k, zero = self.k, self.k.const(0, INDEX)
         pairs = [(i, j) for i in range(self.height) for j in range(self.width)]
-        row, column = self.a.offset(r, zero), self.b.offset(c, zero)
+        row = self.a.offset(r, zero)
+        if self.source is None:
+            first = self.b.offset(c, zero)
+            memory, lines = self.b.memory, [first + j * self.b.strides[0] for j in range(self.width)]
+        else:
+            memory, lines = self.source.memory, self.source.lines(self._at[0] + c, self.width, self._at[1])
         with k.vectors(self.lanes):
 
             def step(d: Scalar, *sums: Scalar) -> list[Scalar]:
                 left = [k.load_vector(self.a.memory, row + d + i * self.a.strides[0]) for i in range(self.height)]
-                right = [k.load_vector(self.b.memory, column + d + j * self.b.strides[0]) for j in range(self.width)]
+                right = [k.load_vector(memory, at + d) for at in lines]
                 return [self.sides.accumulate(k, s, left[i], right[j]) for s, (i, j) in zip(sums, pairs)]
 
             sums = k.for_(zero, steps, step, [k.const(0, self.dtype)] * len(pairs), self.lanes)

@@ -9,34 +9,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from smelt.backends.contraction import Product
-from smelt.backends.lowering import Fused
-from smelt.ir.index import Atom, Index
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule, Memory
 from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
-from .tiles import Tile, TiledKernel, has_wide_registers, rows_of, up_to
+from .tiles import Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
 
 #: Rows of a block of the result, bytes of its columns, and bytes of its depth in a tile.
 BLOCK_ROWS, COLUMN_BYTES, DEPTH_BYTES = 96, 512, 768
 #: Enough blocks of the result for any number of threads that is likely.
 ENOUGH_BLOCKS = 16
-
-
-@dataclass(frozen=True)
-class Source:
-    """Rows that are read where they lie: `pitch` elements apart, and one after the other along the depth."""
-
-    memory: Memory
-    index: Index
-    rows: Fused
-    depth: Fused
-    pitch: int
 
 
 def build_panels(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
@@ -59,7 +43,8 @@ class _Panels(TiledKernel):
                 break
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         depth = sides.merged(product.depth)
-        self.source = self._source(rows, depth) if self.columns.count == 1 and wide == self.width else None
+        once = self.columns.count == 1 and wide == self.width
+        self.source = Source.of(k, sides.row_operand, rows, depth, self.dtype) if once else None
         room = DEPTH_BYTES // 2 if sides.columns_along_depth else DEPTH_BYTES  # of two tiles, or of one
         if self.source is not None:
             room *= COLUMN_BYTES // size // wide
@@ -70,28 +55,12 @@ class _Panels(TiledKernel):
             self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
         self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
 
-    def _source(self, rows: Sequence[Fused], depth: Sequence[Fused]) -> Source | None:
-        """Where rows lie that can be read as they are: each once, along the depth."""
-        operand, checked = self.sides.row_operand, self.k.checks is not None
-        if operand.source is None or operand.access.guards or checked or len(rows) != 1 or len(depth) != 1:
-            return None
-        value, index = operand.source
-        if value.dtype is not self.dtype or any(atom.kind != "var" for atom in index.atoms()):
-            return None
-        pitch, step = (_step(index, loop) for loop in (rows[0], depth[0]))
-        return Source(self.k.memory[value], index, rows[0], depth[0], pitch) if pitch and step == 1 else None
-
     def _lines(self, r: Scalar) -> tuple[Memory, list[Scalar], int]:
-        """Where a few rows begin, and how far their elements lie apart; beyond the last row it once more."""
-        k, source = self.k, self.source
-        if source is None:
-            first = self.a.offset(r, k.const(0, INDEX))
-            return self.a.memory, [first + i * self.a.strides[0] for i in range(self.height)], self.a.strides[1]
-        zero, last = k.const(0, INDEX), k.const(source.rows.extent - 1, INDEX)
-        with k.at_position(source.rows, zero), k.at_position(source.depth, self._at[1]):
-            base = k.index(source.index)
-        at = [k.op("arith.minui", [self._at[0] + r + i, last], INDEX) for i in range(self.height)]
-        return source.memory, [base + i * source.pitch for i in at], 1
+        """Where a few rows begin, and how far their elements lie apart."""
+        if self.source is not None:
+            return self.source.memory, self.source.lines(self._at[0] + r, self.height, self._at[1]), 1
+        first = self.a.offset(r, self.k.const(0, INDEX))
+        return self.a.memory, [first + i * self.a.strides[0] for i in range(self.height)], self.a.strides[1]
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)
@@ -104,8 +73,7 @@ class _Panels(TiledKernel):
             if self.source is None:
                 self.a.fill(rows, depth)
             else:  # where the block begins
-                starts = zip((rows, depth), (self.rows, self.depth))
-                self._at = [bounds[0] if blocks.stepped.variables else zero for bounds, blocks in starts]
+                self._at = self.rows.first(k, rows), self.depth.first(k, depth)
             self.b.fill(columns, depth)
             steps = self.depth.elements(depth)
 
@@ -143,13 +111,3 @@ class _Panels(TiledKernel):
             x = k.read(memory, offset)
         return k.spread(x)
 
-
-def _step(index: Index, loop: Fused) -> int:
-    """How far an index moves with each step of a loop; 0 where that is not always as far."""
-    steps = {
-        index.coefficient(Atom("var", (name,), 0, extent - 1)) / loop.strides[name]
-        for name, extent in loop.variables
-        if extent > 1
-    }
-    step = next(iter(steps)) if len(steps) == 1 else 0
-    return int(step) if step == int(step) else 0

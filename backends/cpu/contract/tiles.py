@@ -213,6 +213,54 @@ class Tile:
         k.loop(None, zero, positions, line, step=lanes)
 
 
+@dataclass(frozen=True)
+class Source:
+    """An operand that is read where it lies: lines `pitch` elements apart, one element after the other in depth.
+
+    Attributes:
+        free: the operand's own loop.
+    """
+
+    k: CpuKernel
+    memory: Memory
+    index: Index
+    free: Fused
+    depth: Fused
+    pitch: int
+
+    @staticmethod
+    def of(
+        k: CpuKernel, operand: Operand, free: Sequence[Fused], depth: Sequence[Fused], dtype: DType
+    ) -> Source | None:  # fmt: skip
+        """An operand of sums of a dtype; None where it does not lie so."""
+        if operand.source is None or operand.access.guards or k.checks is not None or len(free) != 1 or len(depth) != 1:
+            return None
+        value, index = operand.source
+        if value.dtype is not dtype or any(atom.kind != "var" for atom in index.atoms()):
+            return None
+        pitch, step = (_step(index, loop) for loop in (free[0], depth[0]))
+        return Source(k, k.memory[value], index, free[0], depth[0], pitch) if pitch and step == 1 else None
+
+    def lines(self, first: Scalar, count: int, depth: Scalar) -> list[Scalar]:
+        """Where so many lines are, at a place of the depth; beyond the last line it once more."""
+        k = self.k
+        with k.at_position(self.free, k.const(0, INDEX)), k.at_position(self.depth, depth):
+            base = k.index(self.index)
+        last = k.const(self.free.extent - 1, INDEX)
+        return [base + k.op("arith.minui", [first + i, last], INDEX) * self.pitch for i in range(count)]
+
+
+def _step(index: Index, loop: Fused) -> int:
+    """How far an index moves with each step of a loop; 0 where that is not always as far."""
+    steps = {
+        index.coefficient(Atom("var", (name,), 0, extent - 1)) / loop.strides[name]
+        for name, extent in loop.variables
+        if extent > 1
+    }
+    step = next(iter(steps)) if len(steps) == 1 else 0
+    return int(step) if step == int(step) else 0
+
+
 class TiledKernel:
     """A kernel that makes a block of the result at a time. Subclasses say how large blocks are, and what fills `sums`.
 
