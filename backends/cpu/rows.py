@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
-from smelt.backends.plan import Plan, make_plan
+from smelt.backends.plan import Plan, is_static, make_plan
 from smelt.backends.recompute import Kept, values_of_rows, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -26,12 +26,15 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduc
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest, reduce_loops
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import Read, can_stream, emit_streaming, far_apart, fetch_line
+from .streaming import Read, can_stream, emit_streaming, far_apart, fetch_line, follows, is_large, prefetch
 
 #: Neighbouring rows that run together when the innermost axis is kept.
 LINE = 512
 #: Memory on the stack for values that several loops over a row need.
 SCRATCH_BYTES = 128 * 1024
+#: A row of at most so many bytes is read twice from the cache; pieces of its last loop, between which the next row is
+#: fetched.
+ROW_BYTES, PIECE = 256 * 1024, 512
 
 
 class RowKernel:
@@ -145,7 +148,11 @@ class RowKernel:
             self._store_full(outputs)
             return after
 
-        final = reduce_loops(k, loops, body, carries, bounds)
+        ahead = [] if bounds or outputs else self._next_row(space)
+        if ahead:
+            final = _in_pieces(k, loops[0], body, carries, ahead)
+        else:
+            final = reduce_loops(k, loops, body, carries, bounds)
         searches = [(a, best) for a, best in zip(accumulators, final) if a.is_arg]
 
         def search(state: list[Scalar]) -> list[Scalar]:
@@ -177,15 +184,29 @@ class RowKernel:
             self._exchange(space)
             return [k.value(v, self.plan.places[v]) for v in values]
 
-        reads = []
-        if self.plan.kept_variables:  # what the next row reads, while this one is written
-            name, extent = self.plan.kept_variables[-1]
-            row = Atom("var", (name,), 0, extent - 1)
-            for v, at in self.plan.loads:
-                ahead = linearize(at, v.shape).coefficient(row)
-                if ahead > 0:
-                    reads.append(Read(k.memory[v], at, ahead))
+        reads = self._reads_of_next_row()  # while this one is written
         emit_streaming(k, loop, k.const(0, INDEX), k.const(loop.extent, INDEX), targets, element, reads)
+
+    def _reads_of_next_row(self) -> list[Read]:
+        if not self.plan.kept_variables:
+            return []
+        name, extent = self.plan.kept_variables[-1]
+        row = Atom("var", (name,), 0, extent - 1)
+        found = [Read(self.k.memory[v], at, linearize(at, v.shape).coefficient(row)) for v, at in self.plan.loads]
+        return [read for read in found if read.ahead is not None and read.ahead > 0]
+
+    def _next_row(self, space: tuple[int, ...]) -> list[Read]:
+        """What the next row reads from memory, if this is a later loop over a row that stays in cache meanwhile."""
+        loops, stages = self.loops.get(space, []), self.stages()
+        if len(loops) != 1 or loops[0].extent < 2 * PIECE or self.stage != stages[-1][0] or self.stage == stages[0][0]:
+            return []
+        found = [
+            read for read in self._reads_of_next_row()
+            if is_large(read.memory.aval) and is_static(read.place)
+            and follows(linearize(read.place, read.memory.aval.shape), loops[0])
+        ]  # fmt: skip
+        row = loops[0].extent * sum(read.memory.aval.dtype.size for read in found)
+        return found if row <= ROW_BYTES else []
 
     # A line of rows: accumulators are kept in memory
 
@@ -270,6 +291,24 @@ class RowKernel:
 
     def _read_line(self, memory: Memory, place: Coordinates) -> Scalar:
         return self.k.read(memory, self.lane_offset())
+
+
+def _in_pieces(
+    k: CpuKernel, loop: Fused, body: Callable[[list[Scalar]], list[Scalar]], carries: Sequence[Scalar],
+    ahead: Sequence[Read],
+) -> list[Scalar]:  # fmt: skip
+    """A loop over a row that is in cache, and fetches what the next one reads."""
+    end = k.const(loop.extent, INDEX)
+
+    def piece(first: Scalar, *carried: Scalar) -> list[Scalar]:
+        with k.at_position(loop, first):
+            for read in ahead:
+                now = k.index(linearize(read.place, read.memory.aval.shape))
+                prefetch(k, read.memory, now, read.ahead or 0, PIECE)
+        last = k.op("arith.minui", [first + PIECE, end], INDEX)
+        return k.loop(loop, first, last, lambda at, *inner: body(list(inner)), carried)
+
+    return k.loop(None, k.const(0, INDEX), end, piece, carries, step=PIECE)
 
 
 def always(x: Scalar) -> Callable[[Coordinates], Scalar]:

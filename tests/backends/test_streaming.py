@@ -64,3 +64,35 @@ def test_what_lies_far_apart_is_fetched_ahead(monkeypatch):
     assert "memref.prefetch" in kernel and "nontemporal = true" in kernel
     kernel = smelt.compile(lambda x: x.sum(axis=0) * 2).trace(x).lower().compile().as_text("kernel")
     assert "memref.prefetch" in kernel
+
+
+REDUCTIONS = {
+    "logsumexp": lambda x, y: smelt.logsumexp(x, axis=-1),
+    "variance": lambda x, y: x.var(axis=-1),
+    "cross entropy": lambda x, y: (smelt.logsumexp(x, axis=-1) - (x * y).sum(axis=-1)).mean(),
+    "three loops": lambda x, y: ((x - x.mean(axis=-1, keepdims=True)) ** 2 * y).max(axis=-1),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1500), (5, 1024), (3, 4, 1537), (2, 1023)], ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_the_next_row_is_fetched_in_the_last_loop_over_this_one(name, shape, monkeypatch):
+    monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+    rng = np.random.default_rng(0)
+    x, y = (smelt.array(rng.standard_normal(shape, np.float32)) for _ in "xy")
+    if shape[0] == 5:
+        x = smelt.where(smelt.arange(5)[:, None] == 3, smelt.array(np.nan), x)
+        x[1, 1000], x[2, 7], x[4] = np.inf, -np.inf, -np.inf
+    f = smelt.compile(REDUCTIONS[name])
+    with smelt.ir.settings.override(device="reference"):
+        wanted = smelt.compile(lambda x, y: REDUCTIONS[name](x, y))(x, y)
+    if shape[-1] > 1023 and shape[0] > 1 and name in ("logsumexp", "three loops"):
+        assert "prefetch" in f.trace(x, y).lower().compile().as_text("kernel")
+    found = []
+    for threads in (1, 3):
+        with smelt.ir.settings.override(num_threads=threads):
+            results = smelt.compile(lambda x, y: REDUCTIONS[name](x, y))(x, y)
+            found.append([np.array(v) for v in (results if isinstance(results, tuple) else (results,))])
+    for a, b, w in zip(*found, wanted if isinstance(wanted, tuple) else (wanted,)):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, np.array(w), rtol=3e-5, atol=1e-5)
