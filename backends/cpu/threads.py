@@ -248,12 +248,17 @@ class Pace:
         work: of the program, in bytes moved, where it is known.
     """
 
-    __slots__ = ("_alone", "_best", "_expected", "_is_alone", "_next_try", "_recent", "_runs", "_team", "_tries")
+    __slots__ = (
+        "_alone", "_best", "_expected", "_is_alone", "_next_try", "_patience", "_recent", "_runs", "_spent", "_team",
+        "_tries",
+    )  # fmt: skip
 
     #: Seconds until the next try, at least; and by how much they are more than what the last one lost.
     PAUSE, SHARE = 0.005, 50
-    #: A try alone may take so many seconds: no longer programs are tried.
+    #: A try alone may take so many seconds; longer programs are tried when the team has run `SHARE` times as long as a
+    #: try can lose, and after a try that has lost `RARER` times as seldom.
     LONGEST_TRY = 0.02
+    RARER = 4
     #: The first try: of a program that met a busy machine from the beginning.
     FIRST_TRY = 32
     #: Bytes that a thread moves in a second, at least. A team that takes longer than this is tried against at once:
@@ -274,6 +279,8 @@ class Pace:
         self._tries = False  # whether the next run is a try alone
         self._team: list[float] = []  # the runs of a try of the team
         self._next_try = 0.0
+        self._spent = 0.0  # by the team, since a try of a long program
+        self._patience = float(self.SHARE)
 
     def wants_team(self, now: float) -> bool:
         """Who is to run the program now, at a time in seconds."""
@@ -297,12 +304,17 @@ class Pace:
             before = self._recent
             self._recent = seconds if self._runs <= 2 else before + (min(seconds, 4 * before) - before) / 8
             slow = self._recent > 1.5 * self._best or (self._runs > 1 and self._best > self._expected)
-            if self._runs == self.FIRST_TRY or (slow and now >= self._next_try):
-                self._tries = min(self._best * members, self._expected) < self.LONGEST_TRY
+            most = min(self._best * members, self._expected)  # that it takes alone
+            if most >= self.LONGEST_TRY:
+                self._spent += seconds
+                self._tries = self._spent >= self._patience * max(most - self._recent, 0.1 * most)
+            elif self._runs == self.FIRST_TRY or (slow and now >= self._next_try):
+                self._tries = True
         elif self._tries:
             self._tries = False
             self._alone = seconds
             self._is_alone = seconds < 0.9 * self._recent
+            self._spent, self._patience = 0.0, self.SHARE if self._is_alone else self.RARER * self._patience
             self._wait(now, seconds - self._recent)
         else:
             self._alone += (seconds - self._alone) / 4

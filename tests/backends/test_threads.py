@@ -238,6 +238,19 @@ def test_many_small_kernels_on_a_busy_machine() -> None:
     assert all(Machine(work=4e8).run(20, team=0.1, alone=0.4))  # too long to be tried
 
 
+def test_a_loop_of_many_kernels_whose_work_says_little() -> None:
+    """Its team waits so long that nobody would guess what the calling thread takes: 60 ms, and alone 1."""
+    machine = Machine(work=6.6e7)
+    assert machine.run(400, team=0.06, alone=1e-3).count(True) < 40
+    start = machine.now
+    while not all(machine.run(20, team=5e-4, alone=1e-3)):
+        assert machine.now < start + 30, "the team never came back"
+    for alone in (0.4, 0.2):
+        machine = Machine(work=4e8)
+        machine.run(1000, team=0.1, alone=alone)
+        assert machine.now - 1.0 < 1.05 * 1000 * 0.1, alone
+
+
 def test_tries_cost_little_whatever_the_team() -> None:
     for members, team, alone in ((2, 1e-4, 2e-4), (16, 1e-4, 1.6e-3), (2, 3e-4, 2e-4), (64, 1e-3, 6e-2)):
         machine = Machine(members)

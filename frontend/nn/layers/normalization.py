@@ -141,8 +141,8 @@ class GroupNorm(Module):
     ):
         super().__init__()
         if affine:
-            self.weight = smelt.ones((dims,))
             self.bias = smelt.zeros((dims,))
+            self.weight = smelt.ones((dims,))
         self.num_groups = num_groups
         self.dims = dims
         self.eps = eps
