@@ -9,7 +9,11 @@ from smelt.ir import dtypes
 from smelt.ir.op import registry as ops
 
 from ...functions.complex_numbers import conj, imag, real
+from ...functions.diagonals import triu
+from ...functions.index_functions import take
 from ...functions.logic import where
+from ...functions.reductions import argmax
+from ...functions.shaping import matrix_transpose
 from ...lazy.arrays import array, convert, emit
 from ...lazy.operands import constant
 from ...transforms.control import fori_loop
@@ -88,31 +92,107 @@ def _reflector(x: array, j: array) -> tuple[array, array, array]:
     return v, tau, beta
 
 
+def _factor_column(a: array, taus: array, j: array) -> tuple[array, array]:
+    """A step of `factor`: zeros below the diagonal of column j."""
+    m, n = a.shape
+    columns, places, rows = _iota(n), _iota(taus.shape[0]), _iota(m)
+    x = _column(a, j)
+    v, tau, beta = _reflector(x, j)
+    scale = conj(tau) if a.dtype.is_complex else tau
+    after = apply("greater", columns, _spread(j, columns))
+    mask = emit(ops["broadcast"], (reshaped(after, (1, n)),), {"shape": a.shape})
+    moved = where(mask, _reflected(a, v, scale), a)
+    at = _spread(j, rows)
+    kept = where(apply("less", rows, at), x, where(apply("equal", rows, at), _spread(beta, x), v))
+    return _with_column(moved, j, kept), where(apply("equal", places, _spread(j, places)), _spread(tau, taus), taus)
+
+
+def _with_column(a: array, j: array, column: array) -> array:
+    m, n = a.shape
+    columns = _iota(n)
+    here = reshaped(apply("equal", columns, _spread(j, columns)), (1, n))
+    wide = emit(ops["broadcast"], (reshaped(column, (m, 1)),), {"shape": a.shape})
+    return where(emit(ops["broadcast"], (here,), {"shape": a.shape}), wide, a)
+
+
 def factor(a: array) -> tuple[array, array]:
     """LAPACK's geqrf: R on and above the diagonal, the reflectors below it, and their τ."""
+    k = min(a.shape)
+    start = a, constant(0, a.dtype, (k,))
+    a, taus = fori_loop(0, k, lambda j, carry: _factor_column(carry[0], carry[1], j), start)
+    return a, taus
+
+
+def factor_pivoted(a: array) -> tuple[array, array, array]:
+    """LAPACK's geqp3: `factor` of the columns, each the longest of what is left; their order, from 1 on."""
     m, n = a.shape
     k = min(m, n)
-    columns, places = _iota(n), _iota(k)
+    rows = emit(ops["iota"], (), {"shape": (m, n), "axis": 0, "dtype": dtypes.int32})
+    columns = _iota(n)
 
-    def step(j: array, carry: tuple[array, array]) -> tuple[array, array]:
-        a, taus = carry
-        x = _column(a, j)
-        v, tau, beta = _reflector(x, j)
+    def step(j: array, carry: tuple[array, array, array]) -> tuple[array, ...]:
+        a, order, taus = carry
+        left = where(apply("less", rows, _spread(j, rows)), full_like(a, 0), a)
+        parts = [real(left), imag(left)] if a.dtype.is_complex else [left]
+        lengths = sum((emit(ops["reduce_sum"], (apply("mul", x, x),), {"axes": (0,)}) for x in parts[1:]),
+                      emit(ops["reduce_sum"], (apply("mul", parts[0], parts[0]),), {"axes": (0,)}))  # fmt: skip
+        done = apply("less", columns, _spread(j, columns))
+        longest = argmax(where(done, full_like(lengths, -1), lengths)).astype(dtypes.int32)
+        at_j, at_longest = (apply("equal", columns, _spread(i, columns)) for i in (j, longest))
+        chosen = where(at_j, _spread(longest, columns), where(at_longest, _spread(j, columns), columns))
+        a, taus = _factor_column(take(a, chosen, 1), taus, j)
+        return a, take(order, chosen, 0), taus
+
+    start = a, apply("add", columns, full_like(columns, 1)), constant(0, a.dtype, (k,))
+    a, order, taus = fori_loop(0, k, step, start)
+    return a, order, taus
+
+
+def hessenberg(a: array) -> tuple[array, array]:
+    """LAPACK's gehrd: H on, above and next below the diagonal, the reflectors below that, and their τ: A = Q·H·Qᴴ."""
+    n = a.shape[0]
+    if n < 2:
+        return a, constant(0, a.dtype, (0,))
+    rows, places = _iota(n), _iota(n - 1)
+
+    def step(j: array, carry: tuple[array, array, array]) -> tuple[array, ...]:
+        a, reflectors, taus = carry
+        below = apply("add", j, full_like(j, 1))
+        v, tau, _ = _reflector(_column(a, j), below)
         scale = conj(tau) if a.dtype.is_complex else tau
-        after = apply("greater", columns, _spread(j, columns))
-        mask = emit(ops["broadcast"], (reshaped(after, (1, n)),), {"shape": a.shape})
-        moved = where(mask, _reflected(a, v, scale), a)
-        rows = _iota(m)
-        at = _spread(j, rows)
-        kept = where(apply("less", rows, at), x, where(apply("equal", rows, at), _spread(beta, x), v))
-        here = emit(
-            ops["broadcast"], (reshaped(apply("equal", columns, _spread(j, columns)), (1, n)),), {"shape": a.shape}
-        )
-        moved = where(here, emit(ops["broadcast"], (reshaped(kept, (m, 1)),), {"shape": a.shape}), moved)
-        return moved, where(apply("equal", places, _spread(j, places)), _spread(tau, taus), taus)
+        a = _reflected(a, v, scale)
+        a = _adjoint(_reflected(_adjoint(a), v, scale))
+        kept = where(apply("greater", rows, _spread(below, rows)), v, full_like(v, 0))
+        taus = where(apply("equal", places, _spread(j, places)), _spread(tau, taus), taus)
+        return a, _with_column(reflectors, j, kept), taus
 
-    a, taus = fori_loop(0, k, step, (a, constant(0, a.dtype, (k,))))
-    return a, taus
+    start = a, full_like(a, 0), constant(0, a.dtype, (n - 1,))
+    found, reflectors, taus = fori_loop(0, n - 1, step, start)
+    return apply("add", triu(found, -1), reflectors), taus
+
+
+def _adjoint(a: array) -> array:
+    return conj(matrix_transpose(a)) if a.dtype.is_complex else matrix_transpose(a)
+
+
+def multiply(a: array, taus: array, c: array, left: bool, adjoint: bool) -> array:
+    """LAPACK's ormqr: Q·C, Qᴴ·C, C·Q or C·Qᴴ, where Q = H₀·H₁·… of the reflectors below the diagonal of `a`."""
+    if not left:
+        return _adjoint(multiply(a, taus, _adjoint(c), True, not adjoint))
+    k = taus.shape[0]
+
+    def step(i: array, c: array) -> array:
+        j = i if adjoint else apply("sub", constant(k - 1, dtypes.int32), i)
+        line = _iota(a.shape[0])
+        at = _spread(j, line)
+        x = _column(a, j)
+        below, here = apply("greater", line, at), apply("equal", line, at)
+        v = where(here, full_like(x, 1), where(below, x, full_like(x, 0)))
+        tau = _entry(taus, j)
+        return _reflected(c, v, conj(tau) if adjoint and a.dtype.is_complex else tau)
+
+    found: array = fori_loop(0, k, step, c)
+    return found
 
 
 def product(a: array, taus: array) -> array:

@@ -10,7 +10,7 @@ from smelt.ir import dtypes
 from smelt.ir.op import registry as ops
 
 from ...functions.complex_numbers import conj
-from ...functions.diagonals import tril, triu
+from ...functions.diagonals import diagonal, tril, triu
 from ...functions.logic import where
 from ...functions.shaping import matrix_transpose
 from ...lazy.arrays import array, convert, emit, emit_all
@@ -223,6 +223,44 @@ def _orgqr(call: Call, _: dict[str, Any]) -> list[array]:
     a, taus = call.operands[:2]
     found = householder.over_batch(lambda x, t: (householder.product(x, t),), 2, a, taus)
     return [*found, *(_info(call, i) for i in range(1, len(call.avals)))]
+
+
+@target("lapack_ormqr")
+def _ormqr(call: Call, parameters: dict[str, Any]) -> list[array]:
+    left, adjoint = bool(parameters.get("left", True)), bool(parameters.get("transpose", False))
+    return householder.over_batch(lambda a, t, c: (householder.multiply(a, t, c, left, adjoint),), 2,
+                                  *call.operands[:3])  # fmt: skip
+
+
+@target("lapack_geqp3")
+def _geqp3(call: Call, _: dict[str, Any]) -> list[array]:
+    """All columns are free to move, as JAX has it."""
+    return householder.over_batch(householder.factor_pivoted, 2, call.operands[0])
+
+
+@target("lapack_gehrd")
+def _gehrd(call: Call, parameters: dict[str, Any]) -> list[array]:
+    n = call.x.shape[-1]
+    if (parameters.get("low", 1), parameters.get("high", n)) != (1, n):
+        raise Refused("of a part of the matrix alone has no translation: balance it not")
+    return [*householder.over_batch(householder.hessenberg, 2, call.x), _info(call, 2)]
+
+
+@target("lapack_sytrd")
+def _sytrd(call: Call, parameters: dict[str, Any]) -> list[array]:
+    """The Hessenberg form of a Hermitian matrix has three diagonals. What lies above them is left as it was."""
+    if _letter(parameters, "uplo", "L") != "L":
+        raise Refused("of the upper triangle has no translation; ask for the lower one")
+    x = call.x
+    below, middle = tril(x, -1), triu(tril(x))
+    if x.dtype.is_complex:
+        middle = convert(emit(ops["real"], (middle,)), x.dtype)
+    whole = apply("add", apply("add", below, conj(matrix_transpose(below))), middle)
+    found, taus = householder.over_batch(householder.hessenberg, 2, whole)
+    values, beside = diagonal(found, 0, -2, -1), diagonal(found, -1, -2, -1)
+    if x.dtype.is_complex:
+        values, beside = emit(ops["real"], (values,)), emit(ops["real"], (beside,))
+    return [apply("add", tril(found), triu(x, 1)), values, beside, taus, _info(call, 4)]
 
 
 @target("ProductOfElementaryHouseholderReflectors")

@@ -1,0 +1,113 @@
+"""Custom calls of LAPACK that leave reflectors: what they stand for is put together again by NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.errors import IRError
+
+TYPES = {np.dtype(np.float32): "f32", np.dtype(np.complex64): "complex<f32>", np.dtype(np.int32): "i32"}
+DTYPES = [np.float32, np.complex64]
+LETTER = {np.float32: "s", np.complex64: "c"}
+
+
+def draw(dtype: Any, *shape: int) -> np.ndarray:
+    rng = np.random.default_rng(shape)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if dtype is np.complex64 else x).astype(dtype)
+
+
+def call(name: str, results: list[tuple[tuple[int, ...], Any]], *arrays: np.ndarray, config: str = "") -> Any:
+    """What a program of one custom call gives."""
+
+    def spelled(shape: tuple[int, ...], dtype: Any) -> str:
+        return f"tensor<{''.join(f'{d}x' for d in shape)}{TYPES[np.dtype(dtype)]}>"
+
+    given = [spelled(a.shape, a.dtype) for a in arrays]
+    made = [spelled(*r) for r in results]
+    names = [f"%a{i}" for i in range(len(arrays))]
+    text = f"""func.func @main({", ".join(f"{n}: {t}" for n, t in zip(names, given))}) -> ({", ".join(made)}) {{
+  %0:{len(made)} = stablehlo.custom_call @lapack_{name}_ffi({", ".join(names)}) {{mhlo.backend_config = {{{config}}}}}
+    : ({", ".join(given)}) -> ({", ".join(made)})
+  return {", ".join(f"%0#{i}" for i in range(len(made)))} : {", ".join(made)}
+}}"""
+    found = smelt.from_stablehlo(text)(*arrays)
+    return [np.array(x) for x in (found if isinstance(found, tuple) else (found,))]
+
+
+def reflectors(a: np.ndarray, taus: np.ndarray, below: int = 0) -> np.ndarray:
+    """H₀·H₁·… of the vectors under a diagonal of `a`, in float64."""
+    m = a.shape[0]
+    q = np.eye(m, dtype=np.complex128)
+    for j, tau in enumerate(taus):
+        v = np.zeros(m, np.complex128)
+        v[j + below] = 1
+        v[j + below + 1 :] = a[j + below + 1 :, j]
+        q = q @ (np.eye(m) - complex(tau) * np.outer(v, v.conj()))
+    return q
+
+
+def close(found: np.ndarray, wanted: np.ndarray) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_hessenberg(dtype: Any, n: int) -> None:
+    a = draw(dtype, n, n)
+    config = f"low = 1 : i32, high = {n} : i32"
+    results = [((n, n), dtype), ((n - 1,), dtype), ((), np.int32)]
+    packed, taus, info = call(LETTER[dtype] + "gehrd", results, a, config=config)
+    q = reflectors(packed, taus, 1)
+    close(q @ q.conj().T, np.eye(n))
+    close(q @ np.triu(packed, -1) @ q.conj().T, a)
+    assert info == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tridiagonal(dtype: Any) -> None:
+    n, a = 5, draw(dtype, 5, 5)
+    lower = np.tril(a, -1)
+    whole = lower + lower.conj().T + np.diag(np.diag(a).real)
+    name = "ssytrd" if dtype is np.float32 else "chetrd"
+    shapes = [((n, n), dtype), ((n,), np.float32), ((n - 1,), np.float32), ((n - 1,), dtype), ((), np.int32)]
+    packed, d, e, taus, _ = call(name, shapes, a, config="uplo = 76 : ui8")
+    q = reflectors(packed, taus, 1)
+    close(q @ (np.diag(d) + np.diag(e, 1) + np.diag(e, -1)) @ q.conj().T, whole)
+    close(np.triu(packed, 1), np.triu(a, 1))
+    with pytest.raises(IRError, match="upper triangle has no translation"):
+        call(name, shapes, a, config="uplo = 85 : ui8")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+def test_pivoted_factors(dtype: Any, shape: tuple[int, int]) -> None:
+    n, k = shape[1], min(shape)
+    a = draw(dtype, *shape)
+    results = [(shape, dtype), ((n,), np.int32), ((k,), dtype)]
+    packed, order, taus = call(LETTER[dtype] + "geqp3", results, a, np.zeros(n, np.int32))
+    assert sorted(order) == list(range(1, n + 1))
+    r = np.triu(packed)
+    close(reflectors(packed, taus) @ r, a[:, order - 1])
+    lengths = np.abs(np.diag(r))
+    assert np.all(lengths[:-1] >= lengths[1:] - 1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+def test_product_with_factors(dtype: Any, left: bool, adjoint: bool) -> None:
+    stack, m, k = 2, 4, 3
+    a, taus = draw(dtype, stack, m, k), draw(dtype, stack, k)
+    c = draw(dtype, stack, m, 2) if left else draw(dtype, stack, 2, m)
+    name = "sormqr" if dtype is np.float32 else "cunmqr"
+    config = f"left = {str(left).lower()}, transpose = {str(adjoint).lower()}"
+    (found,) = call(name, [(c.shape, dtype)], a, taus, c, config=config)
+    for i in range(stack):
+        q = reflectors(a[i], taus[i])
+        q = q.conj().T if adjoint else q
+        close(found[i], q @ c[i] if left else c[i] @ q)
