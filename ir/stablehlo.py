@@ -6,6 +6,7 @@ The bindings carry the dialect; it lives in a context of its own, so that progra
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -73,6 +74,7 @@ def parse(source: str, name: str = "<text>") -> Any:
         IRError: the place of the mistake.
     """
     check_text(source)
+    source = without_sharding(source)
     with mlir.lock:
         ir = mlir.ir
         ctx = context()
@@ -82,6 +84,18 @@ def parse(source: str, name: str = "<text>") -> Any:
         except ir.MLIRError as error:
             lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
             raise IRError("\n".join(lines)) from None
+
+
+#: Statements of the dialect sdy, each on a line, that say on which devices values lie: meshes, and values as they are.
+_MESH = re.compile(r"^[ \t]*sdy\.mesh @.*$", re.MULTILINE)
+_PLACED = re.compile(r"^([ \t]*%[\w.$-]+ = )sdy\.sharding_constraint (%[\w.$#-]+) <.*> : (.*)$", re.MULTILINE)
+
+
+def without_sharding(source: str) -> str:
+    """A program without the notes on sharding that the bindings cannot read; lines keep their numbers."""
+    if "sdy." not in source:
+        return source
+    return _PLACED.sub(r"\1stablehlo.optimization_barrier \2 : \3", _MESH.sub("", source))
 
 
 def shortened(line: str) -> str:

@@ -58,6 +58,22 @@ def test_arguments() -> None:
             smelt.from_stablehlo(given)
 
 
+def test_notes_on_sharding_change_nothing() -> None:
+    """As JAX writes a function of arrays with a NamedSharding."""
+    text = """module @f attributes {mhlo.num_partitions = 1 : i32} {
+  sdy.mesh @mesh = <["x"=1]> {stablehlo.mesh = {axes = [{name = "x", size = 1 : i64}]}}
+  func.func public @main(%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<2xf32> {
+    %0 = stablehlo.tanh %x : tensor<2xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }
+}"""
+    x = smelt.array([0.5, 1.0])
+    assert smelt.from_stablehlo(text)(x).tolist() == smelt.tanh(x).tolist()
+    with pytest.raises(IRError, match=r"f.mlir:5:\d+"):
+        smelt.from_stablehlo(text.replace("%0 <@mesh", "%0 @mesh"), name="f.mlir")
+
+
 def resource(data: str) -> str:
     """A program with elements that stand behind the module."""
     body = "%c = stablehlo.constant dense_resource<w> : tensor<2xf32>\nreturn %c : tensor<2xf32>"
