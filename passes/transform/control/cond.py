@@ -12,7 +12,10 @@ transposed                a branch over transposed functions
 Where not every element of the batch takes a branch, loops inside run for those that do only (the mask of `Batching`),
 so a batched program terminates if the program does for each element. Other ops compute something for all elements,
 and what was computed for those that do not take part is dropped. Its derivative is zero times what the op's rule
-gives, so an infinite or NaN derivative there shows in the gradient, as it does with `select`.
+gives, so an infinite or NaN derivative there shows in the gradient, as it does with `select`. A branch of the
+reverse mode reads what the same branch of the forward one made, for all elements, so that this is as finite as the
+function is. What comes out of a loop has been chosen already: there an element that did not take a branch has zeros or
+residuals of another branch, and a second derivative that divides by them is NaN.
 """
 
 from __future__ import annotations
