@@ -7,6 +7,9 @@ the chunks with what comes before::
     fused_cumsum_totals   totals[row, chunk] = the chunk combined
     fused_cumsum_before   totals[row, chunk] = the chunks before it combined
     fused_cumsum          each chunk scanned, from totals[row, chunk] on
+
+So an element is read twice and written once. To read it once, threadgroups would have to wait for what those before
+them have found (decoupled look-back); Metal does not promise that a threadgroup goes on while another one waits.
 """
 
 from __future__ import annotations
