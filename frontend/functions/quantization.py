@@ -134,11 +134,18 @@ def from_fp8(x: ArrayLike, dtype: DType = dtypes.bfloat16, *, stream: StreamOrDe
 
 
 def _from_fp8(codes: array, dtype: DType) -> array:
-    """By float16: its exponent is a bit longer and biased by 15 instead of 7."""
-    wide = convert(codes, dtypes.uint16)
-    size = view((wide & 0x7F) << 7, dtypes.float16)
-    size = where((wide & 0x7F) == 0x7F, float("nan"), convert(size, dtypes.float32) * 256.0)
+    """Bits of float32, whose exponent is longer and biased by 127 instead of 7; below 2⁻⁶ all are multiples of 2⁻⁹."""
+    wide = convert(codes, dtypes.uint32)
+    place = wide & 0x7F
+    size = where(place < 8, _multiples(place, -9), view((place << 20) + (120 << 23), dtypes.float32))
+    size = where(place == 0x7F, float("nan"), size)
     return convert(where(wide >= 0x80, -size, size), dtype)
+
+
+def _multiples(count: array, exponent: int) -> array:
+    """count · 2^exponent of small counts: as the last bits of a number whose last bit is worth that."""
+    start = exponent + 23
+    return view(count | ((127 + start) << 23), dtypes.float32) - 2.0**start
 
 
 def _to_fp4(x: array) -> array:
@@ -151,9 +158,10 @@ def _to_fp4(x: array) -> array:
 
 
 def _from_fp4(codes: array, dtype: DType) -> array:
-    """By float16, as `_from_fp8`."""
-    wide = convert(codes, dtypes.uint16)
-    size = convert(view((wide & 7) << 9, dtypes.float16), dtypes.float32) * 2.0**14
+    """Bits of float32, as `_from_fp8`; the two least are 0 and ½."""
+    wide = convert(codes, dtypes.uint32)
+    place = wide & 7
+    size = where(place < 2, _multiples(place, -1), view((place << 22) + (126 << 23), dtypes.float32))
     return convert(where(wide >= 8, -size, size), dtype)
 
 

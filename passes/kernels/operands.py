@@ -21,12 +21,12 @@ from smelt.ir.builder import Function, OpView, Value
 from .analysis import is_pointwise
 
 #: Additions that an element may cost, as a kernel computes it once for each tile of the result.
-MOST_FLOPS = 16.0
+MOST_FLOPS = 18.0
 #: What costs more than this for fewer elements than the operand has is computed once, and read.
 CHEAP = 4.0
 #: Part of an operand's bytes that places to look up may add.
 PLACES = 1 / 8
-#: So small a part of an operand's bytes is no reason for a kernel of its own.
+#: Reading so small a part of an operand's bytes more is no reason for a kernel of its own.
 FEW = 1 / 16
 
 
@@ -89,7 +89,8 @@ class _Search:
         sources, computed = self._sources(root)
         looked_up = all(_only_finds(v) for v in computed if v.aval.size == root.aval.size)
         most = root.aval.nbytes * (1 + PLACES) if looked_up else root.aval.nbytes - 1
-        flops = sum(v.owner.op.flops for v in computed if v.owner is not None)
+        # What groups of elements share is computed outside of the innermost loop.
+        flops = sum(v.owner.op.flops * _part(v, root) for v in computed if v.owner is not None)
         return computed if sum(sources.values()) <= most and flops <= MOST_FLOPS else set()
 
     def _cone(self, root: Value) -> list[Value]:
@@ -116,13 +117,18 @@ class _Search:
             for x in owner.operands:
                 below |= sources[x] if x in sources else {x: _read(x, root)}
             cheap = owner.op.flops <= CHEAP or v.aval.size >= root.aval.size
-            most = max(_read(v, root), root.aval.nbytes * FEW)
+            most = _read(v, root) + root.aval.nbytes * FEW
             if v is root or owner.op.flops == 0 or (cheap and sum(below.values()) <= most):
                 sources[v] = below
                 computed[v] = {v}.union(*(computed.get(x, ()) for x in owner.operands))
             else:
                 sources[v], computed[v] = {v: _read(v, root)}, set()
         return sources[root], computed[root]
+
+
+def _part(v: Value, root: Value) -> float:
+    """The elements of a value for each of the root's, one at most."""
+    return min(1.0, v.aval.size / max(1, root.aval.size))
 
 
 def _read(v: Value, root: Value) -> int:

@@ -144,11 +144,11 @@ def test_products_of_floats(mode: str) -> None:
     assert half.dtype is smelt.float16
 
 
-@pytest.mark.parametrize("bits", [2, 3, 4, 6, 8])
-def test_a_product_is_one_kernel_that_unpacks_as_it_reads(bits: int) -> None:
-    packed = smelt.quantize(smelt.array(matrix(64)), 64, bits)
+@pytest.mark.parametrize(("mode", "bits"), [*(("affine", bits) for bits in BITS), *((mode, None) for mode in MODES)])
+def test_a_product_is_one_kernel_that_unpacks_as_it_reads(mode: str, bits: int | None) -> None:
+    packed = smelt.quantize(smelt.array(matrix(64)), None, bits, mode)
     x = smelt.ones((2, 256))
-    module = smelt.make_ir(lambda x, *w: smelt.quantized_matmul(x, *w, bits=bits))(x, *packed)
+    module = smelt.make_ir(lambda x, *w: smelt.quantized_matmul(x, *w, bits=bits, mode=mode))(x, *packed)
     assert len(compile_module(text.parse(module), smelt.cpu).kernels) == 1
 
 
