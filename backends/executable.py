@@ -47,6 +47,12 @@ class Executable:
         raise NotImplementedError
 
     @property
+    def is_step(self) -> bool:
+        """Whether a run on little may be one step of a larger one, in the host's memory: it has no effects, so nothing
+        comes of it if two threads run it."""
+        return False
+
+    @property
     def donatable(self) -> frozenset[int]:
         """Numbers of inputs whose memory may become that of results; none where `run_donated` can fail when it has
         written there."""

@@ -34,6 +34,11 @@ class CpuExecutable(Executable):
         return self._run(inputs, outputs)
 
     @property
+    def is_step(self) -> bool:
+        steps = [step for f in self.program.description.functions.values() for step in f.steps]
+        return not self.program.is_checked and all(isinstance(step, EntryStep) for step in steps)
+
+    @property
     def donatable(self) -> frozenset[int]:
         return self._donatable
 

@@ -72,20 +72,34 @@ def evaluate(refs: Sequence[Ref]) -> None:
         if device.interprets or settings.check or profiling.active is not None:
             pass  # a plan's calls are not seen one by one
         elif tier == "ops" or (found.work < settings.small_work and not tight):
-            _run_silently(found)
-            return
+            if _ran(found):
+                return
         elif tight:
             pass  # NumPy would not notice
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
             if known.rests(found) and not strided.pays(found.seconds, found.ops, known.structure.spent):
-                known.structure.run_ops(functools.partial(_run_silently, found))
-                return
-        elif tier == "auto" and found.seconds < NODE * len(found):
-            _run_silently(found)
+                if _ran(found, known.structure):
+                    return
+        elif tier == "auto" and found.seconds < NODE * len(found) and _ran(found):
             return
     del found  # it holds the nodes and what they are made from
     _evaluate(refs, known, tight)
+
+
+def _ran(found: Plan, structure: tiers.Structure | None = None) -> bool:
+    """Run a plan, whose time is counted for a structure; False for a call of a compiled function that failed: whoever
+    runs it by itself says where it was called."""
+    try:
+        if structure is None:
+            _run_silently(found)
+        else:
+            structure.run_ops(functools.partial(_run_silently, found))
+    except SmeltError:
+        if any(node.op is COMPILED for node in found.order()):
+            return False
+        raise
+    return True
 
 
 class _Known:

@@ -9,6 +9,7 @@ What is on the way of every evaluation stands in `steps.c` too.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
@@ -21,7 +22,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
 from smelt.ir.ops import random
-from smelt.runtime import Buffer
+from smelt.runtime import Buffer, Executable
 
 from . import core, direct, tiers
 from .build import MOST_ELEMENTS
@@ -81,7 +82,9 @@ def prepare(node: Node) -> None:
     found: Prepared | Literal[False]
     if op is APPLY:
         found = _prepare_program(RecordedNode(node, op, attrs, inputs, node.avals, None))
-    elif op is PARAMETER or op is COMPILED or op.kind == "control":
+    elif op is COMPILED:
+        found = _prepare_call(attrs, (*operands, *node.avals))
+    elif op is PARAMETER or op.kind == "control":
         found = False
     else:
         key = (op, attrs_key(attrs), operands, node.avals)
@@ -139,6 +142,30 @@ def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
         found = Prepared(program.call, None, (), None, SEVERAL, cost, seconds, next(numbers), step.op, ops)
         program.prepared = found
     return found
+
+
+#: A call of a compiled function that takes and gives more bytes runs by itself, in the memory of what nobody wants any
+#: more; see `calls`.
+MOST_CALL_BYTES = 1 << 14
+
+
+def _prepare_call(attrs: dict[str, Any], avals: Sequence[Aval]) -> Prepared | Literal[False]:
+    """What runs a call of a compiled function on little as one step; the calls of one version share `attrs`."""
+    found: Prepared | Literal[False] | None = attrs.get("prepared")
+    if found is None:
+        program = attrs.get("program")
+        if program is not None and program.is_step and sum([a.nbytes for a in avals]) <= MOST_CALL_BYTES:
+            call = functools.partial(_run_call, program, attrs["captured"])
+            found = Prepared(call, None, (), None, SEVERAL, 0.0, 0.0, next(numbers), COMPILED, 1)
+        else:
+            found = False
+        attrs["prepared"] = found
+    return found
+
+
+def _run_call(program: Executable, captured: Sequence[Buffer], *arrays: np.ndarray) -> list[np.ndarray]:
+    buffers = [as_buffer(np.asarray(x), aval) for x, aval in zip(arrays, program.arguments)]
+    return [buffer.array for buffer in program.run([*buffers, *captured])]
 
 
 class Plan:

@@ -65,6 +65,10 @@ class TieredExecutable(Executable):
         return self.run_donated(inputs, ())
 
     @property
+    def is_step(self) -> bool:
+        return self._device.tiers and self._ops.is_pure
+
+    @property
     def donatable(self) -> frozenset[int]:
         # What runs op by op after all writes over nothing.
         return self._program.donatable if self._program is not None else frozenset()

@@ -208,10 +208,8 @@ class CompiledFunction(Generic[P, R]):
 
     def _noted(self, version: Version, refs: Sequence[Ref]) -> list[Any]:
         """The results of a call that runs when they are asked for."""
-        executable = version.executable
-        avals = executable.results
-        attrs = {"run": executable.run, "program": executable, "captured": version.captured}
-        node = Node(COMPILED, attrs, tuple(refs), tuple(avals))
+        avals = version.executable.results
+        node = Node(COMPILED, version.noted, tuple(refs), tuple(avals))
         if len(avals) == 1:
             return [wrap((node, 0))]
         # Each has a node of its own, so that none keeps the memory of the others.
@@ -235,6 +233,10 @@ class CompiledFunction(Generic[P, R]):
             version.passing, version.state_leaves, version.state_tree = held
             version.executable = self._executable(traced, version.passing)
             version.captured = [n.values[i] for n, i in captured]  # type: ignore[index]
+            executable = version.executable
+            version.noted = {"run": executable.run, "program": executable, "captured": version.captured}
+            if self._donations is not None:
+                version.noted["prepared"] = False  # it runs in the memory that it was given
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
             version.n_outputs = traced.n_results - traced.n_state_out

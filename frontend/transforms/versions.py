@@ -39,12 +39,15 @@ class Version:
     """One executable of a compiled function, for one set of argument types."""
 
     __slots__ = (
-        "captured", "executable", "n_outputs", "out_tree", "passing", "state_leaves", "state_tree", "static_outputs"
+        "captured", "executable", "n_outputs", "noted", "out_tree", "passing", "state_leaves", "state_tree",
+        "static_outputs",
     )  # fmt: skip
 
     captured: list[Any]
     executable: Executable
     n_outputs: int
+    #: Attributes of the nodes that are its calls.
+    noted: dict[str, Any]
     out_tree: Any
     #: What stands in `outputs` after a call: which of the arrays that it returns for them, or None and a static leaf.
     state_leaves: list[tuple[int | None, Any]]

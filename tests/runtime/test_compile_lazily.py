@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override
+from smelt.lazy import steps
 from smelt.lazy.core import COMPILED
 
 TIERS = pytest.mark.parametrize("tier", ["program", "ops", "auto"])
@@ -141,3 +143,29 @@ def test_a_long_chain_does_not_recurse() -> None:
     for _ in range(5000):
         x = f(x)
     np.testing.assert_array_equal(x, [5000.0] * 3)
+
+
+def test_a_call_on_little_is_a_step_of_a_plan() -> None:
+    """Where its memory is worth nothing and it has no effects; each function has its own captured arrays."""
+
+    def made(scale: smelt.array, **options: Any) -> Any:
+        f = smelt.compile(lambda x: (smelt.sin(x) * scale, x.sum()), **options)
+        f(smelt.ones(4)), f(smelt.ones(5000))
+        return f
+
+    def is_plain(*results: smelt.array) -> bool:
+        return steps.plan([x._ref for x in results]).plain
+
+    with override(tier="auto"):
+        scales = [smelt.array([1.0, 2.0, 3.0, 4.0]), smelt.array([5.0, 6.0, 7.0, 8.0])]
+        smelt.eval(scales)
+        first, second = (made(smelt.concatenate([scale] * n)[:1]) for n, scale in enumerate(scales, 1))
+        x = smelt.ones(4) * 0.5
+        for _ in range(3):  # each time the same plan
+            y, total = first(x * 2.0)
+            z, _ = second(y + total)
+            assert is_plain(y, total, z)
+            np.testing.assert_allclose(z, np.sin(np.sin(np.ones(4)) + 4) * 5, 1e-5)
+            np.testing.assert_allclose(y, np.sin(np.ones(4)), 1e-5)
+        assert not is_plain(*first(smelt.ones(5000) * 2.0))
+        assert not is_plain(*made(scales[0][:1], donate=0)(smelt.ones(4) * 2.0))
