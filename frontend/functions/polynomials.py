@@ -154,11 +154,18 @@ def polymul(a1: ArrayLike, a2: ArrayLike, /, *, stream: StreamOrDevice = None) -
     a, b = (convert(x, dtype) for x in xs)
     if not a.size or not b.size:
         return filled((0,), 0, dtype)
-    rows = to_shape(a, (a.size, 1)) * to_shape(b, (1, b.size))
-    # Rows shifted by one each: n + m columns and one row's length less make the anti-diagonals columns.
-    wide = joined([rows, filled((a.size, a.size), 0, dtype)], 1)
-    flat = piece(to_shape(wide, (wide.size,)), 0, 0, wide.size - a.size)
-    return to_shape(flat, (a.size, a.size + b.size - 1)).sum(0).astype(dtype)
+    return products(a, b)
+
+
+def products(a: array, b: array) -> array:
+    """The products of polynomials, whose coefficients stand along the last axis, (…, n) and (…, m), none empty."""
+    *lead, n = a.shape
+    m = b.shape[-1]
+    rows = to_shape(a, (*lead, n, 1)) * to_shape(b, (*lead, 1, m))
+    # Rows of n + m columns, read as such of one column less, are shifted by one each.
+    wide = joined([rows, filled((*lead, n, n), 0, a.dtype)], len(lead) + 1)
+    flat = piece(to_shape(wide, (*lead, n * (n + m))), len(lead), 0, n * (n + m - 1))
+    return convert(to_shape(flat, (*lead, n, n + m - 1)).sum(-2), a.dtype)
 
 
 def _coefficients(name: str, p: ArrayLike) -> array:

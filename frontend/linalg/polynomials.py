@@ -9,7 +9,7 @@ from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import sqrt
 from ..functions.creation import eye
 from ..functions.logic import where
-from ..functions.polynomials import numbers_of, vander, vector_of
+from ..functions.polynomials import numbers_of, products, vander, vector_of
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
@@ -40,11 +40,15 @@ def poly(seq_of_zeros: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     if given.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.poly: a vector of roots or a square matrix is needed, is {given.aval}"))
     dtype = dtypes.to_float(given.dtype)
-    given, found = convert(given, dtype), filled((1,), 1, dtype)
-    none = filled((1,), 0, dtype)
-    for i in range(given.shape[0]):
-        found = joined([found, none], 0) - joined([none, found * piece(given, 0, i, i + 1)], 0)
-    return found
+    given, n = to_shape(convert(given, dtype), (given.size, 1)), given.size
+    count = 1 << max(n - 1, 0).bit_length()
+    ones = [filled((k, 1), 1, dtype) for k in (n, count - n)]
+    # Factors z - r, and others that are 1, multiplied in pairs.
+    found = joined([joined([ones[0], -given], 1), joined([filled((count - n, 1), 0, dtype), ones[1]], 1)], 0)
+    while found.shape[0] > 1:
+        half = found.shape[0] // 2
+        found = products(piece(found, 0, 0, half), piece(found, 0, half, 2 * half))
+    return piece(to_shape(found, (count + 1,)), 0, count - n, count + 1)
 
 
 @remembered
