@@ -74,6 +74,16 @@ def divide(k: ScalarEmitter, x: Scalar, n: int, more: bool = True) -> tuple[Scal
     return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
 
 
+def _read_here_and_elsewhere(body: Function) -> frozenset[Value]:
+    """What ops compute elementwise in 16 bits, other ops of the kernel read, and the kernel returns."""
+    returned = {v for v in body.returns if v.dtype.kind == "f" and v.dtype.size == 2}
+    if not returned:
+        return frozenset()
+    read = {v for op in body.ops for v in op.operands}
+    made = {v for op in body.ops if isinstance(op.op, Elementwise) for v in op.results}
+    return frozenset(returned & read & made)
+
+
 class FusionKernel(ScalarEmitter):
     """Evaluates the values of one fusion. Subclasses load and store."""
 
@@ -84,6 +94,8 @@ class FusionKernel(ScalarEmitter):
         self.entry = entry
         self.body = body
         self.position = {op: i for i, op in enumerate(body.ops if body else ())}
+        #: Values of 16 bits that others read here and elsewhere: both read the same, so they are rounded here, too.
+        self.rounded = _read_here_and_elsewhere(body) if body else frozenset()
         self.scopes: list[dict[Any, Scalar]] = [{}]
         self.loops: dict[Any, tuple[Fused, Scalar]] = {}  #: variable name → its loop
         self.provided: dict[Value, Callable[[Coordinates], Scalar]] = {}  #: values that are not computed here
@@ -269,6 +281,8 @@ class FusionKernel(ScalarEmitter):
             self.value(v, index)
         self.source_dtype = op.operands[0].dtype if op.operands else None
         element = op.rules(Fusible).element(self, index, fetch, avals, result.aval, **op.attrs)
+        if result in self.rounded:
+            element = self.convert(element, result.dtype)
         self.scopes[-1][result, index] = element
 
     def _elementwise_before(self, v: Value, index: Coordinates) -> list[OpView]:

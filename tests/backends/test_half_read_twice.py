@@ -1,0 +1,47 @@
+"""A value of 16 bits that two kernels read is the same in both: the one that computes it rounds it, too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.settings import settings
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_loss_of_logits_in_half_precision(dtype: str) -> None:
+    """It was the logarithm of a sum over logits that were not rounded, less one that was: up to half a step of these
+    beside the truth, and negative where a label is certain."""
+    settings.tier = "program"
+    half, rng = getattr(smelt, dtype), np.random.default_rng(0)
+    z = smelt.array(8 * rng.standard_normal((20, 5)), smelt.float32).astype(half)
+    b = smelt.array(rng.standard_normal(5), smelt.float32).astype(half)
+    labels = smelt.argmax(z + b, axis=1)
+
+    def losses(z: smelt.array, b: smelt.array) -> smelt.array:
+        return smelt.nn.losses.cross_entropy((z + b).astype(smelt.float32), labels)
+
+    def with_gradients(z: smelt.array, b: smelt.array) -> list[smelt.array]:
+        (found,), gradients = smelt.vjp(losses, [z, b], [smelt.ones(20)])
+        return [found, *gradients]
+
+    exact = np.asarray((z + b).astype(smelt.float32)).astype(np.float64)
+    wanted = np.log(np.exp(exact).sum(1)) - exact.max(1)
+    np.testing.assert_allclose(np.asarray(smelt.compile(with_gradients)(z, b)[0]), wanted, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_what_a_kernel_returns_and_reads(dtype: str) -> None:
+    settings.tier = "program"
+    half, rng = getattr(smelt, dtype), np.random.default_rng(1)
+    x, y = (smelt.array(rng.standard_normal((64, 33)), smelt.float32).astype(half) for _ in range(2))
+
+    def both(x: smelt.array, y: smelt.array) -> tuple[smelt.array, smelt.array]:
+        total = x + y
+        wide = total.astype(smelt.float32)
+        return total, wide - wide.mean(axis=1, keepdims=True)
+
+    total, centred = smelt.compile(both)(x, y)
+    wide = np.asarray(total.astype(smelt.float32)).astype(np.float64)
+    np.testing.assert_allclose(np.asarray(centred), wide - wide.mean(1, keepdims=True), 1e-5, 1e-6)
