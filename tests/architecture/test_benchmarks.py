@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unknown workload 'gelo'" in capsys.readouterr().err
 
 
-def test_absent_rivals_are_noted_and_results_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["small-call", "compile", "matmul", "--seconds", "0.05", "--rival-python", "/nonexistent"]
+def test_absent_rivals_are_noted_and_results_checked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ["small-call", "compile", "matmul", "--seconds", "0.05", "--rival-python", str(tmp_path / "python")]
     command.main(arguments)
     out = capsys.readouterr().out
     assert "jax is not installed" in out
@@ -52,9 +53,9 @@ def test_rows_give_ratios() -> None:
     assert cells[1:] == ["1", "**2** (2.00× least)", "failed", "8 (4.0×)"]
 
 
-def test_programs_that_make_a_compiler_wait(capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_that_make_a_compiler_wait(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     names = ["op-evaluated", "tokens-viewed", "mlp-fixed"]
-    command.main(["stalls", *names, "--scale", "0.05", "--rival-python", "/nonexistent", "--cpu"])
+    command.main(["stalls", *names, "--scale", "0.05", "--rival-python", str(tmp_path / "python"), "--cpu"])
     out = capsys.readouterr().out
     assert "mlx is not installed" in out
     assert "failed" not in out and ">" not in out, out

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import build_backend
+
 from .sources import ROOMS, ROOT, module_name, python_files
 
+#: Modules in C, and the rooms of their sources.
+NATIVE = {f"smelt.{name}": folder.split(os.sep)[0] for name, folder in build_backend.NATIVE.items()}
 OUTSIDE = ("tests", "benchmarks", "docs", "examples", *ROOMS)
 
 
@@ -37,6 +41,8 @@ def room_of(module: str) -> str | None:
     parts = module.split(".")
     if parts[0] != "smelt":
         return None
+    if module in NATIVE:
+        return NATIVE[module]
     return parts[1] if len(parts) > 1 and parts[1] in ROOMS else "frontend"
 
 
