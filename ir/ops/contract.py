@@ -248,13 +248,13 @@ class DotGeneral(Contraction, name="dot_general"):
 _Way = tuple["Ints | None", "Ints | None"]
 
 
-def sums(lhs: Any, rhs: Any) -> dict[str, Any]:
-    """The attributes of a `DotGeneral` without batch axes that sums over axes `lhs` and `rhs`.
+def sums(lhs: Any, rhs: Any, batch: Any = ()) -> dict[str, Any]:
+    """The attributes of a `DotGeneral` that sums over axes `lhs` and `rhs`, for each of the `batch` axes of both.
 
     >>> sums((1,), (0,))["rhs_contracting"]
     (0,)
     """
-    return {"lhs_contracting": lhs, "rhs_contracting": rhs, "lhs_batch": (), "rhs_batch": ()}
+    return {"lhs_contracting": lhs, "rhs_contracting": rhs, "lhs_batch": batch, "rhs_batch": batch}
 
 
 def _way(given: Ints, permutation: Ints, shape: Ints) -> _Way | None:

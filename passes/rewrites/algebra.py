@@ -71,7 +71,7 @@ Product = Callable[[Term, Term], Term]
 def stacked(batch: int, across: bool) -> Product:
     """X·Y of stacks of matrices along `batch` axes; `across`: X·Yᵀ, as scores of attention are made."""
     axes, inner = tuple(range(batch)), batch + int(across)
-    along = {"lhs_contracting": (batch + 1,), "rhs_contracting": (inner,), "lhs_batch": axes, "rhs_batch": axes}
+    along = sums((batch + 1,), (inner,), axes)
     return lambda x, y: ops.dot_general(x, y, **along)
 
 
