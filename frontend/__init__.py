@@ -152,6 +152,9 @@ else:
     )  # fmt: skip
     _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "to_linalg", "to_stablehlo")
 
+    def _missing(name: str) -> AttributeError:
+        return _importlib.import_module(".foreign", __name__).missing(name, __all__)
+
     def __getattr__(name):
         if name in _LAZY:
             return _importlib.import_module(f".{name}", __name__)
@@ -161,7 +164,7 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = vars(_importlib.import_module(".rest", __name__)) if name in __all__ else {}
         if name not in found:
-            raise _importlib.import_module(".foreign", __name__).missing(name, __all__)
+            raise _missing(name)
         globals().update({known: found[known] for known in __all__ if known in found})
         return found[name]
 

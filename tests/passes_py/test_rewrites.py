@@ -118,7 +118,7 @@ def test_a_part_of_the_pattern_is_not_made_anew(trial: RewriteSet) -> None:
     def relu_of_relu(x: Term) -> Rule:
         return ops.maximum(ops.maximum(x, 0), 0) >> ops.maximum(x, 0)
 
-    body = [filled("0.000000e+00", "%c"), binary("maximum", "%x", "%c", "%a"), binary("maximum", "%c", "%a", "%b")]
+    body = [filled("0.000000e+00", "%c"), binary("maximum", "%x", "%c", "%a"), binary("maximum", "%a", "%c", "%b")]
     body += [binary("add", "%a", "%b", "%r")]
     after, _ = run("\n".join(body), "rewrite{set=trial}")
     assert after.count('"smelt.maximum"') == 1
