@@ -33,6 +33,7 @@ from smelt.ir.index import Index, linearize, variables
 from smelt.ir.text import line_of
 
 from .. import remarks
+from ..call_graph import require_expanded
 from ..extract import copy_function, extract, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
@@ -58,6 +59,8 @@ class LoopsPass(Pass):
     max_ops: int = 512
 
     def run(self, module: Any, statistics: Counter) -> None:
+        """Raises PipelineError where a transformation is left: it could not look into kernels."""
+        require_expanded(module, self.name)
         found = functions(module)
         bodies = [
             read_function(f) for f in found.values()

@@ -222,7 +222,7 @@ def test_a_limit_counts_what_can_still_be_reached() -> None:
         def __init__(self) -> None:
             self.me, self.buffer = self, Buffer.empty(AVAL)
 
-    previous = smelt.set_memory_limit(pool.active_bytes + 10 * AVAL.nbytes)
+    previous = smelt.set_memory_limit(smelt.get_active_memory() + 10 * AVAL.nbytes)
     gc.disable()
     try:
         for _ in range(30):

@@ -17,7 +17,7 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, evaluate, strided, tiered, tiers
+from smelt.lazy import direct, evaluate, families, strided, tiered, tiers
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import topological
 from smelt.lazy.programs import program_of
@@ -390,6 +390,7 @@ def test_only_the_first_size_of_a_function_with_functions_is_compiled(name: str)
 
 def test_what_a_tape_refuses_is_left_to_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     direct._programs.clear()
+    families.families.clear()
     monkeypatch.setattr("smelt.passes.transform.tape_transforms._TRANSFORMS", {})
     with override(tier="ops"), smelt.explain() as explained:
         np.testing.assert_allclose(smelt.grad(lambda x: (x * x).sum())(X), 2 * np.asarray(X), 1e-6)
