@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -189,3 +191,29 @@ def test_little_work_is_left_to_several_kernels() -> None:
     x = smelt.zeros((1, 2, 64, 32))
     f = _compiled(_plain)
     assert not _is_one_kernel(f, (x, x, x), smelt.cpu.pipeline) and _is_one_kernel(f, (x, x, x))
+
+
+SMALL_STACK = """
+import threading
+import smelt
+from smelt.ir.settings import override
+done = []
+def work(d):
+    q = smelt.random.normal((2, 4, 512, d))
+    f = smelt.compile(lambda q: smelt.fast.scaled_dot_product_attention(q, q, q, scale=0.1))
+    with override(tier="program", num_threads=1):
+        smelt.eval(f(q))  # compiled here: compilers want more
+        before = threading.stack_size(256 * 1024)
+        thread = threading.Thread(target=lambda: done.append(smelt.eval(f(q))))
+        thread.start()
+        thread.join()
+        threading.stack_size(before)
+for d in (64, 128, 256):
+    work(d)
+print(len(done))
+"""
+
+
+def test_threads_with_small_stacks_have_room_for_it() -> None:
+    done = subprocess.run([sys.executable, "-c", SMALL_STACK], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
