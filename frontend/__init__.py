@@ -165,8 +165,10 @@ else:
         found = vars(_importlib.import_module(".rest", __name__)) if name in __all__ else {}
         if name not in found:
             raise _missing(name)
-        globals().update({known: found[known] for known in __all__ if known in found})
-        return found[name]
+        for known in __all__:  # but for what a program has put in the place of one
+            if known in found:
+                globals().setdefault(known, found[known])
+        return globals()[name]
 
 
 if _settings.profile:

@@ -63,15 +63,17 @@ def flags_checked(function: F) -> F:
     code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
     places = {name: i for i, name in enumerate(code.co_varnames[: code.co_argcount]) if name in optional}
 
+    public = public_name(function)
+
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         found = list(args)
         for name, place in places.items():
             if place < len(found) and not (optional[name] and found[place] is None):
-                found[place] = flag(public_name(function), name, found[place])
+                found[place] = flag(public, name, found[place])
         for name, value in kwargs.items():
             if name in optional and not (optional[name] and value is None):
-                kwargs[name] = flag(public_name(function), name, value)
+                kwargs[name] = flag(public, name, value)
         return function(*found, **kwargs)
 
     return checked  # type: ignore[return-value]

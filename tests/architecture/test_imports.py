@@ -196,7 +196,10 @@ late = [name for name in smelt.__all__ if name not in vars(smelt)]
 families = ("smelt.rest", "smelt.functions.sets", "smelt.functions.convolution", "smelt.io", "smelt.linalg")
 assert not set(families) & set(sys.modules) and {"conv2d", "save", "linalg", "union1d"} <= set(late), late
 assert set(smelt.__all__) <= set(dir(smelt))
+smelt.save = kept = print
 from smelt import conv2d
+assert smelt.save is kept, "a program's own is kept"
+del smelt.save
 assert "smelt.rest" in sys.modules and "union1d" in vars(smelt) and smelt.conv2d is conv2d
 names = {}
 exec("from smelt import *", names)

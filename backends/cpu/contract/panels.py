@@ -110,4 +110,3 @@ class _Panels(TiledKernel):
         with k.vectors(0):
             x = k.read(memory, offset)
         return k.spread(x)
-

@@ -77,11 +77,18 @@ class _Pool(Module):
         x = x.reshape(x.shape[0], *split, x.shape[-1])
         return smelt.sum(x, axis=axes) if self._mean else smelt.max(x, axis=axes)
 
-    def _overlapping(self, x: array) -> array:
-        """The same of any windows: along an axis after the other."""
+    def _slices(self, x: array) -> list[list[tuple[int, slice]]]:
+        """For each axis of the windows: the axis, and where the elements at one place of all windows stand."""
+        found = []
         for axis, (window, stride) in enumerate(zip(self._kernel_size, self._stride), 1):
             stop = (x.shape[axis] - window) // stride * stride + 1
-            parts = [_cut(x, {axis: slice(i, i + stop, stride)}) for i in range(window)]
+            found.append([(axis, slice(i, i + stop, stride)) for i in range(window)])
+        return found
+
+    def _overlapping(self, x: array) -> array:
+        """The same of any windows: along an axis after the other."""
+        for slices in self._slices(x):
+            parts = [_cut(x, dict([part])) for part in slices]
             x = functools.reduce(smelt.add if self._mean else smelt.maximum, parts)
         return x
 
@@ -90,12 +97,7 @@ class _Pool(Module):
         found = smelt.custom_function(self._overlapping)
 
         def places(x: array) -> list[dict[int, slice]]:
-            sizes = enumerate(zip(self._kernel_size, self._stride), 1)
-            each = [
-                [(axis, slice(i, i + (x.shape[axis] - window) // stride * stride + 1, stride)) for i in range(window)]
-                for axis, (window, stride) in sizes
-            ]
-            return [dict(choice) for choice in itertools.product(*each)]
+            return [dict(choice) for choice in itertools.product(*self._slices(x))]
 
         def share(x: array, y: array) -> tuple[list[array], array]:
             """Which elements are the largest of their windows, and how many a window has."""
