@@ -32,6 +32,8 @@ class Gpu(Target):
         half_tile, half_simdgroups: the same for operands of 16 bits.
         tiles: so many of them at least, if need be smaller ones.
         simd: lanes of a simdgroup.
+        fragment: where a lane's elements of an 8 × 8 matrix begin: what each bit of its number adds to row and column;
+            None where that is not specified.
         float64: whether it computes in that.
     """
 
@@ -50,6 +52,7 @@ class Gpu(Target):
     half_simdgroups: tuple[int, int] = (2, 2)
     tiles: int = 64
     simd: int = 32
+    fragment: tuple[tuple[int, int], ...] | None = None
     float64: bool = False
 
 
@@ -60,6 +63,9 @@ GPUS = {
         Gpu("apple8"),  # A15, A16, M2
         Gpu("apple9"),  # A17, M3, M4
         Gpu("simulator", groups=64, own_tiles=4, measured_bytes=0),
-        Gpu("nvidia", float64=True, groups=65536, half_tile=(128, 128, 32), tiles=128),
+        Gpu(
+            "nvidia", float64=True, groups=65536, half_tile=(128, 128, 32), tiles=128,
+            fragment=((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)),  # of mma.m16n8k16's sums (PTX ISA)
+        ),
     )
 }

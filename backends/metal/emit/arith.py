@@ -49,7 +49,7 @@ _CALLS = {
     "math.ctlz": "clz", "math.cttz": "ctz", "math.ctpop": "popcount",
 }  # fmt: skip
 #: Functions of which Metal has a fast and a precise version; which one a plain name means is the host's choice, and
-#: the host's default is fast.
+#: the host's default is fast. The precise one is meant, but where an op says that an approximation will do.
 _PRECISE = frozenset((
     "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
@@ -225,7 +225,10 @@ def _metal_call(b: Body, op: Op) -> Expression:
     operands = [b.use(v) for v in op.operands]
     if op.results and _kind(op.results[0]).kind == "bool":
         return _boolean(b, op)
-    return call(f"metal::{_CALLS[op.name]}", *operands)
+    name = _CALLS[op.name]
+    if "afn" in str(op.attribute("fastmath")):
+        name = name.replace("precise::", "fast::")
+    return call(f"metal::{name}", *operands)
 
 
 def _signed_call(b: Body, op: Op) -> Expression:

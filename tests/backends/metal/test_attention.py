@@ -50,7 +50,7 @@ def biased(q: Any, k: Any, v: Any, table: Any) -> Any:
     return smelt.tanh(smelt.softmax(smelt.where(keys <= queries + 9, scores, -smelt.inf), axis=-1) @ v)
 
 
-def program_of(calls: Sequence[Call]) -> tuple[str, Program]:
+def program_of(calls: Sequence[Call], gpu: str = "simulator") -> tuple[str, Program]:
     """One program that computes all of them: the simulator's compiler starts once."""
     counts = [len(arguments) for _, arguments in calls]
 
@@ -59,12 +59,12 @@ def program_of(calls: Sequence[Call]) -> tuple[str, Program]:
         return tuple(f(*(next(rest) for _ in range(n))) for (f, _), n in zip(calls, counts))
 
     graph = harness.graph_of(all_of_them, *(x for _, arguments in calls for x in arguments))
-    return graph, harness.program_of(graph)
+    return graph, harness.program_of(graph, gpu)
 
 
-def right(*calls: Call) -> None:
+def right(*calls: Call, gpu: str = "simulator") -> None:
     """Each is one kernel, and maps; its text is strict Metal, its values are right whatever the order of threads."""
-    graph, program = program_of(calls)
+    graph, program = program_of(calls, gpu)
     assert [k.schedule for k in program.kernels if k.schedule != "map"] == ["attention"] * len(calls)
     (segment,) = program.segments
     assert isinstance(segment, DeviceSegment) and not strict(segment.text)
@@ -94,6 +94,16 @@ def test_masks() -> None:
         (masked(None), [*half, of(1, 1, 24, 40, dtype="bfloat16")]),
         (masked(None), [*small, of(2, 1, 24, 40, dtype="bool_")]),
         (biased, [*operands(1, 2, 2, 20, 36, 16), of(55, 2)]),
+    )
+
+
+def test_where_elements_of_matrices_are_known() -> None:
+    """Lanes tell each other by shuffles what goes through memory where it is not specified which of them has what."""
+    right(
+        (plain, operands(1, 2, 1, 40, 50, 24)),
+        (masked("causal"), operands(1, 2, 2, 40, 50, 64, dtype="float16")),
+        (masked(None), [*operands(1, 2, 2, 24, 40, 32, dtype="bfloat16"), of(1, 1, 24, 40, dtype="bool_")]),
+        gpu="nvidia",
     )
 
 

@@ -7,9 +7,9 @@ What is summed of the values is divided at the end: values that exceed float32 i
 give infinity. Where positions decide which keys a row sees, tiles that are hidden from all rows of a threadgroup are
 skipped (`key_range`).
 
-Which lane holds which element of a matrix is not specified. So what is known of a row (its maximum, how it is scaled)
-goes through threadgroup memory as matrices whose rows have equal elements: then every lane has it beside its own
-elements of the scores. Positions of elements, which masks need, are found in the same way.
+What is known of a row (its maximum, how it is scaled) lanes tell each other as matrices whose rows have equal elements:
+then every lane has it beside its own elements of the scores (`row_lanes`). Positions of elements, which masks need, are
+found in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from ..schedule import ScheduledKernel
 from .epilogue import Epilogue
 from .key_range import hides_later_keys, key_range
 from .positions import summed, where, within
-from .simd_matrices import EXCHANGED, MATRIX, OWN, STRIPS, Exchange, Matrices
+from .row_lanes import EXCHANGED, RowLanes, Shuffled, ThroughMemory
+from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
 from .tiles import Tile
 
 #: Rows of a simdgroup.
@@ -103,7 +104,8 @@ class AttentionKernel:
         self.line_of_keys, self.line_of_values = (_line(n) for n in (self.features, self.columns))
         self.some_columns = min(self.columns, SOME_COLUMNS)
         self.stage_pitch = self.some_columns + PADDING_BYTES // 4
-        self.area = max(MATRIX * self.stage_pitch, EXCHANGED)  #: elements of a simdgroup's own threadgroup memory
+        #: elements of a simdgroup's own threadgroup memory
+        self.area = max(MATRIX * self.stage_pitch, EXCHANGED if gpu.fragment is None else 0)
 
         def room(n: int) -> int:
             """Bytes of the tiles of so many keys."""
@@ -149,8 +151,8 @@ class AttentionKernel:
         queries = self._queries()
         zero, ends = k.const(0.0, dtypes.float32), k.const(float("-inf"), dtypes.float32)
         outs = self.columns // MATRIX * STRIPS
-        carried = [ends, *[zero] * (STRIPS * OWN), *[self.matrices.filled(zero, "COp", dtypes.float32)] * outs]
-        carried = [x.mlir if isinstance(x, Scalar) else x for x in carried]
+        numbers = [*[ends] * self.lanes.kept, *[zero] * (STRIPS * OWN)]
+        carried = [*(x.mlir for x in numbers), *[self.matrices.filled(zero, "COp", dtypes.float32)] * outs]
         if self.steps > 1:
             seen = key_range(k, self.attention, self.row, self.m, self.n)
             begin = None if seen.first is None else k.op("arith.minui", [seen.first, self._last()], INDEX)
@@ -162,9 +164,15 @@ class AttentionKernel:
         else:
             self._bring(k.const(0, INDEX), None)
             found = self._attend(k.const(0, INDEX), None, queries, carried)
-        totals = [Scalar(k, x, dtypes.float32) for x in found[1 : 1 + STRIPS * OWN]]
-        self._store(totals, found[1 + STRIPS * OWN :])
+        _, totals, sums = self._parts(found)
+        self._store(totals, sums)
         return self._finish()
+
+    def _parts(self, state: Sequence[Any]) -> tuple[list[Scalar], list[Scalar], list[Any]]:
+        """What goes from one tile of keys to the next: the rows' maxima, their totals, and the sums of values."""
+        kept = self.lanes.kept
+        numbers = [Scalar(self.k, x, dtypes.float32) for x in state[: kept + STRIPS * OWN]]
+        return numbers[:kept], numbers[kept:], list(state[kept + STRIPS * OWN :])
 
     def _place(self) -> None:
         """Threadgroup memory, and which elements of a matrix a lane has."""
@@ -182,26 +190,14 @@ class AttentionKernel:
         self.own = k.shared(self.simdgroups * self.area, dtypes.float32, name="own")
         with k.named("own_first"):
             self.own_first = times(k.simdgroup(), self.area)
-        four = MATRIX // 2  # each lane writes half a row of a matrix
-        self.exchange = Exchange(self.matrices, self.own, self.own_first)
+        fragment = k.gpu.fragment
+        self.lanes: RowLanes = (
+            ThroughMemory(self.matrices, self.own, self.own_first) if fragment is None
+            else Shuffled(self.matrices, fragment)
+        )  # fmt: skip
         self.is_ragged = product.depth.extent % self.n != 0
-        if not (self.attention.is_placed or self.is_ragged):
-            return
-        line, half = split(k, k.lane(), 2, "", "")
-        numbers = [line & (MATRIX - 1)] * four, [half * four + i for i in range(four)]
-        for at, given in enumerate(numbers):
-            self.exchange.tell(at, [k.convert(k.convert(x, dtypes.int32), dtypes.float32) for x in given])
-        k.simdgroup_barrier()
-        of_rows, of_columns = self.exchange.told(0)[0], self.exchange.told(1)[0]
-        with k.named("own_row"):
-            self.own_rows = [self._position(of_rows, i) for i in range(OWN)]
-        with k.named("own_column"):
-            self.own_columns = [self._position(of_columns, i) for i in range(OWN)]
-        k.simdgroup_barrier()
-
-    def _position(self, matrix: Any, i: int) -> Scalar:
-        k = self.k
-        return k.convert(k.convert(self.matrices.element(matrix, i), dtypes.int32), INDEX)
+        if self.attention.is_placed or self.is_ragged:
+            self.own_rows, self.own_columns = self.lanes.positions()
 
     # Matrices
 
@@ -296,30 +292,19 @@ class AttentionKernel:
         self, key: Scalar, step: Scalar | None, queries: dict[tuple[int, int], Any], state: Sequence[Any]
     ) -> list[Any]:
         k = self.k
-        best, *rest = state
-        best = Scalar(k, best, dtypes.float32)
-        totals = [Scalar(k, x, dtypes.float32) for x in rest[: STRIPS * OWN]]
-        sums = list(rest[STRIPS * OWN :])
+        best, totals, sums = self._parts(state)
         logits = self._logits(self._products(step, queries), key)
         highest = [
             [self._largest([logits[i, j][e] for j in range(self.n // MATRIX)]) for e in range(OWN)]
             for i in range(STRIPS)
         ]  # fmt: skip
-        with k.named("highest"):
-            pair = [self.matrices.made(x, "COp", dtypes.float32) for x in highest]
         with k.named("best"):
-            now = self._larger(best, self.exchange.of_rows(pair, self._larger))
+            now = [self._larger(x, y) for x, y in zip(best, self.lanes.of_rows(highest, self._larger))]
         with k.named("shift"):  # of a row in which everything is -infinity so far nothing is to be scaled
-            shift = k.select(now.eq(float("-inf")), 0.0, now)
+            shift = [k.select(x.eq(float("-inf")), 0.0, x) for x in now]
         with k.named("scale"):
-            scale = self._exp(best - shift)
-        self.exchange.tell(1, [scale] * (MATRIX // 2))
-        self.exchange.tell(2, [shift] * (MATRIX // 2))
-        k.simdgroup_barrier()
-        with k.named("scales"):
-            scales = self.exchange.told(1)
-        with k.named("shifts"):
-            shifts = self.exchange.told(2)
+            scale = [self._exp(x - y) for x, y in zip(best, shift)]
+        scales, shifts = self.lanes.beside(scales=scale, shifts=shift)
         weights = {}
         for i in range(STRIPS):
             for e in range(OWN):
@@ -335,7 +320,7 @@ class AttentionKernel:
         across = self.columns // MATRIX
         sums = [self.matrices.both("mulf", x, scales[n // across]) for n, x in enumerate(sums)]
         sums = self._add(step, weights, sums)
-        return [now.mlir, *(x.mlir for x in totals), *sums]
+        return [*(x.mlir for x in (*now, *totals)), *sums]
 
     def _larger(self, x: Scalar, y: Scalar) -> Scalar:
         return self.k.op("arith.maxnumf", [x, y], dtypes.float32)
@@ -349,9 +334,10 @@ class AttentionKernel:
 
     def _exp(self, x: Scalar) -> Scalar:
         """The exponential, as exact as the weights are."""
-        rules = self.attention.softmax.exponentials.rules(Elementwise)
-        dtype = self._weights_dtype()
-        return self.k.elementary(rules, [x], [dtype if dtype.size == 2 else dtypes.float32], dtypes.float32)
+        k = self.k
+        if self._weights_dtype().size == 2:
+            return k.op("math.exp2", [x * math.log2(math.e)], dtypes.float32, fastmath=k.attr("#arith.fastmath<afn>"))
+        return k.elementary(self.attention.softmax.exponentials.rules(Elementwise), [x], [x.dtype], x.dtype)
 
     def _weights_dtype(self) -> DType:
         return _held(self.product.lhs.dtype)
@@ -434,14 +420,10 @@ class AttentionKernel:
     def _store(self, totals: Sequence[Scalar], sums: Sequence[Any]) -> None:
         """Sums over the rows' totals through the rest of the body to the outputs."""
         k, across = self.k, self.columns // MATRIX
+        parts = [totals[i * OWN : (i + 1) * OWN] for i in range(STRIPS)]
         with k.named("total"):
-            pair = [self.matrices.made(totals[i * OWN : (i + 1) * OWN], "COp", dtypes.float32) for i in range(STRIPS)]
-        with k.named("total"):
-            total = self.exchange.of_rows(pair, lambda x, y: x + y)
-        self.exchange.tell(1, [total] * (MATRIX // 2))
-        k.simdgroup_barrier()
-        with k.named("totals"):
-            divisors = self.exchange.told(1)
+            total = self.lanes.of_rows(parts, lambda x, y: x + y)
+        (divisors,) = self.lanes.beside(totals=total)
         done = [self.matrices.both("divf", x, divisors[n // across]) for n, x in enumerate(sums)]
         for i in range(STRIPS):
             for first in range(0, across, self.some_columns // MATRIX):

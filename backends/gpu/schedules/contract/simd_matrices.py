@@ -1,25 +1,20 @@
-"""Matrices of simdgroups, and how lanes tell each other what they know of rows."""
+"""Matrices of simdgroups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.dtypes import DType
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel
-from ..parts import times
-from .positions import summed
 
 #: Rows and columns of a simdgroup matrix, and its elements that a lane has.
 MATRIX, OWN = 8, 2
 #: Matrices of rows that a simdgroup has: tensor cores take two at once.
 STRIPS = 2
-#: Elements of three matrices for each of the strips: what lanes of a simdgroup tell each other.
-EXCHANGED = 3 * STRIPS * MATRIX * MATRIX
 
 
 class Matrices:
@@ -73,43 +68,3 @@ class Matrices:
     def both(self, how: str, x: Any, y: Any) -> Any:
         kind = self.k.attr(f"#gpu<mma_element_wise {how}>")
         return self.k.emit("gpu.subgroup_mma_elementwise", [x, y], [x.type], opType=kind).result
-
-
-class Exchange:
-    """What lanes of a simdgroup tell each other, as matrices whose rows have equal elements.
-
-    Args:
-        memory: of the threadgroup. first: where the simdgroup's own part of it begins, `EXCHANGED` elements or more.
-    """
-
-    def __init__(self, matrices: Matrices, memory: Memory, first: Scalar):
-        self.k, self.matrices, self.memory, self.first = matrices.k, matrices, memory, first
-        with self.k.named("own_place"):  # each lane writes half a row of a matrix
-            self.place = summed(self.k, first, times(self.k.lane(), MATRIX // 2))
-
-    def tell(self, which: int, four: Sequence[Scalar]) -> None:
-        """Half a row of each lane into a pair of matrices in the simdgroup's own memory."""
-        k = self.k
-        vector = k.empty_vector(dtypes.float32, len(four))
-        for i, x in enumerate(four):
-            vector = k.insert(x, vector, k.const(i, INDEX), dtypes.float32)
-        k.store_vector(vector, self.memory, summed(k, self.place, which * STRIPS * MATRIX * MATRIX))
-
-    def told(self, which: int) -> list[Any]:
-        """A pair of matrices from there."""
-        first = which * STRIPS * MATRIX * MATRIX
-        places = [summed(self.k, self.first, first + i * MATRIX * MATRIX) for i in range(STRIPS)]
-        return [self.matrices.load(self.memory.memref, at, "COp", MATRIX, False) for at in places]
-
-    def of_rows(self, matrices: Sequence[Any], combine: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
-        """What `combine` makes of the row that a lane has half of, of a pair of matrices."""
-        k = self.k
-        for i, matrix in enumerate(matrices):
-            self.matrices.keep(matrix, self.memory.memref, summed(k, self.first, i * MATRIX * MATRIX), MATRIX)
-        k.simdgroup_barrier()
-        with k.named("row_values"):
-            vector = k.load_vector(self.memory, self.place, MATRIX // 2)
-        found = [k.extract(vector, k.const(i, INDEX), dtypes.float32) for i in range(MATRIX // 2)]
-        while len(found) > 1:
-            found = [combine(x, y) for x, y in zip(found[::2], found[1::2])]
-        return combine(found[0], k.shuffle(found[0], 1))

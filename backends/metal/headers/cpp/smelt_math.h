@@ -274,17 +274,29 @@ template <class T, int N> SMELT_FUNCTION vec<T, N> ldexp(vec<T, N> x, vec<int, N
 template <class T, int N> SMELT_FUNCTION vec<T, N> frexp(vec<T, N> x, vec<int, N>& e) { for (int i = 0; i < N; i++) x.data[i] = frexp(x.data[i], e.data[i]); return x; }
 template <class T, int N> SMELT_FUNCTION vec<T, N> sincos(vec<T, N> x, vec<T, N>& c) { for (int i = 0; i < N; i++) x.data[i] = sincos(x.data[i], c.data[i]); return x; }
 
-#define SMELT_SAME_FUNCTIONS \
+#define SMELT_SAME_FUNCTIONS SMELT_SAME_BUT_EXP2 using metal::exp2;
+#define SMELT_SAME_BUT_EXP2 \
   using metal::acos; using metal::acosh; using metal::asin; using metal::asinh; using metal::atan; using metal::atan2; using metal::atanh; \
   using metal::ceil; using metal::copysign; using metal::cos; using metal::cosh; using metal::cospi; using metal::divide; using metal::exp; \
-  using metal::exp2; using metal::exp10; using metal::fabs; using metal::fdim; using metal::floor; using metal::fma; using metal::fmax; \
+  using metal::exp10; using metal::fabs; using metal::fdim; using metal::floor; using metal::fma; using metal::fmax; \
   using metal::fmin; using metal::fmod; using metal::fract; using metal::frexp; using metal::isfinite; using metal::isinf; using metal::isnan; \
   using metal::isnormal; using metal::ldexp; using metal::log; using metal::log2; using metal::log10; using metal::max; using metal::min; \
   using metal::clamp; using metal::mix; using metal::modf; using metal::pow; using metal::powr; using metal::rint; using metal::round; \
   using metal::rsqrt; using metal::saturate; using metal::sign; using metal::sin; using metal::sincos; using metal::sinh; using metal::sinpi; \
   using metal::sqrt; using metal::tan; using metal::tanh; using metal::tanpi; using metal::trunc; using metal::abs; using metal::length; \
   using metal::distance; using metal::normalize; using metal::dot; using metal::nextafter; using metal::smoothstep; using metal::step;
+#ifdef SMELT_CUDA
+namespace fast {
+SMELT_SAME_BUT_EXP2
+SMELT_FUNCTION float exp2(float x) {  // one instruction, which takes subnormal numbers for 0
+  float found;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(x));
+  return found;
+}
+}  // namespace fast
+#else
 namespace fast { SMELT_SAME_FUNCTIONS }
+#endif
 namespace precise { SMELT_SAME_FUNCTIONS }
 
 }  // namespace metal
