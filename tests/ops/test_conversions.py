@@ -20,4 +20,5 @@ def test_float64_to_float16_is_rounded_once() -> None:
     with override(tier="program", small_work=0):
         found = np.array(smelt.compile(lambda x: (x * 1).astype(smelt.float16))(smelt.array(x, smelt.float64)))
     np.testing.assert_array_equal(found, want)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(want))
+    known = ~np.isnan(want)  # a GPU's NaN has no sign
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(want)[known])

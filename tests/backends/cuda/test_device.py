@@ -19,7 +19,7 @@ from smelt.ir.settings import override
 from smelt.lazy import evaluate, tiers
 
 from .fake_driver import FakeDriver
-from .needs import needs_gpu, needs_nvrtc
+from .needs import needs_nvrtc
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 
@@ -61,6 +61,7 @@ def fake(gpu: FakeDriver) -> Iterator[FakeDriver]:
         yield gpu
 
 
+@pytest.mark.host("which device is the default where none was asked for")
 def test_it_is_never_the_default() -> None:
     assert smelt.default_device().name != "cuda" and registered["cuda"].rank < registered["cpu"].rank
 
@@ -200,18 +201,6 @@ def test_positions_of_grids_that_are_no_multiples() -> None:
 
 def test_headers_are_found() -> None:
     assert any(path.name == "metal_stdlib" for path in compiler.HEADERS.iterdir())
-
-
-@needs_gpu
-def test_a_kernel_of_the_user_on_a_grid_that_is_no_multiple() -> None:
-    kernel = smelt.fast.metal_kernel(
-        "place", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] + threads_per_threadgroup.x;"
-    )
-    with smelt.stream("cuda"):
-        x = smelt.zeros((10,))
-        (y,) = kernel(inputs=[x], output_shapes=[(10,)], output_dtypes=[smelt.float32], grid=(10, 1, 1),
-                      threadgroup=(4, 1, 1))  # fmt: skip
-        assert np.array(y).tolist() == [4] * 8 + [2] * 2
 
 
 def test_a_driver_that_makes_no_graphs(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

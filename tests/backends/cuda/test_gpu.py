@@ -1,0 +1,35 @@
+"""What only a GPU shows: none of this module's tests goes to a driver without one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+
+from .needs import needs_gpu
+
+pytestmark = needs_gpu
+
+
+def test_a_kernel_of_the_user_on_a_grid_that_is_no_multiple() -> None:
+    kernel = smelt.fast.metal_kernel(
+        "place", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] + threads_per_threadgroup.x;"
+    )
+    with smelt.stream("cuda"):
+        x = smelt.zeros((10,))
+        (y,) = kernel(inputs=[x], output_shapes=[(10,)], output_dtypes=[smelt.float32], grid=(10, 1, 1),
+                      threadgroup=(4, 1, 1))  # fmt: skip
+        assert np.array(y).tolist() == [4] * 8 + [2] * 2
+
+
+def test_torch_on_the_same_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    with smelt.stream("cuda"):
+        t = torch.arange(12.0, device="cuda").reshape(3, 4)
+        x = smelt.from_dlpack(t)
+        assert x._buffer.home.address == t.data_ptr()
+        y = x * 2
+        assert torch.equal(torch.from_dlpack(y), t * 2) and torch.equal(torch.from_dlpack(smelt.from_dlpack(t.T)), t.T)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            assert torch.from_dlpack(smelt.ones((4, 4)) @ y.T).sum().item() == 4 * 132
