@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from smelt.ir.builder import Function, Value
 from smelt.ir.errors import SmeltError
-from smelt.ir.index import Access, Index
+from smelt.ir.index import Access, Index, variables
 from smelt.passes.kernels.analysis import Coordinates, collect_reads, plain_variable
 from smelt.passes.kernels.attention import Softmax, attention_plan
 from smelt.passes.kernels.attention_masks import seen_keys
@@ -81,8 +81,8 @@ def analyse_attention(body: Function) -> Attention:
     outputs = [(v, plan.output) for v in body.returns]
     lhs = Operand(weights, Access(plan.logits_place), None, [*queries.loads, *keyed.loads, *of_arguments])
     product = Product(
-        body, softmax.product, Fused(batch), Fused(rows), Fused(columns), keys, lhs, values, outputs,
-        argument_reads(body, outputs),
+        body, softmax.product, Fused(batch), Fused(rows), Fused(columns), keys, lhs, values, variables(value.shape, "c"),
+        outputs, argument_reads(body, outputs),
     )  # fmt: skip
     depth = Fused([(f"d{i}", i_.hi + 1) for i, i_ in enumerate(plan.depth)])
     is_placed = bool(of_arguments) or bool(numbers)

@@ -80,7 +80,8 @@ class Product:
     """A contraction of a fusion body.
 
     Attributes:
-        outputs: the body's results, and where in them the element of the loops' position is.
+        at: which element of the contraction's result the loops' position is.
+        outputs: the body's results, and where in them that element is.
         loads: what the ops behind the contraction read from arguments.
     """
 
@@ -92,6 +93,7 @@ class Product:
     depth: Fused
     lhs: Operand
     rhs: Operand
+    at: Coordinates
     outputs: list[tuple[Value, Coordinates]]
     loads: list[tuple[Value, Coordinates]]
 
@@ -201,7 +203,7 @@ def analyse(body: Function) -> Product:
         only(True, False), only(False, True),
         Fused([v for variables in depths.values() for v in variables]),
         operand_of(body, lhs, accesses[0]), operand_of(body, rhs, accesses[1]),
-        outputs, argument_reads(body, outputs),
+        tuple(_joined(variables) for variables in axes.values()), outputs, argument_reads(body, outputs),
     )  # fmt: skip
 
 

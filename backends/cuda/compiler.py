@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
-import glob
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
 
 from smelt.backends.metal.simulator.compiler import HEADERS
 from smelt.backends.store import keep, kept
 from smelt.ir.errors import DeviceError
 
+from .libraries import load
+
 
 @functools.cache
 def nvrtc_library() -> ctypes.CDLL:
     """NVRTC, loaded. Raises DeviceError where it is not installed."""
-    places = [
-        path for root in sys.path for path in glob.glob(os.path.join(root, "nvidia", "*", "lib", "libnvrtc.so.*"))
-    ]
-    places += sorted(glob.glob("/usr/local/cuda*/lib64/libnvrtc.so.*"), reverse=True)
-    system = ctypes.util.find_library("nvrtc")
-    for place in [*places, *([system] if system else [])]:
-        if "builtins" in place or "alt" in os.path.basename(place):
-            continue
-        try:
-            return ctypes.CDLL(place)
-        except OSError:
-            continue
-    raise DeviceError("NVRTC was not found: install smelt-mlir[cuda], or nvidia-cuda-nvrtc alone")
+    found = load("nvrtc")
+    if found is None:
+        raise DeviceError("NVRTC was not found: install smelt-mlir[cuda], or nvidia-cuda-nvrtc alone")
+    return found
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -302,6 +302,24 @@ class Graph:
         before = (ctypes.byref(self._last), ctypes.c_size_t(1)) if self._last else (None, ctypes.c_size_t(0))
         call("cuGraphAddKernelNode_v2", ctypes.byref(added), self._graph, *before, ctypes.byref(node))
         self._last = added
+
+    def add_captured(self, enqueue: Callable[[ctypes.c_void_p], None]) -> None:
+        """What ``enqueue(stream)`` puts on a stream, behind the last launch. Nothing runs now."""
+        stream, captured, added = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        call("cuStreamCreate", ctypes.byref(stream), 1)  # which does not wait for the stream of all launches
+        try:
+            call("cuStreamBeginCapture_v2", stream, 2)  # calls of other threads are their own business
+            try:
+                enqueue(stream)
+            finally:
+                call("cuStreamEndCapture", stream, ctypes.byref(captured))
+            before = (ctypes.byref(self._last), ctypes.c_size_t(1)) if self._last else (None, ctypes.c_size_t(0))
+            call("cuGraphAddChildGraphNode", ctypes.byref(added), self._graph, *before, captured)
+            self._last = added
+        finally:
+            if captured:
+                call("cuGraphDestroy", captured)  # the node has a copy
+            call("cuStreamDestroy_v2", stream)
 
     def finish(self) -> None:
         """No launch will be added any more."""

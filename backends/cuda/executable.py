@@ -15,12 +15,16 @@ from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.ops.constants import constant_array
+from smelt.ir.settings import settings
 
 from ..buffer import Buffer
+from ..device import Device
 from ..gpu.executable import GpuExecutable, HostCall
-from ..gpu.manifest import KernelInfo, Manifest, Size
+from ..gpu.manifest import KernelInfo, Manifest, MatrixProduct, Size
+from ..gpu.program import Program
 from ..gpu.steps import Where, known_launches, walk
-from . import driver
+from ..metal.program import compile_module
+from . import driver, products
 from .compiler import cubin
 from .memory import MEMORY
 from .source import cuda_source, cuda_sources
@@ -88,11 +92,14 @@ class CudaProgram:
 
     def __init__(self, text: str, manifest: Manifest):
         own = [kernel.entry for kernel in manifest.kernels if kernel.own is not None]
-        threads = {kernel.entry: kernel.threads for kernel in manifest.kernels if kernel.own is None}
+        threads = {k.entry: k.threads for k in manifest.kernels if k.own is None and k.product is None}
         modules = code(text, threads) if threads else {}
         self._steps = manifest.steps
-        self._kernels: dict[str, _Kernel] = {}
+        self._kernels: dict[str, _Kernel | _Product] = {}
         for kernel in manifest.kernels:
+            if kernel.product is not None:
+                self._kernels[kernel.entry] = _Product(kernel.product)
+                continue
             found = modules[kernel.entry] if kernel.entry not in own else _own_code(kernel)
             self._kernels[kernel.entry] = _Kernel(kernel, found)
         self._is_graph = not own and LEAST_LAUNCHES <= (known_launches(manifest.steps) or 0) <= MOST_LAUNCHES
@@ -107,7 +114,7 @@ class CudaProgram:
             number: int = tables[kind][index].home.memory.number(offset, nbytes)
             return number
 
-        def every() -> Iterator[tuple[_Kernel, list[int]]]:
+        def every() -> Iterator[tuple[_Kernel | _Product, list[int]]]:
             for launch, places in walk(self._steps, read):
                 addresses = [tables[kind][n].home.address + offset for kind, n, offset in places]
                 yield self._kernels[launch.entry], addresses
@@ -132,8 +139,7 @@ class CudaProgram:
             while len(self._seen) > MOST_GRAPHS:
                 self._seen.popitem(last=False)
 
-
-    def _graph_of(self, launches: Iterable[tuple[_Kernel, list[int]]]) -> driver.Graph | None:
+    def _graph_of(self, launches: Iterable[tuple[_Kernel | _Product, list[int]]]) -> driver.Graph | None:
         """Launches as a graph; None where the driver makes none, as one without memory for it: then not again."""
         try:
             graph = driver.Graph()
@@ -172,6 +178,22 @@ class _Kernel:
         self.module.dispatch(own.function, [bound[i] for i in sorted(bound)], own.grid, info.threads)
 
 
+class _Product:
+    """A product by cuBLASLt."""
+
+    def __init__(self, product: MatrixProduct):
+        found = products.library()
+        if found is None:
+            raise DeviceError("cuBLASLt is not here any more: the program was made for it")
+        self._plan = found.plan(product)
+
+    def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
+        graph.add_captured(lambda stream: self._plan.run(addresses, stream))
+
+    def launch(self, addresses: Sequence[int]) -> None:
+        self._plan.run(addresses)
+
+
 def _own_code(kernel: KernelInfo) -> driver.Module:
     assert kernel.own is not None
     threads = {kernel.own.function: kernel.threads} if _is_whole(kernel) else {}
@@ -208,6 +230,9 @@ class CudaExecutable(GpuExecutable):
     """Programs of ``cuda``."""
 
     host_call = StagedCall
+
+    def lowered(self, module: Any, device: Device) -> Program:
+        return compile_module(module, device.target.name, products.library() if settings.libraries else None)
 
     def load(self, text: str, manifest: Manifest) -> CudaProgram:
         return CudaProgram(text, manifest)

@@ -35,6 +35,8 @@ class Gpu(Target):
         fragment: where a lane's elements of an 8 × 8 matrix begin: what each bit of its number adds to row and column;
             None where that is not specified.
         float64: whether it computes in that.
+        library_work: multiplications from which on a product is its library's work, where it has one.
+        library_depth: contracted positions from which on that pays if a kernel of its own must follow.
     """
 
     max_buffers: int = METAL.max_buffers
@@ -54,6 +56,8 @@ class Gpu(Target):
     simd: int = 32
     fragment: tuple[tuple[int, int], ...] | None = None
     float64: bool = False
+    library_work: int = 1 << 22
+    library_depth: int = 128
 
 
 GPUS = {

@@ -65,8 +65,7 @@ class GpuExecutable(Executable):
     host_call: type[HostCall] = HostCall
 
     def __init__(self, module: Any, device: Device):
-        assert device.lower is not None, "a GPU's programs are made before they are loaded"
-        self.program: Program = device.lower(module, device.target.name)
+        self.program = self.lowered(module, device)
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._memory = device.memory
         self._segments = [
@@ -75,6 +74,12 @@ class GpuExecutable(Executable):
         ]
         self._aliases = dict(self.program.aliases)
         self.texts |= {stage: functools.partial(self.program.as_text, stage) for stage in device.stages}
+
+    def lowered(self, module: Any, device: Device) -> Program:
+        """The module's kernels."""
+        assert device.lower is not None, "a GPU's programs are made before they are loaded"
+        program: Program = device.lower(module, device.target.name)
+        return program
 
     def load(self, text: str, manifest: Any) -> Any:
         """The text as something with ``run(arguments, results, arena)``, all of them buffers."""

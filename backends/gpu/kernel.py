@@ -24,6 +24,7 @@ from smelt.ir.kinds import Elementwise
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .devices import Gpu
+from .library import ProductLibrary
 
 #: Elementwise ops with at least this many flops become functions of the module.
 FUNCTION_FLOPS = 8.0
@@ -32,11 +33,15 @@ Size = tuple[int, int, int]
 
 
 class GpuModule:
-    """The kernels of a program under construction: a ``gpu.module`` inside a module."""
+    """The kernels of a program under construction: a ``gpu.module`` inside a module.
 
-    def __init__(self, gpu: Gpu) -> None:
+    Attributes:
+        library: what makes matrix products in place of kernels, if there is something.
+    """
+
+    def __init__(self, gpu: Gpu, library: ProductLibrary | None = None) -> None:
         ir, ctx = mlir.ir, context()
-        self.gpu = gpu
+        self.gpu, self.library = gpu, library
         unknown = ir.Location.unknown(ctx)
         with unknown:
             self.mlir = ir.Module.create()

@@ -27,6 +27,7 @@ from smelt.passes.kernels.plan_buffers import arena_bytes, is_view, offsets_of, 
 from .devices import GPUS, Gpu
 from .kernel import GpuModule
 from .launches import FunctionPlanner, MainEmitter
+from .library import ProductLibrary
 from .manifest import BufferSlot, KernelInfo, Manifest
 from .schedules.schedule import argument_name
 
@@ -83,8 +84,8 @@ class Program:
         arena_bytes: temporary memory.
     """
 
-    def __init__(self, module: Any, gpu: Gpu, emit: Emit):
-        self.gpu, self._emit = gpu, emit
+    def __init__(self, module: Any, gpu: Gpu, emit: Emit, library: ProductLibrary | None = None):
+        self.gpu, self._emit, self._library = gpu, emit, library
         self._found = functions(module)
         self.main = read_function(self._found["main"])
         self.arguments: list[Aval] = [v.aval for v in self.main.arguments]
@@ -200,7 +201,7 @@ class Program:
         )
 
     def _device_segment(self, ops: Sequence[OpView]) -> DeviceSegment:
-        module = GpuModule(self.gpu)
+        module = GpuModule(self.gpu, self._library)
         parts = FunctionPlanner(module, self._found)
         planned_ops = [parts.plan_op(op) for op in ops]
         has_control = any(planned.kind == "control" for planned in planned_ops)
@@ -268,12 +269,13 @@ def _arrays(names: Sequence[str], avals: Sequence[Aval]) -> Any:
     )
 
 
-def compile_module(module: Any, gpu: Gpu | str, emit: Emit) -> Program:
+def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: ProductLibrary | None = None) -> Program:
     """A program from a module that has been through the pipeline up to ``fuse,plan-buffers``.
 
     Args:
         gpu: for which schedules are made, by its name in `GPUS`.
         emit: makes text of kernel IR.
+        library: what will make matrix products where the program runs; None: kernels of the text.
 
     Raises:
         SmeltError: the module was not fused.
@@ -283,4 +285,4 @@ def compile_module(module: Any, gpu: Gpu | str, emit: Emit) -> Program:
     with mlir.lock:
         if "main" not in functions(module):
             raise SmeltError("the module has no function @main")
-        return Program(module, gpu, emit)
+        return Program(module, gpu, emit, library)

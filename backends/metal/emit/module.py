@@ -16,6 +16,7 @@ from smelt.ir.dialect import context
 
 from ...gpu.custom import read_custom
 from ...gpu.devices import METAL
+from ...gpu.library import read_product
 from ...gpu.manifest import Alias, ArrayInfo, BufferSlot, KernelBuffer, KernelInfo, Manifest, Size
 from ..names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from . import literals
@@ -102,12 +103,16 @@ class ModuleEmitter:
         """See `emit`."""
         constants = [self._constant(op) for op in self._globals]
         self._emitted: set[str] = set()
-        kernels = [_CustomKernel(self, op) if "smelt.text" in op.attributes else _Kernel(self, op)
-                   for op in self._kernel_ops]  # fmt: skip
+        kernels = [self._kernel(op) for op in self._kernel_ops]
         texts = [k.text for k in kernels]
         structures = [wide_definition(kind) for kind in self._wide]
         parts = [_HEADER, *structures, *constants, *[f"{t}\n" for t in self.helpers.texts], *self._texts, *texts]
         return "\n".join(parts), self._manifest([k.info for k in kernels])
+
+    def _kernel(self, op: Any) -> _Kernel | _CustomKernel | _LibraryKernel:
+        if "smelt.text" in op.attributes:
+            return _CustomKernel(self, op)
+        return _LibraryKernel(self, op) if "smelt.product" in op.attributes else _Kernel(self, op)
 
     def read(self, op: Any) -> Block:
         """A function's body, as plain objects."""
@@ -347,6 +352,33 @@ class _CustomKernel:
             bytes_written=_integer(op, "smelt.bytes_written", 0),
             flops=0,
             own=own,
+        )
+
+
+class _LibraryKernel:
+    """A product that a library makes: its row in the manifest, and a line that says so."""
+
+    def __init__(self, program: ModuleEmitter, op: Any) -> None:
+        product, entry = read_product(op), program.entry(_symbol(op))
+        assert product is not None
+        self.text = f"// {entry}: a product by a library, in the manifest\n"
+        buffers = []
+        for i, value in enumerate(program.read(op).arguments):
+            assert isinstance(value.type, Array)
+            access = "write" if i == product.out.buffer else "read"
+            name, kind = value.hint or f"buffer_{i}", type_name(value.type.element)
+            buffers.append(KernelBuffer(name, kind, value.type.size, access, i))
+        self.info = KernelInfo(
+            entry=entry,
+            schedule=_string(op, "smelt.schedule"),
+            buffers=tuple(buffers),
+            threadgroups=_size(op, "known_grid_size"),
+            threads=_size(op, "known_block_size"),
+            threadgroup_bytes=0,
+            bytes_read=_integer(op, "smelt.bytes_read", 0),
+            bytes_written=_integer(op, "smelt.bytes_written", 0),
+            flops=_integer(op, "smelt.flops", 0),
+            product=product,
         )
 
 

@@ -4,7 +4,7 @@ simulator. It enforces what a GPU does: addresses of the host mean nothing to ke
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class FakeDriver:
         self.launches: list[str] = []
         self.busy = self.graphs = self._events = 0
         self.order: list[tuple[str, int | None]] = []
+        self._captured: dict[int, list[Callable[[], int]]] = {}
         self._graphs: dict[int, list[tuple[Any, ...]]] = {}
         self._memory: dict[int, np.ndarray] = {}
         self._next = BASE
@@ -199,6 +200,37 @@ class FakeDriver:
         node._obj.value = len(nodes)
         return 0
 
+    def cuStreamCreate(self, stream: Any, flags: int) -> int:
+        stream._obj.value = 9000 + len(self._captured)
+        return 0
+
+    def cuStreamDestroy_v2(self, stream: Any) -> int:
+        return 0
+
+    def cuStreamBeginCapture_v2(self, stream: Any, mode: int) -> int:
+        self._captured[stream.value] = []
+        return 0
+
+    def capture(self, stream: Any, run: Callable[[], int]) -> int:
+        """What a library puts on a stream."""
+        if stream.value not in self._captured:
+            return INVALID
+        self._captured[stream.value].append(run)
+        return 0
+
+    def cuStreamEndCapture(self, stream: Any, graph: Any) -> int:
+        graph._obj.value = self._next_graph()
+        self._graphs[graph._obj.value] = [(run,) for run in self._captured.pop(stream.value)]
+        return 0
+
+    def cuGraphAddChildGraphNode(self, node: Any, graph: Any, before: Any, n: ctypes.c_size_t, child: Any) -> int:
+        nodes = self._graphs[graph.value]
+        if (before._obj.value if n.value else 0) != len(nodes):
+            return INVALID
+        nodes += [tuple(self._graphs[child.value])]
+        node._obj.value = len(nodes)
+        return 0
+
     def cuGraphInstantiateWithFlags(self, ready: Any, graph: Any, flags: ctypes.c_uint64) -> int:
         ready._obj.value = self._next_graph()
         self._graphs[ready._obj.value] = list(self._graphs[graph.value])
@@ -206,7 +238,12 @@ class FakeDriver:
 
     def cuGraphLaunch(self, ready: Any, stream: None) -> int:
         self.graphs += 1
-        for function, *sizes, addresses in self._graphs[ready.value]:
+        for node in self._graphs[ready.value]:
+            if isinstance(node[0], tuple):  # what was captured
+                if any(run() for (run,) in node):
+                    return INVALID
+                continue
+            function, *sizes, addresses = node
             values = [ctypes.c_uint64(a) for a in addresses]
             pointers = [ctypes.addressof(v) for v in values]
             code = self.cuLaunchKernel(ctypes.c_void_p(function), *sizes, None, pointers, None)

@@ -11,6 +11,7 @@ from smelt.ir.builder import Function
 from ...kernel import GpuModule
 from ..schedule import ScheduledKernel, ScratchPlan
 from .elements import BLOCK, build_blocks, build_elements
+from .library import build_library
 from .matrices import MATRIX, build_matrices
 from .vectors import build_vectors
 
@@ -23,10 +24,12 @@ SMALL = 4096
 def build_contract(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels of a body with one contraction, movement in front of it and elementwise ops behind it.
 
-    One kernel, or two where a deep product has few results: then threadgroups share the contracted axes.
+    One kernel, or two where a deep product has few results: then threadgroups share the contracted axes. Where there is
+    a library for it, its product, and a kernel if something must follow.
     """
     product = analyse(body)
-    return path(product)(module, product, scratch)
+    found = build_library(module, product, scratch)
+    return path(product)(module, product, scratch) if found is None else found
 
 
 def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[ScheduledKernel]]:
