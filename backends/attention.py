@@ -81,8 +81,8 @@ def analyse_attention(body: Function) -> Attention:
     outputs = [(v, plan.output) for v in body.returns]
     lhs = Operand(weights, Access(plan.logits_place), None, [*queries.loads, *keyed.loads, *of_arguments])
     product = Product(
-        body, softmax.product, Fused(batch), Fused(rows), Fused(columns), keys, lhs, values, variables(value.shape, "c"),
-        outputs, argument_reads(body, outputs),
+        body, softmax.product, Fused(batch), Fused(rows), Fused(columns), keys, lhs, values,
+        variables(value.shape, "c"), outputs, argument_reads(body, outputs),
     )  # fmt: skip
     depth = Fused([(f"d{i}", i_.hi + 1) for i, i_ in enumerate(plan.depth)])
     is_placed = bool(of_arguments) or bool(numbers)

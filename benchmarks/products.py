@@ -8,6 +8,7 @@ events of the stream.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import statistics
 import time
@@ -232,6 +233,10 @@ def check_activations() -> None:
 
 # Times
 
+def _evaluated(f: Callable[..., Any], given: Sequence[Any]) -> None:
+    smelt.eval(f(*given))
+
+
 def measure(row: Row, torch: Any, counted: Counted) -> str:
     arrays, cells, outs = arrays_of(row.shapes), [row.name], []
     for libraries in (True, False):
@@ -241,8 +246,9 @@ def measure(row: Row, torch: Any, counted: Counted) -> str:
             before = counted.count
             outs.append(np.array(f(*given)[..., :64, :64].astype(smelt.float32)))
             calls = counted.count - before
-            took = microseconds(lambda: smelt.eval(f(*given)), driver.Event, driver.synchronize)
-            del given
+            run = functools.partial(_evaluated, f, given)
+            took = microseconds(run, driver.Event, driver.synchronize)
+            del given, run
         cells += [f"{took:.1f}", f"{row.flops / took / 1e6:.1f}"]
         if libraries:
             cells.append(str(calls))

@@ -34,8 +34,8 @@ SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in t
 SMELT_CACHE          1         0: compiled programs are neither kept on disk nor taken from there
 SMELT_PROFILE        (none)    file for a trace, in Chrome's format, of what runs and compiles in this process, written
                                at its end; 0 means off. Read when smelt is imported
-SMELT_LIBRARIES      1         0: programs of a GPU that are compiled from then on are kernels of smelt's own alone, also
-                               where libraries of its maker are installed
+SMELT_LIBRARIES      1         0: programs of a GPU that are compiled from then on are kernels of smelt's own alone,
+                               also where libraries of its maker are installed
 SMELT_TF32           0         1: where a GPU is faster then, operands of float32 products are rounded to 11 significant
                                bits (TF32), in programs that are compiled from then on
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first

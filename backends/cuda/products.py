@@ -254,6 +254,7 @@ class Plan:
         Raises:
             DeviceError, OutOfMemoryError: from the library.
         """
+        assert self._best is not None
         driver.enter()
 
         def at(matrix: Matrix) -> ctypes.c_void_p:

@@ -202,7 +202,7 @@ def vector_accesses(function: Any, argument: int) -> dict[str, int]:
     """
     custom, product = read_custom(function), read_product(function)
     if custom is not None or product is not None:
-        reads = argument != product.out.buffer if product else custom[0][argument].access == "read"
+        reads = custom[0][argument].access == "read" if custom else product and argument != product.out.buffer
         return dict.fromkeys(["vector.load"] if reads else ["vector.load", "vector.store"], ALIGNMENT)
     found: dict[str, int] = {}
     for use in function.regions[0].blocks[0].arguments[argument].uses:

@@ -333,7 +333,8 @@ def product_from(found: Mapping[str, Any]) -> MatrixProduct:
         batch, down, across = item["strides"]
         return Matrix(item["buffer"], item["dtype"], item["offset"], (batch, down, across))
 
-    return MatrixProduct(**{k: matrix(v) if isinstance(v, Mapping) else v for k, v in found.items()})
+    parts: dict[str, Any] = {k: matrix(v) if isinstance(v, Mapping) else v for k, v in found.items()}
+    return MatrixProduct(**parts)
 
 
 def _place(found: Mapping[str, Any]) -> BufferSlot:

@@ -1,4 +1,4 @@
-"""cuBLASLt without a GPU: the functions that smelt calls, by NumPy, from nothing but the descriptors that they are given.
+"""cuBLASLt without a GPU: the functions that smelt calls, by NumPy, from the descriptors that they are given alone.
 
 Numbers are those of NVIDIA's headers, written down apart from smelt's.
 """
@@ -105,7 +105,7 @@ class FakeBlas:
         if described["epilogue"] in self.without or (described["epilogue"] > 1 and not is_small):
             return NOT_SUPPORTED
         best._obj.state, count._obj.value = 0, 1
-        best._obj.algorithm[0] = operation.value
+        best._obj.algorithm[0] = preference.value
         return SUCCESS
 
     def _matrices(self, address: int, at: dict[str, Any]) -> np.ndarray:
@@ -128,9 +128,15 @@ class FakeBlas:
         if self.fails:
             return self.fails
         described = dict(self.objects[operation.value])
-        described |= {name: dict(self.objects[x.value]) for name, x in zip("abcd", (a_layout, b_layout, c_layout, d_layout))}
+        layouts = zip("abcd", (a_layout, b_layout, c_layout, d_layout))
+        described |= {name: dict(self.objects[x.value]) for name, x in layouts}
         places = [x.value for x in (a, b, c, d)]
         numbers = alpha._obj[0], beta._obj[0]
+        assumed = self.objects[algorithm._obj.algorithm[0]]
+        if any(place % assumed[f"aligned_{name}"] for name, place in zip("abcd", places)):
+            return INVALID_VALUE
+        if nbytes.value < assumed["workspace"] or self.driver._find(workspace.value) is None:
+            return INVALID_VALUE
         if stream is not None:
             self.captured += 1
             return self.driver.capture(stream, lambda: self._compute(described, places, *numbers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.backends.cuda import driver
+from smelt.backends.cuda import driver, libraries
 from smelt.backends.cuda.compiler import nvrtc_library
 from smelt.ir.errors import DeviceError
 
@@ -20,3 +20,4 @@ def _works(load: object) -> bool:
 
 needs_nvrtc = pytest.mark.skipif(not _works(nvrtc_library), reason="NVRTC is not installed")
 needs_gpu = pytest.mark.skipif(not _works(driver.enter), reason="there is no NVIDIA GPU")
+needs_cublas = pytest.mark.skipif(libraries.load("cublasLt") is None, reason="cuBLASLt is not installed")

@@ -25,7 +25,7 @@ from ...kernel import GpuModule
 from ...library import mark_product
 from ...manifest import Matrix, MatrixProduct
 from ..maps import build_map
-from ..schedule import ScheduledKernel, ScratchPlan, source_lines
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _number(v: Value) -> complex | None:
 
 
 def _follow(
-    module: GpuModule, product: Product, head: Value, place: Any, rest: Sequence[Value]
+    module: GpuModule, product: Product, head: Value, place: Value | Scratch, rest: Sequence[Value]
 ) -> list[ScheduledKernel]:
     """The kernels that compute `rest` from the head, which lies at `place`."""
     body = product.body
@@ -143,9 +143,9 @@ def _follow(
     )  # fmt: skip
     operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
     function = read_function(operation)
-    outer = dict(zip((*function.arguments, *function.returns), (*inputs, *rest)))
-    places = {inner: place if v == head else v for inner, v in outer.items()}
-    return [replace(s, operands=[places[x] for x in s.operands]) for s in build_map(module, function)]
+    outer = zip((*function.arguments, *function.returns), (*inputs, *rest))
+    places: dict[Any, Value | Scratch] = {inner: place if v == head else v for inner, v in outer}
+    return [replace(step, operands=[places[x] for x in step.operands]) for step in build_map(module, function)]
 
 
 # The product
@@ -184,7 +184,8 @@ def _step(product: Product, epilogue: Epilogue, target: Value, out: Index) -> _S
         return Matrix(i, values[i].dtype.name, offsets[i].const, (by, down, across))
 
     last = len(values) - 1
-    lhs, rhs, written = matrix(0, batch, rows, depth), matrix(1, batch, depth, columns), matrix(last, batch, rows, columns)
+    lhs, rhs = matrix(0, batch, rows, depth), matrix(1, batch, depth, columns)
+    written = matrix(last, batch, rows, columns)
     addend = bias = None
     for i in range(2, last):
         found = matrix(i, batch, rows, columns)
