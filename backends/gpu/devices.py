@@ -36,7 +36,9 @@ class Gpu(Target):
             None where that is not specified.
         float64: whether it computes in that.
         library_work: multiplications from which on a product is its library's work, where it has one.
-        library_depth: contracted positions from which on that pays if a kernel of its own must follow.
+        library_reuse: multiplications for each element that kernels must copy before, or read and write behind it, from
+            which on that still pays.
+        half_library_reuse: the same for 16 bits.
     """
 
     max_buffers: int = METAL.max_buffers
@@ -57,7 +59,8 @@ class Gpu(Target):
     fragment: tuple[tuple[int, int], ...] | None = None
     float64: bool = False
     library_work: int = 1 << 22
-    library_depth: int = 128
+    library_reuse: int = 64
+    half_library_reuse: int = 256
 
 
 GPUS = {

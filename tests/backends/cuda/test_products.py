@@ -35,7 +35,8 @@ def blas(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBlas
     """The device's library, which takes products of any size."""
     found = FakeBlas(fake)
     monkeypatch.setattr(products, "load", lambda name: found if name == "cublasLt" else None)
-    monkeypatch.setitem(GPUS, "nvidia", dataclasses.replace(GPUS["nvidia"], library_work=0, library_depth=0))
+    row = dataclasses.replace(GPUS["nvidia"], library_work=0, library_reuse=0, half_library_reuse=0)
+    monkeypatch.setitem(GPUS, "nvidia", row)
     _forget()
     with override(tier="program"):
         yield found
@@ -173,7 +174,7 @@ def test_settings(blas: FakeBlas, fake: FakeDriver) -> None:
 
 
 def test_small_products_are_kernels(blas: FakeBlas, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = dataclasses.replace(GPUS["nvidia"], library_work=16 * 24 * 40, library_depth=25)
+    row = dataclasses.replace(GPUS["nvidia"], library_work=16 * 24 * 40, library_reuse=25)
     monkeypatch.setitem(GPUS, "nvidia", row)
     ran(lambda lib, x, y: x @ y, numbers(16, 24), numbers(24, 39))
     ran(lambda lib, x, y: lib.tanh(x @ y), numbers(16, 24), numbers(24, 40))

@@ -1,12 +1,15 @@
-"""Contractions by a library: the product as one step, and what the library cannot do behind it as a kernel.
+"""Contractions by a library: the product as one step, and what the library cannot do before and behind it as kernels.
 
 A library takes matrices with one stride along each axis. So loops whose variables lie one behind the other in every
-array become one; the outermost of several rows or columns count as a batch in which the other operand is the same.
+array become one; the outermost of several rows or columns count as a batch in which the other operand is the same. An
+operand that is computed, or lies in no such way, is written to memory first where each of its elements is multiplied
+often enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +50,7 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class _Step:
-    """A product for a library, and the values of the body that its buffers are."""
+    """A product for a library, and the values of the body that lie in its buffers."""
 
     product: MatrixProduct
     buffers: Sequence[Value]
@@ -58,27 +61,61 @@ def build_library(module: GpuModule, product: Product, scratch: ScratchPlan) -> 
     library, gpu, body = module.library, module.gpu, product.body
     if library is None or not _is_plain(product) or product.size < gpu.library_work:
         return None
-    for epilogue in reversed(list(_epilogues(product))):
+    reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
+    epilogues = list(_epilogues(product))[::-1]
+    for copied, epilogue in itertools.product(_copies(product, reuse), epilogues):
         head = epilogue.head
         for target, out in _targets(product, head):
-            step = _step(product, epilogue, target, out)
+            step = _step(product, epilogue, copied, target, out)
             rest = [v for v in body.returns if v != target]
-            if step is None or (rest and product.depth.extent < gpu.library_depth) or not library.takes(step.product):
+            if step is None or (rest and product.depth.extent < reuse) or not library.takes(step.product):
                 continue
-            kernel = _declare(module, product, step)
-            if not rest:
-                return [ScheduledKernel(kernel, step.buffers)]
-            place = head if head in body.returns else scratch.take(head.aval)
-            first = ScheduledKernel(kernel, [*step.buffers[:-1], place])
-            return [first, *_follow(module, product, head, place, rest)]
+            places: dict[Value, Value | Scratch] = {v: scratch.take(v.aval) for v in copied}
+            if rest and head not in body.returns:
+                places[head] = scratch.take(head.aval)
+            first = [kernel for v in copied for kernel in _mapped(module, product, [v], {}, places)]
+            kernel = ScheduledKernel(_declare(module, product, step), [places.get(v, v) for v in step.buffers])
+            after = _mapped(module, product, rest, {head}, places) if rest else []
+            return [*first, kernel, *after]
     return None
 
 
 def _is_plain(product: Product) -> bool:
-    """Whether it multiplies matrices that lie in memory."""
-    operands = product.lhs, product.rhs
-    plain = all(x.source is not None and not x.access.guards for x in operands)
-    return plain and product.rules.multiplies and min(product.rows.extent, product.columns.extent) > 1
+    """Whether it multiplies matrices, and not windows with a border."""
+    guards = product.lhs.access.guards or product.rhs.access.guards
+    return not guards and product.rules.multiplies and min(product.rows.extent, product.columns.extent) > 1
+
+
+def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
+    """The operands that may be computed or laid out anew before: none, one, or both."""
+    sides = (product.lhs, product.columns.extent), (product.rhs, product.rows.extent)
+    found = [x.value for x, extent in sides if x.value.owner is not None and extent >= reuse]
+    for n in range(len(found) + 1):
+        yield from itertools.combinations(found, n)
+
+
+def _mapped(
+    module: GpuModule, product: Product, values: Sequence[Value], known: Collection[Value],
+    places: Mapping[Value, Value | Scratch],
+) -> list[ScheduledKernel]:  # fmt: skip
+    """The kernels that compute some of the body's values from its arguments, and from others that are known."""
+    body = product.body
+    wanted, ops = set(values), []
+    for op in reversed(body.ops):
+        if op.results[0] in wanted and op.results[0] not in known:
+            wanted.update(op.operands)
+            ops.append(op)
+    ops.reverse()
+    inputs, location = inputs_of(ops), body.mlir.location
+    operation = extract(
+        body.mlir.parent.opview, f"{body.name}_{'rest' if known else 'operand'}", body, inputs, values, ops,
+        location=location, argument_locations=[named_location(v, location) for v in inputs],
+    )  # fmt: skip
+    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
+    function = read_function(operation)
+    outer = zip((*function.arguments, *function.returns), (*inputs, *values))
+    found: dict[Any, Value | Scratch] = {inner: places.get(v, v) for inner, v in outer}
+    return [replace(step, operands=[found[x] for x in step.operands]) for step in build_map(module, function)]
 
 
 # What follows
@@ -125,29 +162,6 @@ def _number(v: Value) -> complex | None:
     return found
 
 
-def _follow(
-    module: GpuModule, product: Product, head: Value, place: Value | Scratch, rest: Sequence[Value]
-) -> list[ScheduledKernel]:
-    """The kernels that compute `rest` from the head, which lies at `place`."""
-    body = product.body
-    wanted, ops = set(rest), []
-    for op in reversed(body.ops):
-        if op.results[0] in wanted and op.results[0] != head:
-            wanted.update(op.operands)
-            ops.append(op)
-    ops.reverse()
-    inputs, location = inputs_of(ops), body.mlir.location
-    operation = extract(
-        body.mlir.parent.opview, f"{body.name}_rest", body, inputs, rest, ops, location=location,
-        argument_locations=[named_location(v, location) for v in inputs],
-    )  # fmt: skip
-    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
-    function = read_function(operation)
-    outer = zip((*function.arguments, *function.returns), (*inputs, *rest))
-    places: dict[Any, Value | Scratch] = {inner: place if v == head else v for inner, v in outer}
-    return [replace(step, operands=[places[x] for x in step.operands]) for step in build_map(module, function)]
-
-
 # The product
 
 def _targets(product: Product, head: Value) -> Iterator[tuple[Value, Index]]:
@@ -166,10 +180,16 @@ def _origin(v: Value) -> Value:
     return v
 
 
-def _step(product: Product, epilogue: Epilogue, target: Value, out: Index) -> _Step | None:
+def _step(
+    product: Product, epilogue: Epilogue, copied: Collection[Value], target: Value, out: Index
+) -> _Step | None:  # fmt: skip
     """The product as a library takes it; None where it has no strides."""
-    assert product.lhs.source is not None and product.rhs.source is not None
-    sources = [product.lhs.source, product.rhs.source, *(x.source for x in epilogue.added if x.source is not None)]
+    sources = []
+    for x in (product.lhs, product.rhs, *epilogue.added):
+        source = (x.value, linearize(x.access.place, x.value.shape)) if x.value in copied else x.source
+        if source is None:
+            return None
+        sources.append(source)
     values, offsets = [v for v, _ in sources] + [target], [offset for _, offset in sources] + [out]
     if any(atom.kind != "var" or n < 0 for offset in offsets for atom, n in offset.terms):
         return None
