@@ -127,7 +127,8 @@ class Library:
         self.handle = ctypes.c_void_p()
         self.call("cublasLtCreate", ctypes.byref(self.handle))
         self._plans: dict[MatrixProduct, Plan | None] = {}
-        self._workspace: driver.Memory | None = None
+        self._memory: driver.Memory | None = None
+        self._workspace: ctypes.c_void_p | None = None
         self._guard = locks.lock()
 
     def call(self, name: str, *arguments: object) -> None:
@@ -176,12 +177,14 @@ class Library:
         plan = Plan(self, product, found)
         return plan if plan.has_algorithm else None
 
-    def workspace(self) -> int:
+    def workspace(self) -> ctypes.c_void_p:
         """The address of the memory that products share."""
-        with self._guard:
-            if self._workspace is None:
-                self._workspace = driver.Memory(WORKSPACE_BYTES)
-            return self._workspace.address
+        if self._workspace is None:
+            with self._guard:
+                if self._memory is None:
+                    self._memory = driver.Memory(WORKSPACE_BYTES)
+                self._workspace = ctypes.c_void_p(self._memory.address)
+        return self._workspace
 
 
 class Plan:
@@ -192,25 +195,28 @@ class Plan:
     """
 
     def __init__(self, library: Library, product: MatrixProduct, found: Sequence[Placed]):
-        self._library, self._product, self._placed = library, product, found
+        self._library, self._product = library, product
         self._keep: list[tuple[str, ctypes.c_void_p]] = []
         self._guard = locks.lock()
         dtype = product.out.dtype
         compute = _DOUBLE if dtype == "float64" else _TF32 if product.tf32 else _SINGLE
         scale = dtype if dtype in ("float64", "complex64") else "float32"
         number = ctypes.c_double if scale == "float64" else ctypes.c_float
-        self._alpha, self._beta = (number * 2)(product.alpha, 0), (number * 2)(product.addend is not None, 0)
+        self._alpha = ctypes.byref((number * 2)(product.alpha, 0))
+        self._beta = ctypes.byref((number * 2)(product.addend is not None, 0))
+        self._nbytes = ctypes.c_size_t(WORKSPACE_BYTES)
+        self._at = [_place(matrix) for matrix, _ in found]
+        self._bias = None if product.bias is None else _place(product.bias)
         self._operation = self._make("cublasLtMatmulDesc", compute, _TYPES[scale])
         for attribute, (_, side) in zip((_TRANSPOSE_A, _TRANSPOSE_B), found):
             self._set(self._operation, attribute, ctypes.c_int32(side.transposed))
         epilogue = _ACTIVATIONS[product.activation] | (_ADDS_BIAS if product.bias is not None else 0)
         self._set(self._operation, _EPILOGUE, ctypes.c_uint32(epilogue or _NO_EPILOGUE))
-        if product.bias is not None:  # an address of which only the alignment counts
-            size = _size(product.bias)
-            self._set(self._operation, _BIAS, ctypes.c_void_p((1 << 20) + product.bias.offset * size))
+        if self._bias is not None:  # an address of which only the alignment counts
+            self._set(self._operation, _BIAS, ctypes.c_void_p((1 << 20) + self._bias[1]))
         self._layouts = [self._layout(matrix, side) for matrix, side in found]
-        self._best = self._algorithm()
-        self.has_algorithm = self._best is not None
+        best = self._algorithm()
+        self._best, self.has_algorithm = ctypes.byref(best or _Heuristic()), best is not None
 
     def _make(self, kind: str, *arguments: Any) -> ctypes.c_void_p:
         made = ctypes.c_void_p()
@@ -234,8 +240,8 @@ class Plan:
         preference, of = self._make("cublasLtMatmulPreference"), "cublasLtMatmulPreference"
         self._set(preference, _WORKSPACE, ctypes.c_size_t(WORKSPACE_BYTES), of)
         self._set(preference, _REDUCTIONS, ctypes.c_uint32(_IN_COMPUTE_TYPE), of)
-        for i, (matrix, _) in enumerate(self._placed):
-            aligned = ctypes.c_uint32(_alignment(matrix.offset * _size(matrix)))
+        for i, (_, offset) in enumerate(self._at):
+            aligned = ctypes.c_uint32(_alignment(offset))
             self._set(preference, _ALIGNMENT + i, aligned, of)
         best, count = _Heuristic(), ctypes.c_int()
         code = self._library.status(
@@ -254,23 +260,25 @@ class Plan:
         Raises:
             DeviceError, OutOfMemoryError: from the library.
         """
-        assert self._best is not None
         driver.enter()
-
-        def at(matrix: Matrix) -> ctypes.c_void_p:
-            return ctypes.c_void_p(addresses[matrix.buffer] + matrix.offset * _size(matrix))
-
-        product, layouts = self._product, self._layouts
-        a, b, c, d = (at(matrix) for matrix, _ in self._placed)
-        workspace = self._library.workspace()
+        a, b, c, d = [ctypes.c_void_p(addresses[buffer] + offset) for buffer, offset in self._at]
+        if self._bias is None:
+            self._call(a, b, c, d, stream)
+            return
+        buffer, offset = self._bias
         with self._guard:  # the address of the bias is part of the descriptor
-            if product.bias is not None:
-                self._set(self._operation, _BIAS, at(product.bias))
-            self._library.call(
-                "cublasLtMatmul", self._library.handle, self._operation, ctypes.byref(self._alpha), a, layouts[0], b,
-                layouts[1], ctypes.byref(self._beta), c, layouts[2], d, layouts[3], ctypes.byref(self._best),
-                ctypes.c_void_p(workspace), ctypes.c_size_t(WORKSPACE_BYTES), stream,
-            )  # fmt: skip
+            self._set(self._operation, _BIAS, ctypes.c_void_p(addresses[buffer] + offset))
+            self._call(a, b, c, d, stream)
+
+    def _call(
+        self, a: ctypes.c_void_p, b: ctypes.c_void_p, c: ctypes.c_void_p, d: ctypes.c_void_p,
+        stream: ctypes.c_void_p | None,
+    ) -> None:  # fmt: skip
+        of_a, of_b, of_c, of_d = self._layouts
+        self._library.call(
+            "cublasLtMatmul", self._library.handle, self._operation, self._alpha, a, of_a, b, of_b, self._beta, c, of_c,
+            d, of_d, self._best, self._library.workspace(), self._nbytes, stream,
+        )  # fmt: skip
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -279,8 +287,9 @@ class Plan:
             self._library.status(name, descriptor)
 
 
-def _size(matrix: Matrix) -> int:
-    return {"float16": 2, "bfloat16": 2, "float32": 4}.get(matrix.dtype, 8)
+def _place(matrix: Matrix) -> tuple[int, int]:
+    """Which buffer a matrix is in, and how many bytes from its start."""
+    return matrix.buffer, matrix.offset * {"float16": 2, "bfloat16": 2, "float32": 4}.get(matrix.dtype, 8)
 
 
 def _alignment(offset: int) -> int:

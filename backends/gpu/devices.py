@@ -58,7 +58,7 @@ class Gpu(Target):
     simd: int = 32
     fragment: tuple[tuple[int, int], ...] | None = None
     float64: bool = False
-    library_work: int = 1 << 22
+    library_work: int = 1 << 28
     library_reuse: int = 64
     half_library_reuse: int = 256
 
