@@ -234,12 +234,12 @@ def _loops(product: Product, offsets: Sequence[Index]) -> list[Fused] | None:
 
 def _declare(module: GpuModule, product: Product, step: _Step) -> str:
     """A ``gpu.func`` without a body that stands for the product; its name."""
-    key = "product", step.product
+    avals = [v.aval for v in step.buffers]
+    key = "product", step.product, *avals
     if key not in module.functions:
-        avals = [v.aval for v in step.buffers]
         names = ["lhs", "rhs", *["added"] * (len(avals) - 3), "out"]
         k, _ = module.start("product", avals, names, product.op.location)
-        nbytes = [m.aval.nbytes for m in step.buffers]
+        nbytes = [aval.nbytes for aval in avals]
         flops = 2 * product.size
         k.finish("library", (1, 1, 1), (1, 1, 1), sum(nbytes[:-1]), nbytes[-1], flops, source_lines([product.op]))
         mark_product(k.function, step.product)
