@@ -182,6 +182,10 @@ class Builder:
 
         return emit
 
+    def by_rule(self, rule: Any, groups: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """What a derivative's rule of an op returns for this builder, groups of values, and attributes."""
+        return rule(self, *groups, **attrs)
+
     # Values that rules ask for all the time.
 
     def full(self, shape: Sequence[int], value: Any, dtype: DType) -> Value:

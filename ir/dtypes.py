@@ -149,7 +149,8 @@ def by_mlir(spelling: str) -> DType:
 
 
 @functools.lru_cache(maxsize=256)
-def _from_numpy(dtype: np.dtype[Any]) -> DType:
+def of_numpy(dtype: np.dtype[Any]) -> DType:
+    """NumPy's dtype as a DType. DTypeError: there is none like it."""
     name = dtype.name
     if name in _BY_NAME:
         return _BY_NAME[name]
@@ -168,7 +169,7 @@ def of(x: Any) -> DType:
     if x is None:  # NumPy reads it as float64
         raise DTypeError(f"None is not a dtype; smelt has {', '.join(d.name for d in ALL)}")
     try:
-        return _from_numpy(np.dtype(x))
+        return of_numpy(np.dtype(x))
     except DTypeError:
         raise
     except Exception:  # whatever an object does when NumPy asks it

@@ -88,7 +88,7 @@ class Calls:
 
 def aval_of(x: Any) -> Aval:
     """The type of an array of NumPy."""
-    return Aval(x.shape, dtypes.of(x.dtype))
+    return Aval(x.shape, dtypes.of_numpy(x.dtype))
 
 
 def run_calls(frame: list[Any], calls: list[Call]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import host_calls, profiling
+from .aval import Aval
 from .control import ControlOp, interpret
 from .errors import OutOfMemoryError
 from .interpreter import run_op, shown_line
@@ -182,6 +183,7 @@ class OpProgram:
         """Run on a frame; in the second run what is called is noted, for those to come."""
         profiler = profiling.active
         calls = host_calls.Calls() if self._runs == 1 and not checked and profiler is None else None
+        avals: dict[int, Aval] = {}  # of what is called; those of values may have symbols
         self._runs += not checked and profiler is None
         for view, op, rule, attrs, read, first, dead in self._steps:
             operands = [frame[i] for i in read]
@@ -199,9 +201,10 @@ class OpProgram:
                 raise out_of_memory(op, error, view) from None
             if calls is not None:
                 otherwise = functools.partial(self._result_list, view, attrs)
-                avals = [host_calls.aval_of(x) for x in operands]
-                result = None if rule is None else host_calls.aval_of(frame[first])
-                calls.note(op, rule, attrs, otherwise, avals, result, (read, first, dead))
+                for i in read if rule is None else (*read, first):
+                    if i not in avals:
+                        avals[i] = host_calls.aval_of(frame[i])
+                calls.note(op, rule, attrs, otherwise, [avals[i] for i in read], avals.get(first), (read, first, dead))
             operands.clear()
             for i in dead:
                 frame[i] = None

@@ -66,7 +66,7 @@ def push_tangents(
         env.update(zip(op.results, results))
         if op.op.differentiable and any(t is not None for t in incoming):
             with b.at(op.location):
-                outgoing = op.op.jvp(b, operands, incoming, results, **op.attrs)
+                outgoing = b.by_rule(op.op.jvp, (operands, incoming, results), op.attrs)
             for value, t in zip(op.results, outgoing):
                 if value.aval.dtype.is_inexact:
                     tangent[value] = t

@@ -19,6 +19,7 @@ from smelt.ir.op import Op
 from smelt.ir.scopes import Scope
 
 from ..dependence import cone
+from .templates import Group, Rule, Template, run_rule
 
 if TYPE_CHECKING:
     from .listed import ListedModule
@@ -90,6 +91,25 @@ class Tape(Builder):
         view.results = tuple([Value(None, aval, self, view, i) for i, aval in enumerate(avals)])
         self.ops.append(view)
         return view.results
+
+    def fresh(self) -> Tape:
+        """An empty tape, at the same user's line."""
+        tape = Tape()
+        tape.location = self.location
+        return tape
+
+    def by_rule(self, rule: Rule, groups: Sequence[Group], attrs: dict[str, Any]) -> Sequence[Value | None]:
+        return run_rule(self, rule, groups, attrs)
+
+    def emit_template(self, template: Template, values: list[Value]) -> list[Value | None]:
+        """What a rule has emitted once, on other values; what the rule returns."""
+        place, ops = Place(self.location), self.ops
+        for op, attrs, reads, avals in template.ops:
+            view = OpView(op, tuple([values[i] for i in reads]), attrs, place)
+            view.results = tuple([Value(None, aval, self, view, i) for i, aval in enumerate(avals)])
+            values += view.results
+            ops.append(view)
+        return [None if i is None else values[i] for i in template.outs]
 
     def clone(self, op: OpView, operands: Sequence[Value]) -> tuple[Value, ...]:
         with self.at(op.location):

@@ -99,7 +99,7 @@ def pull_cotangents(
             if op.op.kind in ("control", "call"):
                 pulled = function_rules(op.name).transpose(module, b, op, cts, operands, flags)
             else:
-                pulled = op.op.transpose(b, cts, operands, flags, **op.attrs)
+                pulled = b.by_rule(op.op.transpose, (cts, operands, flags), op.attrs)
             for v, is_linear, contribution in zip(op.operands, flags, pulled):
                 if is_linear and contribution is not None:
                     cotangents[v] = b.add_any(cotangents.get(v), contribution)

@@ -87,6 +87,7 @@ KEPT = {
     "passes/analysis.py _registered": "the analyses there are",
     "passes/rewrites/sets.py _sets": "the sets of rewrites there are",
     "passes/transform/tape_transforms.py _TRANSFORMS": "the transformations there are",
+    "passes/transform/templates.py _templates": "4,096 rules",
     "passes/rules.py _rules": "the ops over functions there are",
     "runtime/compile.py _loaded": "the devices there are",
 }
@@ -182,6 +183,7 @@ def test_an_array_that_several_versions_captured_counts_once() -> None:
     assert len(f._store.entries) == 3 and f._store.traces == 3
 
 
+@pytest.mark.tier("program")
 def test_executables_of_lazy_graphs_are_bounded() -> None:
     from smelt.lazy.evaluate import executables
 
