@@ -367,6 +367,13 @@ def _any_adopted(leaves: list[Any], strict: bool, is_leaf: Callable | None = Non
     return any(type(x) not in plain and not (is_leaf and is_leaf(x)) and adopt(x, strict) for x in leaves)
 
 
+@functools.lru_cache(maxsize=256)
+def _structure_of_arrays(is_list: bool, length: int) -> TreeDef:
+    """That of a list or tuple of arrays alone."""
+    leaves: Any = [0] * length if is_list else (0,) * length
+    return optree.tree_structure(leaves, none_is_leaf=True, namespace=NAMESPACE)
+
+
 def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure, with dicts in the order of their keys, or in their own (`WALKS`). None is
     a leaf.
@@ -374,8 +381,11 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
     Raises:
         TreeError: strict, and a leaf that is no array holds arrays.
     """
-    if type(tree) is hooks.array:
+    kind, array = type(tree), hooks.array
+    if kind is array:
         return [tree], LEAF
+    if (kind is tuple or kind is list) and {array} == set(map(type, tree)):
+        return list(tree), _structure_of_arrays(kind is list, len(tree))
     try:
         leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=space)
         if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves, strict):

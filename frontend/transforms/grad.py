@@ -17,7 +17,7 @@ from smelt.ir.flags import flags_checked
 from smelt.ir.op import registry as ops
 
 from ..lazy import tree
-from ..lazy.arrays import StreamOrDevice, array, scalar_array
+from ..lazy.arrays import StreamOrDevice, array, number_ref
 from ..lazy.graph import record_function
 from ..lazy.operands import apply_unary
 from ..lazy.signatures import Aux, Function, P, R, S, Scalar, T
@@ -172,15 +172,16 @@ def _value_and_grad(
             loss = _loss_of(result, who, what)
             # What depends on the arguments comes from the same node, so that it is computed once.
             found = tree.ArrayTree(result)
-            f = record_function(who, refs, found.refs, keep_outside=True)
+            found_refs = found.refs
+            f = record_function(who, refs, found_refs, keep_outside=True)
             inputs = [*variables.refs, *f.captured]
             check_no_escape(what, inputs)
             outside = set(f.captured)
-            inputs.append(scalar_array(1.0, loss.dtype)._ref)
-            outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, found.avals + variables.avals)
+            inputs.append(number_ref(1.0, loss.dtype))
+            outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, f.results + variables.avals)
         results = [
-            out if x is loss or (x._ref not in outside and x._ref[0].values is None) else x
-            for x, out in zip(found.arrays, outs)
+            out if x is loss or (ref not in outside and ref[0].values is None) else x
+            for x, ref, out in zip(found.arrays, found_refs, outs)
         ]
         gradients = variables.rebuild([conjugated(x) for x in outs[len(results) :]])
         gradient: Any = gradients[0] if single else tuple(gradients[: len(positions)])
@@ -200,15 +201,16 @@ def _loss_of(result: Any, who: str, what: str) -> array:
                 f"{what}: {who} must return a scalar array, or a tuple that starts with one; returned {article(loss)}"
             )
         )
-    if loss.ndim:
+    aval = loss.aval
+    if aval.shape:
         raise ShapeError(
             at_user_line(
-                f"{what}: {who} must return a scalar, returned {loss.aval}; reduce it, e.g. by .sum() or .mean(), or "
+                f"{what}: {who} must return a scalar, returned {aval}; reduce it, e.g. by .sum() or .mean(), or "
                 "use smelt.vjp or smelt.jacrev"
             )
         )
-    if not loss.dtype.is_float:
-        raise DTypeError(at_user_line(f"{what}: {who} must return a floating-point scalar, returned {loss.aval}"))
+    if not aval.dtype.is_float:
+        raise DTypeError(at_user_line(f"{what}: {who} must return a floating-point scalar, returned {aval}"))
     return loss
 
 

@@ -225,7 +225,7 @@ def linearize(fun: Callable[..., Any], /, *primals: Any, has_aux: bool = False) 
         recorded = record_primals("smelt.linearize", fun, primals, has_aux)
     f, variables, n = recorded.function, recorded.variables, len(recorded.outs)
     inputs = [*variables.refs, *f.captured]
-    halves = _halves(f, "jvp", {"wrt": tuple(range(len(variables.arrays)))})
+    halves = _halves(f, "jvp", {"wrt": tuple(range(len(variables.refs)))})
     if halves is None:
         outs, residuals = apply_function(f, [], inputs, recorded.avals), []
     else:
@@ -248,7 +248,7 @@ def pullback(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any,
         recorded = record_primals("smelt.vjp", fun, primals, has_aux)
     f, variables, n = recorded.function, recorded.variables, len(recorded.outs)
     seeds = tuple(i for i, a in enumerate(recorded.avals) if a.dtype.is_inexact)
-    halves = _halves(f, "vjp", {"wrt": tuple(range(len(variables.arrays))), "seeds": seeds})
+    halves = _halves(f, "vjp", {"wrt": tuple(range(len(variables.refs))), "seeds": seeds})
     assert halves is not None  # results never wait for cotangents
     values = halves.first([*variables.refs, *f.captured])
 

@@ -139,14 +139,15 @@ class Variables(tree.ArrayTree):
     Leaves that are no arrays stay as they are, in the arguments and in their gradients.
 
     Attributes:
-        arrays: the arrays, in order, by handles of their own: the function may update the caller's in place.
+        arrays: the caller's, in order. The function may update them in place: `refs` and `avals` are of before.
         paths: the expression for each, such as ``params['w']``.
     """
 
     def __init__(self, what: str, who: str, arguments: Sequence[tuple[str, Any]]):
         self.what, self.who, self.arguments = what, who, arguments
         super().__init__([value for _, value in arguments])
-        self.arrays = [wrap(x._ref) for x in self.arrays]
+        self._refs: list[Ref] = super().refs
+        self._avals = [node.avals[i] for node, i in self._refs]
         self._paths: list[str] | None = None
         if len(self.places) != len(self.leaves) or not self.leaves:
             self._check_arrays()
@@ -174,6 +175,14 @@ class Variables(tree.ArrayTree):
                         f"{self.what}: {name} of {self.who} must be an array or a tree with arrays, found {found}{hint}"
                     )
                 )
+
+    @property
+    def refs(self) -> list[Ref]:
+        return self._refs
+
+    @property
+    def avals(self) -> list[Aval]:
+        return self._avals
 
     @property
     def paths(self) -> list[str]:
@@ -316,7 +325,7 @@ class Recorded:
         cotangents = [conjugated(ct) for ct in cotangents]
         found = apply_function(
             self.function,
-            [("vjp", {"wrt": tuple(range(len(self.variables.arrays))), "seeds": seeds})],
+            [("vjp", {"wrt": tuple(range(len(self.variables.refs))), "seeds": seeds})],
             [*self.variables.refs, *self.function.captured, *(cotangents[i]._ref for i in seeds)],
             [*self.avals, *self.variables.avals],
         )
@@ -327,7 +336,7 @@ class Recorded:
         """The results, then their tangents."""
         return apply_function(
             self.function,
-            [("jvp", {"wrt": tuple(range(len(self.variables.arrays)))})],
+            [("jvp", {"wrt": tuple(range(len(self.variables.refs)))})],
             [*self.variables.refs, *self.function.captured, *(t._ref for t in tangents)],
             [*self.avals, *self.avals],
         )
