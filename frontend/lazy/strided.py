@@ -242,10 +242,13 @@ def program_of_function(key: Any, f: GraphFunction, device: Device) -> OpProgram
     found: OpProgram | None = _programs.get(key)
     if found is None:
         ops = direct.program_of(f, ())
-        if ops is None:
-            return None
-        found = program_of(ops, device)
-        _programs.put(key, found)
+        found = None if ops is None else grouped(key, ops, device)
+    return found
+
+
+def grouped(key: Any, program: OpProgram, device: Device) -> OpProgram:
+    """`program_of`, kept by the structure."""
+    found: OpProgram = _programs.get_or_wait(key, lambda: program_of(program, device))
     return found
 
 

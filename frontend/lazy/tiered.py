@@ -3,7 +3,7 @@ until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
 from . import direct, strided, tiers
+from .evaluate import executables
 from .graph import GraphFunction, RecordedNode
 from .programs import kept_program, program_in_background
 from .rolled import rolled
@@ -32,18 +33,24 @@ class TieredExecutable(Executable):
         ops: the same op by op.
         make: compiles it.
         passing: whether it is likely to run once only: then no other process compiles it for later runs.
-        asked: whether its program was asked for: then another process begins sooner.
+        key: what it computes, if its program was asked for: others that compute the same, of functions made anew for
+            each call, say, have the same program, and all that they have taken counts. Another process begins sooner.
     """
 
     def __init__(
         self, function: Callable[[], GraphFunction], ops: OpProgram, device: Device, make: Callable[[], Executable],
-        passing: bool = False, asked: bool = False,
+        passing: bool = False, key: Hashable | None = None,
     ):  # fmt: skip
         super().__init__(ops.arguments, ops.results)
         self._find_function, self._ops, self._device, self._make = function, ops, device, make
-        self._structure, self._lock = tiers.Structure(), locks.lock()
-        self._structure.can_wait, self._passing = not passing, passing
-        self._structure.asked = asked
+        self._key, self._lock = key, locks.lock()
+        if key is None:
+            self._structure = tiers.Structure()
+            self._structure.can_wait = not passing
+        else:
+            self._structure = tiers.structures.get_or_make(key, tiers.Structure)
+            self._structure.asked = True
+        self._passing = passing
         self._program: Executable | None = None
         self._compiled: Sequence[RecordedNode] | None = None
         self._counted: tuple[int, float, float] | None = None
@@ -89,14 +96,21 @@ class TieredExecutable(Executable):
                         self._grouped()
                     count, _, seconds = self._costs
                     if not structure.rests(count, seconds):
-                        body = self._rolled
-                        program = self._program = structure.program(body, self._find, self._begin, self._make)
+                        program = self._program = self._due()
         if program is None or (structure.prefers_ops and tier == "auto"):
             found = structure.run_ops(lambda: self._run_ops(inputs))
             if self._passing:  # it is met again
                 structure.can_wait, self._passing = True, False
             return found
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
+
+    def _due(self) -> Executable | None:
+        """The program, if the next run is one too many without."""
+
+        def due() -> Executable | None:
+            return self._structure.program(self._rolled, self._find, self._begin, self._make)
+
+        return due() if self._key is None else executables.get_or_wait(self._key, due)
 
     @property
     def _rolled(self) -> Sequence[RecordedNode]:
@@ -111,6 +125,7 @@ class TieredExecutable(Executable):
         if self._counted is None:
             found, body = self._ops.costs, self._rolled if self._ops.costs is None else ()
             self._counted = found or (tiers.count(body), work(body), tiers.op_by_op_seconds(body))
+            self._ops.costs = self._counted
         return self._counted
 
     @property
@@ -127,7 +142,11 @@ class TieredExecutable(Executable):
         """The ops, in groups where they can be."""
         found = self._strided
         if found is None:
-            found = self._strided = strided.program_of(self._ops, self._device)
+            if self._key is None:
+                found = strided.program_of(self._ops, self._device)
+            else:
+                found = strided.grouped(self._key, self._ops, self._device)
+            self._strided = found
         self._structure.runs_by(*strided.state_of(found))
         return found
 
@@ -154,16 +173,22 @@ def executable_of(
         passing: whether it is likely to run once only.
     """
     tier = settings.tier if device.tiers else "program"
-    asked = first and not passing and tier == "auto"
     if tier == "program":
         return make()
-    if asked:
+    key = None
+    if first and not passing and tier == "auto":
         f = function()
-        body = rolled(f.body, f.outputs)[0]
-        if tiers.pays_at_once(body):
-            return make()
-        kept = kept_program(f.parameters, f.body, f.outputs, device, f.name)
-        if kept is not None:
-            return kept
+        key = (f.key, device.name, settings.check, settings.pipeline, settings.dump_ir, settings.debug)
+        known = executables.get(key)
+        if known is not None:
+            return known
+        if tiers.structures.get(key) is None:
+            body = rolled(f.body, f.outputs)[0]
+            if tiers.pays_at_once(body):
+                return executables.get_or_wait(key, make)
+            kept = kept_program(f.parameters, f.body, f.outputs, device, f.name)
+            if kept is not None:
+                executables.put(key, kept)
+                return kept
     ops = find_ops()
-    return make() if ops is None else TieredExecutable(function, ops, device, make, passing, asked)
+    return make() if ops is None else TieredExecutable(function, ops, device, make, passing, key)
