@@ -17,6 +17,11 @@ ON_PYTHONS := tests/runtime tests/ir tests/backends/test_cpu.py tests/backends/t
 	tests/backends/test_interrupts.py $(foreach part,extents handles mlx_behaviour,tests/frontend/test_$(part).py)
 PYTHONS ?=
 
+# What the tier changes, beside tests that fix one: calls, states, donation, values that are there or not yet.
+TIERED := $(wildcard tests/runtime/test_compile*.py tests/runtime/test_donation*.py tests/frontend/test_trans*.py) \
+	$(foreach part,async evaluation_threads families functions_made_anew laziness memory rolled,tests/runtime/test_$(part).py) \
+	$(foreach part,control custom recipes repeated_calls steps,tests/frontend/test_$(part).py) tests/nn/test_training.py
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check test-cuda format bench bench-setup clean
 
@@ -64,9 +69,10 @@ test-pythons: $(VENV)/.test $(PACKAGE) ## what depends on Python's version, on e
 sdist-check: $(VENV)/.test ## build the source distribution, install from it in a fresh environment, run its tests there
 	$(BIN)/python -m tests.platforms.sdist
 
-test-compiled: $(VENV)/.test ## parts of the frontend's tests: with small graphs compiled as large ones are; without the core in C
+test-compiled: $(VENV)/.test ## parts of the tests: small graphs compiled as large ones are; without the core in C; as users run them
 	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
 	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
+	SMELT_TIER=auto $(BIN)/python -m pytest -n 2 --dist worksteal $(TIERED) --sample 17
 
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .

@@ -49,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "host(reason): about the CPU and its memory; left out on another device")
+    config.addinivalue_line("markers", "tier(name): about what runs that way, whatever SMELT_TIER says")
     config.addinivalue_line("markers", "thinned(n): of its variants every n-th is run, all by --all-variants")
     name = config.getoption("--device")
     if not name:
@@ -106,8 +107,10 @@ def small_heap() -> None:
 
 
 @pytest.fixture(autouse=True)
-def restore_settings() -> Iterator[None]:
+def restore_settings(request: pytest.FixtureRequest) -> Iterator[None]:
     saved = dataclasses.asdict(settings)
+    if (mark := request.node.get_closest_marker("tier")) is not None:
+        settings.tier = mark.args[0]
     yield
     chosen.device = None
     for name, value in saved.items():

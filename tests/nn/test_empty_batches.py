@@ -10,12 +10,8 @@ import pytest
 
 import smelt
 from smelt import nn
-from smelt.ir.settings import settings
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 #: A layer, and what it is called with but for the batch.

@@ -14,10 +14,7 @@ from smelt.ir.settings import settings
 
 from .checks import TOLERANCE, check_gradient, close, host, rng_of
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 def normalized(x: np.ndarray, axes: Any, eps: float = 1e-5) -> np.ndarray:

@@ -12,15 +12,11 @@ from scipy import special
 
 import smelt
 from smelt.ir.errors import DTypeError
-from smelt.ir.settings import settings
 from smelt.nn import losses
 
 from .checks import check_gradient, close, rng_of
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 def floats(*shape: int, of: str = "x") -> np.ndarray:

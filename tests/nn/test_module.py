@@ -13,13 +13,9 @@ import pytest
 
 import smelt
 from smelt import nn
-from smelt.ir.settings import settings
 from smelt.utils import tree_flatten, tree_map
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 class Nested(nn.Module):

@@ -11,17 +11,13 @@ import pytest
 
 import smelt
 from smelt import nn, optimizers
-from smelt.ir.settings import settings
 from smelt.utils import tree_flatten, tree_map
 
 from .checks import TOLERANCE, close, host, rng_of
 
 State = dict[str, Any]
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 def sgd(g, p, s, t, lr=0.1, mu=0.9, decay=0.1, damp=0.2):

@@ -16,10 +16,7 @@ from smelt.utils import tree_flatten
 
 from .checks import TOLERANCE, check_gradient, close, host, rng_of
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 Weights = dict[str, np.ndarray]

@@ -15,10 +15,7 @@ from smelt.ir.settings import settings
 
 from .checks import TOLERANCE, check_gradient, close, host, rng_of
 
-
-@pytest.fixture(autouse=True)
-def tier() -> None:
-    settings.tier = "ops"
+pytestmark = pytest.mark.tier("ops")
 
 
 def windows(x: np.ndarray, extents: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> np.ndarray:

@@ -259,6 +259,7 @@ def test_lazy_graphs_that_differ_in_a_sign() -> None:
                 assert np.signbit(np.array(x)[0]) == np.signbit(value), value
 
 
+@pytest.mark.tier("program")
 def test_another_device_gets_another_program() -> None:
     """Of compiled functions and of lazy graphs."""
     traces = []

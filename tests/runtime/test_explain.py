@@ -14,6 +14,8 @@ from smelt.lazy import direct
 from smelt.lazy.programs import program_in_background
 from smelt.runtime import explain as notes
 
+pytestmark = pytest.mark.tier("program")  # compiles are counted
+
 
 def test_a_size_that_changes_is_named() -> None:
     @smelt.compile
