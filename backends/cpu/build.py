@@ -11,10 +11,12 @@ from smelt.passes.kernels.check import verify_fusion
 from .contract.attention import build_attention
 from .contract.build import build_contract
 from .kernel import KernelModule
+from .maps import build_map
 from .panels import build_panels
 from .rows import build_row, build_split
-from .schedules import ScheduledKernel, build_map
+from .schedules import ScheduledKernel
 from .sequences import build_scan, build_scatter
+from .short_rows import build_short_rows
 
 
 def build(module: KernelModule, body: Function, end: int | None = None) -> tuple[str, list[ScheduledKernel]]:
@@ -44,7 +46,8 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
         panels = None if end is None else build_panels(module, f"{body.name}_panels", body, kept, end)
         if panels is not None:
             return schedule, [panels]
-        return schedule, [build_row(module, body.name, body, kept)]
+        short = build_short_rows(module, f"{body.name}_short", body, kept)
+        return schedule, [short or build_row(module, body.name, body, kept)]
     if schedule == "split":
         return schedule, build_split(module, body.name, body, kept, chunks)
     raise SmeltError(f"@{body.name}: the cpu backend has no schedule {schedule!r}")

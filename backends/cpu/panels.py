@@ -96,7 +96,7 @@ def build_panels(
 
     k, memories, lo, hi = start_kernel(module, name, body, [*(a for _, a in memory), *(v.aval for v in body.returns)])
     own = dict(zip(slots, memories))
-    row = _PanelKernel(k, plan, memories[len(own) :], lane, width, [(p, own[p.slot]) for p in found])
+    row = PanelKernel(k, plan, memories[len(own) :], lane, width, [(p, own[p.slot]) for p in found])
     row.base = lo * (length * width)  # ranges of threads do not overlap, so neither does their memory
 
     def unit(i: Scalar) -> None:
@@ -161,7 +161,7 @@ def _panels(plan: Plan, lane: Fused) -> list[Panel]:
     return found
 
 
-class _PanelKernel(RowKernel):
+class PanelKernel(RowKernel):
     """Loops over a panel: every position of the inner loops, and there every lane."""
 
     base: Scalar

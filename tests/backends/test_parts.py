@@ -9,7 +9,7 @@ import pytest
 
 import smelt
 from smelt.backends import buffer, plan
-from smelt.backends.cpu import schedules, streaming
+from smelt.backends.cpu import maps, streaming
 
 JOINED = {
     "rows": lambda x, y: smelt.concatenate([x, y], axis=0),
@@ -32,7 +32,7 @@ def test_joined_arrays(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -
     f: Any = JOINED[name]
     with smelt.ir.settings.override(device="reference"):
         wanted = smelt.compile(f)(x, y)
-    monkeypatch.setattr(schedules, "WHOLE", 0)
+    monkeypatch.setattr(maps, "WHOLE", 0)
     monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
     monkeypatch.setattr(buffer, "SMALL", 0)
     found = smelt.compile(f)(x, y)
@@ -42,7 +42,7 @@ def test_joined_arrays(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_parts_have_no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedules, "WHOLE", 0)
+    monkeypatch.setattr(maps, "WHOLE", 0)
     x = smelt.array(np.ones((40, 72), np.float16))
 
     def kernel(count: int) -> str:

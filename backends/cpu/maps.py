@@ -1,0 +1,162 @@
+"""The `map` schedule: every element of the results by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from smelt.backends.lowering import Coordinates, Fused, fuse_variables
+from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan, parts_of
+from smelt.ir.builder import Function, Value
+from smelt.ir.index import Atom, linearize
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from .donations import in_place
+from .kernel import CpuKernel, KernelModule, Memory
+from .loops import Nest, emit_nest
+from .schedules import ScheduledKernel, start_kernel
+from .short_maps import build_short_map
+from .streaming import Read, can_stream, emit_streaming, follows, is_large, prefetch
+
+#: A map of no more elements is one kernel, however its elements are computed.
+WHOLE = 16 * 1024
+#: The blocks in which a transpose runs.
+BLOCK_ROWS = 64
+BLOCK_COLUMNS = 64
+#: Length of a line of a block that was copied into L1: no power of two, so that columns do not collide.
+BLOCK_PITCH = 80
+#: Operands of a transpose kernel that are copied block by block.
+STAGED = 2
+
+
+def build_map(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
+    """Every element of the outputs by itself, the innermost loop contiguous."""
+    if body.returns[0].aval.size <= WHOLE:
+        return [_build_part(module, name, body, make_plan(body, None))]
+    parts = parts_of(body)
+    if len(parts) == 1:
+        return [_build_part(module, name, body, make_plan(body, None))]
+    return [
+        replace(_build_part(module, f"{name}_part{i}", body, make_plan(body, None, part)), in_place=())
+        for i, part in enumerate(parts)
+    ]
+
+
+def _build_part(module: KernelModule, name: str, body: Function, plan: Plan) -> ScheduledKernel:
+    """A map over the ranges of a plan."""
+    loops = fuse_variables(plan.kept_variables, plan.uses)
+    across = crossing_loop(loops, plan.uses)
+    if across is not None:
+        return _build_blocks(module, name, plan, loops, across)
+    short = build_short_map(module, f"{name}_short", plan, loops)
+    if short is not None:
+        return short
+    nest = Nest.plan(loops, lanes=True)
+    k, outputs, lo, hi = start_kernel(module, name, body)
+
+    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    streams = nest.lanes and can_stream(nest.loops[-1], targets)
+    reads = [Read(k.memory[v], at) for v, at in plan.loads]
+
+    def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
+        if first is None or last is None:  # no loop is innermost
+            element()
+        elif streams:
+            emit_streaming(k, nest.loops[-1], first, last, targets, values, reads)
+        else:
+            k.loop(nest.loops[-1], first, last, lambda at: element())
+
+    def values() -> list[Scalar]:
+        return [k.value(v, plan.places[v]) for v in body.returns]
+
+    def element() -> None:
+        for x, (memory, place) in zip(values(), targets):
+            k.store(x, memory, place)
+
+    if all(v.aval.size for v in body.returns):
+        emit_nest(k, nest, lo, hi, line)
+    k.emit("func.return", [], [])
+    operands = [*body.arguments, *body.returns]
+    return ScheduledKernel(name, body, nest.split, operands, in_place=in_place(plan))
+
+
+def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> ScheduledKernel:
+    """A map in blocks of two loops, each of which is contiguous for some access."""
+    body = plan.body
+    rows, columns = loops[across], loops[-1]
+    nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=BLOCK_ROWS)
+    k, outputs, lo, hi = start_kernel(module, name, body)
+    staged = [
+        (v, at, k.scratch(BLOCK_COLUMNS * BLOCK_PITCH, compute_dtype(v.dtype)))
+        for v, at in plan.loads
+        if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
+    ][:STAGED]
+
+    def stage(v: Value, at: Coordinates, memory: Memory, block: tuple[Scalar, ...]) -> None:
+        """Copy a block of an operand into L1, line by line of the operand; fetch the line of the next block."""
+        first, last, left, right = block
+        ahead = _next_strip(v, at, rows, columns)
+
+        def copy_line(j: Scalar) -> None:
+            if ahead:
+                with k.at_position(rows, first):
+                    prefetch(k, k.memory[v], k.index(linearize(at, v.shape)), ahead, BLOCK_ROWS)
+            k.loop(rows, first, last, lambda i: copy(i, j))
+
+        def copy(i: Scalar, j: Scalar) -> None:
+            k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
+
+        k.loop(columns, left, right, copy_line)
+
+    def block(first: Scalar, last: Scalar) -> None:
+        end = k.const(columns.extent, INDEX)
+
+        def strip(left: Scalar) -> None:
+            right = k.op("arith.minui", [left + BLOCK_COLUMNS, end], INDEX)
+            for v, at, memory in staged:
+                stage(v, at, memory, (first, last, left, right))
+            k.loop(rows, first, last, lambda i: line(i - first, left, right))
+
+        k.loop(None, k.const(0, INDEX), end, strip, step=BLOCK_COLUMNS)
+
+    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    lines = {(v, at) for v, at, _ in staged}
+    reads = [Read(k.memory[v], at, BLOCK_COLUMNS) for v, at in plan.loads if (v, at) not in lines]
+
+    def line(i: Scalar, left: Scalar, right: Scalar) -> None:
+        def values() -> list[Scalar]:
+            j = k.loops[columns.names[0]][1] - left
+            for v, at, memory in staged:
+                k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
+            return [k.value(v, plan.places[v]) for v in body.returns]
+
+        def element(j: Scalar) -> None:
+            for x, (memory, place) in zip(values(), targets):
+                k.store(x, memory, place)
+
+        if can_stream(columns, targets):
+            emit_streaming(k, columns, left, right, targets, values, reads)
+        else:
+            k.loop(columns, left, right, element)
+
+    if all(v.aval.size for v in body.returns):
+        emit_nest(k, nest, lo, hi, block)
+    k.emit("func.return", [], [])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def _next_strip(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> int:
+    """How many elements further the next block reads a large operand; 0 where it is not to be fetched ahead."""
+    index = linearize(at, v.shape)
+    name, extent = columns.variables[-1]
+    fetched = is_large(v.aval) and always_inside(v, at) and follows(index, rows)
+    return BLOCK_COLUMNS * index.coefficient(Atom("var", (name,), 0, extent - 1)) if fetched else 0
+
+
+def _load_early(k: CpuKernel, v: Value, at: Coordinates) -> Scalar:
+    """An element before it is known whether it is needed: any other one where the place leaves its array."""
+    offset = k.index(linearize(at, v.shape))
+    if not always_inside(v, at):
+        offset = k.op("arith.maxsi", [offset, k.const(0, INDEX)], INDEX)
+        offset = k.op("arith.minsi", [offset, k.const(v.aval.size - 1, INDEX)], INDEX)
+    return k.read(k.memory[v], offset)

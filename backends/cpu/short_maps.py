@@ -1,0 +1,139 @@
+"""Maps whose innermost loop is short, for what they read lies in different orders: a bias added to rows of 16, say.
+
+Most operands and the results go on from one of these loops to the next. So they run as one long loop, by blocks; the
+operands that do not are laid out in L1 as if they did, those that are the same for all blocks once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from smelt.backends.lowering import Coordinates, Fused
+from smelt.backends.plan import Plan, always_inside
+from smelt.ir.builder import Value
+from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from .donations import in_place
+from .kernel import KernelModule
+from .loops import Nest, emit_nest
+from .schedules import ScheduledKernel, start_kernel
+from .streaming import Read, can_stream, emit_streaming, follows
+
+#: Longer loops fill vectors by themselves; of shorter ones LLVM runs several side by side.
+SHORTEST, LONGEST = 8, 32
+#: Elements of a block, and the multiple of rows that it has: each block begins with a line of memory.
+BLOCK, ROWS = 2048, 64
+#: Lanes of a vector of what is the same along a row.
+LANES = 16
+#: Operands that are laid out, at most.
+LAID_OUT = 4
+#: Arrays of fewer elements are not worth more code.
+FEWEST = 1 << 14
+
+
+def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused]) -> ScheduledKernel | None:
+    """The kernel of a map, if its innermost loop is short and what hinders a longer one are some operands."""
+    if len(loops) < 2 or not SHORTEST <= loops[-1].extent <= LONGEST:
+        return None
+    rows, inner, body = loops[-2], loops[-1], plan.body
+    tile = max(1, BLOCK // inner.extent // ROWS) * ROWS * inner.extent
+    flat = Fused([*rows.variables, *inner.variables])
+    if flat.extent < 2 * tile or math.prod(loop.extent for loop in loops) < FEWEST:
+        return None
+    found = _in_other_order(plan, rows, inner)
+    if not found or not all(follows(linearize(plan.places[v], v.shape), flat) for v in body.returns):
+        return None
+
+    nest = Nest.plan([*loops[:-2], flat], lanes=True, tile=tile)
+    k, outputs, lo, hi = start_kernel(module, name, body)
+    memories = {(v, at): k.scratch(tile + LANES, compute_dtype(v.dtype)) for v, at in found}
+
+    def lay_out(v: Value, at: Coordinates, first: Scalar, last: Scalar) -> None:
+        """An operand's elements of the rows first … last."""
+        zero, end, memory = k.const(0, INDEX), k.const(inner.extent, INDEX), memories[v, at]
+
+        def element(row: Scalar, j: Scalar) -> None:
+            k.write(k.load(v, at), memory, row + j)
+
+        def repeat(row: Scalar) -> None:
+            """One element for the row, by vectors: what the last of them has too much the next row overwrites."""
+            x = k.load(v, at)
+            with k.vectors(LANES):
+                everywhere = k.spread(x)
+                k.loop(None, zero, end, lambda j: k.store_vector(everywhere, memory, row + j), step=LANES)
+
+        def fill(i: Scalar) -> None:
+            row = (i - first) * inner.extent
+            if _step(v, at, inner) or v.dtype.kind == "b":
+                k.loop(inner, zero, end, lambda j: element(row, j))
+            else:
+                k.bind(inner, zero)
+                repeat(row)
+
+        k.loop(rows, first, last, fill)
+
+    same = [(v, at) for v, at in found if not any(_step(v, at, loop) for loop in loops[:-1])]
+    for v, at in same:
+        lay_out(v, at, k.const(0, INDEX), k.const(tile // inner.extent, INDEX))
+    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    reads = [Read(k.memory[v], at) for v, at in plan.loads if (v, at) not in memories]
+
+    def block(first: Scalar, last: Scalar) -> None:
+        for v, at in found:
+            if (v, at) not in same:
+                length = k.const(inner.extent, INDEX)
+                lay_out(v, at, *(k.op("arith.divui", [bound, length], INDEX) for bound in (first, last)))
+
+        def values() -> list[Scalar]:
+            there = k.loops[flat.names[0]][1] - first
+            for key, memory in memories.items():
+                k.scopes[-1][key] = k.read(memory, there)
+            return [k.value(v, plan.places[v]) for v in body.returns]
+
+        def element(at: Scalar) -> None:
+            for x, (memory, place) in zip(values(), targets):
+                k.store(x, memory, place)
+
+        if can_stream(flat, targets):
+            emit_streaming(k, flat, first, last, targets, values, reads)
+        else:
+            k.loop(flat, first, last, element)
+
+    emit_nest(k, nest, lo, hi, block)
+    k.emit("func.return", [], [])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], in_place=in_place(plan))
+
+
+def _in_other_order(plan: Plan, rows: Fused, inner: Fused) -> list[tuple[Value, Coordinates]]:
+    """What is read elsewhere than one loop over both would go; nothing where it cannot be laid out, or more is.
+
+    Numbers that are computed from loop variables have to be linear.
+    """
+    found: list[tuple[Value, Coordinates]] = []
+    linear: set[Index] = set()
+    for v, at in plan.loads:
+        index = linearize(at, v.shape)
+        if not _goes_on(index, rows, inner):
+            if v.dtype.is_complex or not always_inside(v, at):
+                return []
+            found.append((v, at))
+            linear.add(index)
+    if len(found) > LAID_OUT or not all(use in linear or _goes_on(use, rows, inner) for use in plan.uses):
+        return []
+    return found
+
+
+def _goes_on(index: Index, rows: Fused, inner: Fused) -> bool:
+    """Whether an index continues from the end of the inner loop in the next row."""
+    if any(atom.kind != "var" for atom in index.atoms()):
+        return False
+    (r, many), (i, few) = rows.variables[-1], inner.variables[-1]
+    step = index.coefficient(Atom("var", (i,), 0, few - 1))
+    return index.coefficient(Atom("var", (r,), 0, many - 1)) == step * inner.extent
+
+
+def _step(v: Value, at: Coordinates, loop: Fused) -> int:
+    name, extent = loop.variables[-1]
+    return linearize(at, v.shape).coefficient(Atom("var", (name,), 0, extent - 1))
