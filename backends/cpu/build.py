@@ -13,7 +13,7 @@ from .contract.build import build_contract
 from .kernel import KernelModule
 from .maps import build_map
 from .panels import build_panels
-from .rows import build_row, build_split
+from .reductions import build_row, build_split
 from .schedules import ScheduledKernel
 from .sequences import build_scan, build_scatter
 from .short_rows import build_short_rows

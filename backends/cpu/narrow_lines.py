@@ -1,0 +1,153 @@
+"""Lines of few rows: of an array of a million by sixteen, reduced along the long axis.
+
+A line of sixteen rows is a vector or less, and its accumulators wait for each other. So several steps of the loop over
+the rows run as one line, side by side as they lie in memory, with accumulators of their own; these are combined in the
+end, in a fixed order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from smelt.backends.accumulate import Accumulator
+from smelt.backends.lowering import Coordinates, Fused
+from smelt.backends.plan import Plan
+from smelt.ir.builder import Value
+from smelt.ir.index import Atom, linearize
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from .kernel import CpuKernel, Memory
+from .loops import reduce_loops
+from .rows import LINE, RowKernel
+
+#: Lines of more rows fill vectors.
+NARROW = 64
+
+
+def is_narrow(plan: Plan, lane: Fused) -> bool:
+    """Whether several steps of each loop over rows are to be one line, and may be."""
+    inner = {name for variables in plan.spaces.values() for name, _ in variables}
+    if lane.extent > NARROW or not all(plan.space_of[op.results[0]] for op in plan.reductions):
+        return False
+    return not any(op.op.kind == "arg_reduction" for op in plan.reductions) and any(
+        _goes_on(v, at, lane, inner) for v, at in plan.loads
+    )
+
+
+def _goes_on(v: Value, at: Coordinates, lane: Fused, inner: set[Any]) -> bool:
+    """Whether what is read follows the end of a line in the next step."""
+    steps = [(c, a) for a, c in linearize(at, v.shape).terms if a.kind == "var"]
+    along = {a.args[0]: c for c, a in steps}
+    name, _ = lane.variables[-1]
+    return along.get(name) == 1 and lane.extent in (c for n, c in along.items() if n in inner)
+
+
+class NarrowRowKernel(RowKernel):
+    """Builds the loops of lines that are not divided, several steps at a time."""
+
+    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused, width: int):
+        super().__init__(k, plan, outputs, lane, width)
+        self.beside = LINE // lane.extent  #: steps in a line
+        self._offset: Scalar | None = None
+        inner = {name for variables in plan.spaces.values() for name, _ in variables}
+        places: dict[Value, list[Coordinates]] = {}
+        for v, at in plan.loads:
+            places.setdefault(v, []).append(at)
+        #: operands that are the same in each step
+        self.same = [
+            (v, at[0]) for v, at in places.items()
+            if len(at) == 1 and not v.dtype.is_complex and _moves(v, at[0], lane)
+            and inner.isdisjoint(a.args[0] for a in linearize(at[0], v.shape).atoms() if a.kind == "var")
+        ]  # fmt: skip
+
+    def lane_offset(self) -> Scalar:
+        return super().lane_offset() if self._offset is None else self._offset
+
+    def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:
+        k, lane, loops = self.k, self.lane, self.loops[space]
+        assert lane is not None
+        flat = Fused([*loops[-1].variables, *lane.variables])
+        whole = self.beside * lane.extent
+        bounds, zero = dict(bounds or {}), k.const(0, INDEX)
+        low, high = bounds.pop(len(loops) - 1, None) or (zero, k.const(loops[-1].extent, INDEX))
+
+        def step(at: Scalar) -> None:
+            for a in accumulators:
+                lines = self.lines[a.result]
+                for memory, x in zip(lines, a.step(k, [k.read(m, at) for m in lines])):
+                    k.write(x, memory, at)
+            self._store_full(outputs)
+
+        def line(start: Scalar, count: Scalar) -> None:
+            def one(at: Scalar) -> None:
+                self._offset = at
+                with k.at_position(flat, start + at):
+                    step(at)
+                self._offset = None
+
+            k.loop(None, zero, count, one)
+
+        def body(_: list[Scalar]) -> list[Scalar]:
+            first, last, size = low * lane.extent, high * lane.extent, k.const(whole, INDEX)
+            rest = first + k.op("arith.divui", [last - first, size], INDEX) * whole
+            k.loop(None, first, rest, lambda start: line(start, size), step=whole)
+            line(rest, last - rest)
+            return []
+
+        self._lay_out()
+        self.start_lines(accumulators)
+        reduce_loops(k, loops[:-1], body, [], bounds)
+        for a in accumulators:
+            self._combine(a)
+
+    def start_lines(self, accumulators: Sequence[Accumulator]) -> None:
+        super().start_lines(accumulators)
+        for a in accumulators:
+            for memory in self.lines[a.result]:
+                self._repeat(memory)
+
+    def _keep_line(self, value: Value, place: Coordinates) -> None:
+        k, memory = self.k, self.k.scratch(LINE, compute_dtype(value.dtype))
+        self._each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
+        self._repeat(memory)
+        k.provided[value] = functools.partial(self._read_line, memory)
+
+    def _lay_out(self) -> None:
+        """Operands that are the same in each step, as often as there are steps in a line."""
+        for v, place in self.same:
+            if v not in self.k.provided:
+                self._keep_line(v, place)
+
+    def _steps(self, body: Callable[[Scalar, Scalar], None]) -> None:
+        """Go through the steps of a line after the first, with the place in the first and in the step."""
+        k, lane = self.k, self.lane
+        assert lane is not None
+        zero, end = k.const(0, INDEX), k.const(lane.extent, INDEX)
+
+        def each(c: Scalar) -> None:
+            k.loop(None, zero, end, lambda i: body(i, c * lane.extent + i))
+
+        k.loop(None, k.const(1, INDEX), k.const(self.beside, INDEX), each)
+
+    def _repeat(self, memory: Memory) -> None:
+        self._steps(lambda first, at: self.k.write(self.k.read(memory, first), memory, at))
+
+    def _combine(self, a: Accumulator) -> None:
+        """What the steps of a line have accumulated, into one, which all of them get."""
+        k, lines = self.k, self.lines[a.result]
+
+        def merge(first: Scalar, at: Scalar) -> None:
+            states = ([k.read(m, place) for m in lines] for place in (first, at))
+            for memory, x in zip(lines, a.merge(k, *states)):
+                k.write(x, memory, first)
+
+        self._steps(merge)
+        for memory in lines:
+            self._repeat(memory)
+
+
+def _moves(v: Value, at: Coordinates, lane: Fused) -> bool:
+    name, extent = lane.variables[-1]
+    return linearize(at, v.shape).coefficient(Atom("var", (name,), 0, extent - 1)) != 0

@@ -1,0 +1,71 @@
+"""Reductions along long columns of which few lie beside each other, several steps at a time: the values of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.passes.kernels import groups
+
+
+def _centered(x: Any, of: Any) -> Any:
+    return x - x.mean(-2, keepdims=True)
+
+
+#: Of an array whose last axis is short, reduced along the one before it.
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "sums": lambda x, of: (x.sum(-2), x.max(-2), x.min(-2)),
+    "of what is computed": lambda x, of: ((x * x[..., :1, :] + 1) * 2).sum(-2),
+    "chained": lambda x, of: (_centered(x, of) ** 2).mean(-2),
+    "as large": lambda x, of: of.exp(x - x.max(-2, keepdims=True)) * (x + 1).sum(-2, keepdims=True),
+    "bools": lambda x, of: ((x > 0.5).any(-2), (x > -3).all(-2)),
+    "places": lambda x, of: (x.argmax(-2), x.max(-2)),
+    "two axes": lambda x, of: (x.reshape(*x.shape[:-2], -1, 3, x.shape[-1]) * 2).sum((-3, -2)),
+    "a product": lambda x, of: of.where(x > 0, 1 + x / 1024, 1).prod(-2),
+}
+
+
+@pytest.fixture(autouse=True)
+def everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """However small arrays are, checked for places outside of them."""
+    monkeypatch.setattr(groups, "SMALL", 0)
+    with smelt.ir.settings.override(check=True):
+        yield
+
+
+@pytest.mark.parametrize("shape", [(3 * 997, 16), (201, 3), (1, 64), (20, 3 * 67, 5), (2, 3, 99, 33), (17, 3, 64)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name: str, shape: tuple[int, ...]) -> None:
+    if name == "two axes" and shape[-2] % 3:
+        shape = (*shape[:-2], 3 * shape[-2], shape[-1])
+    x = np.round(np.random.default_rng(0).standard_normal(shape), 1).astype(np.float32)
+    if name in ("sums", "bools", "places"):
+        x[..., 0, 0], x[..., -1, 1], x[..., 0, 2] = np.nan, np.inf, -np.inf
+    found = smelt.compile(lambda x: PROGRAMS[name](x, smelt))(smelt.array(x))
+    with np.errstate(invalid="ignore"):
+        wanted = PROGRAMS[name](x.astype(np.float64), np)
+    for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, wanted))):
+        scale = np.abs(b, where=np.isfinite(b), out=np.ones(b.shape)).max()
+        np.testing.assert_allclose(np.asarray(a.astype(smelt.float64)), b, rtol=1e-5, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "complex64"])
+def test_dtypes(dtype: str) -> None:
+    values = np.round(np.random.default_rng(0).standard_normal((20, 500, 6)))  # exact in all dtypes
+    x = smelt.array(values.astype(np.float32)).astype(getattr(smelt, dtype))
+    found = smelt.compile(lambda x: (x * x[0, 0]).sum(1).astype(smelt.complex64))(x)
+    wanted = (values * values[0, 0]).sum(1)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=5e-3 if x.dtype.size == 2 else 1e-6)
+
+
+def test_results_are_those_of_a_thread() -> None:
+    x, found = smelt.array(np.random.default_rng(0).standard_normal((3001, 16), np.float32)), []
+    for threads in (1, 3, 16):
+        with smelt.ir.settings.override(num_threads=threads):
+            found.append(np.asarray(smelt.compile(lambda x: smelt.softmax(x, axis=0))(x)))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
