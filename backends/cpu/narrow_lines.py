@@ -47,8 +47,9 @@ def _goes_on(v: Value, at: Coordinates, lane: Fused, inner: set[Any]) -> bool:
 class NarrowRowKernel(RowKernel):
     """Builds the loops of lines that are not divided, several steps at a time."""
 
-    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused, width: int):
+    def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None, width: int):
         super().__init__(k, plan, outputs, lane, width)
+        assert lane is not None
         self.beside = LINE // lane.extent  #: steps in a line
         self._offset: Scalar | None = None
         inner = {name for variables in plan.spaces.values() for name, _ in variables}

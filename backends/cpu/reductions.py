@@ -32,7 +32,7 @@ def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequen
     k, outputs, lo, hi = start_kernel(module, name, body)
     # a loop alone is divided among threads
     kind = NarrowRowKernel if lanes and len(loops) > 1 and is_narrow(plan, loops[-1]) else RowKernel
-    row = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
+    row: RowKernel = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
     if all(loop.extent for loop in loops):
         emit_nest(k, nest, lo, hi, row.emit)
     k.emit("func.return", [], [])

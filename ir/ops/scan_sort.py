@@ -313,12 +313,16 @@ class Sort(Op, name="sort"):
         return x
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        rows, moved = _rows(_sortable(x), axis)
+        rows, moved = _rows(x, axis)
+        if _is_half(x.dtype):
+            found = rows.view(np.int16).copy()
+            share(len(rows), rows.size * SECONDS, lambda part: _sort_halves(found[part], x.dtype))
+            return _turned(found.view(x.dtype).reshape(moved), -1, axis)
         found = rows.copy()
         share(len(rows), rows.size * SECONDS, lambda part: _sort(found[part]))
         if dtypes.of(x.dtype).is_float and _has_both_zeros(rows):
             found[found == 0] = rows[rows == 0]  # those of a row are neighbours, and in the order that they had
-        return _turned(found.reshape(moved), -1, axis).astype(x.dtype, copy=False)
+        return _turned(found.reshape(moved), -1, axis)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axis: Int) -> Tangents:
         return [take_along(b, only(tangents), b.argsort(primals[0], axis=axis), axis)]
@@ -348,7 +352,7 @@ class ArgSort(Op, name="argsort"):
         return Aval(x.shape, dtypes.uint32)
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        rows, moved = _rows(_sortable(x), axis)
+        rows, moved = _rows(x, axis)
         found = np.empty(rows.shape, np.uint32)
 
         def order(part: slice) -> None:
@@ -362,15 +366,15 @@ class ArgSort(Op, name="argsort"):
         return b.emit(self, operands, {"axis": axis + (axis >= dim)}), [dim]
 
 
-def _sortable(x: np.ndarray) -> np.ndarray:
-    """x, or its values in float32 where NumPy does not know how to sort the dtype (bfloat16)."""
-    return x.astype(np.float32) if x.dtype == dtypes.bfloat16.numpy else x
+def _is_half(dtype: np.dtype) -> bool:
+    """Whether elements are floats of 16 bits, which NumPy compares one by one, or not at all."""
+    return dtype == np.float16 or dtype == dtypes.bfloat16.numpy
 
 
 #: What sorting takes, about, for each element.
 SECONDS = 2e-8
-#: Shorter rows are compared, for counting goes over all values that there are.
-COUNTED = 64
+#: Shorter rows, of 8 and of 16 bits, are compared: counting goes over all values that there are.
+COUNTED = {1: 64, 2: 512}
 
 
 def _rows(x: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -391,24 +395,61 @@ def _has_both_zeros(x: np.ndarray) -> bool:
     return bool(signs.any() and not signs.all())
 
 
+def _is_counted(rows: np.ndarray) -> bool:
+    """Whether NumPy sorts by counting: integers of few bits where asked for a stable order, and only then."""
+    return rows.dtype.kind in "biu" and rows.shape[-1] >= COUNTED.get(rows.dtype.itemsize, math.inf)
+
+
 def _sort(rows: np.ndarray) -> None:
-    """Sort rows in place: NumPy counts elements of 8 bits where asked for a stable order, and only then."""
-    counted = rows.dtype.itemsize == 1 and rows.shape[-1] >= COUNTED
-    rows.sort(-1, "stable" if counted else None)
+    """Sort rows in place."""
+    rows.sort(-1, "stable" if _is_counted(rows) else None)
+
+
+def _sort_halves(bits: np.ndarray, dtype: np.dtype) -> None:
+    """Sort rows of floats of 16 bits in place, equal zeros in their order."""
+    keys = _half_keys(bits, dtype)
+    zeros = bits & 0x7FFF == 0
+    signs = bits[zeros]
+    _sort(keys)
+    np.bitwise_xor(keys, _below_zero(keys), out=bits)
+    if signs.any() and not signs.all():
+        bits[bits & 0x7FFF == 0] = signs
+
+
+def _half_keys(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers in the order of floats of 16 bits; -0 is just below 0, and all NaN are one."""
+    nan = int(np.array(math.nan, dtype).view(np.int16)) & 0x7FFF
+    largest = int(np.array(math.inf, dtype).view(np.int16))
+    return np.where(bits & 0x7FFF > largest, np.int16(nan), bits ^ _below_zero(bits))
+
+
+def _below_zero(x: np.ndarray) -> np.ndarray:
+    """The bits that turn around the order of numbers below zero."""
+    return (x >> 15) & np.int16(0x7FFF)
 
 
 def _order(rows: np.ndarray) -> np.ndarray:
     """The indices that sort rows, equal elements in their order.
 
-    Of up to 32 bits an element with its index behind it is an integer of 64, and all of these differ: NumPy sorts them
-    several times as fast as it finds a stable order.
+    Of up to 32 bits an element with its index behind it is an integer of twice as many, and all of these differ: NumPy
+    sorts them several times as fast as it finds a stable order, where it does not count.
     """
+    if _is_half(rows.dtype):
+        bits = rows.view(np.int16)
+        return _order(_half_keys(np.where(bits & 0x7FFF == 0, np.int16(0), bits), rows.dtype))
+    if _is_counted(rows):
+        return np.argsort(rows, -1, "stable").astype(np.uint32)
+    if rows.dtype.itemsize <= 2 and rows.dtype.kind in "biu" and rows.shape[-1] <= 1 << 16:
+        narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32) << 16
+        narrow |= np.arange(rows.shape[-1], dtype=narrow.dtype)
+        narrow.sort(-1)
+        return (narrow & 0xFFFF).astype(np.uint32)
     if rows.dtype.itemsize > 4 or rows.dtype.kind not in "bifu" or rows.shape[-1] > 1 << 31:
         return np.argsort(rows, -1, "stable")
     if rows.dtype.kind == "f":
-        wide = rows.astype(np.float32) + np.float32(0)  # -0 becomes 0
-        keys = wide.view(np.int32)
-        keys = np.where(np.isnan(wide), np.int32(0x7FFFFFFF), keys ^ ((keys >> 31) & np.int32(0x7FFFFFFF)))
+        positive = rows + np.float32(0)  # -0 becomes 0
+        keys = positive.view(np.int32)
+        keys = np.where(np.isnan(rows), np.int32(0x7FFFFFFF), keys ^ ((keys >> 31) & np.int32(0x7FFFFFFF)))
     elif rows.dtype == np.uint32:
         keys = (rows ^ np.uint32(1 << 31)).view(np.int32)
     else:

@@ -11,7 +11,7 @@ import pytest
 
 import smelt
 from smelt.backends import control, memory
-from smelt.backends.cpu import native, rows, schedules, streaming
+from smelt.backends.cpu import maps, native, rows, streaming
 from smelt.backends.cpu import program as cpu
 from smelt.ir import dtypes, index
 from smelt.ir.aval import Aval
@@ -114,8 +114,8 @@ def test_empty_arrays_have_no_element(monkeypatch: pytest.MonkeyPatch) -> None:
     def once(k: Any, nest: Any, lo: Any, hi: Any, line: Any) -> None:
         line(k.const(0, INDEX), k.const(1, INDEX))
 
-    monkeypatch.setattr(schedules, "all", lambda _: True, raising=False)
-    monkeypatch.setattr(schedules, "emit_nest", once)
+    monkeypatch.setattr(maps, "all", lambda _: True, raising=False)
+    monkeypatch.setattr(maps, "emit_nest", once)
     program = compile_(module_of([Aval((0, 3), f32)], lambda b, x: b.exp(x)))
     with pytest.raises(KernelError, match=r"element 0 of f32\[0,3\], which has 0 elements"):
         run(program, [np.zeros((0, 3), np.float32)])
