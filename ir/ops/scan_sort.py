@@ -401,8 +401,15 @@ def _is_counted(rows: np.ndarray) -> bool:
 
 
 def _sort(rows: np.ndarray) -> None:
-    """Sort rows in place."""
-    rows.sort(-1, "stable" if _is_counted(rows) else None)
+    """Sort rows in place. NumPy has no vectors to compare bytes."""
+    if _is_counted(rows):
+        rows.sort(-1, "stable")
+    elif rows.dtype.itemsize == 1:
+        wide = rows.astype(np.int16)
+        wide.sort(-1)
+        rows[...] = wide
+    else:
+        rows.sort(-1)
 
 
 def _sort_halves(bits: np.ndarray, dtype: np.dtype) -> None:
@@ -440,10 +447,12 @@ def _order(rows: np.ndarray) -> np.ndarray:
     if _is_counted(rows):
         return np.argsort(rows, -1, "stable").astype(np.uint32)
     if rows.dtype.itemsize <= 2 and rows.dtype.kind in "biu" and rows.shape[-1] <= 1 << 16:
-        narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32) << 16
+        narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32)
+        narrow <<= 16
         narrow |= np.arange(rows.shape[-1], dtype=narrow.dtype)
         narrow.sort(-1)
-        return (narrow & 0xFFFF).astype(np.uint32)
+        narrow &= 0xFFFF
+        return narrow.view(np.uint32)
     if rows.dtype.itemsize > 4 or rows.dtype.kind not in "bifu" or rows.shape[-1] > 1 << 31:
         return np.argsort(rows, -1, "stable")
     if rows.dtype.kind == "f":

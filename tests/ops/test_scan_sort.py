@@ -136,11 +136,13 @@ def test_sort_derivative(rng):
 
 
 @pytest.mark.parametrize(
-    "dtype", (dtypes.bool_, dtypes.int8, dtypes.uint8, dtypes.int16, *dtypes.FLOATS), ids=lambda d: d.name
+    "dtype",
+    (dtypes.bool_, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, *dtypes.FLOATS),
+    ids=lambda d: d.name,
 )
-@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3)])
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3), (2, 700)])
 def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
-    """0 and -0 are equal and not the same; elements of 8 bits are counted in long rows."""
+    """0 and -0 are equal and not the same; elements of 8 and 16 bits are counted in long rows."""
     some = [0.0, -0.0, 1.0, 2.5, 100.0] + ([-3.0, np.nan, np.inf, -np.inf] if dtype.is_float else [])
     x = rng.choice(np.array(some), shape).astype(dtype.numpy)
     for axis in (0, 1):
@@ -148,3 +150,5 @@ def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
         wanted = np.sort(host, axis, "stable")
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(np.signbit(found) & (found == 0), np.signbit(wanted) & (wanted == 0))
+        order = op_module.get("argsort").reference(x, axis=axis)
+        np.testing.assert_array_equal(order, np.argsort(host, axis, "stable"))
