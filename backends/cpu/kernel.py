@@ -240,6 +240,12 @@ def _mlir(x: Any) -> Any:
 buffer_type = CpuKernel.buffer_type
 
 
+def as_bytes(memory: Memory) -> Memory:
+    """Bools as their bytes, to be moved; other arrays as they are."""
+    bools = memory.aval.dtype.kind == "b"
+    return Memory(memory.memref, Aval(memory.aval.shape, dtypes.uint8)) if bools else memory
+
+
 class KernelModule:
     """The module of kernels under construction.
 

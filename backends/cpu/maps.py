@@ -12,11 +12,11 @@ from smelt.ir.index import Atom, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .donations import in_place
-from .kernel import CpuKernel, KernelModule, Memory
+from .kernel import CpuKernel, KernelModule, Memory, as_bytes
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
 from .short_maps import build_short_map
-from .streaming import Read, can_stream, emit_streaming, follows, is_large, prefetch
+from .streaming import LINE_BYTES, Read, can_stream, emit_streaming, follows, is_large, prefetch
 
 #: A map of no more elements is one kernel, however its elements are computed.
 WHOLE = 16 * 1024
@@ -25,6 +25,8 @@ BLOCK_ROWS = 64
 BLOCK_COLUMNS = 64
 #: Length of a line of a block that was copied into L1: no power of two, so that columns do not collide.
 BLOCK_PITCH = 80
+#: Lanes of a vector, at most.
+LANES = 16
 #: Operands of a transpose kernel that are copied block by block.
 STAGED = 2
 
@@ -92,6 +94,12 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
     ][:STAGED]
 
+    #: their blocks turned, so that a line of the results reads neighbours; complex numbers stay as they are
+    turned = {
+        (v, at): k.scratch(BLOCK_ROWS * BLOCK_PITCH, memory.aval.dtype)
+        for v, at, memory in staged if not memory.aval.dtype.is_complex
+    }  # fmt: skip
+
     def stage(v: Value, at: Coordinates, memory: Memory, block: tuple[Scalar, ...]) -> None:
         """Copy a block of an operand into L1, line by line of the operand; fetch the line of the next block."""
         first, last, left, right = block
@@ -107,6 +115,8 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
             k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
 
         k.loop(columns, left, right, copy_line)
+        if (v, at) in turned:
+            _turn(k, memory, turned[v, at], last - first, right - left)
 
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
@@ -127,7 +137,10 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         def values() -> list[Scalar]:
             j = k.loops[columns.names[0]][1] - left
             for v, at, memory in staged:
-                k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
+                if (v, at) in turned:
+                    k.scopes[-1][v, at] = k.read(turned[v, at], i * BLOCK_PITCH + j)
+                else:
+                    k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
             return [k.value(v, plan.places[v]) for v in body.returns]
 
         def element(j: Scalar) -> None:
@@ -143,6 +156,21 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def _turn(k: CpuKernel, source: Memory, target: Memory, rows: Scalar, columns: Scalar) -> None:
+    """A block with its lines for columns, square by square in registers; the last squares reach beyond it."""
+    source, target = as_bytes(source), as_bytes(target)
+    lanes = min(LANES, LINE_BYTES // source.aval.dtype.size)
+
+    def square(i: Scalar, j: Scalar) -> None:
+        read, written = ([(a + n) * BLOCK_PITCH + b for n in range(lanes)] for a, b in ((j, i), (i, j)))
+        with k.vectors(lanes):
+            for x, at in zip(k.transposed([k.load_vector(source, at) for at in read]), written):
+                k.store_vector(x, target, at)
+
+    zero = k.const(0, INDEX)
+    k.loop(None, zero, rows, lambda i: k.loop(None, zero, columns, lambda j: square(i, j), step=lanes), step=lanes)
 
 
 def _next_strip(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> int:

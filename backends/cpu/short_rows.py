@@ -15,14 +15,13 @@ from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
 from smelt.backends.plan import Plan, always_inside, make_plan
 from smelt.backends.recompute import values_to_keep
 from smelt.ir import dtypes
-from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import is_row_reduction
 
-from .kernel import CpuKernel, KernelModule, Memory
+from .kernel import CpuKernel, KernelModule, Memory, as_bytes
 from .loops import Split
 from .panels import Panel, PanelKernel, stages_of
 from .rows import is_line
@@ -149,11 +148,11 @@ class _Block(PanelKernel):
         for t, columns in self.operands:
             plain = self.plain[t.held]
             self._read_plain(t, plain, first)
-            self._turn(plain, _as_held(columns, t), back=False)
+            self._turn(plain, as_bytes(columns), back=False)
         self.emit(first, first + self.width)
         for (t, columns), memory in ((self.results[v], m) for v, m in self.full if v in self.results):
             plain = self.plain[t.held]
-            self._turn(_as_held(columns, t), plain, back=True)
+            self._turn(as_bytes(columns), plain, back=True)
             self._write_plain(t, plain, memory, first)
 
     def _store_full(self, outputs: Sequence[tuple[Value, Memory]]) -> None:
@@ -187,11 +186,11 @@ class _Block(PanelKernel):
         k.loop(None, k.const(0, INDEX), k.const(self.width, INDEX), squares, step=lanes)
 
     def _read_plain(self, t: Turned, plain: Memory, first: Scalar) -> None:
-        k, start, memory = self.k, self._start(t, first), _as_held(self.k.memory[t.value], t)
+        k, start, memory = self.k, self._start(t, first), as_bytes(self.k.memory[t.value])
         self._each_element(t, lambda at, there: k.write(k.read(memory, start + there), plain, at))
 
     def _write_plain(self, t: Turned, plain: Memory, memory: Memory, first: Scalar) -> None:
-        k, start, memory = self.k, self._start(t, first), _as_held(memory, t)
+        k, start, memory = self.k, self._start(t, first), as_bytes(memory)
         if not self._can_stream(t):
             self._each_element(t, lambda at, there: k.write(k.read(plain, at), memory, start + there))
             return
@@ -228,8 +227,3 @@ class _Block(PanelKernel):
         starts = [index.const, self.width * t.pitch, self.lane.extent * t.pitch]
         starts += [coefficient for atom, coefficient in index.terms if atom.args[0] not in inside]
         return is_large(t.value.aval) and t.pitch == self.length and not any(start % lanes for start in starts)
-
-
-def _as_held(memory: Memory, t: Turned) -> Memory:
-    """Bools as their bytes."""
-    return Memory(memory.memref, Aval(memory.aval.shape, dtypes.uint8)) if t.value.dtype.kind == "b" else memory
