@@ -222,6 +222,9 @@ def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     found: list[int | None] = []
     for i, x in enumerate(args):
         axes = in_axes[i] if each else in_axes
+        if type(x) is array and (axes is None or type(axes) is int):
+            found.append(axes)
+            continue
         leaves = _broadcast_axes(axes, x, "in_axes", f"argument {i}")
         values = tree.flatten(x)[0]
         if isinstance(axes, int) and values and not any(isinstance(v, array) or v is None for v in values):
@@ -232,13 +235,13 @@ def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
                 )
             )
         found += leaves
-    return found + [0] * len(tree.flatten(kwargs)[0])
+    return found + [0] * len(tree.flatten(kwargs)[0]) if kwargs else found
 
 
 def _broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | None]:
     """One axis a leaf of `value`, from a tree that is a prefix of it. Lists and tuples are alike."""
     if axes is None or isinstance(axes, int):
-        return [axes] * len(tree.flatten(value)[0])
+        return [axes] if type(value) is array else [axes] * len(tree.flatten(value)[0])
     below, entries = tree.children(value), tree.children(axes)
     if below is None or entries is None or not tree.same_kind(axes, value):
         raise TreeError(
