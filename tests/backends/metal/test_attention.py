@@ -103,6 +103,7 @@ def test_where_elements_of_matrices_are_known() -> None:
         (plain, operands(1, 2, 1, 40, 50, 24)),
         (masked("causal"), operands(1, 2, 2, 40, 50, 64, dtype="float16")),
         (masked(None), [*operands(1, 2, 2, 24, 40, 32, dtype="bfloat16"), of(1, 1, 24, 40, dtype="bool_")]),
+        (masked("causal"), operands(4, 64, 32, 70, 40, 16, dtype="bfloat16")),  # so many that simdgroups have more rows
         gpu="nvidia",
     )
 
@@ -244,10 +245,11 @@ def test_what_is_no_attention() -> None:
 
 def test_texts_are_for_tensor_cores() -> None:
     """All products of 16-bit matrices go to tensor cores two by two, and their loads four by four."""
-    text = harness.metal_text(plain, *operands(4, 16, 16, 128, 128, 64, dtype="bfloat16"), gpu="nvidia")
-    source, _ = cuda_source(text, {"fused_attention": (128, 1, 1)}, aligned=True)
-    assert source.count("smelt::multiply_accumulate_pairs(") == 32 and source.count("simdgroup_load_four(") == 20
-    assert "simdgroup_multiply_accumulate(" not in source
+    for heads, products, loads in ((16, 32, 20), (64, 64, 24)):
+        text = harness.metal_text(plain, *operands(4, heads, heads, 128, 128, 64, dtype="bfloat16"), gpu="nvidia")
+        source, _ = cuda_source(text, {"fused_attention": (128, 1, 1)}, aligned=True)
+        assert source.count("smelt::multiply_accumulate_pairs(") == products
+        assert source.count("simdgroup_load_four(") == loads and "simdgroup_multiply_accumulate(" not in source
 
 
 def test_half_precision_is_as_exact_as_three_kernels() -> None:

@@ -14,6 +14,7 @@ found in the same way.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.kinds import Elementwise
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
+from ...devices import Gpu
 from ...kernel import GpuModule
 from ..parts import power_of_two, split, times
 from ..schedule import ScheduledKernel
@@ -35,8 +37,10 @@ from .row_lanes import EXCHANGED, RowLanes, Shuffled, ThroughMemory
 from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
 from .tiles import Tile
 
-#: Rows of a simdgroup.
-ROWS = STRIPS * MATRIX
+#: Strips of matrices that a simdgroup has where there are rows for it and registers: each tile of keys is read for all.
+MANY_STRIPS = 2 * STRIPS
+#: The most features and columns for which there are registers.
+FEW_FEATURES = 64
 SIMDGROUPS = 4
 #: Keys of a step, where there is room for them.
 KEYS = 32
@@ -91,10 +95,11 @@ class AttentionKernel:
     def __init__(self, module: GpuModule, attention: Attention):
         self.attention, self.product = attention, attention.product
         gpu, product = module.gpu, attention.product
-        count = SIMDGROUPS
-        while count > 1 and product.rows.extent <= (count // 2) * ROWS:
+        self.strips = self._strips(gpu)
+        rows, count = self.strips * MATRIX, SIMDGROUPS
+        while count > 1 and product.rows.extent <= (count // 2) * rows:
             count //= 2
-        self.simdgroups, self.m, self.threads = count, count * ROWS, count * gpu.simd
+        self.rows_of_simdgroup, self.simdgroups, self.m, self.threads = rows, count, count * rows, count * gpu.simd
         self.tiles = -(-product.rows.extent // self.m)
         self.groups = self.tiles * product.batch.extent
         of_keys, of_values = _held(attention.keys.dtype), _held(attention.values.dtype)
@@ -124,6 +129,14 @@ class AttentionKernel:
         self.matrices = Matrices(self.k)
         self.width = self.epilogue.width(product.columns)
 
+    def _strips(self, gpu: Gpu) -> int:
+        """How many strips of matrices a simdgroup has."""
+        attention, product = self.attention, self.product
+        is_small = max(attention.features.extent, product.columns.extent) <= FEW_FEATURES
+        are_half = all(x.dtype.size == 2 for x in (attention.queries, attention.keys, attention.values))
+        groups = product.batch.extent * -(-product.rows.extent // (SIMDGROUPS * MANY_STRIPS * MATRIX))
+        return MANY_STRIPS if gpu.fragment and is_small and are_half and groups >= 2 * gpu.tiles else STRIPS
+
     def _some_features(self, held: DType, left: int) -> int:
         """How many features of the queries there is room for at once, where the keys' tiles come to lie later."""
         padding = PADDING_BYTES // held.size
@@ -146,12 +159,12 @@ class AttentionKernel:
                 tile = k.const(self.tiles - 1, INDEX) - tile
         with k.named("row"):
             self.row = times(tile, self.m)
-        self.simd_row = times(k.simdgroup(), ROWS)
+        self.simd_row = times(k.simdgroup(), self.rows_of_simdgroup)
         self._place()
         queries = self._queries()
         zero, ends = k.const(0.0, dtypes.float32), k.const(float("-inf"), dtypes.float32)
-        outs = self.columns // MATRIX * STRIPS
-        numbers = [*[ends] * self.lanes.kept, *[zero] * (STRIPS * OWN)]
+        outs = self.columns // MATRIX * self.strips
+        numbers = [*[ends] * self.lanes.kept, *[zero] * (self.strips * OWN)]
         carried = [*(x.mlir for x in numbers), *[self.matrices.filled(zero, "COp", dtypes.float32)] * outs]
         if self.steps > 1:
             seen = key_range(k, self.attention, self.row, self.m, self.n)
@@ -171,8 +184,8 @@ class AttentionKernel:
     def _parts(self, state: Sequence[Any]) -> tuple[list[Scalar], list[Scalar], list[Any]]:
         """What goes from one tile of keys to the next: the rows' maxima, their totals, and the sums of values."""
         kept = self.lanes.kept
-        numbers = [Scalar(self.k, x, dtypes.float32) for x in state[: kept + STRIPS * OWN]]
-        return numbers[:kept], numbers[kept:], list(state[kept + STRIPS * OWN :])
+        numbers = [Scalar(self.k, x, dtypes.float32) for x in state[: kept + self.strips * OWN]]
+        return numbers[:kept], numbers[kept:], list(state[kept + self.strips * OWN :])
 
     def _place(self) -> None:
         """Threadgroup memory, and which elements of a matrix a lane has."""
@@ -193,7 +206,7 @@ class AttentionKernel:
         fragment = k.gpu.fragment
         self.lanes: RowLanes = (
             ThroughMemory(self.matrices, self.own, self.own_first) if fragment is None
-            else Shuffled(self.matrices, fragment)
+            else Shuffled(self.matrices, fragment, self.strips)
         )  # fmt: skip
         self.is_ragged = product.depth.extent % self.n != 0
         if self.attention.is_placed or self.is_ragged:
@@ -205,6 +218,10 @@ class AttentionKernel:
         tile = half.tile
         at = tile.at(tile.offset(free, depth), other)
         return self.matrices.load(half.matrices, at, use, tile.pitch, tile.along_depth != (use == "AOp"))
+
+    def _pairs(self) -> list[range]:
+        """The strips, as tensor cores take them."""
+        return [range(i, i + STRIPS) for i in range(0, self.strips, STRIPS)]
 
     # Operands
 
@@ -226,8 +243,8 @@ class AttentionKernel:
             k.barrier()
             along = min(self.some_features, self.features - first) // MATRIX
             for j in range(0, along, 2):  # pairs as tensor cores take them, one after the other
-                for n in range(j, min(j + 2, along)):
-                    for i in range(STRIPS):
+                for pair in self._pairs():
+                    for n, i in itertools.product(range(j, min(j + 2, along)), pair):
                         at = tile.at(
                             tile.offset(summed(k, self.simd_row, i * MATRIX), k.const(n * MATRIX, INDEX)), None
                         )
@@ -296,7 +313,7 @@ class AttentionKernel:
         logits = self._logits(self._products(step, queries), key)
         highest = [
             [self._largest([logits[i, j][e] for j in range(self.n // MATRIX)]) for e in range(OWN)]
-            for i in range(STRIPS)
+            for i in range(self.strips)
         ]  # fmt: skip
         with k.named("best"):
             now = [self._larger(x, y) for x, y in zip(best, self.lanes.of_rows(highest, self._larger))]
@@ -306,7 +323,7 @@ class AttentionKernel:
             scale = [self._exp(x - y) for x, y in zip(best, shift)]
         scales, shifts = self.lanes.beside(scales=scale, shifts=shift)
         weights = {}
-        for i in range(STRIPS):
+        for i in range(self.strips):
             for e in range(OWN):
                 with k.named("shift"):
                     by = self.matrices.element(shifts[i], e)
@@ -357,9 +374,9 @@ class AttentionKernel:
                     for j in range(self.n // MATRIX)
                     for d in range(deep)
                 }
-            for (j, d), matrix in right.items():
-                for i in range(STRIPS):
-                    operands = [queries[n + d, i], matrix, found.get((i, j), zero)]
+            for j, pair in itertools.product(range(self.n // MATRIX), self._pairs()):
+                for d, i in itertools.product(range(deep), pair):
+                    operands = [queries[n + d, i], right[j, d], found.get((i, j), zero)]
                     with k.named("score"):
                         found[i, j] = k.emit("gpu.subgroup_mma_compute", operands, [zero.type]).result
         return found
@@ -373,7 +390,7 @@ class AttentionKernel:
                 left = {
                     (d, i): self.matrices.made([weights[i, n + d, e] for e in range(OWN)], "AOp", dtype)
                     for d in range(deep)
-                    for i in range(STRIPS)
+                    for i in range(self.strips)
                 }
             with k.named("value"):
                 right = {
@@ -383,10 +400,10 @@ class AttentionKernel:
                     for j in range(across)
                     for d in range(deep)
                 }
-            for (j, d), matrix in right.items():
-                for i in range(STRIPS):
+            for j, pair in itertools.product(range(across), self._pairs()):
+                for d, i in itertools.product(range(deep), pair):
                     at = i * across + j
-                    operands = [left[d, i], matrix, sums[at]]
+                    operands = [left[d, i], right[j, d], sums[at]]
                     sums[at] = k.emit("gpu.subgroup_mma_compute", operands, [sums[at].type]).result
         return sums
 
@@ -420,12 +437,12 @@ class AttentionKernel:
     def _store(self, totals: Sequence[Scalar], sums: Sequence[Any]) -> None:
         """Sums over the rows' totals through the rest of the body to the outputs."""
         k, across = self.k, self.columns // MATRIX
-        parts = [totals[i * OWN : (i + 1) * OWN] for i in range(STRIPS)]
+        parts = [totals[i * OWN : (i + 1) * OWN] for i in range(self.strips)]
         with k.named("total"):
             total = self.lanes.of_rows(parts, lambda x, y: x + y)
         (divisors,) = self.lanes.beside(totals=total)
         done = [self.matrices.both("divf", x, divisors[n // across]) for n, x in enumerate(sums)]
-        for i in range(STRIPS):
+        for i in range(self.strips):
             for first in range(0, across, self.some_columns // MATRIX):
                 count = min(self.some_columns // MATRIX, across - first)
                 k.simdgroup_barrier()

@@ -46,7 +46,7 @@ class RowLanes(ABC):
 
 
 class ThroughMemory(RowLanes):
-    """Where it is not specified which lane holds which element: by matrices in threadgroup memory.
+    """Where it is not specified which lane holds which element: by matrices in threadgroup memory, for two strips.
 
     A lane keeps what is known of the row of which it has half when a pair of matrices lies there.
 
@@ -124,14 +124,12 @@ class Shuffled(RowLanes):
     A lane keeps what is known of the rows of its own elements, one in each strip.
 
     Args:
-        fragment: where a lane's elements begin, by the bits of its number (`Gpu.fragment`).
+        fragment: where a lane's elements begin, by the bits of its number (`Gpu.fragment`). strips: how many there are.
     """
 
-    kept = STRIPS
-
-    def __init__(self, matrices: Matrices, fragment: Sequence[tuple[int, int]]):
+    def __init__(self, matrices: Matrices, fragment: Sequence[tuple[int, int]], strips: int):
         super().__init__(matrices)
-        self.fragment = fragment
+        self.fragment, self.kept = fragment, strips
 
     def of_rows(self, elements: Sequence[Sequence[Scalar]], combine: Combine) -> list[Scalar]:
         found = []

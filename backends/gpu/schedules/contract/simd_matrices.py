@@ -13,7 +13,7 @@ from ...kernel import GpuKernel
 
 #: Rows and columns of a simdgroup matrix, and its elements that a lane has.
 MATRIX, OWN = 8, 2
-#: Matrices of rows that a simdgroup has: tensor cores take two at once.
+#: Matrices of rows that a simdgroup has, or a multiple: tensor cores take two at once.
 STRIPS = 2
 
 
