@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import functions, read_function
+from smelt.ir.builder import function_named
 from smelt.ir.errors import IRError, PipelineError
 from smelt.ir.interpreter import Interpreter
 
@@ -146,7 +146,7 @@ class InterpretedExecutable(Executable):
     compute what they can."""
 
     def __init__(self, module: Any, device: Device):
-        main = read_function(functions(module)["main"])
+        main = function_named(module)
         super().__init__([a.aval for a in main.arguments], [r.aval for r in main.returns])
         self._interpreter = Interpreter(module, device.interprets)
 

@@ -486,6 +486,27 @@ def functions(module: Any) -> dict[str, Any]:
     return found
 
 
+def function_operation(module: Any, name: str = "main") -> Any:
+    """The ``func.func`` of a name.
+
+    Raises:
+        IRError: there is none.
+    """
+    found = functions(module)
+    if name not in found:
+        raise IRError(f"the module has no function @{name}; it has {', '.join(found) or 'none'}")
+    return found[name]
+
+
+def function_named(module: Any, name: str = "main") -> Function:
+    """The function of a name, decoded.
+
+    Raises:
+        IRError: there is none, or it has no body.
+    """
+    return read_function(function_operation(module, name))
+
+
 def new_function(
     module: Any,
     name: str,

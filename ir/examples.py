@@ -7,7 +7,7 @@ from typing import Any
 
 from . import text
 from .aval import Aval
-from .builder import functions, read_function
+from .builder import function_named
 from .errors import IRError
 from .op import Op
 
@@ -36,5 +36,5 @@ def example(op: Op) -> tuple[tuple[Aval, ...], dict[str, Any]]:
         f"  return {returned} : {result.removeprefix('(').removesuffix(')')}\n}}"
     )
     module = text.parse(source)  # whose functions live as long as it does
-    (view,) = read_function(functions(module)["main"]).ops
+    (view,) = function_named(module).ops
     return tuple(v.aval for v in view.operands), dict(view.attrs)

@@ -128,6 +128,10 @@ class Comparison(Elementwise):
     def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return dtypes.bool_
 
+    def margin(self, x: Index, y: Index) -> Index | None:
+        """What is not negative exactly where it holds of two integers; None where there is no such thing."""
+        return None
+
 
 class Movement(Fusible):
     """The result's elements are elements of one operand (or a padding value).

@@ -150,13 +150,17 @@ def parse(source: str, name: str = "<text>") -> Any:
             raise IRError("\n".join((diagnostics(error, name), *problems))) from None
 
 
+#: What MLIR says of ops of unknown dialects: no tool here has that flag.
+_MLIR_FLAG = ". If this is intended, please use -allow-unregistered-dialect with the MLIR tool used."
+
+
 def diagnostics(error: Any, name: str) -> str:
     """The messages of an MLIRError, one a line, as file:line:column: text."""
     lines = []
     for d in getattr(error, "error_diagnostics", None) or []:
         place = str(d.location).removeprefix("loc(").removesuffix(")").replace('"', "")
         place = place.replace("-:", f"{name}:", 1) if place.startswith("-:") else place
-        lines.append(f"{place}: error: {d.message}")
+        lines.append(f"{place}: error: {d.message.replace(_MLIR_FLAG, '')}")
         for note in getattr(d, "notes", []):
             where = str(note.location).removeprefix("loc(").removesuffix(")").replace('"', "")
             lines.append(f"{where.replace('-:', f'{name}:', 1)}: note: {note.message}")

@@ -24,11 +24,6 @@ from smelt.ir.dialect import context
 from .rewrite import argument_locations, replay
 
 
-def lookup(module: Any, name: str) -> Function:
-    """A function of the module, decoded."""
-    return read_function(functions(module)[name])
-
-
 def name_of(operation: Any) -> str:
     """The name of a ``func.func``."""
     if isinstance(operation, Function):

@@ -12,27 +12,35 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from smelt.ir import mlir, text
-from smelt.ir.builder import Function, OpView, Value, functions, new_function, read_function
+from smelt.ir.builder import Function, OpView, Value, function_named, functions, new_function, read_function
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError
 
 from .extract import replay
 
 
-def reduce_text(source: str, fails: Callable[[str], bool], report: Callable[[str], None] = lambda line: None) -> str:
+class NotFailing(IRError):
+    """A module that is to become smaller has not the fault."""
+
+
+def reduce_text(
+    source: str, fails: Callable[[str], bool], report: Callable[[str], None] = lambda line: None,
+    name: str = "<text>",
+) -> str:  # fmt: skip
     """The smallest module found that still fails, as text.
 
     Args:
         source: a module with a function ``@main``.
         fails: whether a module has the fault.
         report: told of each step that made the module smaller.
+        name: of the source, in errors.
 
     Raises:
-        IRError: the module does not fail, or has no ``@main``.
+        IRError: the module has no ``@main``. NotFailing: it does not fail.
     """
-    source = text.to_text(text.parse(source))
+    source = text.to_text(text.parse(source, name))
     if not fails(source):
-        raise IRError("the command succeeds on the whole module: there is nothing to look for")
+        raise NotFailing("the whole module does not fail: there is nothing to look for")
     for cut, what in ((_beginning, "cut off behind"), (_fewer_results, "fewer results"), (_end, "cut off before")):
         found = cut(source, fails)
         if found != source:
@@ -53,14 +61,14 @@ def count_ops(source: str) -> int:
     """The ops of ``@main``."""
     module = text.parse(source)
     with mlir.lock:
-        return len(_main(module).ops)
+        return len(function_named(module).ops)
 
 
 def _shape(source: str) -> tuple[int, list[int]]:
     """How many results ``@main`` has, and the places of the ops that can be cut."""
     module = text.parse(source)
     with mlir.lock:
-        main = _main(module)
+        main = function_named(module)
         return len(main.returns), [i for i, op in enumerate(main.ops) if _cuttable(op)]
 
 
@@ -125,18 +133,11 @@ def _swept(source: str, fails: Callable[[str], bool], report: Callable[[str], No
     return source
 
 
-def _main(module: Any) -> Function:
-    found = functions(module)
-    if "main" not in found:
-        raise IRError(f"the module has no function @main to make smaller; it has {', '.join(found) or 'none'}")
-    return read_function(found["main"])
-
-
 def _candidates(source: str) -> Iterator[tuple[str | None, str]]:
     """Smaller modules, the smallest first, and what was done."""
     module = text.parse(source)
     with mlir.lock:
-        main = _main(module)
+        main = function_named(module)
         results, ops = len(main.returns), [i for i, op in enumerate(main.ops) if _cuttable(op)]
     if results > 1:
         for i in range(results):
@@ -162,7 +163,7 @@ def _written(
     number `upto`, and the results of the ops in `cut` as arguments; None where that is not a module."""
     module = text.parse(source)
     with mlir.lock:
-        main = _main(module)
+        main = function_named(module)
         wanted = [main.returns[i] for i in returns] if last is None else list(main.ops[last].results)
         if upto is not None:
             behind = {v for op in main.ops[upto + 1 :] for v in op.operands} | set(main.returns)

@@ -12,10 +12,11 @@ import numpy as np
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import functions, read_function
-from smelt.ir.errors import IRError, PipelineError
+from smelt.ir.builder import function_named, functions, read_function
+from smelt.ir.errors import PipelineError
 from smelt.ir.interpreter import Interpreter
 
+from .call_graph import callees_first
 from .driver import PassRecord
 from .rewrite import mentions
 
@@ -38,6 +39,9 @@ class ValueCheck:
         count: how many inputs of each kind.
         seed: of the random numbers.
 
+    Raises:
+        IRError: there is no ``@main``, or a function that calls itself.
+
     Attributes:
         checked: the passes after which values were compared, by stage.
 
@@ -58,10 +62,8 @@ class ValueCheck:
 
     def __init__(self, module: Any, count: int = 3, seed: int = 0):
         with mlir.lock:
-            found = functions(module)
-            if "main" not in found:
-                raise IRError(f"the module has no function @main to run; it has {', '.join(found) or 'none'}")
-            self.arguments = [v.aval for v in read_function(found["main"]).arguments]
+            callees_first(module)  # functions that call themselves are an error, and no endless run
+            self.arguments = [v.aval for v in function_named(module).arguments]
         rng = np.random.default_rng(seed)
         self.inputs = [
             (kind, [_drawn(aval, kind, rng) for aval in self.arguments])

@@ -17,7 +17,7 @@ from smelt.backends.buffer import Buffer
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable, InterpretedExecutable
 from smelt.ir import collector, locks, mlir, profiling, text
-from smelt.ir.builder import functions
+from smelt.ir.builder import function_operation
 from smelt.ir.errors import DeviceError, IRError, at_user_line
 from smelt.ir.settings import settings
 
@@ -133,6 +133,7 @@ def compile_anew(
         pipeline = SIMPLIFY
     pipeline = in_force(device, pipeline) or device.pipeline
     with mlir.lock, collector.paused():
+        _require_main(module)
         signature = _signature(module)
         subject = subject or explain.subject(module, name)
         stages = Stages(module) if keep_texts else None
@@ -152,9 +153,8 @@ def compile_anew(
         )
         with remarks.collected(keep_texts) as made:
             records = Pipeline.parse(pipeline).run(module, watch)
-        if "main" not in functions(module):
-            raise IRError(f"the module has no function @main; it has {', '.join(functions(module)) or 'none'}")
-        if signature is not None and _signature(module) != signature:
+        _require_main(module)
+        if _signature(module) != signature:
             raise IRError(f"the passes {pipeline} made @main a {_signature(module)}, the program is a {signature}")
         program = (InterpretedExecutable if interpret else device.executable)(module, device)
     if not keep_texts:
@@ -170,10 +170,15 @@ def compile_anew(
     return program
 
 
-def _signature(module: Any) -> str | None:
-    """The type of @main; None where there is none."""
-    main = functions(module).get("main")
-    return None if main is None else str(mlir.ir.TypeAttr(main.attributes["function_type"]).value)
+def _signature(module: Any) -> str:
+    """The type of @main."""
+    return str(mlir.ir.TypeAttr(function_operation(module).attributes["function_type"]).value)
+
+
+def _require_main(module: Any) -> None:
+    """Raise IRError where there is nothing to run."""
+    if not function_operation(module).regions[0].blocks:
+        raise IRError("@main has no body")
 
 
 def _log(program: Executable) -> None:
@@ -198,6 +203,7 @@ def lower_module(module: Any, device: Device, target: str | None = None) -> Any:
     from smelt.passes import Pipeline
 
     with mlir.lock:
+        _require_main(module)
         Pipeline.parse(in_force(device, None) or device.pipeline).run(module)
         return device.lower(module, target)
 

@@ -440,9 +440,11 @@ def check_calls(module: Any, options: argparse.Namespace) -> None:
 def execute(module: Any) -> str:
     """Results of @main, one a line."""
     from smelt.ir.interpreter import Interpreter
+    from smelt.passes.call_graph import callees_first
 
     from .show import dense
 
+    callees_first(module)  # functions that call themselves are an error, and no endless run
     return "".join(dense(array) + "\n" for array in Interpreter(module)("main", []))
 
 

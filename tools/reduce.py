@@ -14,15 +14,15 @@ from .opt import read_source
 
 def reduce(options: argparse.Namespace) -> int:
     """Make smaller while the command fails; write what is left."""
-    from smelt.passes.reduction import count_ops, reduce_text
+    from smelt.passes.reduction import NotFailing, count_ops, reduce_text
 
-    _, source = read_source(options.file)
-    tries = 0
+    name, source = read_source(options.file)
+    tries, ended = 0, ""
     with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder:
         path = os.path.join(folder, "candidate.mlir")
 
         def fails(candidate: str) -> bool:
-            nonlocal tries
+            nonlocal tries, ended
             tries += 1
             with open(path, "w", encoding="utf-8") as file:
                 file.write(candidate)
@@ -36,11 +36,15 @@ def reduce(options: argparse.Namespace) -> int:
                 return True
             except OSError as error:
                 raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
+            ended = "succeeds" if done.returncode == 0 else f"fails, and does not print {options.message!r},"
             if options.message is None:
                 return done.returncode != 0
             return done.returncode != 0 and options.message.encode() in done.stdout + done.stderr
 
-        found = reduce_text(source, fails, lambda line: print(line, file=sys.stderr))
+        try:
+            found = reduce_text(source, fails, lambda line: print(line, file=sys.stderr), name)
+        except NotFailing:
+            raise UsageError(f"the command {ended} on the whole module: there is nothing to look for") from None
     print(f"{count_ops(found)} ops are left after {tries} runs of the command", file=sys.stderr)
     if options.output == "-":
         sys.stdout.write(found)

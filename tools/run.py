@@ -100,13 +100,10 @@ def _parsed(source: str, name: str) -> Any:
 
 def _signature(module: Any, name: str) -> list[Aval]:
     from smelt.ir import mlir
-    from smelt.ir.builder import functions, read_function
+    from smelt.ir.builder import function_named
 
     with mlir.lock:
-        found = functions(module)
-        if name not in found:
-            raise IRError(f"the module has no function @{name}; it has {', '.join(found) or 'none'}")
-        return [a.aval for a in read_function(found[name]).arguments]
+        return [a.aval for a in function_named(module, name).arguments]
 
 
 def _compiled(module: Any, options: argparse.Namespace, name: str) -> Any:

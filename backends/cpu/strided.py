@@ -18,7 +18,7 @@ from smelt.backends.memory import Memory
 from smelt.backends.strided import EACH, HEAD, LINE, LOOPS, table_size
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Function, OpView, Value, function_named, functions
 from smelt.ir.dialect import context
 from smelt.ir.kinds import Fusible, Reduction
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
@@ -242,7 +242,7 @@ class _Assembly:
         self.team = team
         self._sites: list[Site] | None = [] if settings.check else None
         self._module = KernelModule(self._sites)
-        body = read_function(functions(module)["main"])
+        body = function_named(module)
         self._stages, self._layout = _Stages(body), layout
         arrays = [v.aval for v in (*body.arguments, *body.returns)]
         table = Aval((table_size(len(arrays)),), dtypes.int64)

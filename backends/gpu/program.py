@@ -278,11 +278,9 @@ def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: ProductLibr
         library: what will make matrix products where the program runs; None: kernels of the text.
 
     Raises:
-        SmeltError: the module was not fused.
+        SmeltError: the module was not fused, or has no function @main.
     """
     if isinstance(gpu, str):
         gpu = GPUS[gpu]
     with mlir.lock:
-        if "main" not in functions(module):
-            raise SmeltError("the module has no function @main")
         return Program(module, gpu, emit, library)

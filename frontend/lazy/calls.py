@@ -6,7 +6,7 @@ The memory of an argument that nobody wants any more becomes that of a result wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -16,17 +16,38 @@ from smelt.runtime import Buffer, Executable
 from .core import Node, Ref, state
 
 
+class NotedCall:
+    """What a node of a call runs. The calls of one version of a function share it.
+
+    Attributes:
+        run: from buffers to buffers.
+        program: whose `run` that is; None: of none.
+        captured: what it reads after its arguments.
+        prepared: how it runs as one step of a plan (`steps.prepare`): False where it runs by itself, None as long as
+            nobody has asked.
+    """
+
+    __slots__ = ("captured", "prepared", "program", "run")
+
+    def __init__(
+        self, run: Callable[[list[Buffer]], list[Buffer]], program: Executable | None = None,
+        captured: Sequence[Buffer] = (),
+    ):  # fmt: skip
+        self.run, self.program, self.captured = run, program, captured
+        self.prepared: Any = None
+
+
 def run_call(node: Node) -> None:
     """Give a node its values. Where that fails, those of its inputs are as before."""
-    attrs = node.attrs
-    program: Executable | None = attrs.get("program")
+    call: NotedCall = node.attrs["call"]
+    program = call.program
     given: list[int] = []
     if program is not None and program.donatable and not state.recording:  # a derivative may want to look at them
         given = dying(node.inputs, program.donatable)
     buffers = [child.values[i] for child, i in node.inputs]  # type: ignore[index]
-    buffers += attrs.get("captured", ())
+    buffers += call.captured
     if not given:
-        node.values = attrs["run"](buffers)
+        node.values = call.run(buffers)
         return
     assert program is not None
     locks.signals_later(_Run(node, program, buffers, given))

@@ -8,6 +8,7 @@ from typing import Any, overload
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
 
 from .arrays import array, wrap
+from .calls import NotedCall
 from .core import ALIAS, COMPILED, NO_ATTRS, PARAMETER, topological
 from .graph import Node, state
 
@@ -48,7 +49,7 @@ def depends(inputs: array | Sequence[array], dependencies: array | Sequence[arra
     else:
         count = len(arrays)
         avals = tuple(x.aval for x in arrays)
-        node = Node(COMPILED, {"run": lambda buffers: buffers[:count]}, tuple(refs), avals)
+        node = Node(COMPILED, {"call": NotedCall(lambda buffers: buffers[:count])}, tuple(refs), avals)
         # Each has a node of its own, so that none keeps the memory of the others.
         found = [wrap((Node(ALIAS, NO_ATTRS, ((node, i),), (aval,)), 0)) for i, aval in enumerate(avals)]
     return found[0] if single else found

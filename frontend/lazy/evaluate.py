@@ -84,7 +84,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
         elif tier == "auto" and found.seconds < NODE * len(found) and _ran(found):
             return
     del found  # it holds the nodes and what they are made from
-    _evaluate(refs, known, tight)
+    _evaluate(_Request(refs, known, tight))
 
 
 def _ran(found: Plan, structure: tiers.Structure | None = None) -> bool:
@@ -136,6 +136,19 @@ class _Known:
 
 
 _known = LruCache(weigh=lambda known: 2_000)
+
+
+class _Request(NamedTuple):
+    """What is to be evaluated.
+
+    Attributes:
+        known: what is known of its structure; None: nothing, or it is a piece of a larger graph.
+        tight: whether the results may be more than the limit of memory allows. A program finds out.
+    """
+
+    refs: list[Ref]
+    known: _Known | None
+    tight: bool
 
 
 class _Silence(threading.local):
@@ -233,14 +246,13 @@ class _Own(threading.local):
 _own = _Own()
 
 
-def _evaluate(refs: list[Ref], known: _Known | None, tight: bool) -> None:
-    """`tight`: whether the results may be more than the limit of memory allows. A program finds out."""
+def _evaluate(request: _Request) -> None:
     outer = _own.owned
     while True:
         mine, other = _Evaluation(), None
         try:
             with walking:
-                found = plan(refs)
+                found = plan(request.refs)
                 if found is None:
                     return
                 order = found.order()
@@ -250,7 +262,7 @@ def _evaluate(refs: list[Ref], known: _Known | None, tight: bool) -> None:
             # Plans in C give values without the lock: a node that was not marked yet has forgotten its inputs.
             if other is None and not any(node.op is LEAF for node in order):
                 _own.owned = mine.owned
-                _evaluate_nodes(refs, order, held, known, tight)
+                _evaluate_nodes(request, order, held)
                 return
             order.clear()
             held.clear()
@@ -282,17 +294,15 @@ def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
     return referred_besides(holders.values(), wanted.__contains__)
 
 
-def _evaluate_nodes(
-    refs: list[Ref], order: list[Node], held: set[Node], known: _Known | None, tight: bool
-) -> None:
+def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> None:
     check_values(order)
-    roots = {n for n, _ in refs}
+    roots = {n for n, _ in request.refs}
     has_calls = any(node.op is COMPILED for node in order)
     keep = [n for n in order if n in roots or n in held]
     if not has_calls and (len(order) <= MAX_NODES or _is_loop(order, keep)):
         held.clear()
         roots.clear()
-        _run(order, keep, known, tight)
+        _run(request, order, keep)
         return
     keep.clear()
     # The consumers still to come decide which results of a piece must be kept. Nodes are counted by
@@ -305,6 +315,7 @@ def _evaluate_nodes(
         last_use[id(child)] = len(order)
     kept = set(map(id, held))
     held.clear()
+    piecewise = request._replace(known=None)
     start = 0
     for end in _ends(order):
         piece = order[start:end]
@@ -319,7 +330,7 @@ def _evaluate_nodes(
                 node.values = [child.values[i] for child, i in node.inputs]  # type: ignore[index]
             _settle(piece)
         else:
-            _run(piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept], tight=tight)
+            _run(piecewise, piece, [n for n in piece if last_use.get(id(n), -1) >= end or id(n) in kept])
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
         piece.clear()
         start = end
@@ -392,7 +403,7 @@ def _no_value(node: Node) -> str:
     )
 
 
-def _run(order: list[Node], keep: Sequence[Node], known: _Known | None = None, tight: bool = False) -> None:
+def _run(request: _Request, order: list[Node], keep: Sequence[Node]) -> None:
     """Evaluate a piece of the graph, which is emptied; the nodes in `keep` get their values."""
     device = default_device()
     if device.interprets:
@@ -403,14 +414,14 @@ def _run(order: list[Node], keep: Sequence[Node], known: _Known | None = None, t
         return
     tier = settings.tier if device.tiers else "program"
     small = work(order) < settings.small_work
-    if tight and tier != "ops":
+    if request.tight and tier != "ops":
         tier, small = "program", False
     if not ((small or tier != "program") and direct.can_run(order)):
         _run_program(order, keep, device, small)
     elif small or tier == "ops":
         _give(keep, direct.run(order, keep))
     else:
-        _run_tiered(order, keep, device, known)
+        _run_tiered(order, keep, device, request.known)
 
 
 def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None) -> None:

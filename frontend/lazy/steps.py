@@ -26,6 +26,7 @@ from smelt.runtime import Buffer, Executable
 
 from . import core, direct, tiers
 from .build import MOST_ELEMENTS
+from .calls import NotedCall
 from .core import ALIAS, APPLY, COMPILED, PARAMETER, Node, Ref, state, topological
 from .graph import RecordedNode, attrs_key
 from .results import as_buffer
@@ -83,7 +84,7 @@ def prepare(node: Node) -> None:
     if op is APPLY:
         found = _prepare_program(RecordedNode(node, op, attrs, inputs, node.avals, None))
     elif op is COMPILED:
-        found = _prepare_call(attrs, (*operands, *node.avals))
+        found = _prepare_call(attrs["call"], (*operands, *node.avals))
     elif op is PARAMETER or op.kind == "control":
         found = False
     else:
@@ -149,17 +150,15 @@ def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
 MOST_CALL_BYTES = 1 << 14
 
 
-def _prepare_call(attrs: dict[str, Any], avals: Sequence[Aval]) -> Prepared | Literal[False]:
-    """What runs a call of a compiled function on little as one step; the calls of one version share `attrs`."""
-    found: Prepared | Literal[False] | None = attrs.get("prepared")
+def _prepare_call(call: NotedCall, avals: Sequence[Aval]) -> Prepared | Literal[False]:
+    """What runs a call of a compiled function on little as one step."""
+    found: Prepared | Literal[False] | None = call.prepared
     if found is None:
-        program = attrs.get("program")
+        program, found = call.program, False
         if program is not None and program.is_step and sum([a.nbytes for a in avals]) <= MOST_CALL_BYTES:
-            call = functools.partial(_run_call, program, attrs["captured"])
-            found = Prepared(call, None, (), None, SEVERAL, 0.0, 0.0, next(numbers), COMPILED, 1)
-        else:
-            found = False
-        attrs["prepared"] = found
+            run = functools.partial(_run_call, program, call.captured)
+            found = Prepared(run, None, (), None, SEVERAL, 0.0, 0.0, next(numbers), COMPILED, 1)
+        call.prepared = found
     return found
 
 

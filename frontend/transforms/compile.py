@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
-from smelt.ir.errors import PipelineError, TraceError, TreeError, at_user_line, shown
+from smelt.ir.errors import TraceError, TreeError, at_user_line
 from smelt.ir.flags import flag, flags_checked
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
@@ -20,6 +20,7 @@ from smelt.runtime.pipelines import spelled
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
+from ..lazy.calls import NotedCall
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.exports import kept, put_back
@@ -36,7 +37,7 @@ from .recording import check_function
 from .shapeless import HeldState, Sizes, placeholder
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
-from .traced import Trace
+from .traced import Trace, compiled_by
 from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
@@ -234,9 +235,10 @@ class CompiledFunction(Generic[P, R]):
             version.executable = self._executable(traced, version.passing)
             version.captured = [n.values[i] for n, i in captured]  # type: ignore[index]
             executable = version.executable
-            version.noted = {"run": executable.run, "program": executable, "captured": version.captured}
+            call = NotedCall(executable.run, executable, version.captured)
             if self._donations is not None:
-                version.noted["prepared"] = False  # it runs in the memory that it was given
+                call.prepared = False  # it runs in the memory that it was given
+            version.noted = {"call": call}
             version.out_tree = traced.out_tree
             version.static_outputs = sorted(traced.static_outputs.items())
             version.n_outputs = traced.n_results - traced.n_state_out
@@ -369,7 +371,7 @@ class CompiledFunction(Generic[P, R]):
         refs = [x._ref for x in outs if isinstance(x, array)]
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
         _check_no_leak(f, {n for n, _ in parameters})
-        return Trace(self._name, f, out_tree, names, len(state_refs), static), outputs
+        return Trace(self._name, f, out_tree, names, len(state_refs), static, self._pipeline), outputs
 
     def trace(self, *args: Any, **kwargs: Any) -> Trace:
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
@@ -381,21 +383,9 @@ class CompiledFunction(Generic[P, R]):
 
 
 def _compiled(f: GraphFunction, names: Sequence[str | None], pipeline: str | None, name: str) -> Executable:
-    """The executable of a function; what a pipeline of one's own gets wrong is an error of its own."""
     device = default_device()
-    if pipeline is None or pipeline == device.pipeline:
-        return program_of(f.parameters, f.body, f.outputs, device, names, name=name)
-    try:
-        return program_of(f.parameters, f.body, f.outputs, device, names, pipeline, name)
-    except PipelineError as error:
-        raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
-    except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made
-        raise PipelineError(
-            at_user_line(
-                f"smelt.compile: the pipeline {shown(pipeline)} leaves a module that the backend cannot compile; "
-                f"the default one is {device.pipeline}"
-            )
-        ) from error
+    own = None if pipeline == device.pipeline else pipeline
+    return compiled_by(own, device, lambda: program_of(f.parameters, f.body, f.outputs, device, names, own, name))
 
 
 def _materialize(x: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.backends.device import offering, registered_device, stages
 from smelt.ir import text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import IRError, SmeltError
+from smelt.ir.errors import IRError, PipelineError, SmeltError, at_user_line, shown
 from smelt.ir.op_program import OpProgram
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
@@ -28,22 +28,41 @@ if TYPE_CHECKING:  # passes are loaded by the first compile
 __all__: list[str] = []
 
 
+def compiled_by(pipeline: str | None, device: Device, make: Callable[[], Executable]) -> Executable:
+    """The program that `make` gives; what a pipeline of the user's own gets wrong is an error of its own."""
+    if pipeline is None:
+        return make()
+    try:
+        return make()
+    except PipelineError as error:
+        raise PipelineError(at_user_line(f"smelt.compile: {str(error)[:1000]}")) from None
+    except (KeyError, AttributeError, AssertionError) as error:  # the backend misses what a pass would have made
+        raise PipelineError(
+            at_user_line(
+                f"smelt.compile: the pipeline {shown(pipeline)} leaves a module that the backend cannot compile; "
+                f"the default one is {device.pipeline}"
+            )
+        ) from error
+
+
 class Trace:
     """A function traced for given argument types: the graph, before any pass.
 
     Attributes:
         avals: the types of the array arguments (leaves of the argument tree, in order).
         function: what was recorded.
+        pipeline: what `smelt.compile` was told of passes; None: nothing.
     """
 
     def __init__(self, name: str, function: GraphFunction, out_tree: Any, names: list[str | None], n_state_out: int,
-                 static_outputs: dict[int, Any]):  # fmt: skip
+                 static_outputs: dict[int, Any], pipeline: str | None = None):  # fmt: skip
         self.name = name
         self.function = function
         self.out_tree = out_tree
         self.names = names
         self.n_state_out = n_state_out
         self.static_outputs = static_outputs
+        self.pipeline = pipeline
 
     @property
     def captured(self) -> Sequence[Ref]:
@@ -89,11 +108,22 @@ class Lowered:
         return to_short_text(self.module, lines)
 
     def compile(self, pipeline: str | Pipeline | None = None, keep_texts: bool = True) -> Compiled:
-        """Run the passes and the backend; `pipeline` replaces the default one of the device, or changes it."""
-        module = self._copy()
+        """Run the passes and the backend.
+
+        Args:
+            pipeline: passes in place of the device's, or changes of those; None: what `smelt.compile` was given, if
+                anything.
+            keep_texts: keep the program after each pass, for `Compiled.as_text`.
+
+        Raises:
+            PipelineError: there is no such pass, or what the passes leave cannot be compiled.
+        """
+        module, device = self._copy(), default_device()
         name = self.trace.function.name
-        passes = spelled(pipeline, "compile")
-        program = compile_module(module, default_device(), passes, keep_texts=keep_texts, name=name)
+        passes = self.trace.pipeline if pipeline is None else spelled(pipeline, "compile")
+        program = compiled_by(
+            passes, device, lambda: compile_module(module, device, passes, keep_texts=keep_texts, name=name)
+        )
         return Compiled(self.trace, program, self.lower_for)
 
     def to_metal(self, gpu: str = "apple8") -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import DTypeError
+from ..index import Index
 from ..kinds import Comparison, Elementwise, silent
 from ..op import Avals, Cotangents, Flags, HostCall, NotDifferentiable, Operand, Values, only, require, require_dtype
 from ..scalar import Scalar, ScalarBuilder
@@ -82,6 +83,9 @@ class Less(Comparison, name="less"):
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x < y
 
+    def margin(self, x: Index, y: Index) -> Index:
+        return y - x - 1
+
 
 class LessEqual(Comparison, name="less_equal"):
     """Whether not larger: x ≤ y. False where either is NaN. Complex numbers by their real part, then by the other.
@@ -101,6 +105,9 @@ class LessEqual(Comparison, name="less_equal"):
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x <= y
+
+    def margin(self, x: Index, y: Index) -> Index:
+        return y - x
 
 
 class Greater(Comparison, name="greater"):
@@ -122,6 +129,9 @@ class Greater(Comparison, name="greater"):
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x > y
 
+    def margin(self, x: Index, y: Index) -> Index:
+        return x - y - 1
+
 
 class GreaterEqual(Comparison, name="greater_equal"):
     """Whether not smaller: x ≥ y. False where either is NaN. Complex numbers by their real part, then by the other.
@@ -141,6 +151,9 @@ class GreaterEqual(Comparison, name="greater_equal"):
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x >= y
+
+    def margin(self, x: Index, y: Index) -> Index:
+        return x - y
 
 
 class Select(Elementwise, name="select"):

@@ -12,24 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Atom, Coordinates, Index
+from smelt.ir.kinds import Comparison
 from smelt.ir.ops.arithmetic import Add, Neg, Sub
-from smelt.ir.ops.compare import (
-    BitwiseAnd,
-    BitwiseInvert,
-    BitwiseOr,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-    LogicalAnd,
-    LogicalNot,
-    LogicalOr,
-    Select,
-)
+from smelt.ir.ops.compare import BitwiseAnd, BitwiseInvert, BitwiseOr, LogicalAnd, LogicalNot, LogicalOr, Select
 from smelt.ir.ops.constants import Constant
 from smelt.ir.ops.conversion import Convert
 from smelt.ir.ops.movement import Iota
@@ -160,25 +148,17 @@ def seen_where(condition: Value, place: Coordinates, holds: bool = True) -> Seen
         return seen_where(operands[0], place, not holds)
     if kind in ((LogicalAnd, BitwiseAnd) if holds else (LogicalOr, BitwiseOr)):
         return seen_where(operands[0], place, holds) & seen_where(operands[1], place, holds)
-    if kind in _COMPARISONS:
+    if isinstance(owner.op, Comparison):
         x, y = (position(v, place) for v in operands)
-        if x is None or y is None:
+        margin = None if x is None or y is None else owner.op.margin(x, y)
+        if margin is None:
             return Seen()
-        greater, equal = _COMPARISONS[kind]
-        if not holds:
-            greater, equal = not greater, not equal
-        return Seen((((x - y) if greater else (y - x)) - (0 if equal else 1),), True)
+        return Seen((margin if holds else -1 - margin,), True)
     if len(operands) == 1 and not owner.op.flops:
         reads = operand_reads(owner, place)
         if len(reads) == 1:
             return seen_where(*reads[0], holds)
     return Seen()
-
-
-#: Whether the first operand is the larger one, and whether both may be equal.
-_COMPARISONS: dict[type[Any], tuple[bool, bool]] = {
-    Greater: (True, False), GreaterEqual: (True, True), Less: (False, False), LessEqual: (False, True),
-}  # fmt: skip
 
 
 def position(value: Value, place: Coordinates) -> Index | None:

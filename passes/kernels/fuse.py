@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, function_named, functions, read_function
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import PipelineError
@@ -149,7 +149,7 @@ class FusePass(Pass):
                 text = f"@{names[group]} is one kernel of {len(group.ops)} ops: {ops}"
                 remarks.add(remarks.Remark("fuse", "passed", "attention", text, line, name, (names[group],),
                                            {"ops": len(group.ops)}))  # fmt: skip
-        return read_function(functions(module)[name])
+        return function_named(module, name)
 
     def _grouped(self, function: Function, kernels: set[OpView]) -> Grouping:
         """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, function_named, functions, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
 
@@ -81,7 +81,7 @@ class PlacePass(Pass):
         @functools.cache
         def needs(name: str) -> bool:
             """Whether a function that control flow runs has something to place."""
-            return any(belongs(op) for op in read_function(functions(module)[name]).ops)
+            return any(belongs(op) for op in function_named(module, name).ops)
 
         statistics["functions placed"] += take_along(module, belongs)
         for operation in list(functions(module).values()):

@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
+from smelt.ir.aval import MAX_BYTES
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
 from smelt.ir.control import SCAN, WHILE, callees, layout
 from smelt.ir.dialect import context
-from smelt.ir.errors import IRError, at_user_line
+from smelt.ir.errors import IRError, OutOfMemoryError, at_user_line
 
 from ..registry import Pass, register_pass
 from .analysis import is_row_reduction
@@ -64,6 +65,10 @@ def plan_function(operation: Any, found: dict[str, Any]) -> int:
                 if ARENA_BYTES not in found[name].attributes:
                     plan_function(found[name], found)
     total = plan(function, found)
+    values = [*function.arguments, *(v for op in function.ops for v in op.results)]
+    if max([total, *(v.aval.nbytes for v in values)]) >= MAX_BYTES:
+        largest = max(values, key=lambda v: v.aval.nbytes)
+        raise OutOfMemoryError(f"more memory than can be addressed is planned for @{function.name}: {largest.aval}, …")
     i64 = mlir.ir.IntegerType.get_signless(64, context())
     operation.attributes[ARENA_BYTES] = mlir.ir.IntegerAttr.get(i64, total)
     return total

@@ -17,7 +17,7 @@ import numpy as np
 
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, functions, read_function
+from smelt.ir.builder import Function, function_named
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import IRError, SmeltError
 from smelt.ir.interpreter import run_op
@@ -146,13 +146,13 @@ def _try(
     rng = np.random.default_rng([seed, verdict.instances])
     with mlir.lock, np.errstate(all="ignore"):
         inputs = [(kind, [drawn(a, kind, rng) for a in instance.arguments]) for kind in KINDS for _ in range(2)]
-        before = read_function(functions(module)["main"])
+        before = function_named(module)
         results = [_run(before, arrays) for _, arrays in inputs]
         counted: Counter = Counter()
         apply_table(module, table, counted, once=True)
         if not counted[rewrite.name]:
             return
-        after = read_function(functions(module)["main"])
+        after = function_named(module)
         verdict.instances += 1
         if instance.dtype.name not in verdict.dtypes:
             verdict.dtypes.append(instance.dtype.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, functions, new_function, read_function
+from smelt.ir.builder import Builder, Function, function_named, functions, new_function, read_function
 from smelt.ir.dialect import context
 
 from ..call_graph import ground_functions
@@ -23,7 +23,7 @@ def _calling(module: Any, function: Function) -> Function:
             argument_locations=argument_locations(function),
         )  # fmt: skip
         b.return_(b.call(function.name, arguments, results))
-    return read_function(functions(module)[name])
+    return function_named(module, name)
 
 
 def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:

@@ -88,7 +88,7 @@ def test_transformations_stay_whole():
 
 
 def test_a_module_that_does_not_fail():
-    with pytest.raises(IRError, match="succeeds on the whole module"):
+    with pytest.raises(IRError, match="the whole module does not fail"):
         reduce_text(source_of(lambda x: x + 1, smelt.ones(3)), lambda s: False)
 
 
@@ -101,5 +101,7 @@ def test_the_command(tmp_path, capsys):
     assert count_ops(out.read_text()) == 1 and "runs of the command" in capsys.readouterr().err
     assert cli.main(["reduce", str(path), "--", sys.executable, "-c", "0"]) == 1
     assert "succeeds on the whole module" in capsys.readouterr().err
+    assert cli.main(["reduce", str(path), "--message", "another", "--", *command[-4:]]) == 1
+    assert f"{path}: error: the command fails, and does not print 'another', on the whole" in capsys.readouterr().err
     assert cli.main(["reduce", str(path), "--", "/nowhere/command"]) == 1
     assert "/nowhere/command cannot be run" in capsys.readouterr().err

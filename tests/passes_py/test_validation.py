@@ -148,5 +148,5 @@ def test_code_of_a_file_runs_only_when_it_is_trusted(tmp_path, capsys):
 
 
 def test_a_module_without_main():
-    with pytest.raises(IRError, match="no function @main to run"):
+    with pytest.raises(IRError, match="no function @main; it has f"):
         ValueCheck(text.parse("func.func private @f() { return }"))

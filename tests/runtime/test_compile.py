@@ -222,6 +222,16 @@ def test_a_custom_pipeline():
     assert f(smelt.array([0.0])).item() == 2.0
 
 
+def test_a_trace_is_compiled_by_the_pipeline_of_its_function():
+    apart = smelt.compile(lambda x: smelt.exp(x) * 2 + 1, pipeline="replace:fuse=fuse{max-ops=1}")
+    lowered = apart.trace(smelt.ShapeDtype((300, 300), smelt.float32)).lower()
+    assert len(lowered.compile().kernels) > 1 == len(lowered.compile(smelt.default_pipeline()).kernels)
+    assert lowered.as_text("fuse").count("smelt.fusion") > 1
+    wrong = smelt.compile(lambda x: x + 1, pipeline="nonsense").trace(smelt.ones(3)).lower()
+    with pytest.raises(PipelineError, match=r"smelt.compile: .*nonsense"):
+        wrong.compile()
+
+
 def test_shape_only_arguments_can_be_traced():
     f = smelt.compile(lambda x: x.sum(axis=0))
     assert "tensor<8x4xf32>" in f.trace(smelt.ShapeDtype((8, 4), smelt.float32)).as_text()

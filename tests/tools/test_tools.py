@@ -149,6 +149,20 @@ def test_execute_needs_a_main_without_arguments(run, tmp_path):
     fails(run(path, "--execute"), "@main takes 1 arguments")
     path.write_text("func.func @f() { return }")
     fails(run(path, "--execute"), "no function @main; it has f")
+    path.write_text(
+        "func.func @main() -> tensor<f32> {\n  %0 = call @main() : () -> tensor<f32>\n  return %0 : tensor<f32>\n}"
+    )
+    fails(run(path, "--execute"), "f.mlir:2:8: error: @main calls itself")
+    fails(run(path, "--verify-values", "--cse"), "f.mlir:2:8: error: @main calls itself")
+
+
+@pytest.mark.parametrize("stage", ["kernel", "msl"])
+def test_kernels_need_a_main(run, tmp_path, stage):
+    path = tmp_path / "f.mlir"
+    path.write_text("func.func @f() { return }")
+    fails(run(path, f"--emit={stage}"), "no function @main; it has f")
+    path.write_text("func.func private @main() -> tensor<f32>")
+    fails(run(path, f"--emit={stage}"), "@main has no body")
 
 
 def test_upstream_passes(run, good):
@@ -240,6 +254,8 @@ def test_huge_shapes_are_only_numbers(run, tmp_path):
         f'func.func @main(%x: {kind}) -> {kind} {{ %0 = "smelt.exp"(%x) : ({kind}) -> {kind}\n return %0 : {kind} }}'
     )
     assert run(path, "--canonicalize", "--cse", "--dce")[0] == 0
+    for stage in "kernel", "msl":
+        fails(run(path, f"--emit={stage}"), "out of memory: more memory than can be addressed is planned for @main: f32[9")
 
 
 def test_more_memory_than_there_is(run, tmp_path):

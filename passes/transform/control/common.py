@@ -23,11 +23,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, functions, new_function
+from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, function_named, functions, new_function
 from smelt.ir.control import ControlOp, layout
 
 from ...dependence import closed, cone, dependence
-from ...extract import erase, lookup, name_of, set_type
+from ...extract import erase, name_of, set_type
 from ...rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values
 from ...simplify.reads import ModuleReads, Needs, argument_index, union
 from ..jvp import push_tangents
@@ -77,7 +77,7 @@ class LoopRules(ControlRules):
 
     def dependent_operands(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
         """`flags` of operands, widened to the carries that the body makes depend on them."""
-        body = lookup(module, attrs["body"])
+        body = function_named(module, attrs["body"])
         _, _, carries, _ = layout(self.op, attrs, len(flags))
         before, after = list(flags[: carries.start]), list(flags[carries.stop :])
 
@@ -105,7 +105,7 @@ class LoopRules(ControlRules):
     def jvp(
         self, module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, linearize: bool
     ) -> tuple[Values, Maybe]:
-        body = lookup(module, op.attrs["body"])
+        body = function_named(module, op.attrs["body"])
         _, *inputs = layout(op.op, op.attrs, len(operands))
         carries, m = slice(inputs[1].start, inputs[1].stop), len(inputs[1])
         outputs = [range(m), range(m, len(op.results))]

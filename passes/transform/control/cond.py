@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, OpView, Value
+from smelt.ir.builder import Builder, OpView, Value, function_named
 from smelt.ir.control import COND
 
-from ...extract import cut, erase, lookup
+from ...extract import cut, erase
 from ...rules import Attrs, Dims, Flags, Maybe, Values, register_rules
 from ...simplify.reads import ModuleReads, Needs
 from ..partition import BOTH, drop_separated, linear_values, merge, pick, residuals_of, separate, stem_of
@@ -79,7 +79,9 @@ class CondRules(ControlRules):
         inputs, outputs = [range(len(primals))], [range(len(op.results))]
         names = list(dict.fromkeys(op.attrs["branches"]))
         suffix = BOTH if linearize else "jvp"
-        pushed = {name: Pushed(module, lookup(module, name), active, inputs, linearize, suffix) for name in names}
+        pushed = {
+            name: Pushed(module, function_named(module, name), active, inputs, linearize, suffix) for name in names
+        }
         wanted = [any(flags) for flags in zip(*(p.active for p in pushed.values()))]
         if not any(wanted):
             for p in reversed(pushed.values()):
@@ -95,7 +97,7 @@ class CondRules(ControlRules):
     def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
         found: list[bool] = []
         for name in dict.fromkeys(attrs["branches"]):
-            branch = lookup(module, name)
+            branch = function_named(module, name)
             linear = linear_values(module, branch, flags[1:])
             outs = [v in linear for v in branch.returns]
             found = [a or b for a, b in zip(found, outs)] if found else outs
@@ -108,7 +110,7 @@ class CondRules(ControlRules):
         marks = flags[1:]
         outs = self.dependent(module, attrs, flags)
         plain = [i for i, out in enumerate(outs) if not out]
-        originals = {name: lookup(module, name) for name in dict.fromkeys(attrs["branches"])}
+        originals = {name: function_named(module, name) for name in dict.fromkeys(attrs["branches"])}
         branches = {name: separate(module, branch, marks) for name, branch in originals.items()}
 
         # Where the linear branch finds a residual: ("operand", i), ("result", i) or ("slot", i).
@@ -168,7 +170,7 @@ class CondRules(ControlRules):
         index, *arguments = operands
         live = [ct is not None for ct in cotangents]
         names = dict.fromkeys(op.attrs["branches"])
-        branches = {name: lookup(module, name) for name in names}
+        branches = {name: function_named(module, name) for name in names}
         read = [reached(branch.arguments, pick(branch.returns, live)) for branch in branches.values()]
         needed = [i for i, flags in enumerate(zip(*read)) if any(flags)]
         wrt = [i for i in needed if linear[1 + i]]

@@ -30,11 +30,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, new_function
+from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, function_named, new_function
 from smelt.ir.control import SCAN, layout
 
 from ...dependence import closed, cone
-from ...extract import cut, erase, lookup
+from ...extract import cut, erase
 from ...rewrite import replay
 from ...rules import Attrs, Dims, Flags, Maybe, Values, register_rules
 from ..partition import (
@@ -91,7 +91,7 @@ class ScanRules(LoopRules):
     def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
         marks = self.dependent_operands(module, attrs, flags)
         n, m = attrs["constants"], attrs["carries"]
-        body = lookup(module, attrs["body"])
+        body = function_named(module, attrs["body"])
         linear = linear_values(module, body, marks)
         return [*marks[n : n + m], *(y in linear for y in body.returns[m:])]
 
@@ -99,7 +99,7 @@ class ScanRules(LoopRules):
         self, module: Any, b: Builder, attrs: Attrs, operands: Values, flags: Flags, avals: Sequence[Aval]
     ) -> list[Value]:
         n, m, length = attrs["constants"], attrs["carries"], attrs["length"]
-        original = lookup(module, attrs["body"])
+        original = function_named(module, attrs["body"])
         marks = self.dependent_operands(module, attrs, flags)
         body, stem = separate(module, original, marks), stem_of(original.name)
         outs = self.dependent(module, attrs, flags)
@@ -151,7 +151,7 @@ class ScanRules(LoopRules):
         attrs = op.attrs
         _, constants, state, elements = layout(SCAN, attrs, len(operands))
         n, m = len(constants), len(state)
-        body = lookup(module, attrs["body"])
+        body = function_named(module, attrs["body"])
         marks = self.dependent_operands(module, attrs, linear)
         live = [ct is not None for ct in cotangents]
         ys = live[m:]
@@ -171,7 +171,7 @@ class ScanRules(LoopRules):
         )  # fmt: skip
         residuals = len(fixed) + len(kept)
         wrt = tuple(range(residuals, len(part.arguments)))
-        backward = lookup(module, make_transpose(module, part, {"wrt": wrt}))
+        backward = function_named(module, make_transpose(module, part, {"wrt": wrt}))
         erase(module, [part.name])
         const_avals = [operands[i].aval for i in consts]
         step = _summing(module, body, backward, len(fixed), residuals, len(carries), const_avals)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, OpView, Value
+from smelt.ir.builder import Builder, OpView, Value, function_named
 from smelt.ir.control import WHILE
 from smelt.ir.errors import NotDifferentiableError, at_user_line
 
 from ...dependence import cone
-from ...extract import cut, lookup
+from ...extract import cut
 from ...rules import Attrs, Dims, Flags, Maybe, Values, register_rules
 from ..partition import drop_separated, merge, pick, separate, stem_of
 from .common import LoopRules, choose_rows, in_front, interleave
@@ -105,7 +105,7 @@ class WhileRules(LoopRules):
     # Derivatives
 
     def pushed_attrs(self, module: Any, op: OpView, active: Flags, groups: Sequence[range], suffix: str) -> Attrs:
-        test = lookup(module, op.attrs["cond"])
+        test = function_named(module, op.attrs["cond"])
         everything = range(len(test.arguments))
         taken = [
             test.arguments[i].aval if tangent else test.arguments[i]
@@ -122,7 +122,7 @@ class WhileRules(LoopRules):
         n = attrs["constants"]
         marks = self.dependent_operands(module, attrs, flags)
         outs = marks[n:]
-        original, tester = lookup(module, attrs["body"]), lookup(module, attrs["cond"])
+        original, tester = function_named(module, attrs["body"]), function_named(module, attrs["cond"])
         body, test = separate(module, original, marks), separate(module, tester, marks)
         if cone(test.returns) & set(pick(test.arguments, marks)):
             message = "smelt.while: the number of steps depends on a value in which it should be linear"
