@@ -72,7 +72,13 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
 
         return run(options, isolate)
     except BrokenPipeError:
-        return 0
+        from .isolate import reader_left
+
+        return reader_left()
+    except KeyboardInterrupt:
+        from .isolate import INTERRUPTED
+
+        return INTERRUPTED
     except Exception as error:
         from .opt import report_error
 
@@ -148,14 +154,16 @@ def _parser() -> argparse.ArgumentParser:
     view = commands.add_parser(
         "view",
         parents=[traces],
-        help="a page that shows how a Python function is compiled",
+        help="a page that shows how a Python function, or an IR file, is compiled",
         description="Trace and compile a Python function for given argument types, and write a page (HTML, no "
         "network): its stages beside the program's lines, kernels with their costs, code, and why they are kernels, "
-        "graphs, memory, passes. Of a folder of dumps (SMELT_DUMP_IR, smelt-opt --dump-ir-to) what these tell.",
+        "graphs, memory, passes. The same of an IR file's @main; of a folder of dumps (SMELT_DUMP_IR, smelt-opt "
+        "--dump-ir-to) what these tell.",
         epilog="Example: smelt view examples/gelu.py:gelu 'f32[8,16]' -o gelu.html",
     )
     view.add_argument("-o", dest="output", required=True, metavar="FILE", help="where to write the page")
     view.add_argument("--measure", action="store_true", help="run each kernel by itself, and time it")
+    view.add_argument("--custom-calls", action="store_true", help="with --measure: run the code that a file calls")
     view.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     run = commands.add_parser(

@@ -65,10 +65,14 @@ def lower(options: argparse.Namespace) -> Any:
         UsageError: there is no such function, the arguments are none, or the function raised.
     """
     import smelt
-    from smelt.runtime import set_default_device
+    from smelt.passes.driver import Pipeline
+    from smelt.runtime import default_device, set_default_device
+    from smelt.runtime.pipelines import in_force
 
     if options.device:
         set_default_device(options.device)
+    if options.pass_pipeline is not None:  # early stages do not come as far as the passes
+        Pipeline.parse(in_force(default_device(), options.pass_pipeline) or "")
     function = load(options.target)
     arguments = [parse_argument(text) for text in options.arguments]
     compiled = function if hasattr(function, "trace") else smelt.compile(function)
@@ -117,7 +121,7 @@ def load(target: str) -> Any:
         module = _load_module(module_name)
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
     found: Any = module
     for part in name.split("."):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ Progress = Callable[[str], None]
 Job = Callable[..., int]
 
 PARSING = "parsing"
+#: The exit code after Ctrl-C.
+INTERRUPTED = 130
 
 
 def run_isolated(
@@ -51,7 +54,7 @@ def run_isolated(
     except KeyboardInterrupt:
         child.kill()
         child.join()
-        return 130
+        return INTERRUPTED
     child.join()
     code = child.exitcode or 0
     if code < 0:
@@ -62,10 +65,21 @@ def run_isolated(
 
 
 def _child(job: Job, arguments: tuple[Any, ...], connection: Any) -> None:
-    code = job(*arguments, connection.send)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        code = job(*arguments, connection.send)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = reader_left()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     sys.exit(code)
+
+
+def reader_left() -> int:
+    """The exit code where nobody reads on (`smelt-opt ... | head`); Python must not complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _signal_name(number: int) -> str:

@@ -20,10 +20,11 @@ from typing import Any
 
 from smelt import __version__
 from smelt.backends.device import offering, stages
+from smelt.ir.errors import IRError
 from smelt.runtime.compile import lower_module
 
 from .exchange import as_smelt, text_of
-from .isolate import PARSING, Progress, run_isolated
+from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated
 from .mlir_flags import LACKING
 
 SPLIT = "// -----"
@@ -40,9 +41,9 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     try:
         return _run(options, isolate)
     except BrokenPipeError:
-        # The reader has gone (`smelt-opt ... | head`); Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return reader_left()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except Exception as error:
         return report_error(error, options.input, options.debug)
 
@@ -175,8 +176,6 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
 def read_source(path: str) -> tuple[str, str]:
     """(name for messages, text) of a file or, for ``-``, of standard input."""
     from smelt.formats.functions import MARK
-    from smelt.ir.errors import IRError
-
     name = "<stdin>" if path == "-" else path
     try:
         if path == "-":
@@ -384,9 +383,13 @@ class PrintedIR:
             sys.stderr.write(content)
             return
         folder = os.path.join(self._options.mlir_print_ir_tree_dir, "builtin_module_no-symbol-name")
-        os.makedirs(folder, exist_ok=True)
         name = re.sub(r"[^\w.()-]", "_", name)
-        _write(os.path.join(folder, f"{self._number}_{name}.mlir"), content)
+        path = os.path.join(folder, f"{self._number}_{name}.mlir")
+        try:
+            os.makedirs(folder, exist_ok=True)
+            _write(path, content)
+        except OSError as error:
+            raise IRError(f"{path}: error: cannot be written: {error.strerror}") from None
         self._number += 1
 
 
@@ -427,7 +430,6 @@ def emit_backend(module: Any, stage: str) -> str:
 
 def check_calls(module: Any, options: argparse.Namespace) -> None:
     """Raise IRError where a file would run code of its own, and nobody has said that it may."""
-    from smelt.ir.errors import IRError
     from smelt.passes.rewrite import mentions
 
     if not options.custom_calls and mentions(module, "smelt.custom_call"):

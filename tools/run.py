@@ -60,7 +60,7 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
 
 
 def _results(options: argparse.Namespace, source: str, name: str, progress: Progress) -> list[np.ndarray]:
-    module = _parsed(source, name)
+    module = parsed(source, name)
     check_calls(module, options)
     progress("the compiler")
     arguments = _signature(module, options.function)
@@ -90,7 +90,8 @@ def _results_of_onnx(options: argparse.Namespace, progress: Progress) -> list[np
         return [np.array(x) for x in (found if isinstance(found, tuple) else (found,))]
 
 
-def _parsed(source: str, name: str) -> Any:
+def parsed(source: str, name: str) -> Any:
+    """The module that a text is, in smelt's dialect or in StableHLO."""
     from smelt.ir import text
 
     if not source.strip():

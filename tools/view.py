@@ -1,27 +1,31 @@
-"""``smelt view``: the page of a Python function, or of a folder of dumps."""
+"""``smelt view``: the page of a Python function, of an IR file, or of a folder of dumps."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
 
 from .dump import UsageError, lower, write
 from .isolate import PARSING, Progress, run_isolated
-from .opt import describe
+from .opt import check_calls, describe, read_source
+from .run import parsed
 
 
 def view(options: argparse.Namespace, isolate: bool = True) -> int:
     """Trace and compile, or read what a compile left; write the page."""
-    if os.path.isdir(options.target):
+    if os.path.exists(options.target):
         if options.arguments:
-            raise UsageError(f"{options.target} is a folder of dumps, which takes no arguments")
+            raise UsageError(f"{options.target} is a file or a folder of dumps, which takes no arguments")
 
         def report(message: str) -> None:
             print(f"{options.target}: error: {message}", file=sys.stderr)
 
-        return run_isolated(_dumps, (options,), 600.0, report) if isolate else _dumps(options, lambda stage: None)
+        return run_isolated(_read, (options,), 600.0, report) if isolate else _read(options, lambda stage: None)
+    if ":" not in options.target:
+        raise UsageError(f"there is no file or folder {options.target!r}, and it is not MODULE:FUNCTION")
     program = lower(options).compile(options.pass_pipeline)
     title = " ".join([options.target, *options.arguments])
     write(options.output, program.view(title=title, measure=options.measure))
@@ -29,12 +33,17 @@ def view(options: argparse.Namespace, isolate: bool = True) -> int:
     return 0
 
 
-def _dumps(options: argparse.Namespace, progress: Progress) -> int:
+def _read(options: argparse.Namespace, progress: Progress) -> int:
+    """The page of what others have written."""
     from smelt.runtime.view.page import page_of_dumps
 
     progress(PARSING)
     try:
-        write(options.output, page_of_dumps(Path(options.target), options.target))
+        if os.path.isdir(options.target):
+            found = page_of_dumps(Path(options.target), options.target)
+        else:
+            found = _page_of_file(options, progress)
+        write(options.output, found)
     except Exception as error:
         if options.debug:
             raise
@@ -42,3 +51,23 @@ def _dumps(options: argparse.Namespace, progress: Progress) -> int:
         return 1
     print(options.output)
     return 0
+
+
+def _page_of_file(options: argparse.Namespace, progress: Progress) -> str:
+    """What becomes of ``@main`` of a file."""
+    from smelt.ir import text
+    from smelt.lazy.read_module import ModuleReader
+    from smelt.runtime import set_default_device
+    from smelt.transforms.traced import Lowered, Trace
+
+    module = parsed(*reversed(read_source(options.target)))
+    if options.measure:
+        check_calls(module, options)
+    progress("the compiler")
+    if options.device:
+        set_default_device(options.device)
+    trace = Trace("main", ModuleReader(module, lambda op: None).function("main"), None, [], 0, {})
+    # MLIR calls every file "-" in locations.
+    located = text.to_text(module, locations=True).replace('loc("-":', f"loc({json.dumps(options.target)}:")
+    program = Lowered(trace, text.parse(located)).compile(options.pass_pipeline)
+    return program.view(title=options.target, measure=options.measure)

@@ -15,7 +15,7 @@ def read_dumps(folder: Path) -> list[tuple[str, str, bool]]:
     """The modules of a folder in order: names of runs of passes (``jvp#2``), texts, and whether they changed anything.
 
     Raises:
-        IRError: there are none, or those of more than one compile.
+        IRError: there are none, those of more than one compile, or what is no text.
     """
     files = sorted(folder.rglob("*.mlir")) if folder.is_dir() else []
     found = [(match, file) for file in files if (match := _NAME.fullmatch(file.name))]
@@ -28,7 +28,10 @@ def read_dumps(folder: Path) -> list[tuple[str, str, bool]]:
     stages = []
     previous = ""
     for match, file in sorted(found, key=lambda x: int(x[0]["number"])):
-        content = file.read_text(encoding="utf-8")
+        try:
+            content = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise IRError(f"{file}: error: this is not MLIR text (invalid UTF-8)") from None
         name = "graph" if match["name"] == "input" else re.sub(r"_(\d+)$", r"#\1", match["name"])
         stages.append((name, content, match["same"] is None and _plain(content) != previous))
         previous = _plain(content)

@@ -130,6 +130,27 @@ def test_a_folder_of_dumps(tmp_path, capsys, program):
     assert cli.main(["view", str(empty), "-o", str(out)]) == 1
     assert cli.main(["view", str(empty), "f32[2]", "-o", str(out)], isolate=False) == 1
     assert "takes no arguments" in capsys.readouterr().err
+    (empty / "0001-cse.mlir").write_bytes(b"\xff\xfe")
+    assert cli.main(["view", str(empty), "-o", str(out)], isolate=False) == 1
+    assert "0001-cse.mlir: error: this is not MLIR text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+def test_an_ir_file(tmp_path, capsys, program, device):
+    source, out = tmp_path / "f.mlir", tmp_path / "page.html"
+    source.write_text(program.as_text("graph"))
+    with smelt.stream(smelt.Device(device)):
+        assert cli.main(["view", str(source), "-o", str(out), "--device", device], isolate=False) == 0
+    data = data_of(out.read_text(encoding="utf-8"))
+    assert {"graph", "linearize#1", "fuse"} <= {s["name"] for s in data["stages"]}
+    if device == "cpu":
+        assert [s["name"] for s in data["cost"]["steps"]] == [s.name for s in program.cost().steps]
+    assert data["sources"][str(source)] == source.read_text().split("\n")
+    source.write_text("func.func private @main(tensor<3xf32>)")
+    assert cli.main(["view", str(source), "-o", str(out)], isolate=False) == 1
+    assert "@main has no body" in capsys.readouterr().err
+    assert cli.main(["view", str(tmp_path / "absent"), "-o", str(out)]) == 1
+    assert "there is no file or folder" in capsys.readouterr().err
 
 
 def test_a_page_of_a_thousand_ops():

@@ -13,6 +13,7 @@ import smelt
 from smelt.ir.settings import override
 from smelt.runtime.disk import disk
 from smelt.tools import cli
+from smelt.tools import opt as opt_tool
 
 PLUGINS = """
 import os
@@ -114,6 +115,44 @@ def test_list_passes_warns_in_a_process(folder: Path) -> None:
     done = python(folder, "-m", "smelt.tools.opt", "--list-passes")
     assert done.returncode == 0 and "--test-crash" in done.stdout
     assert done.stderr.startswith("smelt-opt: warning: the pass 'test-stale' of nowhere:Nothing does not load")
+
+
+@pytest.mark.parametrize("arguments", ["-m smelt.tools.opt f.mlir", "-m smelt diff f.mlir g.mlir"])
+def test_a_reader_that_leaves(folder: Path, arguments: str) -> None:
+    """``smelt-opt f.mlir | true``: nothing is said of it."""
+    (folder / "g.mlir").write_text(SOURCE.replace("exp", "sin"))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, *arguments.split()], stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
+            timeout=120, cwd=folder,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_programs_that_end_the_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ends.py"
+    path.write_text("raise SystemExit(3)")
+    assert cli.main(["dump", f"{path}:f", "f32[3]"]) == 1
+    assert "cannot be imported: SystemExit: 3" in capsys.readouterr().err
+    path.write_text("def f(x):\n    raise KeyboardInterrupt\n")
+    assert cli.main(["dump", f"{path}:f", "f32[3]"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_pipeline_is_read_whatever_stage_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "f.py"
+    path.write_text("def f(x):\n    return x + 1\n")
+    assert cli.main(["dump", f"{path}:f", "f32[3]", "--pass-pipeline=cse{by=2}"]) == 1
+    assert "pass cse has no option" in capsys.readouterr().err
+
+
+def test_dumps_where_nothing_can_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken = folder / "f.mlir"
+    command = [str(taken), "--cse", f"--mlir-print-ir-tree-dir={taken}/x", "--mlir-print-ir-after-all"]
+    assert opt_tool.main(command, isolate=False) == 1
+    assert f"{taken}/x/builtin_module_no-symbol-name/0_cse.mlir: error: cannot be written" in capsys.readouterr().err
 
 
 VERSIONS = {

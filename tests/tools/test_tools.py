@@ -255,7 +255,7 @@ def test_huge_shapes_are_only_numbers(run, tmp_path):
     )
     assert run(path, "--canonicalize", "--cse", "--dce")[0] == 0
     for stage in "kernel", "msl":
-        fails(run(path, f"--emit={stage}"), "out of memory: more memory than can be addressed is planned for @main: f32[9")
+        fails(run(path, f"--emit={stage}"), "out of memory: more memory than can be addressed is planned for @main")
 
 
 def test_more_memory_than_there_is(run, tmp_path):
