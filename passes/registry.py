@@ -223,7 +223,7 @@ def _from_text(pass_name: str, key: str, text: str, field: dataclasses.Field[Any
     try:
         return from_text(text, kind)
     except Unreadable:
-        message = f"option {key} of pass {pass_name} must be a {described(kind)}, is {shown(text)}"
+        message = f"option {key} of pass {pass_name} takes {described(kind)}, not {shown(text)}"
         raise PipelineError(message) from None
     except PipelineError as error:
         raise PipelineError(f"option {key} of pass {pass_name}: {error}") from None

@@ -125,7 +125,7 @@ def profile(path: str | os.PathLike[str] | None = None, prints: bool = True) -> 
 
     What is lazy and not evaluated inside of the block is not in it. Compiled functions that are called in the block are
     compiled for it, so that each kernel has a time of its own; programs of lazy arrays that were there before it count
-    as a whole. On ``metal:sim`` each launch is an event, without a line; what a GPU runs is not seen. Outside of such
+    as a whole. On ``metal:sim`` each launch is an event; what a GPU runs is not seen. Outside of such
     blocks nothing is measured. The environment variable ``SMELT_PROFILE=trace.json`` takes one of a whole process, and
     writes the trace at its end.
 

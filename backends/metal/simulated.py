@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +46,7 @@ class SimulatedProgram:
         options = Options(order=settings.race, poison=True, guard=True) if settings.race else Options()
         is_used = manifest.steps and any(kernel.own is None for kernel in manifest.kernels)
         library = Library(text, options) if is_used else None
-        self._steps = manifest.steps
+        self._steps, self._lines = manifest.steps, _user_lines(text)
         self._kernels = {}
         for kernel in manifest.kernels:
             sizes = [max(1, info.elements * (element_bytes(info.type) or 1)) for info in kernel.buffers]
@@ -72,7 +73,25 @@ class SimulatedProgram:
             assert library is not None
             own = kernel.own
             entry, grid = (kernel.entry, None) if own is None else (own.function, own.grid)
-            library.launch(entry, bound, kernel.threadgroups, kernel.threads, grid=grid)
+            line = self._lines.get(kernel.entry, "")
+            library.launch(entry, bound, kernel.threadgroups, kernel.threads, grid=grid, line=line)
+
+
+#: Above a kernel stands which ops it came from (`smelt.backends.gpu.schedules.schedule.source_lines`).
+_SOURCE = re.compile(r"//   smelt\..* at (\S+:\d+)$")
+_KERNEL = re.compile(r"kernel void (\w+)\(")
+
+
+def _user_lines(text: str) -> dict[str, str]:
+    """Of each kernel of a text the user's line that it computes; of several the last."""
+    found: dict[str, str] = {}
+    line = ""
+    for words in text.split("\n"):
+        if source := _SOURCE.match(words):
+            line = source[1]
+        elif kernel := _KERNEL.match(words):
+            found[kernel[1]], line = line, ""
+    return found
 
 
 class SimulatedExecutable(GpuExecutable):

@@ -155,10 +155,10 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "truth": ("exact=true scale=1e-3", {"exact": True, "scale": 1e-3}),
 }
 REFUSED = {
-    "tuple of text": ("sizes=1,x", "option sizes of pass options must be a tuple of int, is '1,x'"),
-    "optional text": ("limit=x", "option limit of pass options must be a int or none, is 'x'"),
-    "choice": ("way=slow", "must be a fast or exact, is 'slow'"),
-    "short pair": ("pairs={1}", "must be a tuple of tuple"),
+    "tuple of text": ("sizes=1,x", "option sizes of pass options takes tuple of int, not '1,x'"),
+    "optional text": ("limit=x", "option limit of pass options takes int or none, not 'x'"),
+    "choice": ("way=slow", "takes fast or exact, not 'slow'"),
+    "short pair": ("pairs={1}", "takes tuple of tuple"),
     "dict": ("table=x", "no text gives a dict; options are bool, int, float, str, Literal, Optional or a tuple"),
     "not closed": ("text='x", "quotes are not closed"),
     "twice": ("limit=1 limit=2", "given twice"),

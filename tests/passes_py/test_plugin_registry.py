@@ -127,7 +127,7 @@ def test_list_passes_warns(plugins, capsys) -> None:
 @pytest.mark.parametrize(
     "options, words",
     [
-        ("limit=x", "option limit of pass plugin must be a int, is 'x'"),
+        ("limit=x", "option limit of pass plugin takes int, not 'x'"),
         ("limit=" + "9" * 5000, "option limit of pass plugin"),
         ("limit=1 scale=y", "option scale"),
         ("limit=1 scale='1.5", "quotes are not closed"),

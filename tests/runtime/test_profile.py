@@ -67,6 +67,20 @@ def test_kernels_of_compiled_functions_one_by_one() -> None:
     assert len(found.events) == count and profiling.active is None
 
 
+def test_lines_of_kernels_in_the_simulator() -> None:
+    def f(x: smelt.array) -> tuple[smelt.array, smelt.array]:
+        y = smelt.exp(x) * 2
+        return smelt.sort(y), y.sum(axis=0)  # sorted and summed
+
+    with smelt.stream(smelt.Device("metal:sim")):
+        function, x = smelt.compile(f), matrix(8)
+        with smelt.profile(prints=False) as found:
+            smelt.eval(function(x))
+    lines = {e.line for e in found.events if e.kind == "kernel"}
+    assert os.path.basename(line_of("sorted and summed")) in lines
+    assert "" not in lines
+
+
 def test_ops_of_lazy_arrays() -> None:
     x = matrix()
     with smelt.profile(prints=False) as found:

@@ -251,6 +251,7 @@ class Library:
         *,
         threadgroup_lengths: Mapping[int, int] | None = None,
         grid: Size | None = None,
+        line: str = "",
     ) -> None:
         """Runs a kernel, and returns when it has finished.
 
@@ -261,6 +262,7 @@ class Library:
             threads: in each threadgroup.
             threadgroup_lengths: bytes by index of ``[[threadgroup(index)]]``.
             grid: threads in all, if the last threadgroups are not full; then `threadgroups` does not count.
+            line: the user's, for profiles.
 
         Raises:
             SimulatorError: the launch does not fit the kernel, or the kernel did what a GPU would not survive;
@@ -310,7 +312,7 @@ class Library:
             launch.threadgroup_bytes[index] = length
         run, profiler = _runtime().smelt_launch, profiling.active
         at = ctypes.byref(launch)
-        if run(at) if profiler is None else profiler.timed(entry, "kernel", "", run, at):
+        if run(at) if profiler is None else profiler.timed(entry, "kernel", line, run, at):
             message = launch.message.decode(errors="replace")
             for parameter in found.buffers():
                 message = message.replace(f"buffer({parameter.index})", f"buffer({parameter.index}) {parameter.name!r}")
