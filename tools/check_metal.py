@@ -14,7 +14,7 @@ from .opt import describe
 MAX_BYTES = 16 * 1024 * 1024
 
 
-def check_metal(options: argparse.Namespace, isolate: bool = True) -> int:
+def check_metal(options: argparse.Namespace) -> int:
     """Print diagnostics: 0 without errors, 1 with errors, 2 when a file cannot be read."""
     code = 0
     for path in options.files:
@@ -28,7 +28,7 @@ def check_metal(options: argparse.Namespace, isolate: bool = True) -> int:
             continue
         include = [*([] if path == "-" else [os.path.dirname(path) or "."]), *options.include]
         arguments = (text, name, options, include)
-        if isolate:
+        if options.isolate:
             found = run_isolated(_job, arguments, options.parse_timeout, partial(_report, name))
         else:
             found = _job(*arguments, lambda stage: None)

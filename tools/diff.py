@@ -9,14 +9,14 @@ from .isolate import PARSING, Progress, run_isolated
 from .opt import describe, read_source
 
 
-def diff(options: argparse.Namespace, isolate: bool = True) -> int:
+def diff(options: argparse.Namespace) -> int:
     """Print what is different; 0: nothing, 1: something, 2: a file that cannot be read."""
     try:
         sources = [read_source(path) for path in (options.first, options.second)]
     except Exception as error:
         print(describe(error, "smelt diff"), file=sys.stderr)
         return 2
-    if not isolate:
+    if not options.isolate:
         return _job(options, sources, lambda stage: None)
 
     failed: list[str] = []

@@ -20,7 +20,7 @@ from .show import dense
 MAX_PRINTED = 1000
 
 
-def run(options: argparse.Namespace, isolate: bool = True) -> int:
+def run(options: argparse.Namespace) -> int:
     """Compile, run, print or save."""
     from smelt.ir.settings import settings
     from smelt.runtime import device_named
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace, isolate: bool = True) -> int:
     def report(message: str) -> None:
         print(f"{name}: error: {message}", file=sys.stderr)
 
-    if isolate:
+    if options.isolate:
         return run_isolated(_job, (options, source, name), options.parse_timeout, report)
     return _job(options, source, name, lambda stage: None)
 

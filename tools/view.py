@@ -14,7 +14,7 @@ from .opt import check_calls, describe, read_source
 from .run import parsed
 
 
-def view(options: argparse.Namespace, isolate: bool = True) -> int:
+def view(options: argparse.Namespace) -> int:
     """Trace and compile, or read what a compile left; write the page."""
     if os.path.exists(options.target):
         if options.arguments:
@@ -23,7 +23,9 @@ def view(options: argparse.Namespace, isolate: bool = True) -> int:
         def report(message: str) -> None:
             print(f"{options.target}: error: {message}", file=sys.stderr)
 
-        return run_isolated(_read, (options,), 600.0, report) if isolate else _read(options, lambda stage: None)
+        if options.isolate:
+            return run_isolated(_read, (options,), 600.0, report)
+        return _read(options, lambda stage: None)
     if ":" not in options.target:
         raise UsageError(f"there is no file or folder {options.target!r}, and it is not MODULE:FUNCTION")
     program = lower(options).compile(options.pass_pipeline)

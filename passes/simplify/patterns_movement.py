@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from smelt.ir.builder import OpView, Value
 
+from ..rewrites import Attr, Rules, Term, canonical, computed, condition, ops
 from .patterns import (
     PatternBuilder,
     Site,
@@ -43,17 +44,16 @@ def movement_of_one_number(b: PatternBuilder, at: Site) -> Value | None:
 # Reshape
 
 
-@pattern("reshape")
-def reshape_to_same(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def reshape_to_same(x: Term) -> Rules:
     """reshape(x) to the shape of x → x."""
-    return at.operands[0] if at.operands[0].shape == at.shape else None
+    return ops.reshape(x) >> x
 
 
-@pattern("reshape")
-def reshape_of_reshape(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def reshape_of_reshape(x: Term, s: Attr) -> Rules:
     """reshape(reshape(x)) → reshape(x)."""
-    inner = made_by(at.operands[0], "reshape")
-    return b.reshape_to(inner.operands[0], at.shape) if inner else None
+    return ops.reshape(ops.reshape(x), shape=s) >> ops.reshape(x, shape=s)
 
 
 @pattern("reshape")
@@ -71,22 +71,27 @@ def reshape_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
 # Transpose
 
 
-@pattern("transpose")
-def transpose_by_identity(b: PatternBuilder, at: Site) -> Value | None:
+@condition
+def in_order(p: tuple[int, ...]) -> bool:
+    return p == tuple(range(len(p)))
+
+
+@computed
+def composed(p: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(p[axis] for axis in q)
+
+
+@canonical.rewrite
+def transpose_by_identity(x: Term, p: Attr) -> Rules:
     """transpose(x) with the axes in order → x."""
-    permutation = at.attrs["permutation"]
-    return at.operands[0] if permutation == tuple(range(len(permutation))) else None
+    return (ops.transpose(x, permutation=p) >> x).when(in_order(p))
 
 
-@pattern("transpose")
-def transpose_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def transpose_of_transpose(x: Term, p: Attr, q: Attr) -> Rules:
     """transpose(transpose(x, p), q) → transpose(x, p∘q)."""
-    inner = made_by(at.operands[0], "transpose")
-    if inner is None:
-        return None
-    first = inner.attrs["permutation"]
-    both = tuple(first[q] for q in at.attrs["permutation"])
-    return b.emit(at.op, inner.operands, {"permutation": both})[0]
+    twice = ops.transpose(ops.transpose(x, permutation=p), permutation=q)
+    return twice >> ops.transpose(x, permutation=composed(p, q))
 
 
 @pattern("transpose")
@@ -113,17 +118,16 @@ def transpose_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
 # Broadcast
 
 
-@pattern("broadcast")
-def broadcast_to_same(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def broadcast_to_same(x: Term) -> Rules:
     """broadcast(x) to the shape of x → x."""
-    return at.operands[0] if at.operands[0].shape == at.shape else None
+    return ops.broadcast(x) >> x
 
 
-@pattern("broadcast")
-def broadcast_of_broadcast(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def broadcast_of_broadcast(x: Term, s: Attr) -> Rules:
     """broadcast(broadcast(x)) → broadcast(x)."""
-    inner = made_by(at.operands[0], "broadcast")
-    return b.broadcast_to(inner.operands[0], at.shape) if inner else None
+    return ops.broadcast(ops.broadcast(x), shape=s) >> ops.broadcast(x, shape=s)
 
 
 @pattern("broadcast")
@@ -150,10 +154,10 @@ def _only_leads(before: Sequence[int], after: Sequence[int]) -> bool:
 # Slice
 
 
-@pattern("slice")
-def slice_of_everything(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def slice_of_everything(x: Term) -> Rules:
     """slice(x) of all elements → x."""
-    return at.operands[0] if at.operands[0].shape == at.shape else None
+    return ops.slice(x) >> x
 
 
 @pattern("slice")
@@ -239,14 +243,15 @@ def reverse_of_short_axes(b: PatternBuilder, at: Site) -> Value | None:
     return b.emit(at.op, (x,), {"axes": long})[0] if len(long) < len(axes) else None
 
 
-@pattern("reverse")
-def reverse_of_reverse(b: PatternBuilder, at: Site) -> Value | None:
+@computed
+def in_one(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted({*a} ^ {*b}))
+
+
+@canonical.rewrite
+def reverse_of_reverse(x: Term, a: Attr, b: Attr) -> Rules:
     """reverse(reverse(x, a), b) → reverse(x, axes in one of a and b)."""
-    inner = made_by(at.operands[0], "reverse")
-    if inner is None:
-        return None
-    once = tuple(sorted(set(inner.attrs["axes"]) ^ set(at.attrs["axes"])))
-    return b.emit(at.op, inner.operands, {"axes": once})[0]
+    return ops.reverse(ops.reverse(x, axes=a), axes=b) >> ops.reverse(x, axes=in_one(a, b))
 
 
 @pattern("reverse")
@@ -263,10 +268,10 @@ def reverse_of_broadcast(b: PatternBuilder, at: Site) -> Value | None:
 # Pad
 
 
-@pattern("pad")
-def pad_by_nothing(b: PatternBuilder, at: Site) -> Value | None:
+@canonical.rewrite
+def pad_by_nothing(x: Term, c: Term) -> Rules:
     """pad(x) by no elements → x."""
-    return at.operands[0] if at.operands[0].shape == at.shape else None
+    return ops.pad(x, c) >> x
 
 
 @pattern("pad")
