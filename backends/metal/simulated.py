@@ -78,7 +78,7 @@ class SimulatedProgram:
 
 
 #: Above a kernel stands which ops it came from (`smelt.backends.gpu.schedules.schedule.source_lines`).
-_SOURCE = re.compile(r"//   smelt\..* at (\S+:\d+)$")
+_SOURCE = re.compile(r"//   smelt\.[\w., ]* at (.+:\d+)$")
 _KERNEL = re.compile(r"kernel void (\w+)\(")
 
 
