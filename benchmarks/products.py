@@ -88,6 +88,11 @@ def rows() -> Iterator[Row]:
     yield Row("r + x·w + b, 8192×3072×768 bfloat16", lambda lib, x, w, b, r: r + (x @ w + b),
               [(m, n), (n, k), (k,), (m, k)], "bfloat16", flops)  # fmt: skip
     yield Row("xᵀ·y, 768×8192×3072 bfloat16", lambda lib, x, y: x.T @ y, [(m, k), (m, n)], "bfloat16", flops)
+    words = 50257
+    flops = 2 * m * k * words
+    yield Row("x·wᵀ, 8192×768×50257 bfloat16", lambda lib, x, w: x @ w.T, [(m, k), (words, k)], "bfloat16", flops)
+    yield Row("y·w, 8192×50257×768 bfloat16", lambda lib, y, w: y @ w, [(m, words), (words, k)], "bfloat16", flops)
+    yield Row("xᵀ·y, 768×8192×50257 bfloat16", lambda lib, x, y: x.T @ y, [(m, k), (m, words)], "bfloat16", flops)
     yield Row("tanh(x·y), 8192×128×8192 bfloat16", lambda lib, x, y: lib.tanh(x @ y),
               [(8192, 128), (128, 8192)], "bfloat16", 2 * 8192 * 128 * 8192)  # fmt: skip
 
@@ -156,6 +161,7 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[tuple[int, ...]]]]:
     yield "heads", lambda lib, x, w: (x @ w).reshape(2, 256, 4, 48).transpose(0, 2, 1, 3), [(2, 256, 320), (320, 192)]
     yield "parts", lambda lib, x, w: x[3:, 7:] @ w[7:, 5:], [(256, 320), (320, 192)]
     yield "odd", lambda lib, x, w: x @ w, [(251, 317), (317, 193)]
+    yield "odd, turned", lambda lib, x, w: x.T @ w.T + 1, [(1027, 509), (515, 1027)]
 
 
 def check(counted: Counted) -> None:

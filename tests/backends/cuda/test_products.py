@@ -135,6 +135,31 @@ def test_what_a_kernel_does_afterwards(blas: FakeBlas, fake: FakeDriver, name: s
     assert len(blas.products) == 1 and len(fake.launches) == 1
 
 
+@pytest.mark.parametrize("name", ["plain", "both transposed", "left transposed", "batch", "all", "result transposed"])
+@pytest.mark.parametrize("shape", [(13, 24, 40), (16, 21, 40), (16, 24, 35), (13, 21, 35), (8, 21, 16)], ids=str)
+def test_odd_rows_of_16_bits_get_zeros_behind_them(blas: FakeBlas, name: str, shape: tuple[int, ...]) -> None:
+    f, shapes, _ = CASES[name]
+    extents = dict(zip((16, 24, 40), shape))
+    ran(f, *(numbers(*(extents.get(n, n) for n in s)) for s in shapes), dtype=smelt.bfloat16)
+    (found,) = blas.products
+    for matrix in "abd":
+        assert found[matrix]["rows"] % 8 == 0 and found[matrix]["lead"] % 8 == 0, matrix
+
+
+def test_an_odd_matrix_by_itself(blas: FakeBlas) -> None:
+    """Which would need zeros in two ways; and what is left to kernels where there are zeros."""
+    ran(lambda lib, x: x @ x, numbers(13, 13), dtype=smelt.float16)
+    ran(lambda lib, x: x @ x.T, numbers(13, 21), dtype=smelt.float16)
+    ran(lambda lib, x, y: ((z := x @ y), lib.tanh(z)), numbers(13, 21), numbers(21, 11), dtype=smelt.float16)
+    ran(lambda lib, x, y: (lib.tanh(x @ y)).T, numbers(13, 21), numbers(21, 11), dtype=smelt.float16)
+    assert len(blas.products) == 4
+
+
+def test_odd_rows_of_other_dtypes_stay(blas: FakeBlas, fake: FakeDriver) -> None:
+    ran(CASES["plain"][0], numbers(13, 21), numbers(21, 35))
+    assert not fake.launches
+
+
 def test_what_it_is_not_asked_for(blas: FakeBlas, fake: FakeDriver) -> None:
     """Integers, operands that are computed, vectors, padded windows."""
     ran(lambda lib, x, y: x @ y, numbers(16, 24), numbers(24, 40) * 9, dtype=smelt.int32)

@@ -9,26 +9,32 @@ often enough.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smelt.backends.contraction import Operand, Product, only_moves, operand_of
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir import mlir
-from smelt.ir.builder import OpView, Value, read_function
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, OpView, Value, fresh_name, new_function, read_function
 from smelt.ir.dialect import context
-from smelt.ir.index import Access, Index, linearize
+from smelt.ir.index import Access, Coordinates, Index, linearize
 from smelt.ir.ops.arithmetic import Add, Maximum, Mul
 from smelt.ir.ops.constants import Constant, constant_array
 from smelt.ir.settings import settings
-from smelt.passes.extract import extract, inputs_of, named_location
+from smelt.passes.extract import inputs_of, named_location
+from smelt.passes.kernels.analysis import plain_variable
+from smelt.passes.rewrite import replay
 
 from ...kernel import GpuModule
 from ...library import mark_product
 from ...manifest import Matrix, MatrixProduct
 from ..maps import build_map
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines
+
+#: Elements of 16 bits of which rows are multiples where libraries are quick.
+LINE = 8
 
 
 @dataclass(frozen=True)
@@ -49,34 +55,52 @@ class Epilogue:
 
 
 @dataclass(frozen=True)
+class Way:
+    """A way to make a product.
+
+    Attributes:
+        target, out: the value whose memory the library writes, and where in it the element of the loops' position is.
+        copied: operands that are written to memory before, which may have zeros behind their elements.
+        wide: the extents of loops that run over those.
+        result: what the target's memory is if it has elements behind, too.
+    """
+
+    epilogue: Epilogue
+    target: Value
+    out: Index
+    copied: Mapping[Value, Aval] = field(default_factory=dict)
+    wide: Mapping[str, int] = field(default_factory=dict)
+    result: Aval | None = None
+
+    def rest(self, product: Product) -> list[Value]:
+        """The body's results that are left to compute."""
+        return [v for v in product.body.returns if v != self.target or self.result is not None]
+
+
+@dataclass(frozen=True)
 class _Step:
-    """A product for a library, and the values of the body that lie in its buffers."""
+    """A product for a library, and the values of the body that lie in its buffers, as which arrays."""
 
     product: MatrixProduct
-    buffers: Sequence[Value]
+    buffers: Sequence[tuple[Value, Aval]]
 
 
 def build_library(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel] | None:
     """The steps that run a body by the library's product; None where the library is not asked, or cannot."""
-    library, gpu, body = module.library, module.gpu, product.body
+    library, gpu = module.library, module.gpu
     if library is None or not _is_plain(product) or product.size < gpu.library_work:
         return None
     reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
-    epilogues = list(_epilogues(product))[::-1]
-    for copied, epilogue in itertools.product(_copies(product, reuse), epilogues):
-        head = epilogue.head
-        for target, out in _targets(product, head):
-            step = _step(product, epilogue, copied, target, out)
-            rest = [v for v in body.returns if v != target]
-            if step is None or (rest and product.depth.extent < reuse) or not library.takes(step.product):
-                continue
-            places: dict[Value, Value | Scratch] = {v: scratch.take(v.aval) for v in copied}
-            if rest and head not in body.returns:
-                places[head] = scratch.take(head.aval)
-            first = [kernel for v in copied for kernel in _mapped(module, product, [v], {}, places)]
-            kernel = ScheduledKernel(_declare(module, product, step), [places.get(v, v) for v in step.buffers])
-            after = _mapped(module, product, rest, {head}, places) if rest else []
-            return [*first, kernel, *after]
+    for way in _ways(product, reuse):
+        step = _step(product, way)
+        if step is None or not library.takes(step.product):
+            continue
+        while (wider := _widened(product, way, step.product, reuse)) is not None:
+            found = _step(product, wider)
+            if found is None or not library.takes(found.product):
+                break
+            way, step = wider, found
+        return _steps(module, product, way, step, scratch)
     return None
 
 
@@ -84,6 +108,16 @@ def _is_plain(product: Product) -> bool:
     """Whether it multiplies matrices, and not windows with a border."""
     guards = product.lhs.access.guards or product.rhs.access.guards
     return not guards and product.rules.multiplies and min(product.rows.extent, product.columns.extent) > 1
+
+
+def _ways(product: Product, reuse: int) -> Iterator[Way]:
+    """Ways to make a product, those with little to do beside it first."""
+    epilogues = list(_epilogues(product))[::-1]
+    for copied, epilogue in itertools.product(_copies(product, reuse), epilogues):
+        for target, out in _targets(product, epilogue.head):
+            way = Way(epilogue, target, out, {v: v.aval for v in copied})
+            if product.depth.extent >= reuse or not way.rest(product):
+                yield way
 
 
 def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
@@ -94,11 +128,29 @@ def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
         yield from itertools.combinations(found, n)
 
 
+def _steps(module: GpuModule, product: Product, way: Way, step: _Step, scratch: ScratchPlan) -> list[ScheduledKernel]:
+    """Copies of operands, the product, and what follows."""
+    head, rest = way.epilogue.head, way.rest(product)
+    copies = {v: scratch.take(aval) for v, aval in way.copied.items()}
+    found = [kernel for v in copies for kernel in _mapped(module, product, [v], {}, copies)]
+    places: dict[Value, Value | Scratch] = {**copies}
+    if way.result is not None:
+        places[head] = scratch.take(way.result)
+    elif rest and head not in product.body.returns:
+        places[head] = scratch.take(head.aval)
+    found.append(ScheduledKernel(_declare(module, product, step), [places.get(v, v) for v, _ in step.buffers]))
+    return found + (_mapped(module, product, rest, {head: places.get(head, head)}, {}) if rest else [])
+
+
 def _mapped(
-    module: GpuModule, product: Product, values: Sequence[Value], known: Collection[Value],
-    places: Mapping[Value, Value | Scratch],
+    module: GpuModule, product: Product, values: Sequence[Value], known: Mapping[Value, Value | Scratch],
+    written: Mapping[Value, Scratch],
 ) -> list[ScheduledKernel]:  # fmt: skip
-    """The kernels that compute some of the body's values from its arguments, and from others that are known."""
+    """The kernels that compute some of the body's values.
+
+    Args:
+        known: what need not be computed, and where it is. written: where they go, if not where they are in the body.
+    """
     body = product.body
     wanted, ops = set(values), []
     for op in reversed(body.ops):
@@ -106,16 +158,80 @@ def _mapped(
             wanted.update(op.operands)
             ops.append(op)
     ops.reverse()
-    inputs, location = inputs_of(ops), body.mlir.location
-    operation = extract(
-        body.mlir.parent.opview, f"{body.name}_{'rest' if known else 'operand'}", body, inputs, values, ops,
-        location=location, argument_locations=[named_location(v, location) for v in inputs],
+    inputs, location, around = inputs_of(ops, values), body.mlir.location, body.mlir.parent.opview
+    read, write = [known.get(v, v) for v in inputs], [written.get(v, v) for v in values]
+    operation, arguments, b = new_function(
+        around, fresh_name(around, f"{body.name}_{'rest' if known else 'operand'}"), [x.aval for x in read],
+        [x.aval for x in write], location, before=body.mlir,
+        argument_locations=[named_location(v, location) for v in inputs],
     )  # fmt: skip
+    env = {v: _first(b, argument, v.shape) for v, argument in zip(inputs, arguments)}
+    replay(b, ops, env)
+    b.return_([_with_zeros(b, env[v], place.aval.shape) for v, place in zip(values, write)])
     operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
     function = read_function(operation)
-    outer = zip((*function.arguments, *function.returns), (*inputs, *values))
-    found: dict[Any, Value | Scratch] = {inner: places.get(v, v) for inner, v in outer}
-    return [replace(step, operands=[found[x] for x in step.operands]) for step in build_map(module, function)]
+    outer: dict[Any, Value | Scratch] = dict(zip((*function.arguments, *function.returns), (*read, *write)))
+    return [replace(step, operands=[outer[x] for x in step.operands]) for step in build_map(module, function)]
+
+
+def _first(b: Builder, v: Value, shape: Sequence[int]) -> Value:
+    """The first elements along each axis."""
+    return v if v.shape == shape else b.slice(v, start=(0,) * v.ndim, stop=tuple(shape), stride=(1,) * v.ndim)
+
+
+def _with_zeros(b: Builder, v: Value, shape: Sequence[int]) -> Value:
+    """An array with zeros behind its elements."""
+    if v.shape == shape:
+        return v
+    none, high = (0,) * v.ndim, tuple(n - m for n, m in zip(shape, v.shape))
+    return b.pad(v, b.full((), 0, v.dtype), low=none, high=high, interior=none)
+
+
+# Odd extents
+
+def _widened(product: Product, way: Way, plain: MatrixProduct, reuse: int) -> Way | None:
+    """A way with zeros behind rows of 16-bit elements that are no multiples of 16 bytes; None where that is not needed,
+    or does not pay. Libraries read other rows element by element."""
+    if product.lhs.dtype.size != 2:
+        return None
+    (_, lm, lk), (_, rk, rn), (_, m, n) = plain.lhs.strides, plain.rhs.strides, plain.out.strides
+    wide = dict(way.wide)
+    for loop, strides in ((product.rows, (lm, m)), (product.columns, (rn, n)), (product.depth, (lk, rk))):
+        if loop.extent % LINE and 1 in strides:
+            names = [name for name, extent in loop.variables if extent > 1]
+            if len(names) != 1:
+                return None
+            wide[names[0]] = -(-loop.extent // LINE) * LINE
+    copied: dict[Value, Aval] = {}
+    for x, times in ((product.lhs, product.columns.extent), (product.rhs, product.rows.extent)):
+        aval = _wider(x.value.aval, x.access.place, wide)
+        if aval is None or (aval != x.value.aval and times < reuse):
+            return None
+        if copied.get(x.value, aval) != aval:  # the other operand is the same array, with zeros elsewhere
+            return None
+        if aval != x.value.aval or x.value in way.copied:
+            copied[x.value] = aval
+    result = _wider(product.result.aval, product.at, wide)
+    if wide == way.wide or result is None:
+        return None
+    if result == product.result.aval:
+        return replace(way, copied=copied, wide=wide)
+    if product.depth.extent < reuse:
+        return None
+    head = product.result
+    return Way(Epilogue(head), head, linearize(product.at, result.shape), copied, wide, result)
+
+
+def _wider(aval: Aval, place: Coordinates, wide: Mapping[str, int]) -> Aval | None:
+    """An array whose axes along some loops are as long as these are; None where they are no axes of it."""
+    shape = []
+    for i, n in zip(place, aval.shape):
+        names = {atom.args[0] for atom in i.atoms() if atom.kind == "var"} & wide.keys()
+        variable = plain_variable(i)
+        if names and (variable is None or variable.hi + 1 != n):
+            return None
+        shape.append(wide[variable.args[0]] if names else n)
+    return Aval(tuple(shape), aval.dtype)
 
 
 # What follows
@@ -180,30 +296,34 @@ def _origin(v: Value) -> Value:
     return v
 
 
-def _step(
-    product: Product, epilogue: Epilogue, copied: Collection[Value], target: Value, out: Index
-) -> _Step | None:  # fmt: skip
+def _step(product: Product, way: Way) -> _Step | None:
     """The product as a library takes it; None where it has no strides."""
-    sources = []
-    for x in (product.lhs, product.rhs, *epilogue.added):
-        source = (x.value, linearize(x.access.place, x.value.shape)) if x.value in copied else x.source
-        if source is None:
+    sources: list[tuple[Value, Aval, Index]] = []
+    for x in (product.lhs, product.rhs, *way.epilogue.added):
+        if x.value in way.copied:
+            aval = way.copied[x.value]
+            sources.append((x.value, aval, linearize(x.access.place, aval.shape)))
+        elif x.source is None:
             return None
-        sources.append(source)
-    values, offsets = [v for v, _ in sources] + [target], [offset for _, offset in sources] + [out]
+        else:
+            sources.append((x.source[0], x.source[0].aval, x.source[1]))
+    sources.append((way.target, way.result or way.target.aval, way.out))
+    offsets = [offset for _, _, offset in sources]
     if any(atom.kind != "var" or n < 0 for offset in offsets for atom, n in offset.terms):
         return None
     loops = _loops(product, offsets)
     if loops is None:
         return None
-    batch, rows, columns, depth = loops
+    batch, rows, columns, depth = (
+        Fused([(name, way.wide.get(name, extent)) for name, extent in loop.variables]) for loop in loops
+    )
 
     def matrix(i: int, *axes: Fused) -> Matrix:
         steps = {atom.args[0]: n for atom, n in offsets[i].terms}
         by, down, across = (steps.get(axis.names[-1], 0) if axis.variables else 0 for axis in axes)
-        return Matrix(i, values[i].dtype.name, offsets[i].const, (by, down, across))
+        return Matrix(i, sources[i][1].dtype.name, offsets[i].const, (by, down, across))
 
-    last = len(values) - 1
+    last = len(sources) - 1
     lhs, rhs = matrix(0, batch, rows, depth), matrix(1, batch, depth, columns)
     written = matrix(last, batch, rows, columns)
     addend = bias = None
@@ -217,10 +337,10 @@ def _step(
             return None
     tf32 = settings.tf32 and lhs.dtype == "float32"
     spec = MatrixProduct(
-        batch.extent, rows.extent, columns.extent, depth.extent, lhs, rhs, written, addend, bias, epilogue.alpha,
-        epilogue.activation, tf32,
+        batch.extent, rows.extent, columns.extent, depth.extent, lhs, rhs, written, addend, bias, way.epilogue.alpha,
+        way.epilogue.activation, tf32,
     )  # fmt: skip
-    return _Step(spec, values)
+    return _Step(spec, [(value, aval) for value, aval, _ in sources])
 
 
 def _loops(product: Product, offsets: Sequence[Index]) -> list[Fused] | None:
@@ -234,7 +354,7 @@ def _loops(product: Product, offsets: Sequence[Index]) -> list[Fused] | None:
 
 def _declare(module: GpuModule, product: Product, step: _Step) -> str:
     """A ``gpu.func`` without a body that stands for the product; its name."""
-    avals = [v.aval for v in step.buffers]
+    avals = [aval for _, aval in step.buffers]
     key = "product", step.product, *avals
     if key not in module.functions:
         names = ["lhs", "rhs", *["added"] * (len(avals) - 3), "out"]
