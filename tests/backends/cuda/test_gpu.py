@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.gpu.devices import GPUS
+from smelt.ir.settings import override
 
-from .needs import needs_gpu
+from .needs import needs_cublas, needs_gpu
+from .test_products import ALL, CASES, numbers, ran
 
 pytestmark = needs_gpu
 
@@ -33,3 +36,13 @@ def test_torch_on_the_same_gpu() -> None:
         assert torch.equal(torch.from_dlpack(y), t * 2) and torch.equal(torch.from_dlpack(smelt.from_dlpack(t.T)), t.T)
         with torch.cuda.stream(torch.cuda.Stream()):
             assert torch.from_dlpack(smelt.ones((4, 4)) @ y.T).sum().item() == 4 * 132
+
+
+@needs_cublas
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_products_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GPUS, "nvidia", ALL)
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for f, shapes, _ in CASES.values():
+            for times in (1, 16):
+                ran(f, *(numbers(*(times * n for n in shape)) for shape in shapes), dtype=getattr(smelt, dtype))

@@ -23,7 +23,6 @@ from smelt.ir.settings import override
 
 from .fake_blas import BIAS, RELU, FakeBlas
 from .fake_driver import FakeDriver
-from .needs import needs_cublas, needs_gpu
 from .test_device import _forget, fake, gpu
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -308,14 +307,3 @@ def test_all_orders_of_all_matrices(fake: FakeDriver, blas: FakeBlas) -> None:
         np.testing.assert_array_equal(d[rest], before[rest])
     assert taken == 8
     assert not library.takes(MatrixProduct(1, m, n, k, Matrix(0, "float32", 0, (0, 2 * k, 2)), rhs, out))
-
-
-@needs_gpu
-@needs_cublas
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
-def test_values_of_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GPUS, "nvidia", ALL)
-    with smelt.stream("cuda"), override(tier="program", small_work=0):
-        for f, shapes, _ in CASES.values():
-            for times in (1, 16):
-                ran(f, *(numbers(*(times * n for n in shape)) for shape in shapes), dtype=getattr(smelt, dtype))
