@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -279,9 +281,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.products", description=__doc__.split("\n\n")[0])
     parser.add_argument("only", nargs="*", help="rows whose name has one of these; default: all")
     parser.add_argument("--values", action="store_true", help="values alone")
+    parser.add_argument("--write", type=Path, help="a document to put the table in")
     options = parser.parse_args()
     library = products.library()
-    print(f"{driver.gpu_name()} ({driver.architecture()}); cuBLASLt: {'there' if library else 'not there'}")
+    title = f"{driver.gpu_name()} ({driver.architecture()}); cuBLASLt: {'there' if library else 'not there'}"
+    print(title)
     counted = Counted()
     if not options.only:
         every = replace(GPUS["nvidia"], library_work=0, library_reuse=0, half_library_reuse=0)
@@ -296,11 +300,20 @@ def main() -> None:
         import torch
     except ImportError:
         torch = None  # type: ignore[assignment]
-    print("| product | µs | TFLOP/s | calls | own kernels µs | TFLOP/s | difference | PyTorch µs | TFLOP/s |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    lines = [
+        "| product | µs | TFLOP/s | calls | own kernels µs | TFLOP/s | difference | PyTorch µs | TFLOP/s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    print("\n".join(lines))
     for row in rows():
         if not options.only or any(word in row.name for word in options.only):
-            print(measure(row, torch, counted), flush=True)
+            lines.append(measure(row, torch, counted))
+            print(lines[-1], flush=True)
+    if options.write:
+        text, table = options.write.read_text(encoding="utf-8"), "\n".join([f"{title}.", "", *lines, ""])
+        put = f"<!-- products -->\n{table}<!-- end -->"
+        found = re.sub(r"<!-- products -->\n.*?<!-- end -->", lambda _: put, text, flags=re.DOTALL)
+        options.write.write_text(found, encoding="utf-8")
 
 
 if __name__ == "__main__":
