@@ -31,9 +31,29 @@ def test_linear(form: dict, bias: bool) -> None:
     want = x @ weight.T + (layer.bias if bias else 0)
     np.testing.assert_allclose(np.array(packed(x)), np.array(want), atol=1e-5)
     np.testing.assert_allclose(np.array(packed(x)), np.array(layer(x)), atol=0.6)
-    assert not packed.trainable_parameters() and not packed.unfreeze().trainable_parameters()
+    assert list(packed.trainable_parameters()) == ["bias"] * bias
+    assert not layer.freeze().to_quantized(**form).trainable_parameters()
     compiled = smelt.compile(packed)
     np.testing.assert_allclose(np.array(compiled(x)), np.array(want), atol=1e-5)
+
+
+def test_scales_that_are_trained() -> None:
+    """What was chosen inside of a model, through it and by the layer, as it is done to distil a quantized model."""
+    model, x = nn.Sequential(nn.Linear(64, 5), nn.BatchNorm(5)), numbers(3, 64)
+    nn.quantize(model)
+    model.freeze()
+    for layer in model.modules():
+        if hasattr(layer, "bits"):
+            layer.unfreeze(keys=["scales", "biases"], recurse=False)
+
+    def loss(x: smelt.array) -> smelt.array:
+        return (model.layers[0](x) ** 2).sum()
+
+    found = nn.value_and_grad(model, loss)(x)[1]["layers"][0]
+    assert sorted(found) == ["biases", "scales"]
+    residual = 2 * model.layers[0](x)
+    want = smelt.grad(lambda b: (residual * (x @ smelt.repeat(b, 64, axis=1).T)).sum())(model.layers[0].biases)
+    np.testing.assert_allclose(np.array(found["biases"]), np.array(want), rtol=1e-4)
 
 
 @pytest.mark.parametrize("form", [{}, {"bits": 8}, {"mode": "mxfp4"}])
@@ -61,6 +81,12 @@ def test_both_sides() -> None:
     assert "weight" in layer.trainable_parameters() and "scales" not in layer
     gradient = nn.value_and_grad(layer, lambda x: layer(x).sum())(x)[1]
     assert gradient["weight"].shape == (5, 64)
+    model = nn.Sequential(layer).eval()
+    assert layer.weight.dtype is smelt.uint32
+    assert model.train() is model and layer.weight.dtype is smelt.bfloat16 and layer.trainable_parameters()
+    layer.freeze().eval().train()
+    assert not layer.trainable_parameters()
+    assert nn.QQLinear.from_linear(nn.Linear(64, 4, bias=False).eval()).weight.dtype is smelt.uint32
 
 
 class Network(nn.Module):
@@ -81,7 +107,7 @@ def test_models() -> None:
     kinds = [type(m).__name__ for _, m in model.named_modules()]
     assert sorted(kinds) == ["Network", "QuantizedEmbedding", "QuantizedLinear", "QuantizedLinear", "RMSNorm"]
     np.testing.assert_allclose(np.array(model(x)), np.array(before), atol=0.1)
-    assert [path for path, _ in smelt.utils.tree_flatten(model.trainable_parameters())] == ["norm.weight"]
+    assert [path for path, _ in smelt.utils.tree_flatten(model.trainable_parameters())] == ["layers.0.bias", "norm.weight"]
     other = Network()
     nn.quantize(other, 32, 8)
     file = io.BytesIO()

@@ -295,12 +295,13 @@ class Module(dict[str, Any]):
         False
         """
 
-        def put(path: str, module: Module) -> None:
-            module.__dict__.pop("_training", None)
-            if not mode:
-                module.__dict__["_training"] = False
+        return self.apply_to_modules(lambda path, module: module._set_training_mode(mode))
 
-        return self.apply_to_modules(put)
+    def _set_training_mode(self, mode: bool) -> None:
+        """What `train` does to each module: layers that are kept in another form where they are not trained add that."""
+        self.__dict__.pop("_training", None)
+        if not mode:
+            self.__dict__["_training"] = False
 
     def eval(self: Self) -> Self:
         """``train(False)``.

@@ -1,10 +1,10 @@
-"""Layers whose weights are packed in few bits; see `smelt.quantize` for the formats. None of it is trained."""
+"""Layers whose weights are packed in few bits; see `smelt.quantize` for the formats."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import smelt
 from smelt import array
@@ -16,8 +16,6 @@ from ...lazy.explained import explained
 from .base import Module
 
 __all__ = ["QQLinear", "QuantizedEmbedding", "QuantizedLinear", "quantize"]
-
-Self = TypeVar("Self", bound="_Quantized")
 
 
 class _Packed(Module):
@@ -36,7 +34,7 @@ class _Packed(Module):
 
 
 class _Quantized(_Packed):
-    """A packed ``weight`` with its ``scales`` (and ``biases``), which stay frozen, whatever is unfrozen around them."""
+    """A packed ``weight`` with its ``scales`` (and ``biases``), frozen until somebody unfreezes scales or biases."""
 
     def _put(self, weight: array) -> None:
         self.weight, self.scales, *biases = smelt.quantize(weight, **self._format)
@@ -46,10 +44,6 @@ class _Quantized(_Packed):
 
     def _parts(self) -> tuple[array, array, array | None]:
         return self["weight"], self["scales"], self.get("biases")
-
-    def unfreeze(self: Self, *args: Any, **kwargs: Any) -> Self:
-        super().unfreeze(*args, **kwargs)
-        return self.freeze(recurse=False)
 
     @property
     def _columns(self) -> int:
@@ -95,7 +89,7 @@ class QuantizedLinear(_Quantized):
     def from_linear(
         cls, linear_layer: Module, group_size: int | None = None, bits: int | None = None, mode: str = "affine"
     ) -> QuantizedLinear:
-        """The layer with the weights of a `Linear`.
+        """The layer with the weights of a `Linear`. Its bias, which is not packed, is trained as before.
 
         Raises:
             ShapeError: groups do not divide the rows of its weight.
@@ -109,6 +103,8 @@ class QuantizedLinear(_Quantized):
         if "bias" in linear_layer:
             found.bias = linear_layer.bias
         found._put(linear_layer.weight)
+        if "bias" in linear_layer.trainable_parameters():
+            found.unfreeze(keys="bias")
         return found
 
 
@@ -169,7 +165,9 @@ class QuantizedEmbedding(_Quantized):
 
 
 class QQLinear(_Packed):
-    """x · weightᵀ, with both quantized by `smelt.qqmm`. The weight is a parameter like any other until `quantize`.
+    """x · weightᵀ, with both quantized by `smelt.qqmm`.
+
+    The weight is a parameter like any other until `quantize`, which `eval` calls; `train` calls `dequantize`.
 
     Args:
         input_dims, output_dims: as of `Linear`. group_size, bits, mode: as in `smelt.qqmm`.
@@ -200,15 +198,24 @@ class QQLinear(_Packed):
     def quantize(self) -> None:
         """Pack the weight, and train it no more."""
         if "scales" not in self:
+            self._trained = "weight" in self.trainable_parameters()
             self.weight, self.scales = smelt.quantize(self.weight, **self._format)
             self.freeze()
 
     def dequantize(self) -> None:
-        """Make the weight what is left of it, in bfloat16, to be trained."""
+        """Make the weight what is left of it, in bfloat16; it is trained if it was before."""
         if "scales" in self:
             self.weight = smelt.dequantize(self.weight, self.scales, **self._format)
             del self.scales
-            self.unfreeze()
+            if self._trained:
+                self.unfreeze()
+
+    def _set_training_mode(self, mode: bool) -> None:
+        super()._set_training_mode(mode)
+        if mode:
+            self.dequantize()
+        else:
+            self.quantize()
 
     @classmethod
     def from_linear(
@@ -231,7 +238,7 @@ class QQLinear(_Packed):
         found.weight = linear_layer.weight
         if not linear_layer.trainable_parameters():
             found.freeze()
-        return found
+        return found.train(linear_layer.training)
 
 
 #: Which module is quantized, and how: a flag, or arguments of its `to_quantized`.
