@@ -339,11 +339,28 @@ def test_branches_that_an_element_does_not_take_leave_its_derivatives_alone(firs
     def thrice(x):
         return smelt.grad(lambda x: smelt.switch((x > 0).sum(), (*branches, smelt.tanh), x).sum())(x)
 
-    for f in (once, thrice):
+    def repeated(x):
+        def body(c, s):
+            return smelt.cond(c[0] * s > 0, *branches, c), c.sum()
+
+        return smelt.grad(lambda x: (smelt.sin(smelt.scan(body, x, weights)[0]) * weights).sum())(x)
+
+    for f in (once, thrice, repeated):
         with override(tier="ops"):
             found = smelt.grad(lambda rows: (smelt.vmap(f)(rows) * weights).sum())(rows)  # noqa: B023
             want = [smelt.grad(lambda x: (f(x) * weights).sum())(x) for x in rows]  # noqa: B023
             same(found, np.array(smelt.stack(want)), 1e-10)
+
+
+def test_what_an_element_does_not_take_has_no_infinite_derivative() -> None:
+    def root(x):
+        return smelt.cond(x >= 0, smelt.sqrt, lambda x: 0 * x, x)
+
+    rows = array64([-9.0, 0.25, 4.0])
+    for f in (root, lambda x: smelt.scan(lambda c, s: (root(c) * s, c), x, array64([1.0, -2.0]))[0]):
+        want = [smelt.grad(f)(x) for x in rows]
+        same(smelt.grad(lambda rows: smelt.vmap(f)(rows).sum())(rows), np.array(smelt.stack(want)), 1e-12)
+        same(smelt.jvp(smelt.vmap(f), [rows], [smelt.ones_like(rows)])[1][0], np.array(smelt.stack(want)), 1e-12)
 
 
 def test_derivatives_and_batches_of_while_loop() -> None:

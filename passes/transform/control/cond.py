@@ -11,11 +11,12 @@ transposed                a branch over transposed functions
 
 Where not every element of the batch takes a branch, loops inside run for those that do only (the mask of `Batching`),
 so a batched program terminates if the program does for each element. Other ops compute something for all elements,
-and what was computed for those that do not take part is dropped. Its derivative is zero times what the op's rule
-gives, so an infinite or NaN derivative there shows in the gradient, as it does with `select`. A branch of the
-reverse mode reads what the same branch of the forward one made, for all elements, so that this is as finite as the
-function is. What comes out of a loop has been chosen already: there an element that did not take a branch has zeros or
-residuals of another branch, and a second derivative that divides by them is NaN.
+and what was computed for those that do not take part is dropped. What a branch reads passes derivatives on for the
+elements that take it alone, so an infinite derivative elsewhere does not show in the gradient of an operand that each
+element has of its own. In that of an operand which all share, it does: zero times what the op's rule gives is added. A
+branch of the reverse mode reads what the same branch of the forward one made, for all elements, so that this is as
+finite as the function is. What comes out of a loop has been chosen already: there an element that did not take a
+branch has zeros or residuals of another branch, and a second derivative by a shared operand that divides by them is NaN.
 """
 
 from __future__ import annotations
@@ -213,6 +214,10 @@ def _batch_each(
         # What the same branch of another op with this index made, for all elements: residuals are those of this branch
         # there, too, where it is not taken. Others, or zeros, could make its derivatives infinite.
         arguments = [_made_by(t, operands[0], i, x) for x in operands[1:]]
+        arguments = [
+            made if made is not x or dim is None or not x.dtype.is_inexact else _of_rows(b, own, made, dim)
+            for x, made, dim in zip(operands[1:], arguments, dims[1:])
+        ]
         found, places = t.emit(b, t.read(name), arguments, dims[1:], inside)
         found = t.settle(b, found, places, everywhere)
         each.insert(0, found)
@@ -225,6 +230,12 @@ def _made_by(t: Batching, index: Value, branch: int, x: Value) -> Value:
     """`x`, or what a branch made where `x` is chosen from the results of branches by the same index."""
     by, values = t.chosen.get(x, (None, ()))
     return values[branch] if by is index and branch < len(values) else x
+
+
+def _of_rows(b: Builder, rows: Value, x: Value, dim: int) -> Value:
+    """x, with derivatives for the elements of the batch in `rows` alone: those of others are not even multiplied by 0."""
+    condition = b.reshape_to(rows, tuple(d if i == dim else 1 for i, d in enumerate(x.shape)))
+    return b.select(b.broadcast_to(condition, x.shape), x, b.stop_gradient(x))
 
 
 def _chosen(b: Builder, index: Value, count: int) -> list[Value]:
