@@ -107,7 +107,8 @@ def test_models() -> None:
     kinds = [type(m).__name__ for _, m in model.named_modules()]
     assert sorted(kinds) == ["Network", "QuantizedEmbedding", "QuantizedLinear", "QuantizedLinear", "RMSNorm"]
     np.testing.assert_allclose(np.array(model(x)), np.array(before), atol=0.1)
-    assert [path for path, _ in smelt.utils.tree_flatten(model.trainable_parameters())] == ["layers.0.bias", "norm.weight"]
+    trained = [path for path, _ in smelt.utils.tree_flatten(model.trainable_parameters())]
+    assert trained == ["layers.0.bias", "norm.weight"]
     other = Network()
     nn.quantize(other, 32, 8)
     file = io.BytesIO()

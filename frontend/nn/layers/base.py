@@ -298,7 +298,7 @@ class Module(dict[str, Any]):
         return self.apply_to_modules(lambda path, module: module._set_training_mode(mode))
 
     def _set_training_mode(self, mode: bool) -> None:
-        """What `train` does to each module: layers that are kept in another form where they are not trained add that."""
+        """What `train` does to each module; layers that have another form where they are not trained add to it."""
         self.__dict__.pop("_training", None)
         if not mode:
             self.__dict__["_training"] = False

@@ -16,7 +16,7 @@ elements that take it alone, so an infinite derivative elsewhere does not show i
 element has of its own. In that of an operand which all share, it does: zero times what the op's rule gives is added. A
 branch of the reverse mode reads what the same branch of the forward one made, for all elements, so that this is as
 finite as the function is. What comes out of a loop has been chosen already: there an element that did not take a
-branch has zeros or residuals of another branch, and a second derivative by a shared operand that divides by them is NaN.
+branch has zeros or residuals of another one, and a second derivative by a shared operand that divides by them is NaN.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def _made_by(t: Batching, index: Value, branch: int, x: Value) -> Value:
 
 
 def _of_rows(b: Builder, rows: Value, x: Value, dim: int) -> Value:
-    """x, with derivatives for the elements of the batch in `rows` alone: those of others are not even multiplied by 0."""
+    """x, with derivatives for the elements of the batch in `rows` alone: those of others are dropped, even infinite."""
     condition = b.reshape_to(rows, tuple(d if i == dim else 1 for i, d in enumerate(x.shape)))
     return b.select(b.broadcast_to(condition, x.shape), x, b.stop_gradient(x))
 
