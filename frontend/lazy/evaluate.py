@@ -433,7 +433,7 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     known_program = executables.get(graph.key)
     without_sizes = None
     if known_program is None or structure.prefers_ops:
-        without_sizes = _without_sizes(graph, order, device, structure.spent)
+        without_sizes = _without_sizes(graph, len(order), device, structure)
     if without_sizes is not None:
         structure.runs_by(*strided.state_of(without_sizes))
     begins = settings.tier != "strided"
@@ -459,9 +459,9 @@ def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: 
     _give_buffers(keep, structure.run_program(lambda: program.run(graph.values())))
 
 
-def _without_sizes(graph: _Graph, order: Sequence[Node], device: Device, spent: float) -> OpProgram | None:
-    """The program of a graph with kernels for all sizes, where that pays."""
-    if settings.tier != "strided" and not strided.pays(tiers.op_by_op_seconds(order), len(order), spent):
+def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
+    """The program of a graph of so many ops with kernels for all sizes, where that pays."""
+    if settings.tier != "strided" and not strided.pays(structure.measures(graph.body)[1], ops, structure.spent):
         return None
     f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
     return strided.program_of_function(graph.key, f, device)

@@ -75,10 +75,12 @@ class Structure:
         sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
         share: the part of what a run takes that a program might save.
         asked: whether `compile` was asked for it.
+        counted: what `measures` gave.
     """
 
     __slots__ = (
-        "asked", "can_wait", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes", "spent"
+        "asked", "can_wait", "counted", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes",
+        "spent",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -90,6 +92,13 @@ class Structure:
         self.runs = 0
         self.sizes, self.share = "", 1.0
         self.asked = False
+        self.counted: tuple[int, float] | None = None
+
+    def measures(self, order: Sequence[Node | RecordedNode]) -> tuple[int, float]:
+        """Ops of a graph of this structure, and what they are expected to take one by one: counted once."""
+        if self.counted is None:
+            self.counted = count(order), op_by_op_seconds(order)
+        return self.counted
 
     @property
     def beside(self) -> float:
@@ -119,9 +128,9 @@ class Structure:
                     return _made(order, make)
                 _learn(order, found)
                 return found
-        ops = count(order)
+        ops, seconds = self.measures(order)
         limit, in_place = cost.seconds(ops), cost.in_place(ops)
-        expected = self.share * (self.ops_seconds if self.spent else op_by_op_seconds(order))
+        expected = self.share * (self.ops_seconds if self.spent else seconds)
         if not self.looked and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:

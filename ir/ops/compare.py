@@ -347,10 +347,10 @@ class LeftShift(Elementwise, name="left_shift"):
     symbol = "<<"
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
+    ufunc = np.left_shift
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        inside = _shiftable(x, y)
-        return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
+        return np.left_shift(x, y)
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         inside = _inside(k, y)
@@ -368,11 +368,10 @@ class RightShift(Elementwise, name="right_shift"):
     symbol = ">>"
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
+    ufunc = np.right_shift
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        inside = _shiftable(x, y)
-        beyond = np.where(x < 0, np.array(-1).astype(x.dtype), np.array(0, x.dtype))
-        return np.where(inside, np.right_shift(x, np.where(inside, y, 0)), beyond).astype(x.dtype)
+        return np.right_shift(x, y)
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         inside = _inside(k, y)
@@ -381,12 +380,7 @@ class RightShift(Elementwise, name="right_shift"):
         return x >> k.select(inside, y, x.dtype.bits - 1)
 
 
-def _shiftable(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Where `y` is a shift that hardware defines for `x`."""
-    return (y >= 0) & (y < 8 * x.dtype.itemsize)
-
-
 def _inside(k: ScalarBuilder, y: Scalar) -> Scalar:
-    """`_shiftable`, in a kernel: negative amounts are large as unsigned numbers."""
+    """Whether hardware defines a shift by `y`: negative amounts are large as unsigned numbers."""
     unsigned = dtypes.by_name("u" + y.dtype.name.removeprefix("u"))
     return k.bitcast(y, unsigned) < y.dtype.bits

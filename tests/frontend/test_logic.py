@@ -56,6 +56,17 @@ def test_shifts():
     x = smelt.array([1, -8, 3])
     assert smelt.left_shift(x, 2).tolist() == [4, -32, 12]
     assert smelt.right_shift(x, 1).tolist() == [0, -4, 1]
+    for dtype in (smelt.int8, smelt.int32, smelt.uint16, smelt.uint64):
+        signed, bits = smelt.issubdtype(dtype, smelt.signedinteger), 8 * dtype.size
+        values = [3, 100, *[-5] * signed]
+        for amount in (0, bits - 1, bits, 100, *[-1] * signed):
+            within = 0 <= amount < bits
+            left = [(v << amount) % 2**bits if within else 0 for v in values]
+            left = [v - 2**bits * (signed and v >= 2 ** (bits - 1)) for v in left]
+            right = [v >> amount if within else -(v < 0) for v in values]
+            at = smelt.array(values, dtype)
+            assert smelt.left_shift(at, smelt.array(amount, dtype)).tolist() == left
+            assert smelt.right_shift(at, smelt.array(amount, dtype)).tolist() == right
     assert smelt.left_shift(smelt.array([True]), smelt.array([True])).dtype is smelt.uint8
     assert smelt.left_shift(smelt.array([1]), 40).tolist() == [0]
     with pytest.raises(DTypeError, match="bitwise_and"):
