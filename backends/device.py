@@ -82,7 +82,7 @@ class DeviceType(enum.Enum):
 
     >>> import smelt
     >>> smelt.default_device().type == smelt.DeviceType.cpu, smelt.Device(smelt.DeviceType.cpu)
-    (True, Device(cpu))
+    (True, Device(cpu, 0))
     """
 
     cpu = "cpu"
@@ -128,7 +128,7 @@ class Device:
 
     >>> import smelt
     >>> smelt.cpu
-    Device(cpu)
+    Device(cpu, 0)
     >>> smelt.Device("cpu") == smelt.cpu, smelt.Device("cpu").pipeline == smelt.cpu.pipeline
     (True, True)
     """
@@ -198,7 +198,7 @@ class Device:
         return hash(self.name)
 
     def __repr__(self) -> str:
-        return f"Device({self.name})"
+        return f"Device({self.name}, 0)"
 
     def __reduce__(self) -> Any:
         return Device, (self.name,)

@@ -38,6 +38,10 @@ class ShapeError(SmeltError, ValueError):
     """Shapes, axes or sizes that do not fit."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have. MLX raises an IndexError, NumPy both."""
+
+
 class DTypeError(SmeltError, TypeError, ValueError):
     """Element types that an op does not take."""
 

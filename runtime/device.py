@@ -97,7 +97,7 @@ def set_default_device(device: str | Device) -> None:
     >>> import smelt
     >>> smelt.set_default_device("reference")
     >>> smelt.default_device()
-    Device(reference)
+    Device(reference, 0)
     >>> smelt.set_default_device("cpu")
     """
     chosen.device = device_named(device)

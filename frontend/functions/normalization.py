@@ -25,8 +25,8 @@ __all__ = ["cross_entropy", "layer_norm", "rms_norm"]
 
 
 def _rows(name: str, x: ArrayLike, **parameters: ArrayLike | None) -> tuple[array, dict[str, array]]:
-    """Rows to normalize, and the vectors that scale or shift them."""
-    rows = as_floating(x)
+    """Rows to normalize, as they are given, and the vectors that scale or shift them."""
+    rows = as_array(x)
     if not rows.ndim:
         raise ShapeError(at_user_line(f"smelt.fast.{name}: x must have at least one axis; x {rows.aval}"))
     found = {key: as_array(value) for key, value in parameters.items() if value is not None}
@@ -52,14 +52,15 @@ def _epsilon(name: str, eps: float | array) -> float | array:
 
 
 def _scaled(rows: array, normal: array, parameters: dict[str, array]) -> array:
+    """The result in the common dtype, for which a bias without a weight does not count, as in MLX."""
     dtype = rows.dtype
-    for value in parameters.values():
+    for value in parameters.values() if "weight" in parameters else ():
         dtype = dtypes.promote(dtype, value.dtype)
     if "weight" in parameters:
         normal = normal * parameters["weight"]
     if "bias" in parameters:
         normal = normal + parameters["bias"]
-    return convert(normal, dtype)
+    return convert(normal, dtype if dtype.is_float else dtypes.float32)
 
 
 @remembered
@@ -83,7 +84,7 @@ def rms_norm(x: ArrayLike, weight: ArrayLike | None, eps: float, *, stream: Stre
     """
     check_stream(stream)
     rows, parameters = _rows("rms_norm", x, weight=weight)
-    wide, added = widened(rows), _epsilon("rms_norm", eps)
+    wide, added = widened(as_floating(rows)), _epsilon("rms_norm", eps)
     return _scaled(rows, wide * rsqrt(mean(square(wide), -1, True) + added), parameters)
 
 
@@ -99,7 +100,7 @@ def layer_norm(
         eps: keeps constant rows finite.
 
     Returns:
-        An array of the shape of `x`.
+        An array of the shape of `x`, in the common dtype of all; without a weight in that of `x`.
 
     Raises:
         ShapeError: `weight` or `bias` does not fit the last axis. DTypeError: an operand is complex.
@@ -111,7 +112,7 @@ def layer_norm(
     """
     check_stream(stream)
     rows, parameters = _rows("layer_norm", x, weight=weight, bias=bias)
-    wide, added = widened(rows), _epsilon("layer_norm", eps)
+    wide, added = widened(as_floating(rows)), _epsilon("layer_norm", eps)
     centered = wide - mean(wide, -1, True)
     return _scaled(rows, centered * rsqrt(mean(square(centered), -1, True) + added), parameters)
 

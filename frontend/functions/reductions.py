@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, AxisError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import index
 
@@ -56,7 +56,7 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
                 at_user_line(f"smelt.{name}: axis must be an int, a sequence of ints or None, is {shown(axis)}")
             ) from None
         if not -ndim <= i < ndim:
-            raise ShapeError(at_user_line(f"smelt.{name}: axis {shown(i)} out of range for shape {x.shape}"))
+            raise AxisError(at_user_line(f"smelt.{name}: axis {shown(i)} out of range for shape {x.shape}"))
         found.add(i % ndim)
     if len(found) != len(given):
         raise ShapeError(at_user_line(f"smelt.{name}: axis {axis} names an axis of shape {x.shape} twice"))

@@ -285,12 +285,10 @@ def _scan(name: str, x: array, axis: int | None, reverse: bool, inclusive: bool,
     return to_shape(found, ()) if scalar else found
 
 
-def _sum_dtype(name: str, a: ArrayLike, dtype: Any) -> array:
-    """The array in the dtype in which it is summed: bool counts as int32."""
+def _of_dtype(name: str, a: ArrayLike, dtype: Any) -> array:
+    """The array in the dtype asked for."""
     x = as_array(a)
-    if dtype is not None:
-        return convert(x, dtype_of(name, dtype))
-    return convert(x, dtypes.int32) if x.dtype is dtypes.bool_ else x
+    return x if dtype is None else convert(x, dtype_of(name, dtype))
 
 
 @remembered
@@ -311,7 +309,7 @@ def cumsum(
     Args:
         reverse: run from the end.
         inclusive: whether an element counts in its own sum; if not, the first sum is 0.
-        dtype: to sum in; by default the array's (bool: int32).
+        dtype: to sum in, by default the array's; int32 for bool.
         include_initial: whether 0 is put before the first sum (in `cumprod` 1), so that there is one more.
         out: None; NumPy's functions pass it.
 
@@ -321,7 +319,10 @@ def cumsum(
     """
     check_stream(stream)
     no_out("cumsum", out)
-    return _scan("cumsum", _sum_dtype("cumsum", a, dtype), axis, reverse, inclusive, 0 if include_initial else None)
+    x = _of_dtype("cumsum", a, dtype)
+    if x.dtype is dtypes.bool_:
+        x = convert(x, dtypes.int32)
+    return _scan("cumsum", x, axis, reverse, inclusive, 0 if include_initial else None)
 
 
 @remembered
@@ -337,7 +338,7 @@ def cumprod(
     out: None = None,
     stream: StreamOrDevice = None,
 ) -> array:
-    """Running product along an axis; the arguments are those of `cumsum`.
+    """Running product along an axis, of bools whether all are true; the arguments are those of `cumsum`.
 
     >>> import smelt
     >>> smelt.cumprod(smelt.array([1, 2, 3]), reverse=True)
@@ -345,7 +346,9 @@ def cumprod(
     """
     check_stream(stream)
     no_out("cumprod", out)
-    return _scan("cumprod", _sum_dtype("cumprod", a, dtype), axis, reverse, inclusive, 1 if include_initial else None)
+    x = _of_dtype("cumprod", a, dtype)
+    name = "cummin" if x.dtype is dtypes.bool_ else "cumprod"  # the product of bools is the least of them
+    return _scan(name, x, axis, reverse, inclusive, 1 if include_initial else None)
 
 
 cumulative_sum, cumulative_prod = cumsum, cumprod

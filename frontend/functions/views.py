@@ -97,9 +97,10 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
     if bits.dtype.size != unit:
         bits = _resized_bits(bits, unit)
     if target.is_complex:
-        last = bits.shape[-1]
-        parts = [_from_bits(piece(bits, bits.ndim - 1, i, last, 2), target.real) for i in (0, 1)]
-        found = emit_elementwise(ops["complex"], *parts)
+        shape = (*bits.shape[:-1], bits.shape[-1] // 2)
+        pairs = to_shape(bits, (*shape, 2))
+        parts = [to_shape(piece(pairs, bits.ndim, i, i + 1), shape) for i in (0, 1)]
+        found = emit_elementwise(ops["complex"], *(_from_bits(part, target.real) for part in parts))
         return to_shape(found, ()) if scalar else found
     return _from_bits(to_shape(bits, ()) if scalar else bits, target)
 

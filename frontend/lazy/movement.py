@@ -8,7 +8,7 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, OutOfMemoryError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, AxisError, OutOfMemoryError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 from smelt.ir.settings import settings
 from smelt.ir.symbolic import index
@@ -30,7 +30,7 @@ def one_axis(name: str, axis: int, ndim: int) -> int:
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
     if not -ndim <= found < ndim:
-        raise ShapeError(at_user_line(f"smelt.{name}: axis {shown(found)} out of range for {ndim} dimensions"))
+        raise AxisError(at_user_line(f"smelt.{name}: axis {shown(found)} out of range for {ndim} dimensions"))
     return found % ndim
 
 

@@ -112,7 +112,7 @@ def format_array(x: Any) -> str:
         precision=6, formatter=_formatter(host),
     )  # fmt: skip
     if host.size == 0:
-        body = f"[], shape={host.shape}"
+        body = "[]" if host.shape == (0,) else f"[], shape={host.shape}"
     return f"array({body}, dtype={x.dtype.name})"
 
 

@@ -53,7 +53,7 @@ class Stream:
 
     >>> import smelt
     >>> smelt.Stream(smelt.cpu).device
-    Device(cpu)
+    Device(cpu, 0)
     """
 
     device: Device
@@ -64,13 +64,16 @@ class Stream:
             raise ArgumentTypeError(at_user_line(f"smelt.Stream: needs a smelt.Device, got {shown(self.device)}"))
         integer("Stream", "index", self.index)
 
+    def __repr__(self) -> str:
+        return f"Stream({self.device}, {self.index})"
+
 
 class ThreadLocalStream(threading.local):
     """A stream of a device that is another one in each thread; see `new_thread_local_stream`.
 
     >>> import smelt
     >>> smelt.new_thread_local_stream(smelt.cpu)
-    ThreadLocalStream(Device(cpu))
+    ThreadLocalStream(Device(cpu, 0))
     """
 
     def __init__(self, device: Device):
@@ -96,7 +99,7 @@ class StreamContext:
     >>> import smelt
     >>> with smelt.StreamContext(smelt.reference):
     ...     smelt.default_device()
-    Device(reference)
+    Device(reference, 0)
     """
 
     def __init__(self, s: Stream | ThreadLocalStream | Device | DeviceType | str):
@@ -144,7 +147,7 @@ def stream(s: Stream | ThreadLocalStream | Device | DeviceType | str) -> StreamC
     >>> import smelt
     >>> with smelt.stream(smelt.reference):
     ...     smelt.default_device()
-    Device(reference)
+    Device(reference, 0)
     """
     return StreamContext(s)
 
@@ -157,7 +160,7 @@ def default_stream(device: Device | DeviceType | str) -> Stream:
     ...     smelt.default_stream(smelt.cpu).index > 0
     True
     >>> smelt.default_stream("cpu")
-    Stream(device=Device(cpu), index=0)
+    Stream(Device(cpu, 0), 0)
     """
     found = device_named(device)
     if found.name not in _defaults.streams:
@@ -171,7 +174,7 @@ def new_stream(device: Device | DeviceType | str) -> Stream:
 
     >>> import smelt
     >>> smelt.new_stream("cpu").device
-    Device(cpu)
+    Device(cpu, 0)
     """
     return Stream(device_named(device), next(_serial))
 
@@ -198,7 +201,7 @@ def new_thread_unsafe_stream(device: Device | DeviceType | str) -> Stream:
 
     >>> import smelt
     >>> smelt.new_thread_unsafe_stream(smelt.cpu).device
-    Device(cpu)
+    Device(cpu, 0)
     """
     return new_stream(device)
 

@@ -11,6 +11,7 @@ from ..functions.complex_numbers import conjugate
 from ..functions.diagonals import tril
 from ..functions.index_functions import take_along_axis
 from ..functions.linear import matmul
+from ..functions.reductions import widened
 from ..functions.shaping import matrix_transpose
 from ..functions.sorting import argsort
 from ..lazy.arguments import integer
@@ -27,6 +28,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.core import remembered
 from ..lazy.movement import to_shape
+from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .factors import unit
 
@@ -180,13 +182,13 @@ def det(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """The determinant of square matrices. Its first derivative is right for singular matrices, too.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex.
+        a: shape (…, n, n); integers are taken as float32, half precision is computed in it.
 
     Returns:
         Shape (…), in the dtype of `a`.
 
     Raises:
-        ShapeError: no square matrices. DTypeError: another dtype. When a second derivative is evaluated,
+        ShapeError: no square matrices. When a second derivative is evaluated,
         LibraryError: a matrix is singular.
 
     >>> import smelt
@@ -194,7 +196,8 @@ def det(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     array(8, dtype=float32)
     """
     check_stream(stream)
-    return emit(ops["det"], (as_array(a),))
+    x = as_floating(a)
+    return convert(emit(ops["det"], (widened(x),)), x.dtype)
 
 
 @remembered
@@ -202,23 +205,23 @@ def slogdet(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, arra
     """Sign and logarithm of the absolute value of the determinant, which neither overflow nor underflow.
 
     Args:
-        a: shape (…, n, n), float32, float64 or complex.
+        a: shape (…, n, n); integers are taken as float32, half precision is computed in it.
 
     Returns:
         The sign, 1, -1 or of complex matrices a number on the unit circle; and the logarithm, a real number. Those of
         singular matrices are 0 and -∞. Both of shape (…).
 
     Raises:
-        ShapeError: no square matrices. DTypeError: another dtype. When a derivative is evaluated, LibraryError: a
-        matrix is singular.
+        ShapeError: no square matrices. When a derivative is evaluated, LibraryError: a matrix is singular.
 
     >>> import smelt
     >>> smelt.linalg.slogdet(smelt.array([[0.0, 1.0], [1.0, 0.0]]))
     (array(-1, dtype=float32), array(0, dtype=float32))
     """
     check_stream(stream)
-    sign, log = emit_all(ops["slogdet"], (as_array(a),))
-    return sign, log
+    x = as_floating(a)
+    sign, log = emit_all(ops["slogdet"], (widened(x),))
+    return convert(sign, x.dtype), convert(log, x.dtype.real)
 
 
 @remembered

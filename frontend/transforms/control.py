@@ -14,7 +14,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.control import COND, SCAN, WHILE
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, AxisError, DTypeError, ShapeError, TreeError, at_user_line
 from smelt.ir.symbolic import index
 
 from ..functions.arithmetic import clip
@@ -479,7 +479,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     axes = []
     for path, aval in zip(given.paths, given.avals):
         if not -aval.ndim <= axis < aval.ndim:
-            raise ShapeError(at_user_line(f"{what}: axis {axis} is out of range for {path}, {aval}"))
+            raise AxisError(at_user_line(f"{what}: axis {axis} is out of range for {path}, {aval}"))
         axes.append(axis % aval.ndim)
         sizes.setdefault(aval.shape[axis], f"{path} ({aval})")
     if len(sizes) != 1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ShapeError, TreeError, at_user_line, shown
+from smelt.ir.errors import AxisError, ShapeError, TreeError, at_user_line, shown
 
 from ..lazy import tree
 from ..lazy.arguments import aval_of
@@ -127,7 +127,7 @@ def _out_place(aval: Aval, axis: int | None, i: int, result: Any, who: str) -> i
     if axis is None:
         return -1
     if not -aval.ndim - 1 <= axis <= aval.ndim:
-        raise ShapeError(
+        raise AxisError(
             at_user_line(
                 f"smelt.vmap: out_axes entry {axis} out of range for {tree.paths(result, 'result')[i]}, {aval}, of "
                 f"{who}; it must lie in [{-aval.ndim - 1}, {aval.ndim}]"
@@ -154,7 +154,7 @@ def _mapped_size(
     for i, x, a in mapped:
         if not -x.ndim <= a < x.ndim:
             allowed = f"it must lie in [{-x.ndim}, {x.ndim - 1}]" if x.ndim else "a scalar has no axis: use None"
-            raise ShapeError(
+            raise AxisError(
                 at_user_line(
                     f"smelt.vmap: in_axes entry {a} out of range for {named()[i]}, {x.aval}, of {who}; {allowed}"
                 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, AxisError
 
 BIG = 2**31
 
@@ -351,3 +351,96 @@ def test_what_mlx_refuses_by_value_error(call):
     with pytest.raises(ValueError) as caught:
         call(smelt.ones((2, 2)))
     assert isinstance(caught.value, smelt.SmeltError)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: smelt.sum(x, axis=2),
+        lambda x: smelt.sort(x, axis=-3),
+        lambda x: smelt.fft.fft(x, axis=2),
+        lambda x: smelt.linalg.norm(x, axis=(0, 2)),
+        lambda x: smelt.transpose(x, (0, 2)),
+        lambda x: smelt.vmap(lambda y: y, 2)(x),
+        lambda x: smelt.vmap(lambda y: y, 0, 3)(x),
+        lambda x: smelt.associative_scan(smelt.add, x, axis=2),
+        smelt.compile(lambda x: smelt.softmax(x, axis=2)),
+    ],
+)
+def test_axes_that_are_not_there_are_index_errors(call):
+    for kind in (AxisError, IndexError, ValueError):
+        with pytest.raises(kind, match=r"axis|axes"):
+            call(smelt.ones((2, 2)))
+
+
+class TestDtypesOfNorms:
+    """MLX 0.32.4: the common dtype of all, where there is a weight; else that of what is normalized."""
+
+    @pytest.mark.parametrize(
+        "x, weight, bias, expected",
+        [
+            ("float16", None, "float32", "float16"),
+            ("bfloat16", None, "float64", "bfloat16"),
+            ("float16", "float32", None, "float32"),
+            ("float16", "float16", "float32", "float32"),
+            ("float16", "bfloat16", None, "float32"),
+            ("float16", "int32", "bfloat16", "float32"),
+            ("int32", "float16", None, "float16"),
+            ("bool_", "bool_", "float16", "float16"),
+            ("int32", "float64", None, "float64"),
+            ("int32", None, "float16", "float32"),
+            ("uint8", "int8", None, "float32"),
+        ],
+    )
+    def test_layer_norm(self, x, weight, bias, expected):
+        rows = smelt.array([[1, 0, 1, 0]], getattr(smelt, x))
+        parameters = [None if name is None else smelt.ones(4, getattr(smelt, name)) for name in (weight, bias)]
+        found = smelt.fast.layer_norm(rows, *parameters, 0.0)
+        assert found.dtype is getattr(smelt, expected)
+        assert found.tolist() == [[1.0 + (bias is not None), -1.0 + (bias is not None)] * 2]
+        if bias is None:
+            assert smelt.fast.rms_norm(rows, parameters[0], 0.0).dtype is getattr(smelt, expected)
+
+
+class TestScansOfBools:
+    def test_products(self):
+        x = smelt.array([[True, True, False, True], [True, True, True, True]])
+        for f in (smelt.cumprod, smelt.compile(smelt.cumprod)):
+            found = f(x, axis=1)
+            assert found.dtype is smelt.bool_
+            assert found.tolist() == [[True, True, False, False], [True] * 4]
+        assert smelt.cumprod(x, 1, reverse=True, inclusive=False).tolist() == [[False, False, True, True], [True] * 4]
+        assert smelt.cumprod(x[0], include_initial=True).tolist() == [True, True, True, False, False]
+        assert smelt.cumprod(x[:, :0], 1).shape == (2, 0) and smelt.cumprod(smelt.array(False)).tolist() == [False]
+        assert smelt.cumprod(smelt.array([2, 0, 3]), dtype=smelt.bool_).tolist() == [True, False, False]
+        assert smelt.cumprod(x[0], dtype=smelt.int8).tolist() == [1, 1, 0, 0]
+
+    def test_sums(self):
+        for dtype in (None, smelt.bool_):
+            found = smelt.cumsum(smelt.array([True, False, True]), dtype=dtype)
+            assert found.dtype is smelt.int32 and found.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["bool_", "uint8", "int32", "float16", "bfloat16", "float32", "float64"])
+def test_determinants_of_any_real_numbers(dtype):
+    given = getattr(smelt, dtype)
+    x = smelt.array([[[1, 1], [0, 1]], [[1, 1], [1, 1]]], given)
+    expected = given if given.is_float else smelt.float32
+    found, (sign, log) = smelt.linalg.det(x), smelt.linalg.slogdet(x)
+    assert found.dtype is sign.dtype is log.dtype is expected
+    assert found.tolist() == sign.tolist() == [1, 0] and log.tolist() == [0, -np.inf]
+
+
+def test_empty_arrays_read_as_complex_numbers():
+    for shape in ((0,), (2, 0), (0, 16)):
+        for dtype in (smelt.bool_, smelt.float32, smelt.float64):
+            for target in (smelt.complex64, smelt.complex128):
+                found = smelt.zeros(shape, dtype).view(target)
+                assert found.dtype is target and found.size == 0 and found.view(dtype).shape == shape
+    assert smelt.array([[1.0, 2.0, 3.0, 4.0]]).view(smelt.complex64).tolist() == [[1 + 2j, 3 + 4j]]
+
+
+def test_devices_and_empty_vectors_as_text():
+    assert str(smelt.cpu) == "Device(cpu, 0)" and str(smelt.Stream(smelt.cpu)) == "Stream(Device(cpu, 0), 0)"
+    assert str(smelt.zeros(0)) == "array([], dtype=float32)"
+    assert str(smelt.zeros((2, 0))) == "array([], shape=(2, 0), dtype=float32)"
