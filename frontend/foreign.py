@@ -176,10 +176,9 @@ SCIPY = {
 
 #: Of `smelt.linalg`.
 LINALG = {
-    "sqrtm": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.sqrt(w)) @ v.T",
-    "logm": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.log(w)) @ v.T",
-    "signm": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.sign(w)) @ v.T",
-    "fractional_matrix_power": "of a symmetric matrix w, v = smelt.linalg.eigh(a), (v * smelt.power(w, t)) @ v.T",
+    "signm": "smelt.linalg.solve(smelt.linalg.sqrtm(a @ a), a)", "tanm": "smelt.linalg.solve(cosm(a), sinm(a))",
+    "tanhm": "smelt.linalg.solve(coshm(a), sinhm(a))", "solve_lyapunov": "smelt.linalg.solve_continuous_lyapunov",
+    "fractional_matrix_power": "smelt.linalg.expm(t * smelt.linalg.logm(a))",
     "schur": "scipy.linalg.schur; of a symmetric matrix smelt.linalg.eigh", "hessenberg": "scipy.linalg.hessenberg",
     "polar": "u, s, vt = smelt.linalg.svd(a), u @ vt", "orth": "smelt.linalg.qr(a)[0], of full rank",
     "null_space": "smelt.linalg.svd(a), rows of vt behind the rank", "pinvh": "smelt.linalg.pinv",
@@ -188,7 +187,7 @@ LINALG = {
     "hilbert": "1 / (smelt.arange(n)[:, None] + smelt.arange(n) + 1)",
     "solve_toeplitz": "smelt.linalg.solve(smelt.linalg.toeplitz(c), b)",
     "solve_circulant": "smelt.fft.ifft(smelt.fft.fft(b) / smelt.fft.fft(c))",
-    "solve_sylvester": "scipy.linalg.solve_sylvester", "solve_banded": "smelt.linalg.solve of the whole matrix",
+    "solve_banded": "smelt.linalg.solve of the whole matrix",
     "ldl": "smelt.linalg.cholesky of a positive definite matrix, smelt.linalg.lu of others",
     "khatri_rao": "(a[:, None] * b).reshape(-1, n)", "kron": "smelt.kron", "inner": "smelt.inner",
     "einsum": "smelt.einsum",
@@ -196,8 +195,6 @@ LINALG = {
     "inv_ex": "smelt.linalg.inv", "cholesky_ex": "smelt.linalg.cholesky", "solve_ex": "smelt.linalg.solve",
     "lu_factor_ex": "smelt.linalg.lu_factor", "matrix_exp": "smelt.linalg.expm", "vander": "smelt.vander",
     "vecnorm": "smelt.linalg.vector_norm", "cdist": "smelt.linalg.norm",
-    "cosm": "smelt.real(smelt.linalg.expm(1j * a)), of a real matrix",
-    "sinm": "smelt.imag(smelt.linalg.expm(1j * a)), of a real matrix",
 }  # fmt: skip
 
 JAX = {

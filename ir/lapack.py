@@ -170,3 +170,15 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     for i, x in zip(which, out.reshape(-1, n, k)):  # by columns: xᵀ·aᵀ = bᵀ
         lapack.call("trsm", b"R", b"L" if upper else b"U", b"N", b"N", k, n, one, flat[i], n, x, k)
     return out
+
+
+def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """T and U of the Schur form U·T·Uᴴ of one complex matrix."""
+    lapack, n = _lapack(a, 1), a.shape[-1]
+    if lapack is None:
+        return None
+    t, u, values = np.array(a.T, order="C"), np.empty_like(a, order="C"), np.empty(n, a.dtype)
+    unused, reals = np.zeros(1, lapack.kind), np.empty(n, lapack.real)
+    if not lapack.succeeds("gees", b"V", b"N", unused, n, t, n, unused, values, u, n, None, reals, unused):
+        return None
+    return np.triu(t.T), u.T

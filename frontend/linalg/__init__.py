@@ -7,9 +7,20 @@ from __future__ import annotations
 
 from ..foreign import missing as _missing
 from .factors import cholesky, lu, lu_factor, qr
+from .matrix_functions import (
+    coshm,
+    cosm,
+    expm,
+    logm,
+    sinhm,
+    sinm,
+    solve_continuous_lyapunov,
+    solve_sylvester,
+    sqrtm,
+)
 from .norms import matrix_norm, norm, vector_norm
 from .products import cross, diagonal, matmul, matrix_transpose, multi_dot, outer, tensordot, trace, vecdot
-from .spectra import eig, eigh, eigvals, eigvalsh, expm, lstsq, matrix_rank, pinv, svd, svdvals
+from .spectra import eig, eigh, eigvals, eigvalsh, lstsq, matrix_rank, pinv, svd, svdvals
 from .structured import block_diag, cho_factor, cond, tensorinv, tensorsolve, toeplitz
 from .systems import (
     cho_solve,
@@ -25,10 +36,11 @@ from .systems import (
 )
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "cholesky_inv", "cond", "cross", "det", "diagonal", "eig",
-    "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
-    "solve", "solve_triangular", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "toeplitz", "trace",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "cholesky_inv", "cond", "coshm", "cosm", "cross", "det",
+    "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
+    "pinv", "qr", "sinhm", "sinm", "slogdet", "solve", "solve_continuous_lyapunov", "solve_sylvester",
+    "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "toeplitz", "trace",
     "tri_inv", "vecdot", "vector_norm",
 ]  # fmt: skip
 

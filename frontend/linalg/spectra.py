@@ -26,7 +26,7 @@ from .factors import adjoint
 from .systems import as_given, right_hand_sides
 
 __all__ = [
-    "eig", "eigh", "eigvals", "eigvalsh", "expm", "lstsq", "matrix_rank", "pinv", "svd", "svdvals",
+    "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "matrix_rank", "pinv", "svd", "svdvals",
 ]  # fmt: skip
 
 
@@ -309,25 +309,3 @@ def lstsq(
     squares = real(multiply(rest, conjugate(rest))) if rest.dtype.is_complex else multiply(rest, rest)
     left, s = total(squares, -2), svdvals(x)
     return as_given(found, vector), as_given(left, vector), _rank(s, tolerance), s
-
-
-@remembered
-def expm(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
-    """The exponential of square matrices: Σₖ aᵏ / k!.
-
-    Args:
-        a: shape (…, n, n), float32, float64 or complex.
-
-    Returns:
-        An array of the shape and dtype of `a`.
-
-    Raises:
-        ShapeError: no square matrices. DTypeError: another dtype.
-
-    >>> import smelt
-    >>> smelt.linalg.expm(smelt.array([[0.0, 1.0], [0.0, 0.0]]))
-    array([[1, 1],
-           [0, 1]], dtype=float32)
-    """
-    check_stream(stream)
-    return emit(ops["expm"], (as_array(a),))

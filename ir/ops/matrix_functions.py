@@ -1,17 +1,21 @@
-"""The exponential of matrices, by Padé approximants and squaring (Higham, "The scaling and squaring method", 2005)."""
+"""Functions of matrices: the exponential, by Padé approximants and squaring (Higham, "The scaling and squaring method",
+2005), the square root and the logarithm by Schur forms, and their derivatives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..aval import Aval
+from .. import triangular_forms
+from ..aval import Aval, broadcast_shapes
+from ..errors import LibraryError
 from ..kinds import Library, silent
 from ..locks import unforked
 from ..op import Cotangents, Flags, Operand, Tangents, Values, only
-from .matrices import FIELDS, columns, field, of_finite, rows, transposed
+from .matrices import FIELDS, columns, field, matmul, of_finite, rows, transposed, which
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -51,12 +55,10 @@ class Expm(Library, name="expm"):
         return [b.expm_frechet(primals[0], only(tangents))]
 
 
-class ExpmFrechet(Library, name="expm_frechet"):
-    """The derivative of the exponential of A along E: Σₖ Σᵢ Aⁱ E Aᵏ⁻¹⁻ⁱ / k!.
+class Frechet(Library):
+    """The derivative of a function f of matrices at A along E, which is linear in E.
 
-    It is the upper right block of the exponential of [[A, E], [0, A]].
-
-    ``%0 = "smelt.expm_frechet"(%a, %e) : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>``
+    It is the upper right block of f([[A, E], [0, A]]).
     """
 
     a: Operand
@@ -66,43 +68,193 @@ class ExpmFrechet(Library, name="expm_frechet"):
     linearity = "each"
     linear_operands = (1,)
 
-    @silent
-    @unforked
-    def host(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
-        n = a.shape[-1]
-        batch = np.broadcast_shapes(a.shape[:-2], e.shape[:-2])
-        both = np.zeros((*batch, n, 2 * n), a.dtype)
-        both[..., :n], both[..., n:] = a, e
-        return of_finite(lambda both: _along(_wide(both[..., :n]), _wide(both[..., n:])).astype(a.dtype), both)
-
-    @silent
-    @unforked
-    def reference(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
-        n = a.shape[-1]
-        batch = np.broadcast_shapes(a.shape[:-2], e.shape[:-2])
-        both = np.zeros((*batch, n, 2 * n), a.dtype)
-        both[..., :n], both[..., n:] = a, e
-        return of_finite(lambda both: _taylor(_wide(both[..., :n]), _wide(both[..., n:]))[1].astype(a.dtype), both)
-
     def sample(self, rng: np.random.Generator, a: Aval, e: Aval, **_: Any) -> Sequence[np.ndarray]:
         return field(rng, a), field(rng, e)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         """Along Ȧ: the upper right block of the derivative for [[A, E], [0, A]] along [[Ȧ, 0], [0, Ȧ]]."""
         (a, e), (ta, te), (found,) = primals, tangents, results
-        total = None if te is None else b.expm_frechet(a, te)
+        along = getattr(b, self.name)
+        total = None if te is None else along(a, te)
         if ta is not None:
             n = a.shape[-1]
             shape = (*found.shape[:-2], n, n)
             a, e, ta = (b.broadcast_to(x, shape) for x in (a, e, ta))
             zeros = b.zeros_like(a)
-            block = b.expm_frechet(_blocks(b, a, e, zeros, a), _blocks(b, ta, zeros, zeros, ta))
+            block = along(_blocks(b, a, e, zeros, a), _blocks(b, ta, zeros, zeros, ta))
             total = b.add_any(total, columns(b, rows(b, block, 0, n), n, 2 * n))
         return [total]
 
     def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
         a, e = operands
-        return [None, b.sum_to(b.expm_frechet(transposed(b, a), only(cotangents)), e.shape)]
+        return [None, b.sum_to(getattr(b, self.name)(transposed(b, a), only(cotangents)), e.shape)]
+
+
+class ExpmFrechet(Frechet, name="expm_frechet"):
+    """The derivative of the exponential of A along E: Σₖ Σᵢ Aⁱ E Aᵏ⁻¹⁻ⁱ / k!.
+
+    ``%0 = "smelt.expm_frechet"(%a, %e) : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>``
+    """
+
+    @silent
+    @unforked
+    def host(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
+        n, both = a.shape[-1], _beside(a, e)
+        return of_finite(lambda both: _along(_wide(both[..., :n]), _wide(both[..., n:])).astype(a.dtype), both)
+
+    @silent
+    @unforked
+    def reference(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
+        n, both = a.shape[-1], _beside(a, e)
+        return of_finite(lambda both: _taylor(_wide(both[..., :n]), _wide(both[..., n:]))[1].astype(a.dtype), both)
+
+
+class Sylvester(Library, name="sylvester"):
+    """X with A·X + X·B = Q. No eigenvalue of A may be that of -B.
+
+    ``%0 = "smelt.sylvester"(%a, %b, %q) : (tensor<3x3xf32>, tensor<2x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>``
+    """
+
+    a: Operand
+    b: Operand
+    q: Operand
+    core = "(m,m),(n,n),(m,n)->(m,n)"
+    accepts = FIELDS
+    linearity = "each"
+    linear_operands = (2,)
+
+    @silent
+    @unforked
+    def host(self, a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return _by_matrix(triangular_forms.sylvester, "has an eigenvalue that is one of -b", a, b, q)
+
+    @silent
+    def reference(self, a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """As a system of m·n equations."""
+
+        def solved(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
+            m, n = q.shape
+            system = np.kron(a, np.eye(n)) + np.kron(np.eye(m), b.T)
+            return np.linalg.solve(system, q.reshape(m * n, 1)).reshape(m, n)
+
+        return _by_matrix(solved, "has an eigenvalue that is one of -b", a, b, q)
+
+    def sample(self, rng: np.random.Generator, a: Aval, b: Aval, q: Aval, **_: Any) -> Sequence[np.ndarray]:
+        return _near_one(rng, a), _near_one(rng, b), field(rng, q)
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        """A·Ẋ + Ẋ·B = Q̇ - Ȧ·X - X·Ḃ."""
+        (left, right, _), (ta, tb, tq), (x,) = primals, tangents, results
+        total = None if tq is None else b.broadcast_to(tq, x.shape)
+        if ta is not None:
+            total = b.add_any(total, -matmul(b, ta, x))
+        if tb is not None:
+            total = b.add_any(total, -matmul(b, x, tb))
+        return [None if total is None else b.sylvester(left, right, total)]
+
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
+        left, right, q = operands
+        found = b.sylvester(transposed(b, left), transposed(b, right), only(cotangents))
+        return [None, None, b.sum_to(found, q.shape)]
+
+
+class Sqrtm(Library, name="sqrtm"):
+    """The principal square root of square matrices: X·X = A, without eigenvalues in the left half plane.
+
+    It is computed in complex128. Real matrices with negative eigenvalues have none of real numbers.
+
+    ``%0 = "smelt.sqrtm"(%a) : (tensor<3x3xf32>) -> tensor<3x3xf32>``
+    """
+
+    a: Operand
+    core = "(n,n)->(n,n)"
+    accepts = FIELDS
+
+    @silent
+    @unforked
+    def host(self, a: np.ndarray) -> np.ndarray:
+        return _by_matrix(_through(triangular_forms.root), "has no square root", a)
+
+    @silent
+    def reference(self, a: np.ndarray) -> np.ndarray:
+        """The iteration of Denman and Beavers."""
+
+        def iterated(a: np.ndarray) -> np.ndarray:
+            x, y = a, np.eye(len(a), dtype=a.dtype)
+            for _ in range(40):
+                x, y = (x + np.linalg.inv(y)) / 2, (y + np.linalg.inv(x)) / 2
+            return x
+
+        return _by_matrix(iterated, "has no square root", a)
+
+    def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
+        return [_near_one(rng, a)]
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        """X·Ẋ + Ẋ·X = Ȧ."""
+        return [b.sylvester(results[0], results[0], only(tangents))]
+
+
+class Logm(Library, name="logm"):
+    """The principal logarithm of square matrices: exp(X) = A, with imaginary parts of eigenvalues in (-π, π).
+
+    It is computed in complex128. Real matrices with negative eigenvalues have none of real numbers.
+
+    ``%0 = "smelt.logm"(%a) : (tensor<3x3xf32>) -> tensor<3x3xf32>``
+    """
+
+    a: Operand
+    core = "(n,n)->(n,n)"
+    accepts = FIELDS
+
+    @silent
+    @unforked
+    def host(self, a: np.ndarray) -> np.ndarray:
+        return _by_matrix(_logarithm, "has no logarithm", a)
+
+    @silent
+    def reference(self, a: np.ndarray) -> np.ndarray:
+        """The integral ∫ (A - 1)·(1 + t·(A - 1))⁻¹ dt, for matrices near to 1."""
+        return _by_matrix(_integrated, "has no logarithm", a)
+
+    def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
+        return [_near_one(rng, a)]
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        return [b.logm_frechet(primals[0], only(tangents))]
+
+
+class LogmFrechet(Frechet, name="logm_frechet"):
+    """The derivative of the logarithm of A along E: ∫ (1 + t·(A - 1))⁻¹ E (1 + t·(A - 1))⁻¹ dt.
+
+    ``%0 = "smelt.logm_frechet"(%a, %e) : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>``
+    """
+
+    @silent
+    @unforked
+    def host(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
+        return _by_matrix(lambda a, e: _of_block(_logarithm, a, e), "has no logarithm", a, e)
+
+    @silent
+    def reference(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
+        return _by_matrix(lambda a, e: _of_block(_integrated, a, e), "has no logarithm", a, e)
+
+    def sample(self, rng: np.random.Generator, a: Aval, e: Aval, **_: Any) -> Sequence[np.ndarray]:
+        return _near_one(rng, a), field(rng, e)
+
+
+def _near_one(rng: np.random.Generator, a: Aval) -> np.ndarray:
+    """Random matrices without eigenvalues near zero or in the left half plane."""
+    n = a.shape[-1]
+    return (np.eye(n) + field(rng, a) / (2 * max(n, 1))).astype(a.dtype.numpy)
+
+
+def _beside(a: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """[A, E], in the shape of a batch of both."""
+    n = a.shape[-1]
+    both = np.zeros((*broadcast_shapes(a.shape[:-2], e.shape[:-2]), n, 2 * n), a.dtype)
+    both[..., :n], both[..., n:] = a, e
+    return both
 
 
 def _blocks(b: Builder, x: Value, y: Value, z: Value, w: Value) -> Value:
@@ -164,3 +316,60 @@ def _taylor(a: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         more = (i < halvings)[..., None, None]
         found, total = np.where(more, found @ found, found), np.where(more, found @ total + total @ found, total)
     return found, total
+
+
+def _by_matrix(function: Callable[..., np.ndarray], rule: str, *arrays: np.ndarray) -> np.ndarray:
+    """`function` of each matrix of a batch, in complex128; NaN where one is not finite.
+
+    Of real matrices the result is real: what is left of an imaginary part by rounding is dropped.
+
+    Raises:
+        LibraryError: a matrix `rule`: the result is not finite, or real matrices have complex ones alone.
+    """
+    lead = broadcast_shapes(*(x.shape[:-2] for x in arrays))
+    given = [np.broadcast_to(_wide(x).astype(np.complex128), (*lead, *x.shape[-2:])) for x in arrays]
+    found: np.ndarray = np.full(given[-1].shape, np.nan, np.complex128)
+    bad: np.ndarray = np.zeros(lead, bool)
+    kind = arrays[0].dtype
+    for at in np.ndindex(lead):
+        matrices = [x[at] for x in given]
+        if not all(np.isfinite(x).all() for x in matrices):
+            continue
+        try:
+            found[at] = function(*matrices)
+        except np.linalg.LinAlgError:
+            bad[at] = True
+        bad[at] |= not np.isfinite(found[at]).all()
+    if bad.any():
+        raise LibraryError(f"{which(bad)} {rule}")
+    if kind.kind != "c":
+        # Rounding turns eigenvalues of zero into such of ε, whose roots are √ε.
+        most = np.abs(found).max((-1, -2), initial=0) * 10 * np.sqrt(found.shape[-1] * np.finfo(kind).eps)
+        bad = np.abs(found.imag).max((-1, -2), initial=0) > most
+        if bad.any():
+            raise LibraryError(f"{which(bad)} {rule} of real numbers; convert it to complex numbers first")
+        found = found.real
+    return found.astype(kind)
+
+
+def _through(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of matrices, by what it is of triangular ones."""
+
+    def of_matrix(a: np.ndarray) -> np.ndarray:
+        t, u = triangular_forms.schur(a)
+        return u @ function(t) @ u.conj().T
+
+    return of_matrix
+
+
+_logarithm = _through(triangular_forms.logarithm)
+
+
+def _integrated(a: np.ndarray) -> np.ndarray:
+    return triangular_forms.integral_of_logarithm(a - np.eye(len(a)), 40)
+
+
+def _of_block(function: Callable[[np.ndarray], np.ndarray], a: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """The derivative of a function along e, whose norm has no influence on the precision."""
+    n, size = len(a), _norm(e) or 1.0
+    return function(np.block([[a, e / size], [np.zeros_like(a), a]]))[:n, n:] * size
