@@ -7,9 +7,6 @@
 #define BLOCK 256
 #define PARITY 0x1BD11BDAu
 
-/* What becomes of the two words of a counter. */
-enum { FIRST = 0, WIDE = 1, BOTH = 2 };
-
 INLINE void rounds(uint32_t *x0, uint32_t *x1, int a, int b, int c, int d)
 {
     const int by[4] = {a, b, c, d};
@@ -19,13 +16,13 @@ INLINE void rounds(uint32_t *x0, uint32_t *x1, int a, int b, int c, int d)
     }
 }
 
-/* The blocks of counters (high, low), (high, low + 1), ... */
-CLONES static void encrypt(uint32_t k0, uint32_t k1, uint32_t high, uint32_t low, uint32_t *restrict first,
+/* The blocks of counters (i, j), (i + 1, j + 1), ... */
+CLONES static void encrypt(uint32_t k0, uint32_t k1, uint32_t i, uint32_t j, uint32_t *restrict first,
                            uint32_t *restrict second)
 {
     uint32_t k2 = k0 ^ k1 ^ PARITY;
-    for (uint32_t i = 0; i < BLOCK; i++) {
-        uint32_t x0 = high + k0, x1 = low + i + k1;
+    for (uint32_t n = 0; n < BLOCK; n++) {
+        uint32_t x0 = i + n + k0, x1 = j + n + k1;
         rounds(&x0, &x1, 13, 15, 26, 6);
         x0 += k1, x1 += k2 + 1;
         rounds(&x0, &x1, 17, 29, 16, 24);
@@ -36,47 +33,57 @@ CLONES static void encrypt(uint32_t k0, uint32_t k1, uint32_t high, uint32_t low
         x0 += k1, x1 += k2 + 4;
         rounds(&x0, &x1, 13, 15, 26, 6);
         x0 += k2, x1 += k0 + 5;
-        first[i] = x0;
-        second[i] = x1;
+        first[n] = x0;
+        second[n] = x1;
     }
 }
 
-/* random_words(key, first, form, out): fill `out`, for each of the keys (two words each) with the words of the counters
-   first, first + 1, ...: the first of each, both as a number of 64 bits with the first one above, or both one after the
-   other. Key and out are contiguous. */
+static void fill_words(const uint32_t *key, uint32_t *to, uint64_t n)
+{
+    uint32_t first[BLOCK], second[BLOCK];
+    uint64_t half = n / 2, middle = n - half;
+    for (uint64_t i = 0; i < half; i += BLOCK) {
+        uint64_t count = half - i < BLOCK ? half - i : BLOCK;
+        encrypt(key[0], key[1], (uint32_t)i, (uint32_t)(i + middle), first, second);
+        memcpy(to + i, first, count * 4);
+        memcpy(to + middle + i, second, count * 4);
+    }
+    if (n % 2) {
+        encrypt(key[0], key[1], (uint32_t)half, 0, first, second);
+        to[half] = first[0];
+    }
+}
+
+static void fill_wide(const uint32_t *key, uint64_t *to, uint64_t n)
+{
+    uint32_t first[BLOCK], second[BLOCK];
+    for (uint64_t i = 0; i < n; i += BLOCK) {
+        uint64_t count = n - i < BLOCK ? n - i : BLOCK;
+        encrypt(key[0], key[1], (uint32_t)i, (uint32_t)(i + n), first, second);
+        for (uint64_t j = 0; j < count; j++)
+            to[i + j] = (uint64_t)second[j] << 32 | first[j];
+    }
+}
+
+/* random_words(key, wide, out): fill `out`, for each of the keys (two words each), with the words of the key, or with
+   numbers of 64 bits. Key and out are contiguous. */
 PyObject *random_words(PyObject *module, PyObject *args)
 {
     Py_buffer keys, out;
-    unsigned long long start;
-    int form;
-    if (!PyArg_ParseTuple(args, "y*Kiw*:random_words", &keys, &start, &form, &out))
+    int wide;
+    if (!PyArg_ParseTuple(args, "y*pw*:random_words", &keys, &wide, &out))
         return NULL;
-    Py_ssize_t count = keys.len / 8, each = form == FIRST ? 4 : 8, n = count ? out.len / (count * each) : 0;
-    int fits = n * count * each == out.len && form >= FIRST && form <= BOTH;
+    Py_ssize_t count = keys.len / 8, each = wide ? 8 : 4, n = count ? out.len / (count * each) : 0;
+    int fits = n * count * each == out.len;
     if (fits) {
         const uint32_t *key = keys.buf;
         char *to = out.buf;
         Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t k = 0; k < count; k++, key += 2)
-            for (Py_ssize_t i = 0; i < n; i += BLOCK) {
-                uint64_t counter = start + (uint64_t)i, left = BLOCK;
-                if ((counter & 0xFFFFFFFFu) + BLOCK > 0x100000000u) /* the first word of the counter changes */
-                    left = 0x100000000u - (counter & 0xFFFFFFFFu);
-                if (left > (uint64_t)(n - i))
-                    left = (uint64_t)(n - i);
-                uint32_t first[BLOCK], second[BLOCK];
-                encrypt(key[0], key[1], (uint32_t)(counter >> 32), (uint32_t)counter, first, second);
-                if (form == FIRST)
-                    memcpy(to, first, left * 4);
-                for (uint64_t j = 0; form == WIDE && j < left; j++)
-                    ((uint64_t *)to)[j] = (uint64_t)first[j] << 32 | second[j];
-                for (uint64_t j = 0; form == BOTH && j < left; j++) {
-                    ((uint32_t *)to)[2 * j] = first[j];
-                    ((uint32_t *)to)[2 * j + 1] = second[j];
-                }
-                to += left * (uint64_t)each;
-                i -= BLOCK - (Py_ssize_t)left;
-            }
+        for (Py_ssize_t k = 0; k < count; k++, key += 2, to += n * each)
+            if (wide)
+                fill_wide(key, (uint64_t *)to, (uint64_t)n);
+            else
+                fill_words(key, (uint32_t *)to, (uint64_t)n);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&keys);

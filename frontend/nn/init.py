@@ -184,8 +184,8 @@ def sparse(
         if a.ndim != 2:
             raise ShapeError(at_user_line(f"smelt.nn.init.sparse: needs a matrix; a {a.aval}"))
         zeros = math.ceil(sparsity * a.shape[1])
-        order = smelt.argsort(smelt.random.uniform(shape=a.shape), axis=1)
-        return smelt.where(order < zeros, 0, smelt.random.normal(a.shape, dtype, mean, std))
+        rank = smelt.argsort(smelt.argsort(smelt.random.uniform(shape=a.shape), axis=1), axis=1)
+        return smelt.where(rank < zeros, 0, smelt.random.normal(a.shape, dtype, mean, std))
 
     return made
 

@@ -26,7 +26,6 @@ from ..lazy.arrays import (
     emit,
     emit_elementwise,
 )
-from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .keys import checked_key
 from .sampling import (
@@ -37,8 +36,10 @@ from .sampling import (
     float_dtype,
     parameter,
     parameters,
+    rounded,
     shape_of,
-    uniform_symmetric,
+    uniform_between,
+    uniform_open,
     uniform_unit,
 )
 
@@ -52,6 +53,8 @@ def uniform(
     stream: StreamOrDevice = None,
 ) -> array:
     """Uniformly distributed in [low, high).
+
+    The numbers are low + u·(high - low) for u in [0, 1), rounded in their dtype: that may give `high` itself.
 
     Args:
         low, high: numbers, or arrays that broadcast to `shape`.
@@ -68,36 +71,13 @@ def uniform(
     """
     check_stream(stream)
     target, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
-    work = computed_in(target)
-    if _is_unit(low, high) and target is work:
-        return uniform_unit(checked_key("uniform", key), shape, work)
-    lo, hi = parameter("uniform", "low", low, target), parameter("uniform", "high", high, target)
-    check_fits("uniform", shape, low=lo, high=hi)
-    lo, hi = broadcast_to_shape(lo, shape), broadcast_to_shape(hi, shape)
-    unit = uniform_unit(checked_key("uniform", key), shape, work)
-    if not _is_unit(low, high):
-        start = convert(lo, work)
-        unit = apply("add", apply("mul", unit, apply("sub", convert(hi, work), start)), start)
-    return _below(convert(unit, target), lo, hi)
-
-
-def _is_unit(low: ArrayLike, high: ArrayLike) -> bool:
-    return type(low) in (int, float) and type(high) in (int, float) and (low, high) == (0, 1)
-
-
-def _below(x: array, low: array, high: array) -> array:
-    """x, but the number next to `high` on the side of `low` where rounding gave `high`."""
-    integer = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.size]
-    word = emit(ops["bitcast"], (high,), {"dtype": integer})
-    # Away from zero is one up in the bits of a number, whatever its sign.
-    rising = apply("select", apply("greater", low, high), constant(1, integer, x.shape), -1)
-    step = apply("select", apply("less", high, 0), apply("neg", rising), rising)
-    near = emit(ops["bitcast"], (apply("add", word, step),), {"dtype": x.dtype})
-    tiny = 5e-324 if x.dtype is dtypes.float64 else 2.0**-24 if x.dtype is dtypes.float16 else 2.0**-126
-    around_zero = apply("select", apply("greater", low, high), constant(tiny, x.dtype, x.shape), -tiny)
-    near = apply("select", apply("equal", high, 0), around_zero, near)
-    reached = apply("logical_and", apply("equal", x, high), apply("not_equal", low, high))
-    return apply("select", reached, near, x)
+    if type(low) in (int, float) and type(high) in (int, float) and (low, high) == (0, 1):
+        return convert(uniform_unit(checked_key("uniform", key), shape, target), target)
+    ends = parameter("uniform", "low", low, target), parameter("uniform", "high", high, target)
+    check_fits("uniform", shape, low=ends[0], high=ends[1])
+    lo, hi = (convert(x, computed_in(target)) for x in ends)
+    unit = uniform_unit(checked_key("uniform", key), shape, target)
+    return convert(uniform_between(unit, lo, hi, target), target)
 
 
 def normal(
@@ -125,26 +105,38 @@ def normal(
     target, shape = float_dtype("normal", dtype, dtypes.INEXACT), shape_of("normal", shape)
     key = checked_key("normal", key)
     if target.is_complex:
-        pair = apply("erfinv", uniform_symmetric(key, (2, *shape), target.real))
+        pair = apply("erfinv", uniform_open(key, (*shape, 2), target.real))
         parts = []
         for i in (0, 1):
-            at = {"start": (i,) + (0,) * len(shape), "stop": (i + 1, *shape), "stride": (1,) * (len(shape) + 1)}
+            at = {"start": (0,) * len(shape) + (i,), "stop": (*shape, i + 1), "stride": (1,) * (len(shape) + 1)}
             parts.append(reshape_to(emit(ops["slice"], (pair,), at), shape))
         samples = emit_elementwise(ops["complex"], *parts)
+        if scale is not None:
+            samples = _combined("normal", "mul", samples, "scale", scale, target)
     else:
         work = computed_in(target)
-        samples = apply("mul", apply("erfinv", uniform_symmetric(key, shape, work)), math.sqrt(2))
-    samples = _combined("normal", "mul", samples, "scale", scale)
-    return convert(_combined("normal", "add", samples, "loc", loc), target)
+        samples = rounded(apply("erfinv", uniform_open(key, shape, work)), target)
+        if scale is None:
+            samples = rounded(apply("mul", samples, _root_two(target)), target)
+        else:
+            spread = parameter("normal", "scale", scale, target)
+            spread = rounded(apply("mul", convert(spread, work), _root_two(target)), target)
+            samples = _combined("normal", "mul", samples, "scale", spread, target)
+    return convert(_combined("normal", "add", samples, "loc", loc, target), target)
 
 
-def _combined(name: str, op_name: str, x: array, what: str, value: ArrayLike | None) -> array:
+def _root_two(target: DType) -> float:
+    return float(np.asarray(math.sqrt(2), target.numpy))
+
+
+def _combined(name: str, op_name: str, x: array, what: str, value: ArrayLike | None, target: DType) -> array:
     """x with a parameter, broadcast together."""
     if value is None:
         return x
-    y = parameter(name, what, value, x.dtype)
+    y = convert(parameter(name, what, value, target), x.dtype)
     shape = broadcast_shapes(f"random.{name}", x.shape, y.shape)
-    return emit_elementwise(ops[op_name], broadcast_to_shape(x, shape), broadcast_to_shape(y, shape))
+    found = emit_elementwise(ops[op_name], broadcast_to_shape(x, shape), broadcast_to_shape(y, shape))
+    return rounded(found, target)
 
 
 def multivariate_normal(
@@ -225,13 +217,13 @@ def truncated_normal(
     """
     check_stream(stream)
     target = float_dtype("truncated_normal", dtype)
-    work = computed_in(target)
+    work, root = computed_in(target), _root_two(target)
     (lo, hi), shape = parameters("truncated_normal", shape, target, lower=lower, upper=upper)
     lo, hi = convert(lo, work), convert(hi, work)
-    first, last = (apply("erf", apply("mul", x, math.sqrt(0.5))) for x in (lo, hi))
-    unit = uniform_unit(checked_key("truncated_normal", key), shape, work)
-    place = apply("add", apply("mul", unit, apply("sub", last, first)), first)
-    samples = apply("mul", apply("erfinv", place), math.sqrt(2))
+    first, last = (rounded(apply("erf", rounded(apply("div", x, root), target)), target) for x in (lo, hi))
+    unit = uniform_unit(checked_key("truncated_normal", key), shape, target)
+    place = uniform_between(unit, first, last, target)
+    samples = rounded(apply("mul", rounded(apply("erfinv", place), target), root), target)
     return convert(apply("maximum", apply("minimum", samples, hi), lo), target)  # of no room at all, lower; as in MLX
 
 
@@ -249,7 +241,11 @@ def gumbel(
     """
     check_stream(stream)
     target, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
-    waiting = exponential(checked_key("gumbel", key), shape, computed_in(target))
+    key = checked_key("gumbel", key)
+    if target is dtypes.float64:
+        waiting = exponential(key, shape, target)
+    else:
+        waiting = apply("neg", rounded(apply("log", uniform_unit(key, shape, target)), target))
     return convert(apply("neg", apply("log", waiting)), target)
 
 
@@ -269,8 +265,7 @@ def laplace(
     """
     check_stream(stream)
     target, shape = float_dtype("laplace", dtype), shape_of("laplace", shape)
-    u = uniform_symmetric(checked_key("laplace", key), shape, computed_in(target))
-    size = apply("neg", apply("log1p", apply("neg", apply("abs", u))))
-    samples = apply("mul", apply("sign", u), size)
-    samples = _combined("laplace", "mul", samples, "scale", scale)
-    return convert(_combined("laplace", "add", samples, "loc", loc), target)
+    u = uniform_open(checked_key("laplace", key), shape, computed_in(target))
+    samples = rounded(apply("mul", apply("sign", u), apply("log1p", apply("neg", apply("abs", u)))), target)
+    samples = _combined("laplace", "mul", samples, "scale", scale, target)
+    return convert(_combined("laplace", "add", samples, "loc", loc, target), target)

@@ -19,7 +19,6 @@ from ..lazy.arrays import (
     array,
     as_array,
     broadcast_shapes,
-    broadcast_to_shape,
     convert,
     emit,
     scalar_array,
@@ -27,8 +26,17 @@ from ..lazy.arrays import (
 from ..lazy.movement import one_axis
 from ..lazy.streams import check_stream
 from .continuous import gumbel
-from .keys import WORD, checked_key
-from .sampling import apply, check_fits, computed_in, random_bits, shape_of, uniform_unit
+from .keys import checked_key
+from .sampling import (
+    apply,
+    check_fits,
+    computed_in,
+    parameter,
+    random_bits,
+    shape_of,
+    uniform_between,
+    uniform_unit,
+)
 
 
 def bits(
@@ -59,7 +67,8 @@ def randint(
 ) -> array:
     """Uniformly distributed integers in [low, high); `low` where that is empty.
 
-    No result's probability is off by more than 2⁻⁶⁴, whatever the range.
+    They are drawn from 2³² multiples of (high - low) / 2³², in float32: of more than 2²⁴ integers only some occur. See
+    `bits` for numbers all of whose bits are random.
 
     Args:
         low, high: integers, or arrays that broadcast to `shape`.
@@ -82,24 +91,34 @@ def randint(
     shape = shape_of("randint", shape)
     for what, value, slack in (("low", low, 0), ("high", high, 1)):
         _check_bound(what, value, slack, target)
+    start, stop = (parameter("randint", what, x, dtypes.float32) for what, x in (("low", low), ("high", high)))
+    check_fits("randint", shape, low=start, high=stop)
+    unit = uniform_unit(checked_key("randint", key), shape, dtypes.float32)
+    if isinstance(low, int) and isinstance(high, int) and _is_far(low, high):
+        offset = convert(apply("floor", apply("mul", unit, float(high - low))), dtypes.uint64)
+        offset = apply("minimum", offset, _modulo(high - low - 1))
+        return convert(apply("add", offset, _modulo(low)), target)
+    drawn = apply("floor", uniform_between(unit, start, stop, dtypes.float32))
+    drawn = apply("maximum", apply("minimum", drawn, apply("sub", stop, 1)), start)
+    if _is_exact(low) and _is_exact(high):
+        return convert(drawn, target)
     wide = dtypes.uint64 if target.kind in "ub" else dtypes.int64
-    wide_extent = True
-    if isinstance(low, int) and isinstance(high, int):
-        wide_extent = target.size == 8
-        lo, extent = _modulo(low), _modulo(high - low if high > low else 1)
-        full = high - low == 2**64
-    else:
-        start, stop = _bound(low, wide), _bound(high, wide)
-        check_fits("randint", shape, low=start, high=stop)
-        start, stop = broadcast_to_shape(start, shape), broadcast_to_shape(stop, shape)
-        lo = convert(start, dtypes.uint64)
-        extent = apply("sub", convert(stop, dtypes.uint64), lo)
-        extent = apply("select", apply("less", start, stop), extent, 1)
-        full = False
-    word = random_bits(checked_key("randint", key), shape, 64)
-    lo, extent = broadcast_to_shape(lo, shape), broadcast_to_shape(extent, shape)
-    offset = word if full else _scaled(word, extent, wide_extent)
-    return convert(apply("add", lo, offset), target)
+    least, most = _bound(low, wide), apply("sub", _bound(high, wide), 1)
+    return convert(apply("maximum", apply("minimum", convert(drawn, wide), most), least), target)
+
+
+def _is_far(low: int, high: int) -> bool:
+    """Whether the numbers are beyond what float32 tells apart, and close to each other."""
+    far = max(abs(low), abs(high))
+    return far > 2**24 and low < high < low + far // 2
+
+
+def _is_exact(value: ArrayLike) -> bool:
+    """Whether float32 has all integers up to a bound, or it is none of integers."""
+    if isinstance(value, int):
+        return abs(value) <= 2**24
+    dtype = as_array(value).dtype
+    return dtype.is_float or dtype.size < 4
 
 
 def _check_bound(what: str, value: ArrayLike, slack: int, dtype: DType) -> None:
@@ -126,25 +145,6 @@ def _modulo(value: int) -> array:
     return scalar_array(value % 2**64, dtypes.uint64)
 
 
-def _scaled(word: array, extent: array, wide: bool) -> array:
-    """⌊word · extent / 2⁶⁴⌋ of uint64, by products of 32-bit halves; `wide`: the extent may exceed 2³²."""
-
-    def high(x: array) -> array:
-        return apply("right_shift", x, 32)
-
-    def low(x: array) -> array:
-        return apply("bitwise_and", x, WORD)
-
-    w1, w0, e0 = high(word), low(word), low(extent) if wide else extent
-    lower = high(apply("mul", w0, e0))
-    middle = apply("add", apply("mul", w1, e0), lower)
-    if not wide:
-        return high(middle)
-    e1 = high(extent)
-    other = apply("add", apply("mul", w0, e1), low(middle))
-    return apply("add", apply("add", apply("mul", w1, e1), high(middle)), high(other))
-
-
 def bernoulli(
     p: ArrayLike = 0.5,
     shape: Sequence[int] | None = None,
@@ -168,7 +168,11 @@ def bernoulli(
     x = convert(x, computed_in(x.dtype))
     shape = x.shape if shape is None else shape_of("bernoulli", shape)
     check_fits("bernoulli", shape, p=x)
-    return apply("less", uniform_unit(checked_key("bernoulli", key), shape, x.dtype), broadcast_to_shape(x, shape))
+    key = checked_key("bernoulli", key)
+    if x.dtype is dtypes.float64:
+        return apply("less", uniform_unit(key, shape, x.dtype), x)
+    limit = convert(apply("ceil", apply("mul", x, 2.0**32)), dtypes.uint32)
+    return apply("logical_or", apply("less", random_bits(key, shape, 32), limit), apply("greater_equal", x, 1))
 
 
 def categorical(
@@ -232,7 +236,7 @@ def permutation(
     check_stream(stream)
     if isinstance(x, int):
         (n,) = shape_of("permutation", x)
-        return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 64),), {"axis": 0})
+        return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 32),), {"axis": 0})
     source = as_array(x)
     axis = one_axis("random.permutation", axis, source.ndim)
     n = source.shape[axis]

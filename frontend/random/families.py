@@ -25,7 +25,7 @@ from .discrete import bits, categorical
 from .gamma_family import _normal, _parameters, chisquare
 from .keys import checked_key, split
 from .sampling import exponential as unit_exponential
-from .sampling import float_dtype, shape_of, uniform_symmetric, uniform_unit
+from .sampling import float_dtype, shape_of, uniform_open, uniform_unit
 
 __all__ = [
     "cauchy", "f", "logistic", "lognormal", "maxwell", "multinomial", "orthogonal", "pareto", "rademacher", "rayleigh",
@@ -76,7 +76,7 @@ def cauchy(
     """
     check_stream(stream)
     target, (middle, spread), shape = _parameters("cauchy", dtype, shape, loc=loc, scale=scale)
-    u = uniform_symmetric(checked_key("cauchy", key), shape, middle.dtype)
+    u = uniform_open(checked_key("cauchy", key), shape, middle.dtype)
     return convert(middle + spread * tan(u * (math.pi / 2)), target)
 
 

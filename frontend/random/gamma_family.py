@@ -26,7 +26,7 @@ from ..lazy.streams import check_stream
 from ..transforms.custom import custom_jvp
 from ..transforms.grad import jvp
 from .keys import checked_key, split
-from .sampling import apply, check_fits, computed_in, float_dtype, parameter, parameters, shape_of, uniform_symmetric
+from .sampling import apply, check_fits, computed_in, float_dtype, parameter, parameters, shape_of, uniform_open
 from .sampling import exponential as unit_exponential
 
 #: Trials of a sample; one is refused with a probability of at most 0.05, so all of them never are.
@@ -184,7 +184,7 @@ def _parameters(
 
 
 def _normal(key: array, shape: tuple[int, ...], dtype: DType) -> array:
-    return apply("mul", apply("erfinv", uniform_symmetric(key, shape, dtype)), 2.0**0.5)
+    return apply("mul", apply("erfinv", uniform_open(key, shape, dtype)), 2.0**0.5)
 
 
 def _log_gamma(a: array, key: array, shape: tuple[int, ...]) -> array:

@@ -66,7 +66,8 @@ def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> array:
     (2,)
     """
     check_stream(stream)
-    return emit(ops["random_split"], (checked_key("split", key),), {"num": integer("random.split", "num", num, 0)})
+    found = checked_key("split", key)
+    return emit(ops["random_bits"], (found,), {"shape": (integer("random.split", "num", num, 0), 2), "width": 32})
 
 
 _lock = locks.lock()
@@ -100,7 +101,7 @@ def _next_key() -> array:
             first, second = _split_words(*node.values[i].array.tolist())
             current._ref = _key_array(*first)._ref
             return _key_array(*second)
-        pair = emit(ops["random_split"], (current,), {"num": 2})
+        pair = emit(ops["random_bits"], (current,), {"shape": (2, 2), "width": 32})
         current._ref = _row(pair, 0)._ref
         return _row(pair, 1)
 
@@ -111,16 +112,17 @@ def _row(keys: array, i: int) -> array:
 
 
 def _split_words(k0: int, k1: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """`smelt.random_split` with num = 2, on Python ints."""
+    """`split` in two, on Python ints: four words of two blocks."""
     keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
-    found = []
+    first, second = [], []
     for counter in (0, 1):
-        x0, x1 = (WORD + k0) & WORD, (counter + k1) & WORD
+        x0, x1 = (counter + k0) & WORD, (counter + 2 + k1) & WORD
         for group in range(5):
             for r in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
                 x0 = (x0 + x1) & WORD
                 x1 = ((x1 << r | x1 >> (32 - r)) & WORD) ^ x0
             x0 = (x0 + keys[(group + 1) % 3]) & WORD
             x1 = (x1 + keys[(group + 2) % 3] + group + 1) & WORD
-        found.append((x0, x1))
-    return found[0], found[1]
+        first.append(x0)
+        second.append(x1)
+    return (first[0], first[1]), (second[0], second[1])

@@ -100,33 +100,48 @@ def random_bits(key: array, shape: tuple[int, ...], width: int) -> array:
     return emit(ops["random_bits"], (key,), {"shape": shape, "width": width})
 
 
-def _digits(dtype: DType) -> int:
-    """Bits of the significand."""
-    return 53 if dtype is dtypes.float64 else 24
+#: Bits of the significands.
+_DIGITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
+
+
+def rounded(x: array, target: DType) -> array:
+    """Rounded to a dtype, in the dtype that its samples are computed in."""
+    return x if x.dtype is target else convert(convert(x, target), x.dtype)
 
 
 @remembered
-def uniform_unit(key: array, shape: tuple[int, ...], dtype: DType) -> array:
-    """Uniform in [0, 1): multiples of 2⁻²⁴ (2⁻⁵³ in float64)."""
-    width, digits = 8 * dtype.size, _digits(dtype)
-    words = apply("right_shift", random_bits(key, shape, width), width - digits)
-    return apply("mul", convert(words, dtype), 0.5**digits)
+def uniform_unit(key: array, shape: tuple[int, ...], target: DType) -> array:
+    """Uniform in [0, 1), in the dtype that samples of `target` are computed in: words as fractions, rounded to
+    `target`, the number below 1 in place of 1. Of float64, multiples of 2⁻⁵³."""
+    digits = _DIGITS[target]
+    if target is dtypes.float64:
+        return apply("mul", convert(apply("right_shift", random_bits(key, shape, 64), 11), target), 0.5**digits)
+    unit = apply("mul", convert(random_bits(key, shape, 32), dtypes.float32), 0.5**32)
+    return apply("minimum", rounded(unit, target), 1 - 0.5**digits)
+
+
+def uniform_between(unit: array, low: array, high: array, target: DType) -> array:
+    """From [0, 1) to where `low` and `high`, which broadcast to it, are; each step rounded to `target`."""
+    ends = broadcast_shapes("random.uniform", low.shape, high.shape)
+    extent = rounded(apply("sub", broadcast_to_shape(high, ends), low), target)
+    return rounded(apply("add", rounded(apply("mul", unit, extent), target), low), target)
 
 
 @remembered
-def uniform_symmetric(key: array, shape: tuple[int, ...], dtype: DType) -> array:
-    """Uniform in (-1, 1): odd multiples of 2⁻²⁴ (2⁻⁵³ in float64), so never 0 and as often x as -x."""
-    width, digits = 8 * dtype.size, _digits(dtype)
-    signed = dtypes.int64 if width == 64 else dtypes.int32
-    words = convert(apply("right_shift", random_bits(key, shape, width), width - digits), signed)
-    odd = apply("sub", apply("add", words, words), 2**digits - 1)
-    return apply("mul", convert(odd, dtype), 0.5**digits)
+def uniform_open(key: array, shape: tuple[int, ...], dtype: DType) -> array:
+    """Uniform in (-1, 1): of float32 in steps as in [0, 1), from the number above -1 on; of float64 odd multiples of
+    2⁻⁵³."""
+    if dtype is not dtypes.float64:
+        return apply("add", apply("mul", uniform_unit(key, shape, dtype), 2), 0.5**24 - 1)
+    words = convert(apply("right_shift", random_bits(key, shape, 64), 11), dtypes.int64)
+    odd = apply("sub", apply("add", words, words), 2**53 - 1)
+    return apply("mul", convert(odd, dtype), 0.5**53)
 
 
 @remembered
 def exponential(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     """Exponential with mean 1: -log1p(-u) for u in (0, 1), fine where u is small."""
-    width, digits = 8 * dtype.size, _digits(dtype)
+    width, digits = 8 * dtype.size, _DIGITS[dtype]
     words = convert(random_bits(key, shape, width), dtype)
     u = apply("mul", apply("add", words, 0.5), 0.5**width)
     u = apply("minimum", u, 1 - 0.5**digits)

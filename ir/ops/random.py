@@ -1,15 +1,15 @@
 """Random bits as a function of a key: no state, and any element can be computed alone.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as
-easy as 1, 2, 3", SC 2011): a keyed bijection of 64-bit counters. The element at row-major offset n
-of `random_bits` comes from the block of counter (n >> 32, n & 0xffffffff), whatever is later done to
-the array; `random_split` uses the counters (0xffffffff, i), which no array is long enough to reach.
+easy as 1, 2, 3", SC 2011): a keyed bijection of 64-bit counters. Both words of a block are used, as in MLX, whose
+numbers these are: of n words, the blocks of the counters (i, i + ⌈n/2⌉) give the first half by their first words and
+the second half by their second ones; of an odd n, the word in the middle is the first one of the block (⌊n/2⌋, 0).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
-_SPLIT = 0xFFFFFFFF  #: the first word of the counters of `random_split`
+#: So many words come from blocks that differ.
+MOST_WORDS = 2**33
 
 
 #: What adds, shifts and xors like uint32: NumPy arrays, or the scalars of a kernel.
@@ -47,17 +48,21 @@ def threefry2x32(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Wor
     return x0, x1
 
 
-_loops: list[Callable[[np.ndarray, int, int, np.ndarray], None]] = []
+_loops: list[Callable[[np.ndarray, bool, np.ndarray], None]] = []
 
 
-def use_loop(loop: Callable[[np.ndarray, int, int, np.ndarray], None]) -> None:
+def use_loop(loop: Callable[[np.ndarray, bool, np.ndarray], None]) -> None:
     """Compute words by a loop that gives the same bits.
 
     Args:
-        loop: takes keys, the first counter, what becomes of the two words of a counter (0: the first one, 1: a number
-            of 64 bits, 2: both), and the array that it fills.
+        loop: takes keys, whether numbers of 64 bits are wanted, and the array that it fills for each key.
     """
     _loops[:] = [loop]
+
+
+def words_of(size: int, width: int) -> int:
+    """How many words `size` numbers of `width` bits are made of."""
+    return -(-size * width // 32)
 
 
 def _check_key(key: Aval) -> tuple[int, ...]:
@@ -68,10 +73,10 @@ def _check_key(key: Aval) -> tuple[int, ...]:
 
 
 class RandomBits(Fusible, name="random_bits"):
-    """Uniformly random unsigned integers of `width` bits: the first word of each element's block.
+    """Uniformly random unsigned integers of `width` bits: the words of a key, in order.
 
-    Narrow elements are its low bits; 64 bits are the first word above the second. A key of shape
-    [b…, 2] is a batch of keys and gives a result of shape [b…, shape…].
+    Narrow elements are pieces of the words, the lowest bits first. Of 64 bits each, word j stands below word j + n of the
+    2n words of n elements: one block. A key of shape [b…, 2] is a batch of keys and gives a result of shape [b…, shape…].
 
     ``%0 = "smelt.random_bits"(%key) {shape = array<i64: 4>, width = 32 : i64} : (tensor<2xui32>) -> tensor<4xui32>``
     """
@@ -88,21 +93,24 @@ class RandomBits(Fusible, name="random_bits"):
         batch = _check_key(key)
         require(all(d >= 0 for d in shape), f"shape {shape} has a negative extent", AttributeValueError)
         require(width in _WIDTHS, f"width {width} must be 8, 16, 32 or 64", AttributeValueError)
+        require(
+            words_of(math.prod(shape), width) <= MOST_WORDS,
+            f"shape {shape} of {width} bits is more than the 2**33 words of a key; split it",
+            AttributeValueError,
+        )
         return Aval((*batch, *shape), _WIDTHS[width])
 
     @silent
     def reference(self, key: np.ndarray, *, shape: Ints, width: Int) -> np.ndarray:
-        batch = key.shape[:-1]
+        batch, size = key.shape[:-1], math.prod(shape)
+        found = np.empty((*batch, size if width == 64 else words_of(size, width)), _WIDTHS[max(width, 32)].numpy)
         if _loops:
-            found = np.empty((*batch, *shape), np.uint64 if width == 64 else np.uint32)
-            _loops[0](np.ascontiguousarray(key), 0, width // 64, found)
-            return found.astype(_WIDTHS[width].numpy, copy=False)
-        n = np.arange(math.prod(shape), dtype=np.uint64)
-        counter = (n >> np.uint64(32)).astype(np.uint32), n.astype(np.uint32)
-        x0, x1 = threefry2x32(key[..., :1], key[..., 1:], *counter)
-        if width == 64:
-            x0 = (x0.astype(np.uint64) << np.uint64(32)) | x1
-        return x0.astype(_WIDTHS[width].numpy, copy=False).reshape((*batch, *shape))
+            _loops[0](np.ascontiguousarray(key), width == 64, found)
+        else:
+            _fill(key, found)
+        if width < 32:
+            found = found.astype("<u4", copy=False).view(_WIDTHS[width].numpy)[..., :size]
+        return np.ascontiguousarray(found).reshape((*batch, *shape))
 
     def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         return b.emit(self, [b.move_axis(operands[0], only(dims), 0)], attrs), [0]
@@ -111,65 +119,62 @@ class RandomBits(Fusible, name="random_bits"):
         self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
         *, shape: Ints, width: Int,
     ) -> Scalar:  # fmt: skip
-        lead = len(index) - len(shape)
-        n = linearize(index[lead:], shape)
-        if math.prod(shape) <= 2**32:
-            high, low = k.const(0, dtypes.uint32), k.index(n, dtypes.uint32)
-        else:
-            wide = k.index(n, dtypes.uint64)
-            high, low = k.convert(wide >> 32, dtypes.uint32), k.convert(wide, dtypes.uint32)
-        x0, x1 = threefry2x32(*_key_words(index[:lead], fetch), high, low)
+        lead, size = len(index) - len(shape), math.prod(shape)
+        key = tuple(fetch(0, (*index[:lead], Index(i))) for i in (0, 1))
+        at = linearize(index[lead:], shape)
         if width == 64:
-            return (k.convert(x0, dtypes.uint64) << 32) | k.convert(x1, dtypes.uint64)
-        return k.convert(x0, result.dtype)
+            low, high = threefry2x32(*key, _counter(k, at), _counter(k, at + size))
+            return (k.convert(high, dtypes.uint64) << 32) | k.convert(low, dtypes.uint64)
+        each = 32 // width
+        word = _word(k, key, at // each, words_of(size, width))
+        if each > 1:
+            word = word >> (k.index(at % each, dtypes.uint32) * width)
+        return k.convert(word, result.dtype)
 
-
-class RandomSplit(Fusible, name="random_split"):
-    """`num` new keys made from one: independent of each other and of the key's random bits.
-
-    A key of shape [b…, 2] is a batch of keys and gives a result of shape [b…, num, 2].
-
-    ``%0 = "smelt.random_split"(%key) {num = 3 : i64} : (tensor<2xui32>) -> tensor<3x2xui32>``
-    """
-
-    kind = "random"
-    key: Operand
-    num: Int
-    sizes = ("num",)
-    not_differentiable = NotDifferentiable("random bits are integers")
-    flops = 110.0
-
-    def infer(self, key: Aval, *, num: Int) -> Aval:
-        batch = _check_key(key)
-        require(0 <= num <= 2**32, f"num {num} must lie within 0 and 2**32", AttributeValueError)
-        return Aval((*batch, num, 2), dtypes.uint32)
-
-    @silent
-    def reference(self, key: np.ndarray, *, num: Int) -> np.ndarray:
-        if _loops:
-            found = np.empty((*key.shape[:-1], num, 2), np.uint32)
-            _loops[0](np.ascontiguousarray(key), _SPLIT << 32, 2, found)
-            return found
-        counter = np.arange(num, dtype=np.uint32)
-        return np.stack(threefry2x32(key[..., :1], key[..., 1:], np.full_like(counter, _SPLIT), counter), -1)
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
-        return b.emit(self, [b.move_axis(operands[0], only(dims), 0)], attrs), [0]
-
-    def element(
-        self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval, *, num: Int
-    ) -> Scalar:
-        *lead, i, word = index
-        counter = k.const(_SPLIT, dtypes.uint32), k.index(i, dtypes.uint32)
-        x0, x1 = threefry2x32(*_key_words(tuple(lead), fetch), *counter)
-        if word.is_constant:
-            return x1 if word.const else x0
-        return k.select(k.index(word, dtypes.uint32).eq(0), x0, x1)
+    def borders(self, index: Coordinates, operands: Avals, *, shape: Ints, width: Int) -> Sequence[tuple[Index, int]]:
+        """Where the second words of the blocks begin, if that is in between two parts along the first axis."""
+        lead, size = len(index) - len(shape), math.prod(shape)
+        axis = next((a for a, d in enumerate(shape) if d > 1), 0)
+        return [(index[lead + axis], shape[axis] // 2)] if width == 32 and size and shape[axis] % 2 == 0 else []
 
 
 _WIDTHS = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def _key_words(batch: Coordinates, fetch: Fetch) -> tuple[Scalar, Scalar]:
-    """The two words of the key at an index of its batch axes."""
-    return fetch(0, (*batch, Index(0))), fetch(0, (*batch, Index(1)))
+def _fill(key: np.ndarray, found: np.ndarray) -> None:
+    """The words of each key, along the last axis; or numbers of 64 bits."""
+    k0, k1, n = key[..., :1], key[..., 1:], found.shape[-1]
+    half = n if found.dtype.itemsize == 8 else n // 2
+    first = np.arange(half, dtype=np.uint64)
+    x0, x1 = threefry2x32(k0, k1, *(c.astype(np.uint32) for c in (first, first + np.uint64(n - half or n))))
+    if found.dtype.itemsize == 8:
+        found[...] = (x1.astype(np.uint64) << np.uint64(32)) | x0
+        return
+    found[..., :half], found[..., n - half :] = x0, x1
+    if n % 2:
+        middle = np.array([half], np.uint32)
+        found[..., half : half + 1] = threefry2x32(k0, k1, middle, np.zeros_like(middle))[0]
+
+
+def _counter(k: ScalarBuilder, at: Index) -> Scalar:
+    return k.index(at, dtypes.uint32) if at.hi < 2**32 else k.convert(k.index(at, dtypes.uint64), dtypes.uint32)
+
+
+def _word(k: ScalarBuilder, key: tuple[Scalar, ...], at: Index, n: int) -> Scalar:
+    """Word number `at` of n."""
+    half = n // 2
+    middle = n - half  # where the second words begin
+    if at.lo >= middle:
+        return threefry2x32(*key, _counter(k, at - middle), _counter(k, at))[1]
+    if n % 2 and at == half:
+        return threefry2x32(*key, _counter(k, at), k.const(0, dtypes.uint32))[0]
+    if at.hi < half:
+        return threefry2x32(*key, _counter(k, at), _counter(k, at + middle))[0]
+    place = k.index(at, dtypes.uint64 if n > 2**32 else dtypes.uint32)
+    later = place >= middle
+    first = place - k.select(later, k.const(middle, place.dtype), k.const(0, place.dtype))
+    second = first + middle
+    if n % 2:
+        second = k.select(first.eq(half), k.const(0, place.dtype), second)
+    x0, x1 = threefry2x32(*key, *(k.convert(c, dtypes.uint32) for c in (first, second)))
+    return k.select(later, x1, x0)

@@ -416,10 +416,6 @@ class Draw:
         key = self.other(Aval((*lead, 2), dtypes.uint32), "real")
         self.step(op, [key], {"shape": self.related_shape(), "width": self.r.choice((8, 16, 32, 64))})
 
-    def _random_split(self, op: Op) -> None:
-        key = self.other(Aval((2,), dtypes.uint32), "real")
-        self.step(op, [key], {"num": self.r.randint(0, 5)})
-
 
 def graph(seed: int, least: int = 3, most: int = 10, inside: bool = False) -> Graph:
     """The graph of a seed, of about `least` to `most` drawn ops and of those that make their operands fit.

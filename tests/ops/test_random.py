@@ -1,4 +1,4 @@
-"""Random bits against published answers of Threefry, and in their distribution."""
+"""Random bits against published answers of Threefry, their order, and their distribution."""
 
 from __future__ import annotations
 
@@ -31,48 +31,62 @@ def test_threefry_known_answers(key, counter, block):
     assert tuple(int(x.value) for x in threefry2x32(*numbers)) == block
 
 
+def blocks(key, *counters):
+    words = [np.array(w, np.uint32) for w in zip(*counters)]
+    return [x.tolist() for x in threefry2x32(key[:1], key[1:], *words)]
+
+
 def test_random_bits_are_blocks_of_threefry():
+    """Both words of a block: the first ones are the first half, the second ones the second."""
     key = np.array([5, 6], np.uint32)
-    zero = np.zeros(1, np.uint32)
-    blocks = [threefry2x32(key[:1], key[1:], zero, np.array([n], np.uint32)) for n in range(6)]
-    first, second = ([int(b[i][0]) for b in blocks] for i in (0, 1))
-    for width in (8, 16, 32):
-        found = run("random_bits", key, shape=(2, 3), width=width)
+    first, second = blocks(key, (0, 3), (1, 4), (2, 5))
+    words = run("random_bits", key, shape=(2, 3), width=32)
+    assert words.dtype == "uint32" and words.ravel().tolist() == first + second
+    (a, b), (c, d) = blocks(key, (0, 3), (1, 4))
+    middle = blocks(key, (2, 0))[0]
+    assert run("random_bits", key, shape=(5,), width=32).tolist() == [a, b, *middle, c, d]
+    assert run("random_bits", key, shape=(), width=32).tolist() == blocks(key, (0, 0))[0][0]
+    for width in (8, 16):
+        found, each = run("random_bits", key, shape=(2, 3), width=width), 32 // width
         assert found.dtype == f"uint{width}"
-        assert found.ravel().tolist() == [x % 2**width for x in first]
+        words = run("random_bits", key, shape=(-(-6 // each),), width=32).tolist()
+        assert found.ravel().tolist() == [words[i // each] >> i % each * width & 2**width - 1 for i in range(6)]
+    low, high = blocks(key, *((i, i + 6) for i in range(6)))
     wide = run("random_bits", key, shape=(2, 3), width=64)
-    assert wide.ravel().tolist() == [(x << 32) + y for x, y in zip(first, second)]
-    split = run("random_split", key, num=2)
-    want = [threefry2x32(*(np.array([w], np.uint32) for w in (5, 6, ONES, i))) for i in range(2)]
-    assert split.tolist() == [[int(x[0]), int(y[0])] for x, y in want]
+    assert wide.ravel().tolist() == [(y << 32) + x for x, y in zip(low, high)]
 
 
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
 def test_random_elements_are_the_reference(width, rng):
     for batch in ((), (3,), (2, 2)):
         keys = rng.integers(0, 2**32, (*batch, 2)).astype(np.uint32)
-        for shape in ((), (4,), (2, 3)):
+        for shape in ((), (4,), (2, 3), (3, 1, 3), (1, 2, 2)):
             attrs = {"shape": shape, "width": width}
             found = run("random_bits", keys, **attrs)
             np.testing.assert_array_equal(found, elements("random_bits", keys, **attrs))
             for dim in range(len(batch) + 1):
                 check_batch("random_bits", [np.stack([keys, keys + np.uint32(1)], dim)], (dim,), **attrs)
-        np.testing.assert_array_equal(run("random_split", keys, num=3), elements("random_split", keys, num=3))
-        check_batch("random_split", [np.stack([keys, keys ^ np.uint32(9)])], (0,), num=3)
 
 
-def test_random_bits_of_arrays_beyond_4_gigaelements():
-    """The offset's high word is part of the counter."""
-    op, key = op_module.get("random_bits"), np.array([1, 2], np.uint32)
-    attrs = {"shape": (2**20, 2**14), "width": 32}
-    aval = Aval((2,), dtypes.uint32)
-    at = 2**19 + 3, 77
-    n = at[0] * 2**14 + at[1]
-    found = op.element(
-        ScalarMachine(), constants(at), fetcher([key]), [aval], op.infer(aval, **attrs), **attrs
-    ).value
-    want = threefry2x32(*(np.array([w], np.uint32) for w in (1, 2, n >> 32, n & ONES)))[0][0]
-    assert n >> 32 and found == want
+@pytest.mark.parametrize("n", [2**32 - 1, 2**32, 2**33 - 1, 2**33])
+def test_random_bits_of_arrays_beyond_4_gigaelements(n):
+    """Counters are modulo 2³²; no block occurs twice."""
+    op, key, aval = op_module.get("random_bits"), np.array([1, 2], np.uint32), Aval((2,), dtypes.uint32)
+    attrs = {"shape": (n,), "width": 32}
+    half = n // 2
+    middle = n - half
+    for at in (0, 77, half - 1, half, middle, middle + 77, n - 1):
+        found = op.element(ScalarMachine(), constants((at,)), fetcher([key]), [aval], op.infer(aval, **attrs), **attrs)
+        first = at - middle if at >= middle else at
+        second = 0 if n % 2 and at == half else first + middle & ONES
+        assert found.value == blocks(key, (first & ONES, second))[at >= middle][0]
+
+
+def test_more_words_than_a_key_has():
+    op, aval = op_module.get("random_bits"), Aval((2,), dtypes.uint32)
+    for shape, width in (((2**33 + 1,), 32), ((2**32, 2), 64), ((2**20, 2**16), 8)):
+        with pytest.raises(AttributeValueError, match=r"more than the 2\*\*33 words of a key"):
+            op.infer(aval, shape=shape, width=width)
 
 
 def test_random_bits_are_uniform():
@@ -88,7 +102,7 @@ def test_random_errors():
     with pytest.raises(DTypeError, match="key is int32"):
         run("random_bits", np.zeros(2, np.int32), shape=(3,), width=32)
     with pytest.raises(ShapeError, match="2 words"):
-        run("random_split", np.zeros(3, np.uint32), num=2)
+        run("random_bits", np.zeros(3, np.uint32), shape=(3,), width=32)
     with pytest.raises(AttributeValueError, match="width 12"):
         run("random_bits", key, shape=(3,), width=12)
     with pytest.raises(AttributeValueError, match="negative"):

@@ -105,7 +105,10 @@ SPECIAL: dict[str, list[Special]] = {
         *(_at((n // 2 + 1,), n=n, scale="mean") for n in (1, 2, 3, 12)),
         _at((2, 2, 4), n=7, scale="none"),
     ],
-    "random_bits": [_at((2,), shape=(2, 3), width=w) for w in (8, 16, 64)],
+    "random_bits": [
+        *(_at((2,), shape=(2, 3), width=w) for w in (8, 16, 64)),
+        *(_at((3, 2), shape=shape) for shape in ((3, 5), (2, 1, 7), (1,))),
+    ],
 }  # fmt: skip
 
 

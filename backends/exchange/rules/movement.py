@@ -8,7 +8,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.op import registry
-from smelt.ir.ops.random import threefry2x32
+from smelt.ir.ops.random import threefry2x32, words_of
 
 from ..writer import Tensor, UntranslatedError, Writer, ints
 from .table import Call, rule
@@ -85,27 +85,30 @@ def _words(w: Writer, key: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
 
 @rule("random_bits")
 def _random_bits(call: Call) -> Tensor:
-    """Threefry on a counter for each element."""
+    """Threefry on a counter for each two words."""
     w, shape, width = call.writer, call.attrs["shape"], call.attrs["width"]
-    count = math.prod(shape)
-    if count > 1 << 32:
-        raise UntranslatedError(f"of {count} elements needs counters of 64 bits; make fewer at once")
-    counter = w.iota((max(count, 1),), 0, dtypes.uint32)
-    if not count:
+    size, batch = math.prod(shape), call.x.shape[:-1]
+    words = words_of(size, width)
+    if words > 1 << 32:
+        raise UntranslatedError(f"of {words} words needs counters of 64 bits; make fewer at once")
+    half = words // 2
+    blocks = words - half
+    counter = w.iota((max(blocks, 1),), 0, dtypes.uint32)
+    if not blocks:
         counter = w.slice(counter, (0,), (0,))
-    full = call.aval.shape
-    low = w.broadcast(w.reshape(counter, shape), full)
-    k0, k1 = _words(w, call.x, full)
-    x0, x1 = threefry2x32(k0, k1, w.full(low, 0), low)  # type: ignore[type-var]
+    first = w.broadcast(counter, (*batch, blocks))
+    second = first + blocks
+    if words % 2:
+        second = w.select(w.compare("EQ", first, half), 0, second)
+    x0, x1 = threefry2x32(*_words(w, call.x, first.shape), first, second)  # type: ignore[type-var]
     if width == 64:
-        return (w.convert(x0, dtypes.uint64) << 32) | w.convert(x1, dtypes.uint64)
-    return w.convert(x0, call.aval.dtype)
-
-
-@rule("random_split")
-def _random_split(call: Call) -> Tensor:
-    w, full = call.writer, call.aval.shape[:-1]
-    low = w.broadcast(w.iota((call.attrs["num"],), 0, dtypes.uint32), full)
-    k0, k1 = _words(w, call.x, full)
-    x0, x1 = threefry2x32(k0, k1, w.full(low, 0xFFFFFFFF), low)  # type: ignore[type-var]
-    return w.concatenate([w.reshape(x, (*full, 1)) for x in (x0, x1)], len(full))
+        return w.reshape((w.convert(x1, dtypes.uint64) << 32) | w.convert(x0, dtypes.uint64), call.aval.shape)
+    lead = (0,) * len(batch)
+    found = w.concatenate([x0, w.slice(x1, (*lead, 0), (*batch, half))], len(batch))
+    if width < 32:
+        each = 32 // width
+        apart = w.broadcast(w.reshape(found, (*found.shape, 1)), (*found.shape, each))
+        apart = apart >> (w.iota(apart.shape, len(batch) + 1, dtypes.uint32) * width)
+        flat = w.reshape(w.convert(apart, call.aval.dtype), (*batch, words * each))
+        found = w.slice(flat, (*lead, 0), (*batch, size))
+    return w.reshape(found, call.aval.shape)

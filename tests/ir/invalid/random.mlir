@@ -33,15 +33,15 @@ func.func @f(%a: tensor<2xui32>) {
 // -----
 
 func.func @f(%a: tensor<ui32>) {
-  // expected-error @+1 {{smelt.random_split: a key is 2 words: its last axis must have 2 elements}}
-  %r = "smelt.random_split"(%a) {num = 3 : i64} : (tensor<ui32>) -> tensor<3x2xui32>
+  // expected-error @+1 {{smelt.random_bits: a key is 2 words: its last axis must have 2 elements}}
+  %r = "smelt.random_bits"(%a) {shape = array<i64: 4>, width = 32 : i64} : (tensor<ui32>) -> tensor<4xui32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<2xui32>) {
-  // expected-error @+1 {{smelt.random_split: num -1 must lie within 0 and 2**32}}
-  %r = "smelt.random_split"(%a) {num = -1 : i64} : (tensor<2xui32>) -> tensor<3x2xui32>
+  // expected-error @+1 {{smelt.random_bits: shape (8589934592, 2) of 32 bits is more than the 2**33 words of a key; split it}}
+  %r = "smelt.random_bits"(%a) {shape = array<i64: 8589934592, 2>, width = 32 : i64} : (tensor<2xui32>) -> tensor<8589934592x2xui32>
   return
 }

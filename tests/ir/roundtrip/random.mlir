@@ -6,10 +6,3 @@ func.func @random_bits(%key: tensor<2xui32>) -> (tensor<4xui32>) {
   %r = "smelt.random_bits"(%key) {shape = array<i64: 4>, width = 32 : i64} : (tensor<2xui32>) -> tensor<4xui32>
   return %r : tensor<4xui32>
 }
-
-// CHECK-LABEL: func.func @random_split(
-// CHECK: "smelt.random_split"(%{{.*}}) {num = 3 : i64} : (tensor<2xui32>) -> tensor<3x2xui32>
-func.func @random_split(%key: tensor<2xui32>) -> (tensor<3x2xui32>) {
-  %r = "smelt.random_split"(%key) {num = 3 : i64} : (tensor<2xui32>) -> tensor<3x2xui32>
-  return %r : tensor<3x2xui32>
-}
