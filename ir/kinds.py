@@ -51,6 +51,9 @@ R = TypeVar("R")
 class Fusible(Op):
     """An op whose result elements can be computed one at a time."""
 
+    #: Whether elements at the same place of the parts that `borders` make are computed from one thing.
+    parts_share = False
+
     def element(
         self,
         k: ScalarBuilder,

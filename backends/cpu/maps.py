@@ -9,6 +9,7 @@ from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan, parts_of
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import Atom, linearize
+from smelt.ir.kinds import Fusible
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .donations import in_place
@@ -34,31 +35,48 @@ STAGED = 2
 def build_map(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
     """Every element of the outputs by itself, the innermost loop contiguous."""
     if body.returns[0].aval.size <= WHOLE:
-        return [_build_part(module, name, body, make_plan(body, None))]
-    parts = parts_of(body)
-    if len(parts) == 1:
-        return [_build_part(module, name, body, make_plan(body, None))]
+        return [_build_part(module, name, body, [make_plan(body, None)])]
+    plans = [make_plan(body, None, part) for part in parts_of(body)]
+    if len(plans) == 1:
+        return [_build_part(module, name, body, plans)]
+    if _share(plans):
+        return [replace(_build_part(module, name, body, plans), in_place=())]
     return [
-        replace(_build_part(module, f"{name}_part{i}", body, make_plan(body, None, part)), in_place=())
-        for i, part in enumerate(parts)
+        replace(_build_part(module, f"{name}_part{i}", body, [plan]), in_place=()) for i, plan in enumerate(plans)
     ]
 
 
-def _build_part(module: KernelModule, name: str, body: Function, plan: Plan) -> ScheduledKernel:
-    """A map over the ranges of a plan."""
-    loops = fuse_variables(plan.kept_variables, plan.uses)
-    across = crossing_loop(loops, plan.uses)
+def _share(plans: Sequence[Plan]) -> bool:
+    """Whether parts run in one loop, since elements at the same place of each are computed from one thing."""
+    first, *others = plans
+    if not any(isinstance(op.op, Fusible) and op.rules(Fusible).parts_share for op in first.body.ops):
+        return False
+    return all(plan.kept_variables == first.kept_variables for plan in others) and _crossing(plans) is None
+
+
+def _loops(plans: Sequence[Plan]) -> list[Fused]:
+    return fuse_variables(plans[0].kept_variables, [use for plan in plans for use in plan.uses])
+
+
+def _crossing(plans: Sequence[Plan]) -> int | None:
+    return crossing_loop(_loops(plans), [use for plan in plans for use in plan.uses])
+
+
+def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence[Plan]) -> ScheduledKernel:
+    """A map over the ranges of a plan; of several, whose loops are the same, side by side."""
+    loops, across = _loops(plans), _crossing(plans)
     if across is not None:
-        return _build_blocks(module, name, plan, loops, across)
-    short = build_short_map(module, f"{name}_short", plan, loops)
+        return _build_blocks(module, name, plans[0], loops, across)
+    short = build_short_map(module, f"{name}_short", plans[0], loops) if len(plans) == 1 else None
     if short is not None:
         return short
     nest = Nest.plan(loops, lanes=True)
     k, outputs, lo, hi = start_kernel(module, name, body)
 
-    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    places = [(v, plan.places[v]) for plan in plans for v in body.returns]
+    targets = [(memory, at) for memory, (_, at) in zip(outputs * len(plans), places)]
     streams = nest.lanes and can_stream(nest.loops[-1], targets)
-    reads = [Read(k.memory[v], at) for v, at in plan.loads]
+    reads = [Read(k.memory[v], at) for v, at in dict.fromkeys(load for plan in plans for load in plan.loads)]
 
     def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
         if first is None or last is None:  # no loop is innermost
@@ -69,7 +87,7 @@ def _build_part(module: KernelModule, name: str, body: Function, plan: Plan) -> 
             k.loop(nest.loops[-1], first, last, lambda at: element())
 
     def values() -> list[Scalar]:
-        return [k.value(v, plan.places[v]) for v in body.returns]
+        return [k.value(v, at) for v, at in places]
 
     def element() -> None:
         for x, (memory, place) in zip(values(), targets):
@@ -79,7 +97,7 @@ def _build_part(module: KernelModule, name: str, body: Function, plan: Plan) -> 
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
     operands = [*body.arguments, *body.returns]
-    return ScheduledKernel(name, body, nest.split, operands, in_place=in_place(plan))
+    return ScheduledKernel(name, body, nest.split, operands, in_place=in_place(plans[0]))
 
 
 def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> ScheduledKernel:

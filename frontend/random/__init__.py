@@ -1,4 +1,4 @@
-"""Random numbers under `mlx.core.random`'s names.
+"""Random numbers under `mlx.core.random`'s names, and the same numbers.
 
 A key is two 32-bit words; the same key gives the same numbers on every device, whatever the
 evaluation order. Without a key, functions draw one from a global state, which `seed` sets and each draw

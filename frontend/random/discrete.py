@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
+from ..functions.sorting import cumsum, searchsorted
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import (
     ArrayLike,
@@ -24,6 +26,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.movement import one_axis
+from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .continuous import gumbel
 from .keys import checked_key
@@ -218,10 +221,22 @@ def categorical(
             raise ShapeError(
                 at_user_line(f"smelt.random.categorical: {rest} (logits without axis) must broadcast to {found}")
             )
+    if found and math.prod(rest) == 1:
+        return _inverted(reshape_to(x, (x.size,)), found, checked_key("categorical", key))
     place = axis + len(found) - x.ndim + 1
     full = (*found[:place], x.shape[axis], *found[place:])
     noise = gumbel(full, x.dtype, key)
     return emit(ops["argmax"], (apply("add", noise, x),), {"axis": place})
+
+
+def _inverted(logits: array, shape: tuple[int, ...], key: array) -> array:
+    """Samples of one distribution: the categories whose parts of the sum of all weights numbers in [0, 1) fall into."""
+    largest = emit(ops["reduce_max"], (logits,), {"axes": (0,)})
+    weights = apply("exp", apply("sub", logits, largest))
+    weights = apply("select", apply("equal", logits, largest), constant(1, logits.dtype, logits.shape), weights)
+    sums = cumsum(weights)
+    drawn = apply("mul", uniform_unit(key, shape, logits.dtype), sums[-1])
+    return apply("minimum", searchsorted(sums, drawn, side="right"), logits.size - 1)
 
 
 def permutation(

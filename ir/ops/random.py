@@ -88,6 +88,7 @@ class RandomBits(Fusible, name="random_bits"):
     sizes = ("shape",)
     not_differentiable = NotDifferentiable("random bits are integers")
     flops = 110.0
+    parts_share = True
 
     def infer(self, key: Aval, *, shape: Ints, width: Int) -> Aval:
         batch = _check_key(key)
@@ -120,7 +121,7 @@ class RandomBits(Fusible, name="random_bits"):
         *, shape: Ints, width: Int,
     ) -> Scalar:  # fmt: skip
         lead, size = len(index) - len(shape), math.prod(shape)
-        key = tuple(fetch(0, (*index[:lead], Index(i))) for i in (0, 1))
+        key = fetch(0, (*index[:lead], Index(0))), fetch(0, (*index[:lead], Index(1)))
         at = linearize(index[lead:], shape)
         if width == 64:
             low, high = threefry2x32(*key, _counter(k, at), _counter(k, at + size))
@@ -160,7 +161,7 @@ def _counter(k: ScalarBuilder, at: Index) -> Scalar:
     return k.index(at, dtypes.uint32) if at.hi < 2**32 else k.convert(k.index(at, dtypes.uint64), dtypes.uint32)
 
 
-def _word(k: ScalarBuilder, key: tuple[Scalar, ...], at: Index, n: int) -> Scalar:
+def _word(k: ScalarBuilder, key: tuple[Scalar, Scalar], at: Index, n: int) -> Scalar:
     """Word number `at` of n."""
     half = n // 2
     middle = n - half  # where the second words begin
@@ -176,5 +177,5 @@ def _word(k: ScalarBuilder, key: tuple[Scalar, ...], at: Index, n: int) -> Scala
     second = first + middle
     if n % 2:
         second = k.select(first.eq(half), k.const(0, place.dtype), second)
-    x0, x1 = threefry2x32(*key, *(k.convert(c, dtypes.uint32) for c in (first, second)))
+    x0, x1 = threefry2x32(*key, k.convert(first, dtypes.uint32), k.convert(second, dtypes.uint32))
     return k.select(later, x1, x0)

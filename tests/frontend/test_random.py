@@ -87,6 +87,22 @@ class TestDeterminism:
         got = smelt.compile(SAMPLERS[name])(KEY)
         np.testing.assert_allclose(values_or_complex(got), want, rtol=1e-5, atol=1e-6)
 
+    @pytest.mark.parametrize("shape", [(40_000,), (40_001,), (200, 150), (1, 2, 3, 7001), (3, 7000)], ids=str)
+    def test_kernels_that_use_both_words_of_a_block(self, shape):
+        """Large arrays are made in two halves beside each other, where these are parts along an axis."""
+        x = exact(np.arange(math.prod(shape), dtype=np.float32).reshape(shape))
+
+        def draw(key, x):
+            kept = random.bernoulli(0.7, shape, key)
+            moved = random.uniform(shape=shape, key=key) + x[..., :1]
+            return smelt.where(kept, x * 2, 0), random.bits(shape, 4, key), moved
+
+        with override(tier="ops"):
+            want = [np.array(v) for v in draw(KEY, x)]
+        with override(tier="program"):
+            for found, wanted in zip(smelt.compile(draw)(KEY, x), want, strict=True):
+                np.testing.assert_array_equal(np.array(found), wanted)
+
     def test_evaluation_order_does_not_matter(self):
         random.seed(5)
         a, b = random.normal((4,)), random.normal((4,))

@@ -100,7 +100,8 @@ def _random_bits(call: Call) -> Tensor:
     second = first + blocks
     if words % 2:
         second = w.select(w.compare("EQ", first, half), 0, second)
-    x0, x1 = threefry2x32(*_words(w, call.x, first.shape), first, second)  # type: ignore[type-var]
+    k0, k1 = _words(w, call.x, first.shape)
+    x0, x1 = threefry2x32(k0, k1, first, second)  # type: ignore[type-var]
     if width == 64:
         return w.reshape((w.convert(x1, dtypes.uint64) << 32) | w.convert(x0, dtypes.uint64), call.aval.shape)
     lead = (0,) * len(batch)
