@@ -3,7 +3,7 @@
 ``python -m benchmarks`` runs the table of programs, ``python -m benchmarks library`` that of single functions,
 ``python -m benchmarks gelu-compiled --rivals jax`` one workload beside one framework; ``convolutions``, the name of
 a file of `benchmarks/workloads`, is all that it holds. ``python -m benchmarks stalls`` is a command of its own
-(`benchmarks/stalls`), and so is ``python -m benchmarks memory``.
+(`benchmarks/stalls`), and so are ``python -m benchmarks memory`` and ``python -m benchmarks device``.
 """
 
 from __future__ import annotations
@@ -14,50 +14,29 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from . import memory
 from . import workloads as _workloads  # noqa: F401  (registers them)
+from .device import command as device
 from .machine import cpu_name, number, progress
+from .process import ROOT, Process
 from .stalls import command as stalls
 from .workload import FRAMEWORKS, Workload, workloads
 
-ROOT = Path(__file__).resolve().parents[1]
 RIVALS = FRAMEWORKS[1:]
+#: Commands of their own.
+COMMANDS = {"memory": memory.main, "stalls": stalls.main, "device": device.main}
 SCALE = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 
 
-class Worker:
+class Worker(Process):
     """A process that times workloads in one framework."""
 
     def __init__(self, name: str, python: str):
-        self.name, self.python = name, python
-        self.process: subprocess.Popen | None = None
-
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self.process is None:
-            # As where it is installed; and what is timed is compiled.
-            environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-            environment.setdefault("SMELT_CACHE", "0")
-            self.process = subprocess.Popen(
-                [self.python, "-m", "benchmarks.worker", self.name],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
-                env=environment,
-            )  # fmt: skip
-        assert self.process.stdin and self.process.stdout
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            self.stop()
-            return {"error": "the process ended"}
-        return json.loads(line)
+        super().__init__(python, ["-m", "benchmarks.worker", name])
 
     def time(self, workload: Workload, seconds: float, clock: str) -> dict[str, Any]:
         """Times of one workload; those that need a fresh process get one for each of three samples."""
@@ -73,15 +52,6 @@ class Worker:
             times += reply["times"]
         self.stop()
         return {"times": times}
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.stdin and self.process.stdin.close()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-            self.process = None
 
 
 def median(reply: dict[str, Any], unit: str) -> float | None:
@@ -154,11 +124,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["memory"]:
-        memory.main(argv[1:])
-        return
-    if argv[:1] == ["stalls"]:
-        stalls.main(argv[1:])
+    if argv[:1] and argv[0] in COMMANDS:
+        COMMANDS[argv[0]](argv[1:])
         return
     options = parse(argv)
     if options.list:

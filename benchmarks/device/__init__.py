@@ -1,0 +1,1 @@
+"""Programs on a device beside other frameworks there: ``python -m benchmarks device``."""
