@@ -87,6 +87,8 @@ class FusePass(Pass):
             most of these are equal, and are compiled once. 0: never, for devices on which each launch costs.
         shared_rows: the device's threads share rows, and compute once what depends on a row alone. Else what depends on
             the reduction of few long rows is a kernel after it.
+        flops_per_byte: additions that cost what moving a byte does, where kernels wait for memory: an op of more than a
+            few additions is computed by each kernel that reads it, if that costs less than its bytes. 0: it never is.
         attention: the most features of a query and of a value for which two contractions with a softmax in between are
             one kernel. 0: they never are.
         attention_work: with less multiplications than this of queries and keys they are several kernels all the same.
@@ -99,6 +101,7 @@ class FusePass(Pass):
     max_buffers: int = 0
     apart: int = 0
     shared_rows: bool = False
+    flops_per_byte: float = 0.0
     attention: int = 0
     attention_work: int = 0
     heuristic: str = DEFAULT
@@ -163,7 +166,7 @@ class FusePass(Pass):
                 found.append(
                     Grouping(
                         function, self.max_ops, kernels, self.max_buffers, apart, spread, may_join, explains,
-                        self.shared_rows,
+                        self.shared_rows, self.flops_per_byte,
                     )
                 )
                 found[-1].run()

@@ -39,16 +39,16 @@ class Grouping:
         spread: values that make no siblings of those who read them: then more groups are equal.
         may_join: says whether what could join does.
         explains: whether answers are kept, for remarks.
-        shared_rows: as of `fuse`.
+        shared_rows, flops_per_byte: as of `fuse`.
     """
 
     def __init__(
         self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
         apart: int = 0, spread: Collection[Value] = (), may_join: Answers = fewest_bytes, explains: bool = False,
-        shared_rows: bool = False,
+        shared_rows: bool = False, flops_per_byte: float = 0.0,
     ):  # fmt: skip
         self.function, self.max_ops, self.may_join = function, max_ops, may_join
-        self.explains, self.shared_rows = explains, shared_rows
+        self.explains, self.shared_rows, self.flops_per_byte = explains, shared_rows, flops_per_byte
         #: why an op, or another group, did not join a group
         self.refusals: dict[tuple[OpView | Group, Group], dict[Way, Reason]] | None = {} if explains else None
         self.merged: dict[Group, Group] = {}  #: groups that are part of another now
@@ -107,7 +107,7 @@ class Grouping:
             self.others.setdefault(v, []).append(op)
 
     def _start(self, op: OpView) -> Group:
-        group = Group(op, self.shared_rows)
+        group = Group(op, self.shared_rows, self.flops_per_byte)
         self.groups.append(group)
         self.reach.add(group, self._next(group))
         self.group_of[op.results[0]] = group

@@ -32,11 +32,12 @@ _NO_ROW = Reason("rows", "the kernel does not read each of its elements once, at
 class Group:
     """Ops that one kernel computes. The first output is the one its loops are made for.
 
-    `shared_rows`: threads share rows, however few, and compute once what depends on a row alone (see `fuse`).
+    `shared_rows`: threads share rows, however few, and compute once what depends on a row alone; `flops_per_byte`: what
+    a byte less to move is worth (see `fuse`).
     """
 
-    def __init__(self, root: OpView, shared_rows: bool = False):
-        self.primary, self.shared_rows = root, shared_rows
+    def __init__(self, root: OpView, shared_rows: bool = False, flops_per_byte: float = 0.0):
+        self.primary, self.shared_rows, self.flops_per_byte = root, shared_rows, flops_per_byte
         self.ops: dict[OpView, None] = {root: None}
         self.outputs: list[Value] = list(root.results)
         self.reads: dict[Value, dict[Coordinates, None]] = {}
@@ -273,6 +274,8 @@ class Group:
         if len(places) != 1 or self.schedule not in ("map", "row"):
             return None
         (place,) = places
+        if self.kept is None and value.owner is not None and is_row_reduction(value.owner):
+            return self.row_of(value.owner)
         if self.kept is None:
             return place if place == self.output_places[0] and value.shape == self.shape else None
         atoms = [plain_variable(i) for i in place if not i.is_constant]

@@ -103,8 +103,19 @@ class Candidate:
         """Bytes of the op's operands that kernels would read which do not read them now."""
         if self._added is None:
             operands = set(self.op.operands)
-            self._added = sum(v.aval.nbytes for group in self.readers for v in operands if v not in group.reads)
+            self._added = sum(_moved_bytes(v) for group in self.readers for v in operands if v not in group.reads)
         return self._added
+
+
+def _moved_bytes(value: Value) -> int:
+    """Bytes that a kernel reads for a value: movement is free, so what is spread over many places is read as it is."""
+    least = value.aval.nbytes
+    while value.owner is not None and value.owner.op.flops == 0 and is_pointwise(value.owner):
+        if len(value.owner.operands) != 1:
+            return least if value.owner.operands else 0
+        (value,) = value.owner.operands
+        least = min(least, value.aval.nbytes)
+    return least
 
 
 #: Answers whether a candidate joins a kernel: None, or why not.
@@ -139,22 +150,24 @@ def fewest_bytes(kernel: Group, candidate: Candidate) -> Reason | None:
                 "bytes that are worth {saved}", cost=cost, spent=kernel.recomputed, saved=saved,
             )  # fmt: skip
     if way == "again" and not candidate.computed:
-        return _dear_everywhere(candidate)
+        return _dear_everywhere(kernel, candidate)
     return None
 
 
-def _dear_everywhere(candidate: Candidate) -> Reason | None:
+def _dear_everywhere(kernel: Group, candidate: Candidate) -> Reason | None:
     """Why several kernels should not each compute the op: many additions, or much more to read."""
-    op, value = candidate.op, candidate.value
+    op, value, readers = candidate.op, candidate.value, len(candidate.readers)
     if op.op.flops * value.aval.size <= 16:
         return None
-    if op.op.flops > 4:
+    kept = candidate.nbytes * (1 + readers)
+    worth = max(0, kept - candidate.added_bytes) * kernel.flops_per_byte
+    if op.op.flops > 4 and op.op.flops * value.aval.size * (readers - 1) > worth:
         return Reason("again", "{readers} kernels would each compute it, at {flops} additions an element",
-                      readers=len(candidate.readers), flops=op.op.flops)  # fmt: skip
-    saved = candidate.nbytes * (1 + len(candidate.readers)) * 0.75
+                      readers=readers, flops=op.op.flops)  # fmt: skip
+    saved = kept * 0.75
     if candidate.added_bytes > saved:
         return Reason("again-reads", "the {readers} kernels that read it would read {added} bytes more to save {saved}",
-                      readers=len(candidate.readers), added=candidate.added_bytes, saved=saved)  # fmt: skip
+                      readers=readers, added=candidate.added_bytes, saved=saved)  # fmt: skip
     return None
 
 

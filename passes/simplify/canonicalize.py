@@ -28,7 +28,13 @@ from smelt.ir.builder import STRUCTURAL, functions, read_function
 
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion
-from . import patterns_algebra, patterns_convolution, patterns_movement, patterns_reduce  # noqa: F401  (register them)
+from . import (  # noqa: F401  (register them)
+    patterns_algebra,
+    patterns_convolution,
+    patterns_indexing,
+    patterns_movement,
+    patterns_reduce,
+)
 from .patterns import PatternBuilder, has_foreign_patterns, patterns_without
 from .reads import functions_with_effects
 

@@ -1,0 +1,39 @@
+"""Patterns on scatters: where each row gets one element, all can be written at once."""
+
+from __future__ import annotations
+
+from smelt.ir import dtypes
+from smelt.ir.builder import Value
+
+from .patterns import PatternBuilder, Site, made_by, pattern, scalar_of
+
+
+@pattern("scatter")
+def scatter_of_one_a_row(b: PatternBuilder, at: Site) -> Value | None:
+    """scatter(number, u, own place, index), one update a row of one number → select(place = index, u, number).
+
+    So the gradient of one element of each row, as cross entropy takes, is computed where it is read.
+    """
+    (x, updates, *indices), axes, mode = at.operands, at.attrs["axes"], at.attrs["mode"]
+    if b.keep_gradients or scalar_of(x) is None or mode not in ("add", "set") or not x.aval.size:
+        return None
+    if x.dtype is dtypes.bool_ or axes != tuple(range(x.ndim)) or updates.shape != (*indices[0].shape, *[1] * x.ndim):
+        return None
+    chosen = [a for a, index in enumerate(indices) if not _is_own_place(index, a, x.shape[a])]
+    if len(chosen) != 1 or updates.aval.size * x.shape[chosen[0]] != x.aval.size:
+        return None
+    (axis,), index = chosen, indices[chosen[0]]
+    if index.ndim != x.ndim or index.shape[axis] != 1:
+        return None
+    if not index.dtype.holds(x.shape[axis] - 1):  # its own numbers do not count that far
+        index = b.convert_to(index, dtypes.int64)
+    places = b.iota(shape=x.shape, axis=axis, dtype=index.dtype)
+    update = b.broadcast_to(b.reshape_to(updates, index.shape), x.shape)
+    is_there = b.equal(places, b.broadcast_to(index, x.shape))
+    return b.select(is_there, x + update if mode == "add" else update, x)
+
+
+def _is_own_place(index: Value, axis: int, extent: int) -> bool:
+    """Whether an array of indices counts along an axis of its own, from its start to its end."""
+    count = made_by(index, "iota")
+    return count is not None and count.attrs["axis"] == axis and index.ndim > axis and index.shape[axis] == extent
