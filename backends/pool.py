@@ -63,6 +63,19 @@ class Pool:
         """The size of the block that holds `nbytes`."""
         raise NotImplementedError
 
+    @property
+    def most_cached(self) -> int:
+        """Bytes that are kept for reuse at most."""
+        return settings.pool_bytes
+
+    def put(self, blocks: list[Any], memory: Any) -> None:
+        """Keep memory among blocks of its size; one operation."""
+        blocks.append(memory)
+
+    def next_of(self, blocks: list[Any]) -> Any:
+        """Which of the blocks is used next, no longer among them; one operation. Raises IndexError if there is none."""
+        return blocks.pop()
+
     def make(self, size: int) -> Any:
         """Fresh memory. Raises MemoryError."""
         raise NotImplementedError
@@ -92,7 +105,7 @@ class Pool:
         if self.limit and self._active + self.outside + size > self.limit:
             self._make_room(nbytes, size)
         try:
-            memory = self._free[size].pop()
+            memory = self.next_of(self._free[size])
             self._cached -= size
         except (KeyError, IndexError):
             memory = self._fresh(nbytes, size)
@@ -148,11 +161,11 @@ class Pool:
     def _take_back(self, lease: Lease) -> None:
         if self._lent.pop(id(lease), None) is None:
             return
-        size, most = lease.size, settings.pool_bytes
+        size, most = lease.size, self.most_cached
         self._active -= size
         if self._cached + size <= most or self._count_cached() + size <= most:
             self._cached += size
-            self._free.setdefault(size, []).append(lease.memory)
+            self.put(self._free.setdefault(size, []), lease.memory)
 
     def _settle_soon(self, owner: Any, is_finalizing: Any = sys.is_finalizing) -> None:
         if not is_finalizing():

@@ -115,6 +115,7 @@ def set_cache_limit(limit: int) -> int:
     """
     limit = integer("set_cache_limit", "limit", limit, 0)
     previous, settings.pool_bytes = settings.pool_bytes, limit
+    settings.gpu_pool_bytes = limit
     for pool in pools:
         if pool.cached_bytes > limit:
             pool.clear()

@@ -236,12 +236,13 @@ class Module:
             threadgroup_lengths: bytes of each ``[[threadgroup(n)]]``, in order.
         """
         enter()
-        values: list[ctypes.c_uint64 | ctypes.c_uint32] = [ctypes.c_uint64(address) for address in addresses]
-        shared = 0
+        offsets, shared = [], 0
         for length in threadgroup_lengths:
-            values.append(ctypes.c_uint32(shared))
+            offsets.append(shared)
             shared += -(-length // 16) * 16
-        pointers = (ctypes.c_void_p * max(len(values), 1))(*(ctypes.addressof(value) for value in values))
+        values = (ctypes.c_uint64 * max(len(addresses) + len(offsets), 1))(*addresses, *offsets)
+        start = ctypes.addressof(values)
+        pointers = (ctypes.c_void_p * len(values))(*range(start, start + 8 * len(values), 8))
         call("cuLaunchKernel", self._function(entry), *threadgroups, *threads, shared, None, pointers, None)
 
     def dispatch(self, entry: str, addresses: Sequence[int], grid: Size, threads: Size) -> None:

@@ -102,12 +102,17 @@ class CudaProgram:
                 continue
             found = modules[kernel.entry] if kernel.entry not in own else _own_code(kernel)
             self._kernels[kernel.entry] = _Kernel(kernel, found)
-        self._is_graph = not own and LEAST_LAUNCHES <= (known_launches(manifest.steps) or 0) <= MOST_LAUNCHES
+        launches = known_launches(manifest.steps)
+        self._is_known = launches is not None and launches <= MOST_LAUNCHES
+        self._is_graph = not own and self._is_known and (launches or 0) >= LEAST_LAUNCHES
+        #: kernels with the places of their buffers, once they have been walked, where no value decides about them
+        self._walked: list[tuple[_Kernel | _Product, list[Where]]] | None = None
         self._seen: OrderedDict[tuple[int, ...], driver.Graph | None] = OrderedDict()
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
-        tables: _Tables = {"argument": arguments, "result": results, "arena": [arena]}
+        tables: _Tables = {"argument": arguments, "result": results, "arena": [arena] if arena else []}
+        bases = {(kind, n): b.home.address for kind, table in tables.items() for n, b in enumerate(table)}
 
         def read(where: Where, nbytes: int) -> int:
             kind, index, offset = where
@@ -115,15 +120,19 @@ class CudaProgram:
             return number
 
         def every() -> Iterator[tuple[_Kernel | _Product, list[int]]]:
-            for launch, places in walk(self._steps, read):
-                addresses = [tables[kind][n].home.address + offset for kind, n, offset in places]
-                yield self._kernels[launch.entry], addresses
+            walked: Iterable[tuple[_Kernel | _Product, list[Where]]] | None = self._walked
+            if walked is None:
+                walked = ((self._kernels[launch.entry], places) for launch, places in walk(self._steps, read))
+                if self._is_known:
+                    walked = self._walked = list(walked)
+            for kernel, places in walked:
+                yield kernel, [bases[kind, n] + offset for kind, n, offset in places]
 
         if not self._is_graph:
             for kernel, addresses in every():
                 kernel.launch(addresses)
             return
-        key = tuple(b.home.address for b in (*arguments, *results, *([arena] if arena else [])))
+        key = tuple(bases.values())
         with _guard:
             is_repeated = key in self._seen
             graph = self._seen.pop(key, None)

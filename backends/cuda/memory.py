@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from smelt.backends import dlpack, pool
 from smelt.backends.pool import size_class
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError
+from smelt.ir.settings import settings
 
 from ..buffer import Buffer, pools
 from . import driver
@@ -33,6 +35,20 @@ class CudaPool(pool.Pool):
 
     def make(self, size: int) -> _Memory:
         return _Memory(size)
+
+    @property
+    def most_cached(self) -> int:
+        """The driver waits for all launches before it takes memory back."""
+        return settings.gpu_pool_bytes
+
+    # Steps that replace their state find the new one at the same two places in turn: so launches may be a graph.
+
+    def put(self, blocks: list[tuple[int, _Memory]], memory: _Memory) -> None:
+        heappush(blocks, (memory.address, memory))
+
+    def next_of(self, blocks: list[tuple[int, _Memory]]) -> _Memory:
+        """The one at the lowest address."""
+        return heappop(blocks)[1]
 
     def why(self, nbytes: int) -> str:
         free, total = driver.memory_info()

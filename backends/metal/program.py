@@ -18,7 +18,8 @@ from .emit import emit
 PIPELINE = (
     f"{SIMPLIFY},select,place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
     f"loops{{max-buffers={METAL.max_buffers}}},"
-    f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true flops-per-byte=4 attention={ATTENTION_FEATURES}}},"
+    f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true flops-per-byte=4 "
+    f"attention={ATTENTION_FEATURES}}},"
     "plan-buffers"
 )
 #: The same for a GPU that has float64.
