@@ -151,6 +151,40 @@ def test_loops_of_known_length_become_graphs(fake: FakeDriver) -> None:
         np.testing.assert_array_equal(ys, found[0][1])
 
 
+def test_steps_that_replace_their_state_are_graphs(fake: FakeDriver) -> None:
+    """State after state lies at two places in turn, batches come and go, and nothing is given back to the driver."""
+    weights = [smelt.array(np.full((8, 8), i, np.float32)) for i in range(6)]
+
+    def step(batch: smelt.array) -> smelt.array:
+        y = batch
+        for w in weights:
+            y = smelt.tanh(y @ w)
+        weights[:] = [w * 0.5 + y.T @ y for w in weights]
+        return y.sum()
+
+    compiled = smelt.compile(step, inputs=weights, outputs=weights)
+    for i in range(12):
+        loss = compiled(smelt.array(np.full((4, 8), i, np.float32)))
+        smelt.eval(loss, weights)
+        if i == 5:
+            used, before = fake.used, fake.graphs
+    assert fake.graphs - before == 6 and fake.used == used
+
+
+def test_memory_once_had_is_kept_and_lent_from_the_lowest_address(fake: FakeDriver) -> None:
+    pool = memory.MEMORY.pool
+    held = [memory.MEMORY.block(5000) for _ in range(4)]
+    addresses = sorted(block.address for block in held)
+    for i in (2, 0, 3, 1):
+        held[i] = None  # type: ignore[call-overload]
+    again = [memory.MEMORY.block(5000) for _ in range(4)]
+    assert [block.address for block in again] == addresses
+    with override(gpu_pool_bytes=0):
+        cached = pool.cached_bytes
+        del again
+        assert pool.cached_bytes == cached
+
+
 def test_launches_in_loops_that_depend_on_values_are_not_known(fake: FakeDriver) -> None:
     before = fake.graphs
     double = smelt.compile(lambda x: smelt.while_loop(lambda x: smelt.sum(x) < 100, lambda x: x * 2, x))
