@@ -17,7 +17,9 @@ def scatter_of_one_a_row(b: PatternBuilder, at: Site) -> Value | None:
     (x, updates, *indices), axes, mode = at.operands, at.attrs["axes"], at.attrs["mode"]
     if b.keep_gradients or scalar_of(x) is None or mode not in ("add", "set") or not x.aval.size:
         return None
-    if x.dtype is dtypes.bool_ or not indices or axes != tuple(range(x.ndim)) or updates.shape != (*indices[0].shape, *[1] * x.ndim):
+    if x.dtype is dtypes.bool_ or not indices or axes != tuple(range(x.ndim)):
+        return None
+    if updates.shape != (*indices[0].shape, *[1] * x.ndim):
         return None
     chosen = [a for a, index in enumerate(indices) if not _is_own_place(index, a, x.shape[a])]
     if len(chosen) != 1 or updates.aval.size * x.shape[chosen[0]] != x.aval.size:

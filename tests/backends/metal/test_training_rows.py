@@ -41,7 +41,8 @@ def test_attention_keeps_scores_in_16_bits() -> None:
     assert len(rows) == 2 and sum(k.bytes_read + k.bytes_written for k in rows) < 5.2 * scores
 
 
-def test_values(rng: np.random.Generator = np.random.default_rng(0)) -> None:
+def test_values() -> None:
+    rng = np.random.default_rng(0)
     logits, labels = rng.standard_normal((7, 33), np.float32), rng.integers(-33, 33, 7).astype(np.int32)
     heads = [rng.standard_normal((1, 2, 5, 4), np.float32) for _ in range(3)]
     weight = rng.standard_normal((4, 4), np.float32)
