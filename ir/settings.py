@@ -16,7 +16,7 @@ SMELT_CACHE_SIZE     512       executables kept; the least recently used goes fi
 SMELT_CACHE_BYTES    1 GiB     memory that the programs of one cache keep at most, the arrays that they captured
                                included; the one used last stays in any case
 SMELT_POOL_BYTES     2 GiB     memory kept for reuse by the buffer pool; 0 means off
-SMELT_GPU_POOL_BYTES 4 EiB     the same on a GPU with a memory of its own, which keeps what it once had
+SMELT_GPU_POOL_BYTES  4 EiB    the same on a GPU with a memory of its own, which keeps what it once had
 SMELT_DISABLE_COMPILE  0       1: ``smelt.compile`` returns functions unchanged
 SMELT_SMALL_WORK     1048576   a lazy graph with less work than this many element operations runs op by
                                op, without a compile; 0 means off

@@ -148,7 +148,7 @@ def timed(steps):
     return min(times)
 
 steps = 100_000
-while (seconds := timed(steps)) < 0.1:
+while (seconds := timed(steps)) < 0.5:  # a GPU that was idle takes its time
     steps *= 4
 steps = int(steps * {seconds} / seconds)
 run, x = loop(steps), sm.ones((32,))
@@ -172,14 +172,14 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to another process")
 def test_a_kernel_of_seconds_and_ctrl_c(campaign: Campaign) -> None:
-    seconds = 6.0
+    seconds = 10.0
     child = subprocess.Popen(
         [sys.executable, "-c", LONG_LOOP.replace("{seconds}", str(seconds))],
         stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment(),
     )  # fmt: skip
     assert child.stdout is not None
     assert child.stdout.readline() == "started\n"
-    time.sleep(seconds / 4)
+    time.sleep(1.0)
     child.send_signal(signal.SIGINT)
     answer = json.loads(child.communicate(timeout=120)[0])
     assert answer["interrupted"] and answer["after"] == 55, answer

@@ -1,8 +1,8 @@
 """Tests of ops under NVIDIA's compute-sanitizer: ``python -m tests.platforms.sanitizer memcheck`` (or racecheck, …).
 
-A sample of the registry's tests and of those of a few families that fits the time, spread over processes. Arrays get
-just the bytes that they have, so that an access behind them is seen. What the tool has found is printed; so is how many
-tests ran, where the time was up.
+A sample of the registry's tests and of those of a few families that fits the time: first without the tool by several
+processes, which leave machine code on disk, then by one under the tool. Arrays get just the bytes that they have, so
+that an access behind them is seen. What the tool has found is printed; so is how many tests ran, where the time was up.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ GRACE = 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """As a plugin of the runs: no array has more memory than it needs."""
+    """As a plugin of the runs: no array has more memory than it needs, and machine code is kept."""
     from smelt.backends.cuda.memory import CudaPool
+    from smelt.ir.settings import settings
 
+    settings.cache = True
     CudaPool.size_of = lambda self, nbytes: max(nbytes, 1)  # type: ignore[method-assign]
 
 
@@ -40,23 +42,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.platforms.sanitizer", description=__doc__.splitlines()[0])
     parser.add_argument("tool", choices=TOOLS)
     parser.add_argument("tests", nargs="*", help="(default: of the registry and of a few families)")
-    parser.add_argument("--sample", type=int, default=40, help="of each test's variants every so many (default: 40)")
+    parser.add_argument("--sample", type=int, default=100, help="of each test's variants every so many (default: 100)")
     parser.add_argument("--seconds", type=float, default=100, help="after which no test begins (default: 100)")
-    parser.add_argument("-n", type=int, default=8, help="processes (default: 8)")
+    parser.add_argument("-n", type=int, default=8, help="processes of the run without the tool (default: 8)")
     options = parser.parse_args()
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sanitizer, "--tool", options.tool, "--target-processes", "all", "--log-file", f"{folder}/%p.log",
-            sys.executable, "-m", "pytest", "--device", "cuda", "-vv", "-n", str(options.n),
-            "-p", "tests.platforms.sanitizer", "-p", "tests.platforms.time_box",
-            "--sample", str(options.sample), *(options.tests or TESTS),
+        tests = [
+            sys.executable, "-m", "pytest", "--device", "cuda", "-vv", "-p", "tests.platforms.sanitizer",
+            "-p", "tests.platforms.time_box", "--sample", str(options.sample), *(options.tests or TESTS),
         ]  # fmt: skip
+        kept = {**os.environ, "SMELT_CACHE_DIR": f"{folder}/kept", "SMELT_TEST_SECONDS": str(options.seconds)}
+        subprocess.run([*tests, "-n", str(options.n)], cwd=ROOT, env=kept, stdout=subprocess.DEVNULL, check=False)
+        command = [sanitizer, "--tool", options.tool, "--log-file", f"{folder}/%p.log", *tests]
         # A session of its own: all of its processes are ended when the time is up.
-        environment = {**os.environ, "SMELT_TEST_SECONDS": str(options.seconds)}
         child = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env=environment,
+            env=kept,
         )  # fmt: skip
         try:
             output = child.communicate(timeout=options.seconds + GRACE)[0]
@@ -68,7 +70,9 @@ def main() -> None:
     found = [line for log in logs for line in log.splitlines() if not re.search(r"COMPUTE-SANITIZER$|SUMMARY: 0", line)]
     print("\n".join(output.splitlines()[-15:]))
     print("\n".join(found[:200]))
-    passed, failed = (len(re.findall(rf"\b(?:{word})\b .*::", output)) for word in ("PASSED", "FAILED|ERROR"))
+    named = [line for line in output.splitlines() if "::" in line]
+    words = r"\bPASSED\b", r"\b(FAILED|ERROR)\b"
+    passed, failed = (sum(bool(re.search(word, line)) for line in named) for word in words)
     told = f"{len(found)} lines of the tool from {len(logs)} logs"
     print(f"{options.tool}: {passed} tests passed, {failed} failed, {told}")
     sys.exit(bool(found or failed or not passed))
