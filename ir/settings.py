@@ -243,12 +243,19 @@ def variable(name: str) -> str:
     return f"SMELT_{name.upper()}"
 
 
+#: What programs are compiled by: those compiled under other values of these are other programs.
+OF_PROGRAMS = ("check", "pipeline", "libraries", "tf32")
+
+
 @dataclass(init=False, repr=False, eq=False)
 class Settings:
     """Typed settings; see the module docstring.
 
     Args:
         environment: variables that are read now.
+
+    Attributes:
+        of_programs: the values of `OF_PROGRAMS`.
 
     >>> Settings({"SMELT_DISABLE_COMPILE": "Off", "SMELT_DEBUG": "2"}).debug
     2
@@ -276,6 +283,8 @@ class Settings:
     libraries: bool
     tf32: bool
     cache_disk_bytes: int
+    if TYPE_CHECKING:
+        of_programs: tuple[Any, ...]
 
     def __init__(self, environment: Mapping[str, str]):
         for name, rule in RULES.items():
@@ -284,6 +293,10 @@ class Settings:
                 self.__dict__[name] = rule.parse(value) if value.strip() else rule.default
             except _Refused:
                 self.__dict__[f"wrong {name}"] = value  # `__getattr__` says so when it is asked for
+        self._note()
+
+    def _note(self) -> None:
+        self.__dict__["of_programs"] = tuple(map(self.__dict__.get, OF_PROGRAMS))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in RULES:
@@ -293,6 +306,7 @@ class Settings:
         except _Refused:
             message = f"the setting {name} must be {RULES[name].allowed}, is {shown(value)}"
             raise SettingError(at_user_line(message)) from None
+        self._note()
 
     if not TYPE_CHECKING:  # a type checker knows the names
 
@@ -304,7 +318,7 @@ class Settings:
             raise SettingError(at_user_line(message))
 
     def __repr__(self) -> str:
-        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items() if name in RULES)})"
 
 
 #: The settings in force.
@@ -343,3 +357,4 @@ def override(**changes: Any) -> Iterator[Settings]:
             settings.__dict__.pop(name, None)
             if name in saved:
                 settings.__dict__[name] = saved[name]
+        settings._note()

@@ -506,7 +506,7 @@ def _graph(order: Sequence[Node], keep: Sequence[Node], device: Device, small: b
     body, outputs, structure = rolled_with_key(snapshot(order), _results(keep), by_value=True)
     inputs = _inputs(body)
     structure = structure or structure_key(inputs, body, outputs)
-    return _Graph((structure, device.name, small, settings.check), inputs, body, outputs)
+    return _Graph((structure, device.name, small, settings.of_programs), inputs, body, outputs)
 
 
 def _give(keep: Sequence[Node], found: dict[Node, Sequence[np.ndarray]]) -> None:

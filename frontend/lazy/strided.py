@@ -181,7 +181,7 @@ class StridedStep:
         if found is None or not all(x.flags.aligned for x in operands):
             group = self._group
             binding = bind(self._space, group.axes, operands, list(group.operands.values()), group.gives)
-            name = (group.text, binding.layout, self._device.name, settings.check)
+            name = (group.text, binding.layout, self._device.name, settings.of_programs)
             kernel = kernels.get_or_make(
                 name, lambda: Kernel(with_layout(group.text, binding.layout), group.ops, self._device)
             )

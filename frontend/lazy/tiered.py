@@ -178,7 +178,7 @@ def executable_of(
     key = None
     if first and not passing and tier == "auto":
         f = function()
-        key = (f.key, device.name, settings.check, settings.pipeline, settings.dump_ir, settings.debug)
+        key = (f.key, device.name, settings.of_programs, settings.dump_ir, settings.debug)
         known = executables.get(key)
         if known is not None:
             return known

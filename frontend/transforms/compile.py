@@ -136,7 +136,7 @@ class CompiledFunction(Generic[P, R]):
         if kwargs and not self._sees_order:
             kwargs = {name: kwargs[name] for name in sorted(kwargs)}
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.WALKS)
-        parts: list[Any] = [treedef, (default_device().name, settings.check, profiling.active is not None)]
+        parts: list[Any] = [treedef, (default_device().name, settings.of_programs, profiling.active is not None)]
         if _ARRAYS.issuperset(map(type, leaves)):
             refs = [x._ref for x in leaves]
             parts += [node.avals[i] for node, i in refs]

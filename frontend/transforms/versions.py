@@ -69,7 +69,7 @@ class RepeatedCall:
     """
 
     __slots__ = (
-        "check", "count", "device", "expected", "kind", "names", "ordered", "profiles", "treedef", "version",
+        "count", "device", "expected", "kind", "names", "ordered", "profiles", "settings", "treedef", "version",
     )  # fmt: skip
 
     def __init__(self, version: Version, count: int, names: list[str], ordered: bool, treedef: Any,
@@ -77,7 +77,7 @@ class RepeatedCall:
         self.version, self.count, self.names, self.expected = version, count, names, expected
         self.ordered = ordered
         self.treedef = treedef
-        self.device, self.check = default_device(), settings.check
+        self.device, self.settings = default_device(), settings.of_programs
         self.profiles = profiling.active is not None
         self.kind = kind  #: of the result: array, tuple of arrays; None: another tree
 
@@ -109,7 +109,7 @@ class RepeatedCall:
 
     def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
         """What the version runs on for arguments that are like these, and evaluated; None for others."""
-        if len(args) != self.count or self.device is not default_device() or self.check is not settings.check:
+        if len(args) != self.count or self.device is not default_device() or self.settings != settings.of_programs:
             return None
         if self.profiles is (profiling.active is None):
             return None
