@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import lapack
+from .errors import LibraryError
 
 #: Up to which distance from 1, and with how many nodes, log(1 + x) = ∫ x / (1 + t·x) dt is exact to float64 by the
 #: quadrature of Gauss and Legendre.
@@ -40,7 +41,7 @@ def _iterated(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             end, steps = end - 1, 0
             continue
         if steps == MOST_STEPS:
-            raise np.linalg.LinAlgError("eigenvalues were not found")
+            raise LibraryError("eigenvalues were not found")
         steps += 1
         shift = _shift(t[end - 2 : end, end - 2 : end]) if steps % 11 else below[-1] + t[end - 1, end - 1]
         q, r = np.linalg.qr(t[:end, :end] - shift * np.eye(end))

@@ -384,7 +384,7 @@ class CompiledFunction(Generic[P, R]):
 
 def _compiled(f: GraphFunction, names: Sequence[str | None], pipeline: str | None, name: str) -> Executable:
     device = default_device()
-    own = None if pipeline == device.pipeline else pipeline
+    own = None if pipeline is None or pipeline == device.pipeline else pipeline  # asking a device loads its passes
     return compiled_by(own, device, lambda: program_of(f.parameters, f.body, f.outputs, device, names, own, name))
 
 

@@ -314,7 +314,7 @@ def test_its_pipeline_and_its_limits_are_in_force() -> None:
 def test_a_device_is_a_name_to_the_outside() -> None:
     for made in (pickle.loads(pickle.dumps(TOY)), copy.deepcopy(TOY), Device("toy")):
         assert made == TOY and hash(made) == hash(TOY) and made.memory is MEMORY and repr(made) == "Device(toy, 0)"
-    with pytest.raises(ArgumentTypeError, match=r"rank of Device\(toy\) cannot be set"):
+    with pytest.raises(ArgumentTypeError, match=r"rank of Device\(toy, 0\) cannot be set"):
         TOY.rank = 3
     with pytest.raises(DeviceError, match="there is no device 'abacus'"):
         Device("abacus").pipeline  # noqa: B018
