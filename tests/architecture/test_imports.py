@@ -174,12 +174,13 @@ def test_import_smelt_loads_no_compiler() -> None:
     assert found == sorted(["smelt.backends", *(f"smelt.backends.{name}" for name in light)])
 
 
-def test_import_smelt_is_quick(tmp_path: Path) -> None:
-    """As after an installation, which compiles modules to bytecode: the first run does."""
-    # The time of this thread: the threads of NumPy's BLAS spin for a while after they have been made.
-    code = "import numpy, time; start = time.thread_time(); import smelt; print(time.thread_time() - start)"
-    compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    assert min(float(run_python(code, **compiled)) for _ in range(4)) < 0.150
+def test_import_smelt_loads_few_modules() -> None:
+    """What it takes is a row of the benchmarks; it grows with what is loaded."""
+    code = (
+        "import numpy, sys; before = set(sys.modules); import smelt; "
+        "print(sum(name.partition('.')[0] == 'smelt' for name in set(sys.modules) - before))"
+    )
+    assert int(run_python(code)) < 200
 
 
 def test_modules_that_load_on_use_are_named() -> None:
