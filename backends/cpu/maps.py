@@ -17,7 +17,7 @@ from .kernel import CpuKernel, KernelModule, Memory, as_bytes
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
 from .short_maps import build_short_map
-from .streaming import LINE_BYTES, Read, can_stream, emit_streaming, follows, is_large, prefetch
+from .streaming import LINE_BYTES, Read, emit_line, follows, is_large, prefetch
 
 #: A map of no more elements is one kernel, however its elements are computed.
 WHOLE = 16 * 1024
@@ -75,23 +75,17 @@ def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence
 
     places = [(v, plan.places[v]) for plan in plans for v in body.returns]
     targets = [(memory, at) for memory, (_, at) in zip(outputs * len(plans), places)]
-    streams = nest.lanes and can_stream(nest.loops[-1], targets)
     reads = [Read(k.memory[v], at) for v, at in dict.fromkeys(load for plan in plans for load in plan.loads)]
 
     def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
         if first is None or last is None:  # no loop is innermost
-            element()
-        elif streams:
-            emit_streaming(k, nest.loops[-1], first, last, targets, values, reads)
+            for x, (memory, place) in zip(values(), targets):
+                k.store(x, memory, place)
         else:
-            k.loop(nest.loops[-1], first, last, lambda at: element())
+            emit_line(k, nest.loops[-1], first, last, targets, values, reads)
 
     def values() -> list[Scalar]:
         return [k.value(v, at) for v, at in places]
-
-    def element() -> None:
-        for x, (memory, place) in zip(values(), targets):
-            k.store(x, memory, place)
 
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, line)
@@ -161,14 +155,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
                     k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
             return [k.value(v, plan.places[v]) for v in body.returns]
 
-        def element(j: Scalar) -> None:
-            for x, (memory, place) in zip(values(), targets):
-                k.store(x, memory, place)
-
-        if can_stream(columns, targets):
-            emit_streaming(k, columns, left, right, targets, values, reads)
-        else:
-            k.loop(columns, left, right, element)
+        emit_line(k, columns, left, right, targets, values, reads)
 
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, block)

@@ -19,7 +19,7 @@ from .donations import in_place
 from .kernel import KernelModule
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import Read, can_stream, emit_streaming, follows
+from .streaming import Read, emit_line, follows
 
 #: Longer loops fill vectors by themselves; of shorter ones LLVM runs several side by side.
 SHORTEST, LONGEST = 8, 32
@@ -92,14 +92,7 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
                 k.scopes[-1][key] = k.read(memory, there)
             return [k.value(v, plan.places[v]) for v in body.returns]
 
-        def element(at: Scalar) -> None:
-            for x, (memory, place) in zip(values(), targets):
-                k.store(x, memory, place)
-
-        if can_stream(flat, targets):
-            emit_streaming(k, flat, first, last, targets, values, reads)
-        else:
-            k.loop(flat, first, last, element)
+        emit_line(k, flat, first, last, targets, values, reads)
 
     emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])

@@ -151,6 +151,27 @@ def emit_streaming(
     k.loop(loop, whole, last, rest)
 
 
+def emit_line(
+    k: CpuKernel,
+    loop: Fused,
+    first: Scalar,
+    last: Scalar,
+    outputs: Sequence[tuple[Memory, Coordinates]],
+    element: Callable[[], Sequence[Scalar]],
+    reads: Sequence[Read] = (),
+) -> None:
+    """As `emit_streaming` where the outputs can stream, else with a store for each element."""
+
+    def stored(at: Scalar) -> None:
+        for x, (memory, place) in zip(element(), outputs):
+            k.store(x, memory, place)
+
+    if can_stream(loop, outputs):
+        emit_streaming(k, loop, first, last, outputs, element, reads)
+    else:
+        k.loop(loop, first, last, stored)
+
+
 def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
     """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last."""
     ir = mlir.ir
