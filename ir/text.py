@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import mlir, plugins
+from . import former, mlir, plugins
 from .dialect import complete, context
 from .errors import IRError
 from .op import registry
@@ -130,15 +130,27 @@ def _check_regions(source: str) -> None:
         regions.line(number, line)
 
 
+#: What to do about an op that nobody knows.
+_OTHER = (
+    "note: smelt.{} is an op of another version of smelt, or of a package that is not installed: install that, or write "
+    "the text with this version (smelt.export_function of the same function)"
+)
+
+
 def parse(source: str, name: str = "<text>") -> Any:
-    """A verified module from MLIR text. Ops that nobody has defined are looked for in other packages.
+    """A verified module from MLIR text. Ops that nobody has defined are looked for among those that were removed, and in
+    other packages.
 
     Raises:
         IRError: the place of the mistake, and which packages with ops do not load if one is missing.
     """
     check_text(source)
     unknown = {*_SMELT_OP.findall(source)}.difference(registry)
+    if unknown:
+        source = former.updated(source, unknown)
+        unknown = {*_SMELT_OP.findall(source)}.difference(registry)
     problems = plugins.load_for(unknown) if unknown else []
+    problems += [_OTHER.format(name) for name in sorted(unknown.difference(registry))]
     with mlir.lock:
         ir = mlir.ir
         complete()

@@ -8,10 +8,10 @@ from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 from smelt.ir.flags import flags_checked
 
-from ..functions.arithmetic import multiply
 from ..functions.index_functions import take
 from ..functions.logic import where
-from ..functions.sorting import argsort, cumsum, searchsorted
+from ..functions.reductions import max as largest_of
+from ..functions.sorting import argsort
 from ..functions.transcendental import log
 from ..functions.updating import setitem
 from ..lazy.arguments import integer
@@ -20,7 +20,7 @@ from ..lazy.movement import one_axis, piece, to_shape
 from ..lazy.streams import check_stream
 from .discrete import permutation, randint
 from .keys import checked_key
-from .sampling import exponential, shape_of, uniform_unit
+from .sampling import apply, exponential, parts_of_sum, shape_of, uniform_unit
 
 
 @flags_checked
@@ -83,9 +83,7 @@ def _places(n: int, count: int, shape: tuple[int, ...], replace: bool, p: ArrayL
         raise ShapeError(at_user_line(f"smelt.random.choice: p must have the shape ({n},); p {weights.aval}"))
     weights = convert(weights, weights.dtype if weights.dtype is dtypes.float64 else dtypes.float32)
     if replace:
-        sums = cumsum(weights)
-        drawn = multiply(uniform_unit(key, shape, weights.dtype), sums[-1])
-        return searchsorted(sums, drawn, side="right")
+        return parts_of_sum(apply("div", weights, largest_of(weights)), uniform_unit(key, shape, weights.dtype))
     # who waits least: waiting times whose rates are the weights
     waiting = exponential(key, (n,), weights.dtype) / where(weights > 0, weights, 1)
     order = argsort(where(weights > 0, log(waiting), float("inf")))

@@ -13,7 +13,6 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
-from ..functions.sorting import cumsum, searchsorted
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import (
     ArrayLike,
@@ -35,6 +34,7 @@ from .sampling import (
     check_fits,
     computed_in,
     parameter,
+    parts_of_sum,
     random_bits,
     shape_of,
     uniform_between,
@@ -230,13 +230,11 @@ def categorical(
 
 
 def _inverted(logits: array, shape: tuple[int, ...], key: array) -> array:
-    """Samples of one distribution: the categories whose parts of the sum of all weights numbers in [0, 1) fall into."""
+    """Samples of one distribution: the categories whose weights' parts of their sum numbers in [0, 1) fall into."""
     largest = emit(ops["reduce_max"], (logits,), {"axes": (0,)})
     weights = apply("exp", apply("sub", logits, largest))
     weights = apply("select", apply("equal", logits, largest), constant(1, logits.dtype, logits.shape), weights)
-    sums = cumsum(weights)
-    drawn = apply("mul", uniform_unit(key, shape, logits.dtype), sums[-1])
-    return apply("minimum", searchsorted(sums, drawn, side="right"), logits.size - 1)
+    return parts_of_sum(weights, uniform_unit(key, shape, logits.dtype))
 
 
 def permutation(

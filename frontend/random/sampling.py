@@ -11,6 +11,7 @@ from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_l
 from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import index
 
+from ..functions.sorting import cumsum, searchsorted
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import (
     ArrayLike,
@@ -146,3 +147,16 @@ def exponential(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     u = apply("mul", apply("add", words, 0.5), 0.5**width)
     u = apply("minimum", u, 1 - 0.5**digits)
     return apply("neg", apply("log1p", apply("neg", u)))
+
+
+def parts_of_sum(weights: array, unit: array) -> array:
+    """Which of the parts that weights within 0 and 1 make of their sum the numbers of [0, 1) fall into.
+
+    The weights become whole numbers: their sums are the same in whatever order a device adds them up, while those of
+    100,000 floating-point weights differ by as much as the weights.
+    """
+    size = weights.size
+    sums = cumsum(convert(apply("mul", weights, 2.0 ** (62 - size.bit_length())), dtypes.uint64))
+    place = convert(apply("mul", unit, convert(sums[-1], unit.dtype)), dtypes.uint64)
+    place = apply("minimum", place, apply("sub", sums[-1], 1))  # the product may have been rounded up
+    return apply("minimum", searchsorted(sums, place, side="right"), size - 1)

@@ -306,6 +306,17 @@ def test_hostile_files(tmp_path):
             raise AssertionError(what)
 
 
+def test_ops_that_were_removed(tmp_path):
+    now = exported(lambda key: smelt.random.split(key, 3)[1:], smelt.random.key(7), tmp=tmp_path)
+    split = b'"smelt.random_bits"(%arg0) {shape = array<i64: 3, 2>, width = 32 : i64}'
+    assert split in now
+    then = now.replace(split, b'"smelt.random_split"(%arg0) {num = 3 : i64}')
+    (found,) = smelt.import_function(io.BytesIO(then))(smelt.random.key(7))
+    assert found.tolist() == smelt.random.split(smelt.random.key(7), 3)[1:].tolist()
+    with pytest.raises(FileFormatError, match="smelt.random_future is an op of another version .* write the text"):
+        smelt.import_function(io.BytesIO(now.replace(split, split.replace(b"random_bits", b"random_future"))))
+
+
 def test_functions_that_apply_themselves(tmp_path):
     head = exported(lambda x: x + 1, X, tmp=tmp_path).decode().partition("module {")[0]
     kind = "(tensor<3x4xf32>) -> tensor<3x4xf32>"

@@ -386,6 +386,25 @@ class TestCategorical:
         with pytest.raises(ValueError, match="exclude"):
             random.categorical(logits, shape=(2, 3), num_samples=2)
 
+    @pytest.mark.parametrize("n", [1, 3, 100_000])
+    def test_draws_do_not_depend_on_how_they_are_computed(self, n):
+        logits = exact(np.random.default_rng(0).standard_normal(n).astype(np.float32))
+        draws = [
+            lambda logits: random.categorical(logits, num_samples=2000, key=KEY),
+            lambda logits: random.choice(n, (2000,), p=smelt.exp(logits), key=KEY),
+        ]
+        for draw in draws:
+            found = np.array(draw(logits))
+            assert (found != np.array(smelt.compile(draw)(logits))).sum() < 3
+            assert found.max() < n and (n < 100 or np.unique(found).size > 1500)
+
+    def test_what_has_no_weight(self):
+        logits = exact(np.array([-np.inf, 0, -np.inf, 3, -np.inf], np.float32))
+        found = np.array(random.categorical(logits, num_samples=1000, key=KEY))
+        assert set(found) == {1, 3}
+        found = np.array(random.choice(4, (1000,), p=exact(np.array([0, 1e-30, 1e-30, 0], np.float32)), key=KEY))
+        assert set(found) == {1, 2}
+
     def test_axis(self):
         logits = np.full((3, 4, 5), -np.inf, np.float32)
         logits[:, 2, :] = 0

@@ -220,7 +220,7 @@ HOSTILE = {
         "error: ",
     ),
     "unknown dialect": (b'"foo.bar"() : () -> ()', "unregistered dialect"),
-    "unknown op": (b'"smelt.foo"() : () -> ()', "unregistered operation"),
+    "unknown op": (b'"smelt.foo"() : () -> ()', "smelt.foo is an op of another version"),
     "other op": (
         b"func.func @main(%x: tensor<f32>) -> tensor<f32> { %0 = arith.addf %x, %x : tensor<f32>\n"
         b"return %0 : tensor<f32> }",
