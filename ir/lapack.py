@@ -1,10 +1,10 @@
 """Factorizations of large matrices by NumPy's LAPACK, called directly on matrices as they lie.
 
 NumPy's functions convert float32 to float64, and copy each matrix to columns and back in strides: for some hundred rows
-that takes as long as the factorization. The rows of an array are the columns of the transposed matrix, whose factors
-serve as well: L and Q of Aᵀ are Rᵀ and Qᵀ of A, and its singular vectors change places. Functions return None where
-NumPy's are to do it: for small matrices, for which calls from here cost more, with another library than OpenBLAS, and
-where a matrix has no such factors, to tell errors.
+that takes as long as the factorization, for determinants and solutions twice as long. The rows of an array are the
+columns of the transposed matrix, whose factors serve as well: L and Q of Aᵀ are Rᵀ and Qᵀ of A, and its singular
+vectors change places. Functions return None where NumPy's are to do it: for small matrices, for which calls from here
+cost more, with another library than OpenBLAS, and where a matrix has no such factors, to tell errors.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from .aval import broadcast_shapes
-from .numpy_blas import address, lapack_function
+from .numpy_blas import lapack_function
 
 #: Rows and columns from which on it pays: of what takes some n³ steps, and of what takes many.
 FEW, LEAST = 128, 64
+#: The same for what LU factors give: solutions, inverses and determinants.
+DIRECT = 48
 #: The first letters of LAPACK's names.
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -41,34 +43,38 @@ class _Lapack:
     def is_complex(self) -> bool:
         return self.dtype.kind == "c"
 
-    def call(self, name: str, *arguments: Argument) -> None:
-        """Call a function that cannot fail."""
+    def call(self, name: str, *arguments: Argument) -> np.ndarray:
+        """Call a function; what its integers are then."""
         found = lapack_function(_LETTERS[self.dtype.char] + name)
         assert found is not None, name
         numbers = np.array([x for x in arguments if isinstance(x, int)], self.kind)
-        places = iter(range(len(numbers)))
+        place = numbers.ctypes.data
         given: list[Any] = []
+        lengths = []
         for x in arguments:
             if isinstance(x, int):
-                given.append(address(numbers[next(places) :]))
+                given.append(ctypes.c_void_p(place))
+                place += numbers.itemsize
+            elif isinstance(x, bytes):
+                given.append(ctypes.c_char_p(x))
+                lengths.append(ctypes.c_size_t(1))  # as Fortran passes them
             else:
-                given.append(ctypes.c_char_p(x) if isinstance(x, bytes) else address(x))
-        lengths = [ctypes.c_size_t(1) for x in arguments if isinstance(x, bytes)]  # as Fortran passes them
+                given.append(ctypes.c_void_p(x.ctypes.data))
         found[0](*given, *lengths)
+        return numbers
 
     def succeeds(self, name: str, *arguments: Argument | None) -> bool:
         """Call a function that ends with what went wrong; whether nothing did.
 
         None stands for its work space and the size of that, which it is asked for before.
         """
-        info, room = np.zeros(1, self.kind), np.zeros(1, self.dtype)
+        room = np.zeros(1, self.dtype)
 
         def call(size: int) -> bool:
             given: list[Argument] = []
             for x in arguments:
                 given += [room, size] if x is None else [x]
-            self.call(name, *given, info)
-            return not info[0]
+            return not self.call(name, *given, 0)[-1]
 
         if any(x is None for x in arguments):
             if not call(-1):
@@ -182,3 +188,104 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if not lapack.succeeds("gees", b"V", b"N", unused, n, t, n, unused, values, u, n, None, reals, unused):
         return None
     return np.triu(t.T), u.T
+
+
+class Factors:
+    """LU factors of real matrices (count × m × n), whose elements stand by columns in `matrices` (count × n × m), which
+    they replace.
+
+    Attributes:
+        pivots: from 1 on. singular: whether a matrix has a zero on the diagonal of U.
+    """
+
+    def __init__(self, lapack: _Lapack, matrices: np.ndarray) -> None:
+        count, n, m = matrices.shape
+        self.lapack, self.matrices, self.singular = lapack, matrices, False
+        self.pivots = np.empty((count, min(m, n)), lapack.kind)
+        for x, pivots in zip(matrices, self.pivots):
+            self.singular |= not lapack.succeeds("getrf", m, n, x, max(m, 1), pivots)
+
+    def logarithms(self) -> tuple[np.ndarray, np.ndarray]:
+        """The signs of the determinants of square matrices, and the logarithms of their sizes in float64."""
+        diagonal = np.diagonal(self.matrices, 0, -2, -1)
+        turns = (self.pivots != np.arange(1, diagonal.shape[-1] + 1)).sum(-1)
+        sign = np.where(turns % 2, -1, 1) * np.sign(diagonal).prod(-1)
+        return sign, np.log(np.abs(diagonal).astype(np.float64)).sum(-1)
+
+    def determinants(self) -> np.ndarray:
+        """Those of square matrices, in float64: products of fractions, and sums of exponents."""
+        sign, _ = self.logarithms()
+        fraction, exponent = np.frexp(np.abs(np.diagonal(self.matrices, 0, -2, -1)).astype(np.float64))
+        found, power = sign.astype(np.float64), exponent.sum(-1)
+        for i in range(0, fraction.shape[-1], 512):
+            found, more = np.frexp(found * fraction[..., i : i + 512].prod(-1))
+            power = power + more
+        return np.ldexp(found, np.clip(power, -5000, 5000).astype(np.int32))
+
+    def solved(self, which: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What solves Aᵀ·x = b for each of b (count × k × n), by the matrices at `which`."""
+        x = np.array(b, order="C")
+        k, n = b.shape[1:]
+        for i, part in zip(which, x):
+            self.lapack.succeeds("getrs", b"T", n, k, self.matrices[i], n, self.pivots[i], part, n)
+        return x
+
+    def inverses(self) -> np.ndarray:
+        """Those of square matrices, as these stood in memory; the factors are lost."""
+        n = self.matrices.shape[-1]
+        for x, pivots in zip(self.matrices, self.pivots):
+            self.lapack.succeeds("getri", n, x, n, pivots, None)
+        return self.matrices
+
+
+def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """LU factors of real matrices (count × m × n) in one array, and pivots from 0 on."""
+    lapack = _lapack(a, 1) if a.dtype.kind == "f" else None
+    if lapack is None:
+        return None
+    found = Factors(lapack, np.array(a.swapaxes(1, 2), order="C"))
+    return found.matrices.swapaxes(1, 2), (found.pivots - 1).astype(np.uint32)
+
+
+def _large(a: np.ndarray) -> Factors | None:
+    """Factors of the transposes of real square matrices, which need no rearrangement.
+
+    They serve as well: the solution of (Aᵀ)ᵀ·x = b is that of A·x = b.
+    """
+    n = a.shape[-1]
+    lapack = _lapack(a, DIRECT) if a.dtype.kind == "f" else None
+    return None if lapack is None else Factors(lapack, np.array(a.reshape(-1, n, n), order="C"))
+
+
+def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """``np.linalg.solve`` of real matrices (…, n, n) and (…, n, k)."""
+    known = _large(a) if a.dtype == b.dtype else None
+    if known is None or known.singular:
+        return None
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    own = np.arange(len(known.matrices)).reshape(a.shape[:-2])
+    which = np.broadcast_to(own, lead).reshape(-1)
+    right = np.broadcast_to(b.swapaxes(-1, -2), (*lead, b.shape[-1], b.shape[-2]))
+    found = known.solved(which, right.reshape(-1, *right.shape[-2:]))
+    return found.reshape(right.shape).swapaxes(-1, -2)
+
+
+def inv(a: np.ndarray) -> np.ndarray | None:
+    """``np.linalg.inv`` of real matrices."""
+    known = _large(a)
+    return None if known is None or known.singular else known.inverses().reshape(a.shape)
+
+
+def det(a: np.ndarray) -> np.ndarray | None:
+    """``np.linalg.det`` of real matrices."""
+    known = _large(a)
+    return None if known is None else known.determinants().astype(a.dtype).reshape(a.shape[:-2])
+
+
+def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """``np.linalg.slogdet`` of real matrices."""
+    known = _large(a)
+    if known is None:
+        return None
+    sign, log = known.logarithms()
+    return sign.astype(a.dtype).reshape(a.shape[:-2]), log.astype(a.dtype).reshape(a.shape[:-2])

@@ -132,14 +132,14 @@ def _check_regions(source: str) -> None:
 
 #: What to do about an op that nobody knows.
 _OTHER = (
-    "note: smelt.{} is an op of another version of smelt, or of a package that is not installed: install that, or write "
-    "the text with this version (smelt.export_function of the same function)"
+    "note: smelt.{} is an op of another version of smelt, or of a package that is not installed: install that, or "
+    "write the text with this version (smelt.export_function of the same function)"
 )
 
 
 def parse(source: str, name: str = "<text>") -> Any:
-    """A verified module from MLIR text. Ops that nobody has defined are looked for among those that were removed, and in
-    other packages.
+    """A verified module from MLIR text. Ops that nobody has defined are looked for among those that were removed, and
+    in other packages.
 
     Raises:
         IRError: the place of the mistake, and which packages with ops do not load if one is missing.

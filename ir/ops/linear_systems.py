@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, numpy_blas, small_matrices
+from .. import dtypes, lapack, small_matrices
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import LibraryError
@@ -68,7 +68,7 @@ class Solve(Library, name="solve"):
     def host(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         found = small_matrices.solve(a, b)
         if found is None:
-            found = numpy_blas.solve(a, b)
+            found = lapack.solve(a, b)
         if found is not None:
             return found
         try:
@@ -112,7 +112,7 @@ class Inv(Library, name="inv"):
     def host(self, a: np.ndarray) -> np.ndarray:
         found = small_matrices.inv(a)
         if found is None:
-            found = numpy_blas.inv(a)
+            found = lapack.inv(a)
         if found is not None:
             return found
         try:
@@ -148,7 +148,7 @@ class Det(Library, name="det"):
     def host(self, a: np.ndarray) -> np.ndarray:
         found = small_matrices.det(a)
         if found is None:
-            found = numpy_blas.det(a)
+            found = lapack.det(a)
         return np.asarray(np.linalg.det(a), a.dtype) if found is None else found
 
     @silent
@@ -217,7 +217,7 @@ class Slogdet(Library, name="slogdet"):
     @silent
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
-        found = numpy_blas.slogdet(a)
+        found = lapack.slogdet(a)
         if found is not None:
             return found
         sign, log = np.linalg.slogdet(a)
@@ -271,7 +271,7 @@ class Lu(Library, name="lu"):
         x = np.array(a.reshape(math.prod(lead), m, n), order="C")
         each = np.arange(len(x))
         pivots, order = np.empty((len(x), k), np.uint32), np.tile(np.arange(m, dtype=np.uint32), (len(x), 1))
-        factored = numpy_blas.lu(x) if k >= LAPACK_LU else None
+        factored = lapack.lu(x) if k >= LAPACK_LU else None
         if factored is not None:
             x, pivots = factored
             for i, exchanged in enumerate(pivots.tolist()):

@@ -313,7 +313,7 @@ def test_ops_that_were_removed(tmp_path):
     then = now.replace(split, b'"smelt.random_split"(%arg0) {num = 3 : i64}')
     (found,) = smelt.import_function(io.BytesIO(then))(smelt.random.key(7))
     assert found.tolist() == smelt.random.split(smelt.random.key(7), 3)[1:].tolist()
-    with pytest.raises(FileFormatError, match="smelt.random_future is an op of another version .* write the text"):
+    with pytest.raises(FileFormatError, match=r"smelt\.random_future is an op of another version"):
         smelt.import_function(io.BytesIO(now.replace(split, split.replace(b"random_bits", b"random_future"))))
 
 

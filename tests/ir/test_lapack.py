@@ -148,3 +148,37 @@ def test_what_has_no_factors_is_numpys() -> None:
     a[1, 7, 7] = 0
     with pytest.raises(LibraryError, match="matrix 1 of the batch is singular"):
         smelt.eval(smelt.linalg.solve_triangular(smelt.array(a), smelt.ones((3, 66, 1))))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "more"), [((48, 48), ()), ((3, 50, 50), (3,)), ((2, 1, 64, 64), (1, 3)), ((1, 49, 49), (5,))]
+)
+def test_large_systems(shape, more, dtype):
+    """LAPACK, called directly, gives what NumPy's functions give."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(s).astype(dtype) for s in (shape, (*more, shape[-1], 5)))
+    close = {"rtol": 2e-3, "atol": 2e-3} if dtype is np.float32 else {"rtol": 1e-9, "atol": 1e-10}
+    found = lapack.solve(a, b)
+    np.testing.assert_allclose(found, np.linalg.solve(a, b), **close)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(lapack.inv(a), np.linalg.inv(a), **close)
+    np.testing.assert_allclose(lapack.det(a), np.linalg.det(a), rtol=1e-3 if dtype is np.float32 else 1e-9)
+    for have, want in zip(lapack.slogdet(a), np.linalg.slogdet(a)):
+        np.testing.assert_allclose(have, want, rtol=1e-4)
+        assert have.dtype == dtype
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_large_singular_systems():
+    a = np.ones((2, 64, 64))
+    assert lapack.solve(a, a) is None and lapack.inv(a) is None
+    assert not lapack.det(a).any()
+    sign, log = lapack.slogdet(a)
+    assert not sign.any() and (log == -np.inf).all()
+    assert np.isnan(lapack.det(a * np.nan)).all()
+    wide = np.eye(600, dtype=np.float32) * np.repeat(np.float32([1e30, 1e-30]), 300)
+    np.testing.assert_allclose(lapack.det(wide[None]), 1, rtol=1e-3)  # no product of all is in range
+    with pytest.raises(smelt.SmeltError, match="is singular"):
+        smelt.eval(smelt.linalg.solve(smelt.ones((64, 64)), smelt.ones(64)))
