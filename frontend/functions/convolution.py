@@ -80,7 +80,7 @@ def conv2d(
         input: shape [N, H, W, C_in].
         weight: shape [C_out, KH, KW, C_in / groups].
         stride: how far the window moves.
-        padding: how many zeros stand before and behind an axis.
+        padding: how many zeros stand before and behind an axis; what is negative cuts elements off.
         dilation: how far apart the elements of the window are.
         groups: the i-th part of the output channels sees only the i-th part of the input channels.
 
@@ -121,7 +121,7 @@ def conv3d(
         input: shape [N, D, H, W, C_in].
         weight: shape [C_out, KD, KH, KW, C_in / groups].
         stride: how far the window moves.
-        padding: how many zeros stand before and behind an axis.
+        padding: how many zeros stand before and behind an axis; what is negative cuts elements off.
         dilation: how far apart the elements of the window are.
         groups: the i-th part of the output channels sees only the i-th part of the input channels.
 
@@ -377,11 +377,12 @@ def _transposed(
     """A convolution with the flipped weight, of the input with zeros between its elements and around it."""
     x, w = product_operands(name, input, weight)
     given = {"padding": padding, "dilation": dilation, "output_padding": output_padding}
-    each = {what: _each(name, what, value, spatial, what == "dilation") for what, value in given.items()}
+    least = {"padding": -MOST, "dilation": 1, "output_padding": 0}
+    each = {what: _each(name, what, value, spatial, least[what]) for what, value in given.items()}
     reach = [d * (k - 1) for d, k in zip(each["dilation"], w.shape[1:-1])]
     low = [r - p for r, p in zip(reach, each["padding"])]
     high = [p + more for p, more in zip(low, each["output_padding"])]
-    return _convolution(name, x, w, spatial, (low, high), 1, each["dilation"], stride, groups, True, least=-MOST)
+    return _convolution(name, x, w, spatial, (low, high), 1, each["dilation"], stride, groups, True, True)
 
 
 def _each(name: str, what: str, value: Any, spatial: int, least: int) -> tuple[int, ...]:
@@ -408,9 +409,9 @@ def _convolution(
     input_dilation: Any,
     groups: int,
     flip: bool,
-    least: int = 0,
+    transposed: bool = False,
 ) -> array:
-    """All of the convolutions. Padding is at least `least`; what is negative cuts the input."""
+    """All of the convolutions. Padding that is negative cuts the input."""
     x, w = product_operands(name, input, weight)
     wanted = x.ndim if spatial is None else spatial + 2
     operands = f"input {x.aval}, weight {w.aval}"
@@ -423,10 +424,10 @@ def _convolution(
 
     attrs: dict[str, Any] = {
         "window_strides": each("stride", stride, 1),
-        "padding_low": each("padding", padding[0], least),
-        "padding_high": each("padding", padding[1], least),
+        "padding_low": each("padding", padding[0], -MOST),
+        "padding_high": each("padding", padding[1], -MOST),
         "kernel_dilation": each("dilation" if spatial else "kernel_dilation", kernel_dilation, 1),
-        "input_dilation": each("stride" if least else "input_dilation", input_dilation, 1),
+        "input_dilation": each("stride" if transposed else "input_dilation", input_dilation, 1),
         "feature_groups": integer(name, "groups", groups, 1),
     }
     channels, each_group, groups = x.shape[-1], w.shape[-1], attrs["feature_groups"]

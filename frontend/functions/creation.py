@@ -344,7 +344,7 @@ def _between(t: array, first: int | float, last: int | float) -> array:
 def tri(
     n: int, m: int | None = None, k: int = 0, dtype: DType | None = None, *, stream: StreamOrDevice = None
 ) -> array:
-    """An n-by-m matrix of ones on and below the k-th diagonal, and zeros above.
+    """An n-by-m matrix of ones on and below the k-th diagonal, and zeros above; empty where n or m is negative.
 
     >>> import smelt
     >>> smelt.tri(2, 3)
@@ -352,7 +352,8 @@ def tri(
            [1, 1, 0]], dtype=float32)
     """
     check_stream(stream)
-    rows, columns = checked_shape("tri", (n, n if m is None else m))
+    sizes = [integer("tri", what, d) for what, d in (("n", n), ("m", n if m is None else m))]
+    rows, columns = checked_shape("tri", tuple([max(d, 0) for d in sizes]))
     mask = triangle_mask(rows, columns, diagonal_offset("tri", k, rows, columns))
     return convert(mask, dtype_of("tri", dtype, dtypes.float32))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
@@ -26,6 +28,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
 from ..lazy.operands import is_scalar
 from ..lazy.streams import check_stream
+from .reductions import accumulated
 
 __all__ = [
     "addmm",
@@ -54,12 +57,15 @@ def _dot(
     return emit(ops["dot_general"], (x, y), attrs)
 
 
+def common_dtype(xs: Sequence[array]) -> DType:
+    """The dtype that arrays meet in."""
+    return functools.reduce(dtypes.promote, [x.dtype for x in xs])
+
+
 def product_operands(name: str, *values: ArrayLike) -> list[array]:
     """The operands in their common dtype, which is one that adds and multiplies (bool counts as int32)."""
     xs = [as_array(v) for v in values]
-    dtype = xs[0].dtype
-    for x in xs[1:]:
-        dtype = dtypes.promote(dtype, x.dtype)
+    dtype = common_dtype(xs)
     if dtype is dtypes.bool_:
         dtype = dtypes.int32
     return [convert(x, dtype) for x in xs]
@@ -288,7 +294,8 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
 
     A letter that is missing behind the arrow is summed over; one that repeats within an operand takes
     the diagonal; an ellipsis stands for axes that are broadcast. Without an arrow the result has the
-    letters that occur once, in alphabetical order. Operands meet in pairs, cheapest first.
+    letters that occur once, in alphabetical order. Operands meet in pairs, cheapest first. Small integers of
+    one operand widen as in `sum`.
 
     Raises:
         ShapeError: subscripts that do not fit the operands.
@@ -300,8 +307,11 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     check_stream(stream)
     xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum", subscripts, xs)
-    if len(xs) > 1 or set(inputs[0]) != set(output):  # something is added up
+    if set("".join(inputs)) != set(output):  # something is added up
         xs = product_operands("einsum", *xs)
+        xs = [convert(x, accumulated(x.dtype)) for x in xs] if len(xs) == 1 else xs
+    elif len(xs) > 1:
+        xs = [convert(x, common_dtype(xs)) for x in xs]
     terms = []
     for x, labels in zip(xs, inputs):
         term = _diagonals(_Term(x, labels))

@@ -397,7 +397,7 @@ class Adafactor(Optimizer):
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
-        kept = (1.0 - smelt.power(self.step.astype(smelt.float32), self.decay_rate)).astype(gradient.dtype)
+        kept = (1.0 - smelt.power(self.step.astype(smelt.float32), self.decay_rate)).astype(parameter.dtype)
         squares = smelt.square(gradient) + self.eps[0]
         if gradient.ndim >= 2:
             row = state["exp_avg_sq_row"] = kept * state["exp_avg_sq_row"] + (1 - kept) * smelt.mean(squares, axis=-1)

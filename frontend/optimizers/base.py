@@ -289,13 +289,15 @@ def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
     """Gradients, scaled down where the norm of all of them together is more than `max_norm`.
 
     Returns:
-        The tree of gradients, and their norm before: the root of the sum of all squares.
+        The tree of gradients, and their norm before: the root of the sum of all squares, at least in float32.
 
     >>> import smelt
     >>> smelt.optimizers.clip_grad_norm({"w": smelt.array([3.0, 4.0])}, 2.5)
     ({'w': array([1.5, 2], dtype=float32)}, array(5, dtype=float32))
     """
-    squares = [smelt.sum(smelt.square(x)) for _, x in tree_flatten(grads) if isinstance(x, array)]
+    arrays = [x for _, x in tree_flatten(grads) if isinstance(x, array)]
+    # Squares of half precision are soon beyond it.
+    squares = [smelt.sum(smelt.square(x.astype(smelt.result_type(x, smelt.float32)))) for x in arrays]
     norm = smelt.sqrt(sum(squares[1:], squares[0]) if squares else smelt.array(0.0))
     factor = smelt.minimum(max_norm / (norm + 1e-6), 1.0)
-    return tree_map(lambda x: x * factor if isinstance(x, array) else x, grads), norm
+    return tree_map(lambda x: x * factor.astype(x.dtype) if isinstance(x, array) else x, grads), norm

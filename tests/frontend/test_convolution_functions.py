@@ -83,6 +83,18 @@ def test_values(rng: np.random.Generator, n: int, options: Any, device: str) -> 
         np.testing.assert_allclose(found, spread(x, w, stride, padding, dilation, more, groups), rtol=1e-4, atol=1e-4)
 
 
+def test_negative_padding_cuts(rng: np.random.Generator) -> None:
+    x, w = rng.standard_normal((2, 7, 9, 3)), rng.standard_normal((4, 2, 3, 3))
+    cut = slid(x[:, 1:-1, 2:-2], w, (2, 1), (0, 0), (1, 1), 1)
+    wide = np.pad(spread(x, w, (2, 1), (0, 0), (1, 1), (0, 0), 1), [(0, 0), (1, 1), (2, 2), (0, 0)])
+    x, w = smelt.array(x), smelt.array(w)
+    options: dict[str, Any] = {"stride": (2, 1), "padding": (-1, -2)}
+    for run in (lambda f: f, smelt.compile):
+        np.testing.assert_allclose(run(lambda x, w: smelt.conv2d(x, w, **options))(x, w), cut, rtol=1e-4, atol=1e-4)
+        found = run(lambda x, w: smelt.conv_transpose2d(x, w, **options))(x, w)
+        np.testing.assert_allclose(found, wide, rtol=1e-4, atol=1e-4)
+
+
 def test_padding_beyond_the_window_cuts(rng: np.random.Generator) -> None:
     x, w = rng.standard_normal((1, 9, 2)).astype(np.float32), rng.standard_normal((3, 2, 2)).astype(np.float32)
     found = smelt.conv_transpose1d(smelt.array(x), smelt.array(w), padding=3)
@@ -140,7 +152,7 @@ LINE, K = ones((1, 4, 1)), ones((1, 2, 1))
         (lambda: smelt.conv2d(X, ones((1, 5, 2, 1))), ValueError, "does not fit on axis 1"),
         (lambda: smelt.conv3d(ones((1, 4, 4, 4, 1)), W[:, None], 0), ValueError, "stride must be at least 1"),
         (lambda: smelt.conv_transpose1d(LINE, K, 0), ValueError, "stride must be at least 1"),
-        (lambda: smelt.conv_transpose1d(LINE, K, padding=-1), ValueError, "padding must not be"),
+        (lambda: smelt.conv_transpose1d(LINE, K, output_padding=-1), ValueError, "output_padding must not be"),
         (lambda: smelt.conv_transpose1d(LINE, K, 1.5), TypeError, "stride must be an int"),
         (lambda: smelt.conv_transpose1d(LINE, K, padding=9), ValueError, "does not fit"),
         (lambda: smelt.convolve(ones((2, 2)), ones(2)), ValueError, "needs vectors with elements"),

@@ -185,6 +185,14 @@ def test_rearranged_booleans_stay_booleans():
     assert found.dtype is smelt.bool_
     np.testing.assert_array_equal(np.array(found), a.T)
     assert smelt.einsum("ij->j", smelt.array(a)).dtype is smelt.int32
+    bytes_ = smelt.array([[200, 100], [50, 7]], smelt.uint8)
+    for found, expected in [
+        (smelt.einsum("ij->i", bytes_), [300, 57]),
+        (smelt.einsum("...j->...", bytes_), [300, 57]),
+    ]:
+        assert found.dtype is smelt.uint32 and found.tolist() == expected
+    assert smelt.einsum("ij->ji", bytes_).dtype is smelt.einsum("ij,ij->ij", bytes_, bytes_).dtype is smelt.uint8
+    assert smelt.einsum("i,j->ij", bytes_[0] > 150, bytes_[1] > 9).tolist() == [[True, False], [False, False]]
 
 
 @pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16])

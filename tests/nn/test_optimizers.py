@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -168,6 +169,9 @@ def test_the_other_options_of_adafactor() -> None:
     optimizer = optimizers.Adafactor(0.1, relative_step=False, beta_1=0.5, weight_decay=0.1, scale_parameter=False)
     found = optimizer.apply_gradients({"w": smelt.array([2.0, -2.0])}, {"w": smelt.array([1.0, 1.0])})
     close(found["w"], np.array([0.99 - 0.05, 0.99 + 0.05]), "float32")
+    mixed = optimizers.Adafactor()
+    found = mixed.apply_gradients({"w": smelt.ones((2, 3), smelt.float16)}, {"w": smelt.ones((2, 3))})
+    assert found["w"].dtype is mixed.state["w"]["exp_avg_sq_row"].dtype is smelt.float32
     warm = optimizers.Adafactor(scale_parameter=False, warmup_init=True)
     close(warm.apply_gradients({"w": smelt.ones(1)}, {"w": smelt.zeros(1)})["w"], np.array([-1e-6]), "float32")
     with pytest.raises(smelt.SmeltError, match="needs a learning_rate"):
@@ -261,6 +265,9 @@ def test_clipping() -> None:
     assert norm.item() == 5.0
     close(clipped["a"][0], np.full((3, 2), 0.4), "float32")
     same, _ = optimizers.clip_grad_norm(gradients, 10.0)
+    half, norm = optimizers.clip_grad_norm([smelt.full(500, 30.0, smelt.float16)], 1.0)
+    assert half[0].dtype is smelt.float16 and half[0][0].item() == pytest.approx(1 / math.sqrt(500), rel=1e-3)
+    assert norm.dtype is smelt.float32 and norm.item() == pytest.approx(30 * math.sqrt(500), rel=1e-5)
     assert same["b"].tolist() == [1.0]
 
 

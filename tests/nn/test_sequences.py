@@ -238,6 +238,8 @@ def test_encodings_of_positions() -> None:
     distance = np.abs(np.arange(2, 5)[:, None] - np.arange(5))
     found = nn.ALiBi()(smelt.ones((1, 4, 3, 5)), offset=2)
     close(found, 1 - slopes[:, None, None] * distance[None, None], "float32")
+    assert nn.ALiBi.create_alibi_slope(6).flatten().tolist() == [0.25, 0.0625, 2**-6, 2**-8, 0.5, 0.125]
+    assert nn.ALiBi.create_alibi_slope(1).item() == 2**-8
     mask = nn.MultiHeadAttention.create_additive_causal_mask(3, smelt.float16)
     assert mask.dtype is smelt.float16 and mask.tolist()[0] == [0.0, -65504.0, -65504.0]
 

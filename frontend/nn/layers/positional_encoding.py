@@ -114,11 +114,15 @@ class ALiBi(Module):
     def create_alibi_slope(num_heads: int, dtype: DType = smelt.float32) -> array:
         """2^(-8 · h / num_heads) for h = 1, 2, …, as [num_heads, 1, 1].
 
+        Where `num_heads` is no power of two, those of the power n below it, then every other one of those of 2n heads.
+
         >>> import smelt
         >>> smelt.nn.ALiBi.create_alibi_slope(2).tolist()
         [[[0.0625]], [[0.00390625]]]
         """
-        powers = [2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)]
+        known = 2 ** (num_heads.bit_length() - 1)
+        powers = [2 ** (-8 * (h + 1) / known) for h in range(known)]
+        powers += [2 ** (-8 * (2 * h + 1) / (2 * known)) for h in range(num_heads - known)]
         return smelt.array(powers, smelt.float32).astype(dtype).reshape(num_heads, 1, 1)
 
     def __call__(self, attention_scores: array, offset: int = 0, mask: array | None = None) -> array:

@@ -76,10 +76,10 @@ def _scaled(x: array, factors: Sequence[float], mode: str, align_corners: bool, 
         taps, weights = _taps(extent, scale, mode == "cubic", align_corners, antialias)
         dtype = x.dtype if smelt.issubdtype(x.dtype, smelt.floating) else smelt.float32
         shape = (-1, *(1,) * (x.ndim - axis - 1))
+        used = [i for i in range(taps.shape[1]) if weights[:, i].any()] or [0]  # of no elements none counts
         parts = [
             smelt.take(x, smelt.array(taps[:, i]), axis=axis) * smelt.array(weights[:, i], dtype).reshape(shape)
-            for i in range(taps.shape[1])
-            if weights[:, i].any()
+            for i in used
         ]
         x = functools.reduce(smelt.add, parts)
     return x
