@@ -385,6 +385,10 @@ def _transposed(
     return _convolution(name, x, w, spatial, (low, high), 1, each["dilation"], stride, groups, True, True)
 
 
+#: Steps beyond any axis, which are all alike, and of which some in bytes fit int64.
+_FAR = 1 << 40
+
+
 def _each(name: str, what: str, value: Any, spatial: int, least: int) -> tuple[int, ...]:
     """An option for each of the spatial axes.
 
@@ -422,11 +426,12 @@ def _convolution(
     def each(what: str, value: Any, least: int) -> tuple[int, ...]:
         return _each(name, what, value, wanted - 2, least)
 
+    dilated = "dilation" if spatial else "kernel_dilation"
     attrs: dict[str, Any] = {
-        "window_strides": each("stride", stride, 1),
+        "window_strides": tuple([min(n, _FAR) for n in each("stride", stride, 1)]),
         "padding_low": each("padding", padding[0], -MOST),
         "padding_high": each("padding", padding[1], -MOST),
-        "kernel_dilation": each("dilation" if spatial else "kernel_dilation", kernel_dilation, 1),
+        "kernel_dilation": tuple([min(n, _FAR) for n in each(dilated, kernel_dilation, 1)]),
         "input_dilation": each("stride" if transposed else "input_dilation", input_dilation, 1),
         "feature_groups": integer(name, "groups", groups, 1),
     }

@@ -83,6 +83,16 @@ def test_values(rng: np.random.Generator, n: int, options: Any, device: str) -> 
         np.testing.assert_allclose(found, spread(x, w, stride, padding, dilation, more, groups), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("far", [2**31, 2**62, 2**63 - 1])
+def test_steps_beyond_the_input(far: int) -> None:
+    x, w = smelt.ones((1, 3, 3, 2)), smelt.ones((1, 2, 1, 2))
+    for run in (lambda f: f, smelt.compile):
+        found = run(lambda x, w: smelt.conv2d(x, w, stride=far, dilation=(1, far)))(x, w)
+        assert found.shape == (1, 1, 1, 1) and found.item() == 4
+    with pytest.raises(SmeltError, match="does not fit"):
+        smelt.conv2d(x, w, dilation=far)
+
+
 def test_negative_padding_cuts(rng: np.random.Generator) -> None:
     x, w = rng.standard_normal((2, 7, 9, 3)), rng.standard_normal((4, 2, 3, 3))
     cut = slid(x[:, 1:-1, 2:-2], w, (2, 1), (0, 0), (1, 1), 1)
