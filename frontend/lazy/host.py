@@ -11,7 +11,7 @@ from smelt.backends.buffer import SMALL, pool
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, SmeltError, at_user_line, shown
 from smelt.ir.ops.conversion import convert_array
 from smelt.runtime import Buffer
 
@@ -38,6 +38,10 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
         host = _host_of(val)
         if inferred is not None and host.dtype != object:
             host = host.astype(inferred.numpy)
+    elif np.any(getattr(val, "mask", False)):
+        raise AttributeValueError(
+            at_user_line("smelt.array: a NumPy array has masked elements, which smelt has not; fill them: x.filled(0)")
+        )
     else:
         host = np.asarray(val)
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):

@@ -89,7 +89,7 @@ def test_steps_beyond_the_input(far: int) -> None:
     for run in (lambda f: f, smelt.compile):
         found = run(lambda x, w: smelt.conv2d(x, w, stride=far, dilation=(1, far)))(x, w)
         assert found.shape == (1, 1, 1, 1) and found.item() == 4
-    with pytest.raises(SmeltError, match="does not fit"):
+    with pytest.raises(smelt.SmeltError, match="does not fit"):
         smelt.conv2d(x, w, dilation=far)
 
 

@@ -116,6 +116,15 @@ A, B = np.array([[5, -3, 2], [7, 0, 1]], np.int32), np.array([2, 3, -4], np.int3
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "xor", "lt", "le", "gt", "ge", "eq", "ne"]
 
 
+def test_masked_arrays_are_not_taken_for_whole_ones():
+    whole = np.ma.array([1.0, 2.0], mask=[False, False])
+    assert smelt.array(whole).tolist() == [1.0, 2.0]
+    for masked in (np.ma.array([1.0, 2.0], mask=[False, True]), np.ma.masked):
+        for use in (smelt.array, smelt.asarray, smelt.sum, lambda x: smelt.ones(2) + x):
+            with pytest.raises(smelt.SmeltError, match=r"masked elements.*filled.*test_creation\.py"):
+                use(masked)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_operators(name):
     f = getattr(operator, name)
