@@ -130,16 +130,16 @@ def test_out_of_memory_and_on(campaign: Campaign) -> None:
     campaign.ran("times that memory ran out", times)
 
 
-#: A loop on the device whose length is found such that it takes seconds; then it tells its time, and what came after.
+#: A loop on the device over so many elements that it takes seconds (of more steps it would be many kernels); then it
+#: tells its time, and what came after.
 LONG_LOOP = """
 import json, sys, time
 import smelt as sm
 
-def loop(steps):
-    return sm.compile(lambda x: sm.scan(lambda c, _: (sm.sin(c) * 0.99 + 0.5, None), x, length=steps)[0])
+run = sm.compile(lambda x: sm.scan(lambda c, _: (sm.sin(c) * 0.99 + 0.5, None), x, length=100_000)[0])
 
-def timed(steps):
-    run, x, times = loop(steps), sm.ones((32,)), []
+def timed(size):
+    x, times = sm.ones((size,)), []
     for _ in range(3):
         start = time.perf_counter()
         sm.eval(run(x))
@@ -147,11 +147,10 @@ def timed(steps):
         times.append(time.perf_counter() - start)
     return min(times)
 
-steps = 100_000
-while (seconds := timed(steps)) < 0.5:  # a GPU that was idle takes its time
-    steps *= 4
-steps = int(steps * {seconds} / seconds)
-run, x = loop(steps), sm.ones((32,))
+size = 1024
+while (seconds := timed(size)) < 0.5:  # a GPU that was idle takes its time
+    size *= 4
+x = sm.ones((int(size * {seconds} / seconds),))
 sm.eval(x)
 print("started", flush=True)
 start = time.perf_counter()
