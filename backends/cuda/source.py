@@ -154,6 +154,33 @@ def _by_fours(text: str) -> str:
     return "\n".join(out)
 
 
+_UNROLLED = re.compile(r"^( *)#pragma unroll\n\1for \([^\n]*\{\n((?:\1 +[^\n]*\n)*)\1\}\n", re.M)
+#: Statements of a loop that only loads: indices, vectors, and what goes into a thread's array.
+_LOADING = re.compile(
+    r"\s*(?:#pragma unroll|for \(.*\{|\}|(?:uint|ulong|bool) \w+ = [^;]*;|\w+ \w+ = \*\(device const .*;|"
+    r"\w+\[[^=;]*\] = (?:(?:float|int|uint)\()?\w+\[[^;]*\]\)?;)"
+)
+
+
+def _loads_first(kernel: str) -> str:
+    """All loads of an unrolled loop that does nothing else before what is computed from them.
+
+    The compiler moves each load to where its value is used; that may be behind a branch, as divisions have, and then
+    the loads wait for each other.
+    """
+    buffers = "|".join(re.findall(r"device const \w+\* (\w+)", kernel))
+    arrays = set(re.findall(r"^ +\w+ (\w+)\[\d+\];", kernel, re.M))
+
+    def closed(match: re.Match[str]) -> str:
+        lines = match[2].splitlines()
+        targets = set(re.findall(r"^ *(\w+)\[[^=;]*\] =", match[2], re.M))
+        loads = re.search(rf"= (?:\w+\()?(?:\*\(device const|\b(?:{buffers})\[)", match[2])
+        only = all(_LOADING.fullmatch(line) for line in lines)
+        return f"{match[0][:-1]} SMELT_LOADED\n" if loads and targets <= arrays and only else match[0]
+
+    return _UNROLLED.sub(closed, kernel) if buffers else kernel
+
+
 def _shared(number: int, type_: str, name: str, dimensions: str) -> str:
     aligned = re.match(r"alignas\s*\([^()]*\)\s*", type_)
     front = aligned.group(0) if aligned else ""
@@ -254,7 +281,7 @@ def _translated(text: str, aligned: bool) -> tuple[str, dict[str, Entry]]:
     found = parse(text, _shared)
     body = re.sub(r"^[ \t]*#[ \t]*include\b.*$", "", found.text, flags=re.M)
     body = _WIDE.sub(_copied_whole, body)
-    each = (lambda part: _by_fours(_for_tensor_cores(part))) if aligned else _for_tensor_cores
+    each = (lambda part: _loads_first(_by_fours(_for_tensor_cores(part)))) if aligned else _for_tensor_cores
     return "".join(each(part) for part in re.split(r"(?=\bextern \"C\"|\bkernel\b)", body)), found.entries
 
 
@@ -262,7 +289,7 @@ def _source(
     body: str, entries: Iterable[Entry], threads: Mapping[str, Size], dispatched: bool = False, aligned: bool = False
 ) -> str:
     # CUDA's own global functions would make unqualified names ambiguous: declarations nearer win.
-    out = ["#define SMELT_ALIGNED\n"] if aligned else []
+    out = ['#define SMELT_ALIGNED\n#define SMELT_LOADED asm volatile("" ::: "memory");\n'] if aligned else []
     out += [
         '#include <metal_stdlib>\nnamespace smelt_text { SMELT_SAME_FUNCTIONS\n#line 1 "kernel.metal"\n',
         body,
