@@ -112,6 +112,19 @@ def test_special_values(special: str, axis: int) -> None:
         np.testing.assert_allclose(found[0], exact.astype(np.float32), rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.parametrize("first", [0.0, 1e4, -3e6, 1e-30])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_first_element_far_from_the_others(first: float, axis: int) -> None:
+    """It is what a thread measures distances from."""
+    x = np.random.default_rng(0).normal(1e4, 3, (LONG, 16)).astype(np.float32)
+    x[:200] = first
+    x = x if axis == 0 else np.ascontiguousarray(x.T)
+    found, _ = run_on(lambda x: FUNCTIONS["mean_too"](x, axis), x)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(found[0], wide.mean(axis), rtol=1e-6)
+    np.testing.assert_allclose(found[1], wide.std(axis, ddof=1), rtol=1e-4)
+
+
 def test_constant_columns_have_no_variance() -> None:
     x = np.full((LONG, 16), 0.1, np.float32)
     found, _ = run_on(lambda x: smelt.var(x, axis=0), x)

@@ -190,14 +190,20 @@ class RowKernel:
 
     # States
 
+    def _arrays_of(self, s: RowState, whose: str) -> list[Memory]:
+        """New arrays for the states of a thread's rows."""
+        k = self.k
+        with k.named(f"{whose}_{short_name([s])}"):
+            self._states[s.result] = [k.thread_array(self.width, d) for d in s.state]
+        return self._states[s.result]
+
     def start(self, states: Sequence[RowState]) -> list[Scalar]:
         """States before the first element: scalars, or in arrays."""
         k = self.k
         if not self.wide:
             return [x for s in states for x in s.start(k)]
         for s in states:
-            with k.named(f"thread_{short_name([s])}"):
-                self._states[s.result] = [k.thread_array(self.width, d) for d in s.state]
+            self._arrays_of(s, "thread")
 
         def write(j: Scalar | None) -> None:
             for s in states:
@@ -265,7 +271,7 @@ class RowKernel:
         space = self.spaces[stage.space]
         if not space.extent:
             return self.start(stage.states)
-        several = not self.wide and space.values * space.tiles >= SEVERAL
+        several = space.values * space.tiles >= SEVERAL
         own = [s.of_thread() for s in stage.states] if several else stage.states
         states = self.start(own)
         if space.tiles == 1 and tiles is None:
@@ -279,7 +285,24 @@ class RowKernel:
             states = self.k.loop(None, lower, upper, tile, states)
             name_carried(self.k, states, thread_name(stage.states))
         states = self._ragged(stage, own, space, states, ragged)
-        return [x for s, carried in zip(own, deal(own, states)) for x in s.end(self.k, carried)] if states else []
+        return self._end(stage.states, own, states)
+
+    def _end(self, states: Sequence[RowState], own: Sequence[RowState], carried: Sequence[Scalar]) -> list[Scalar]:
+        """From what a thread carried: states that can be merged with others."""
+        k = self.k
+        if not self.wide:
+            return [x for s, each in zip(own, deal(own, carried)) for x in s.end(k, each)] if carried else []
+        changed = [(o, self._states[o.result], self._arrays_of(s, "column")) for s, o in zip(states, own) if s is not o]
+
+        def write(j: Scalar | None) -> None:
+            for o, before, after in changed:
+                found = o.end(k, [k.read(m, j or self.zero) for m in before])
+                for memory, x in zip(after, found):
+                    k.write(x, memory, j or self.zero)
+
+        if changed:
+            self.repeat(self.width, write)
+        return []
 
     def _single(self, stage: Stage, states: list[Scalar]) -> list[Scalar]:
         """A row of one element: every thread has it."""
@@ -366,10 +389,7 @@ class RowKernel:
         if not self.wide:
             self.provide(states, [k.read(memory, row) for memory in source])
             return
-        for s in states:
-            with k.named(f"column_{short_name([s])}"):
-                self._states[s.result] = [k.thread_array(self.width, d) for d in s.state]
-        arrays = [m for s in states for m in self._states[s.result]]
+        arrays = [m for s in states for m in self._arrays_of(s, "column")]
 
         def read(j: Scalar | None) -> None:
             for memory, array in zip(source, arrays):

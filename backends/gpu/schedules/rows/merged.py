@@ -167,6 +167,9 @@ class SquaredDistances(MergedState):
 
     first_name = "reduce_sum"
 
+    def of_thread(self) -> RowState:
+        return ThreadDistances(self.op, self.place, self.first, self.x, self.shift)
+
     @property
     def state(self) -> list[DType]:
         return [dtypes.float32] * 3
@@ -195,3 +198,34 @@ class SquaredDistances(MergedState):
         total, squares, count = state
         apart = total / _at_least_one(k, count) - k.value(self.shift, self.place)
         return squares + (apart * count) * apart
+
+
+@dataclass
+class ThreadDistances(SquaredDistances):
+    """The sum, the first element, sums of the distances from it and of their squares, and how many there were.
+
+    No step divides. What `end` subtracts is at most as many times the squared distances from the mean as there are
+    elements, since the first one is among them: no digits are lost to a reference that is far away.
+    """
+
+    def of_thread(self) -> RowState:
+        return self
+
+    @property
+    def state(self) -> list[DType]:
+        return [dtypes.float32] * 5
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        return [k.const(0.0, dtypes.float32)] * 5
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        total, first, distances, squares, count = state
+        x = k.value(self.x, self.place)
+        first = k.select(count.eq(0.0), x, first)
+        distance = x - first
+        return [total + x, first, distances + distance, squares + distance * distance, count + 1.0]
+
+    def end(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        total, _, distances, squares, count = state
+        left = squares - distances / _at_least_one(k, count) * distances
+        return [total, k.select(left < 0.0, 0.0, left), count]

@@ -27,8 +27,9 @@ from ...kernel import GpuModule
 from ..maps import bind_loops
 from ..parts import Part, evaluate_vector, plus, power_of_two, split, times, vector_width
 from ..schedule import ScheduledKernel, ScratchPlan
-from .columns import build_columns, short_kernel
+from .columns import build_columns
 from .scanning import Pieces, Scan, chunks_of, scan_kernels
+from .short import short_kernel
 from .team import Team
 
 #: Rows up to this length are scanned by one thread.
@@ -85,7 +86,8 @@ def _row_kernel(
     team, items, width = shape.threads, shape.items, shape.width
     chunks = pieces.chunks if pieces else 1
     count, reverse = scan.rows * chunks, attrs["reverse"]
-    workers = Team(k, functools.partial(scan.combine, k), scan.identity(k), items, team, attrs["inclusive"])
+    staged = width == 1 < items and team * items * compute_dtype(scan.x.dtype).size <= k.gpu.threadgroup_bytes // 2
+    workers = Team(k, functools.partial(scan.combine, k), scan.identity(k), items, team, attrs["inclusive"], staged)
 
     def position(slot: Scalar) -> Scalar:
         return (n - width) - slot if reverse else slot
@@ -114,7 +116,28 @@ def _row_kernel(
 
             k.unrolled(items // width, block)
 
+        def load_one(at: Scalar) -> Scalar:
+            inside = None if exact else k.below(at, n)
+            if inside is not None:
+                at = k.op("arith.minui", [at, k.const(n - 1, INDEX)], INDEX)
+            with k.at_position(scan.along, position(at)):
+                x = k.value(scan.x, scan.place)
+            return x if inside is None else k.select(inside, x, scan.identity(k))
+
+        def store_one(at: Scalar, x: Scalar) -> None:
+            assert out is not None
+            conditions = [c for c in (None if exact else k.below(at, n), valid) if c is not None]
+
+            def write() -> None:
+                with k.at_position(scan.along, position(at)):
+                    k.store(x, out, scan.place)
+
+            k.when(functools.reduce(k.logical_and, conditions), write) if conditions else write()
+
         def fill(slot: Scalar) -> None:
+            if staged:
+                workers.arrive(load_one)
+                return
             if not exact:
                 k.unrolled(items, lambda j: k.write(scan.identity(k), workers.line, j))
 
@@ -128,6 +151,9 @@ def _row_kernel(
 
         def drain(slot: Scalar, prefix: Scalar) -> None:
             assert out is not None
+            if staged:
+                workers.leave(lambda j: scan.combine(k, prefix, k.read(workers.line, j)), store_one)
+                return
             blocks(slot, functools.partial(store, out, prefix), [] if valid is None else [valid])
 
         def store(out: Memory, prefix: Scalar, q: Scalar, at: Scalar) -> None:

@@ -17,8 +17,8 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from ...devices import Gpu
 from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
-from ..parts import Part, each_group, plus, power_of_two, split, start_part, times
-from ..schedule import ScheduledKernel, ScratchPlan, threads_for
+from ..parts import Part, each_group, plus, power_of_two, split, times
+from ..schedule import ScheduledKernel, ScratchPlan
 from .scanning import Pieces, Scan, chunks_of, scan_kernels
 from .team import Team
 
@@ -225,25 +225,3 @@ def _before_kernel(part: Part, scan: Scan, chunks: int) -> ScheduledKernel:
     nbytes = totals.aval.nbytes
     flops = totals.aval.size * max(scan.op.op.flops, 1.0)
     return part.finish("scan columns", groups, shape.threads, nbytes, nbytes, flops)
-
-
-def short_kernel(module: GpuModule, scan: Scan) -> ScheduledKernel:
-    """A scan of a few elements: each thread has one."""
-    out = scan.body.returns[0]
-    part = start_part(module, scan.body, "", [(scan.x, scan.place)], [("out", out)])
-    k, (memory,), n, attrs = part.k, part.extra, scan.length, scan.op.attrs
-    threads, groups = threads_for(k, scan.rows)
-
-    def column(at: Scalar) -> None:
-        bind_loops(k, [*scan.before, *scan.after], 1, at)
-
-        def step(slot: Scalar, total: Scalar) -> list[Scalar]:
-            with k.at_position(scan.along, (n - 1) - slot if attrs["reverse"] else slot):
-                after = scan.combine(k, total, k.value(scan.x, scan.place))
-                k.store(after if attrs["inclusive"] else total, memory, scan.place)
-            return [after]
-
-        k.for_(k.const(0, INDEX), k.const(n, INDEX), step, [scan.identity(k)])
-
-    k.grid_stride(None, scan.rows, threads, groups, column)
-    return part.finish("scan", groups, threads, 0, scan.x.aval.nbytes, scan.flops)

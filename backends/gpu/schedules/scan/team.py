@@ -24,6 +24,7 @@ class Team:
         items: neighbours that one thread takes.
         size: threads, a power of two, at least a simdgroup.
         inclusive: an element counts at its own place.
+        staged: items come and go by way of threadgroup memory (`arrive`, `leave`), where vectors do not fit.
 
     Attributes:
         line: the items of a thread; a tile's scan reads and replaces them.
@@ -38,6 +39,7 @@ class Team:
         items: int,
         size: int,
         inclusive: bool,
+        staged: bool = False,
     ):
         self.k, self.combine, self.identity = k, combine, identity
         self.items, self.size, self.inclusive = items, size, inclusive
@@ -46,6 +48,13 @@ class Team:
             self.line = k.thread_array(items, identity.dtype)
         self.totals = k.shared(self.simdgroups, identity.dtype, name="parts") if self.simdgroups > 1 else None
         self.member = k.thread() if self.totals else k.lane()
+        self._base = self._teams_tile = k.const(0, INDEX)
+        if staged:
+            tile = items * size
+            own = tile + tile // k.gpu.simd  # threads that are so far apart have other banks
+            teams = 1 if self.totals else k.gpu.threads // size
+            self._tile_memory = k.shared(teams * own, identity.dtype, name="tile")
+            self._teams_tile = times(k.simdgroup(), own) if teams > 1 else self._teams_tile
 
     def spread(self, rows: int, each: Callable[[Scalar, Scalar | None], None]) -> tuple[int, int]:
         """Run ``each(row, valid)`` for all rows; threadgroups and their threads.
@@ -89,6 +98,7 @@ class Team:
         last = last if isinstance(last, Scalar) else k.const(last, INDEX)
 
         def tile(base: Scalar, carried: Scalar) -> list[Scalar]:
+            self._base = base
             with k.named("first"):
                 first = plus(base, times(self.member, self.items))
             fill(first)
@@ -101,6 +111,51 @@ class Team:
 
         (total,) = k.for_(start, last, tile, [carry], step=step)
         return total
+
+    # Items by way of threadgroup memory: neighbouring threads load and store neighbours
+
+    def arrive(self, load: Callable[[Scalar], Scalar]) -> None:
+        """``load(at)`` of the elements of the current tile into `line`."""
+        k = self.k
+        self._meet()  # the tile before has left
+
+        def put(j: Scalar) -> None:
+            at = self._beside(j)
+            k.write(load(plus(self._base, at)), self._tile_memory, self._place(at))
+
+        k.unrolled(self.items, put)
+        self._meet()
+        k.unrolled(self.items, lambda j: k.write(k.read(self._tile_memory, self._own(j)), self.line, j))
+
+    def leave(self, element: Callable[[Scalar], Scalar], store: Callable[[Scalar, Scalar], None]) -> None:
+        """``element(j)`` of each item to where ``store(at, value)`` puts the elements of the current tile."""
+        k = self.k
+        k.unrolled(self.items, lambda j: k.write(element(j), self._tile_memory, self._own(j)))
+        self._meet()
+
+        def take(j: Scalar) -> None:
+            at = self._beside(j)
+            store(plus(self._base, at), k.read(self._tile_memory, self._place(at)))
+
+        k.unrolled(self.items, take)
+
+    def _meet(self) -> None:
+        if self.totals is None:
+            self.k.simdgroup_barrier()
+        else:
+            self.k.barrier()
+
+    def _beside(self, j: Scalar) -> Scalar:
+        """Which element of a tile a thread moves: next to those of its neighbours."""
+        return plus(times(j, self.size), self.member)
+
+    def _own(self, j: Scalar) -> Scalar:
+        """Where an item of a thread's own lies."""
+        return self._place(plus(times(self.member, self.items), j))
+
+    def _place(self, at: Scalar) -> Scalar:
+        k = self.k
+        return plus(self._teams_tile, at + k.op("arith.divui", [at, k.const(k.gpu.simd, INDEX)], INDEX))
 
     def _tile(self) -> tuple[Scalar, Scalar]:
         """Scan `line`; what the threads before have, and what all have."""
