@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+import smelt
 from smelt.backends.cuda import driver
 from smelt.backends.cuda.compiler import compile_cubin
 from smelt.backends.cuda.source import cuda_source
 from smelt.ir.errors import DeviceError
 from tests.backends.metal import test_simulator as simulator
+from tests.backends.metal.harness import metal_text
 
 from .needs import needs_gpu, needs_nvrtc
 
@@ -44,6 +46,15 @@ def test_source() -> None:
     )
     assert "__builtin_assume(blockDim.x == 128 && threadIdx.x < 128 && blockDim.y == 1" in source
     assert list(entries) == ["softmax"] and [p.index for p in entries["softmax"].buffers()] == [0, 1, 2]
+
+
+def test_loads_of_an_unrolled_loop_come_first() -> None:
+    """A loop that only loads ends in a barrier for the compiler; its lines stay where they are."""
+    text = metal_text(lambda x: smelt.softmax(x, axis=0), smelt.ShapeDtype((3000, 21), smelt.float32))
+    source, _ = cuda_source(text, aligned=True)
+    marked = [line.strip() for line in source.splitlines() if "SMELT_LOADED" in line and "#define" not in line]
+    assert marked == ["} SMELT_LOADED"] * 2, "the chunks of the statistics, and of what is computed from them"
+    assert source.count("\n") == cuda_source(text)[0].count("\n") + 2, "two definitions"
 
 
 @needs_nvrtc
