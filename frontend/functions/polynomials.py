@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, broadcast_to_shape, convert
@@ -105,6 +105,9 @@ def polyder(p: ArrayLike, m: int = 1, *, stream: StreamOrDevice = None) -> array
     return found
 
 
+_MOST_INTEGRALS = 1000
+
+
 @remembered
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = 0, *, stream: StreamOrDevice = None) -> array:
     """The coefficients of a polynomial's m-th integral, in a floating dtype.
@@ -115,7 +118,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = 0, *, stream: StreamOrDevic
 
     Raises:
         ShapeError: coefficients that are a scalar, or constants that are neither one nor m. AttributeValueError: a
-        negative m.
+        negative m, or one above 1,000.
 
     >>> import smelt
     >>> smelt.polyint(smelt.array([2.0, 2.0]), k=3)
@@ -123,6 +126,9 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = 0, *, stream: StreamOrDevic
     """
     check_stream(stream)
     found, count = _coefficients("polyint", p), integer("polyint", "m", m, 0)
+    if count > _MOST_INTEGRALS:
+        message = f"smelt.polyint: m must be at most {_MOST_INTEGRALS}, is {count}"
+        raise AttributeValueError(at_user_line(message))
     constants = as_array(k)
     dtype = dtypes.to_float(dtypes.promote(found.dtype, constants.dtype) if constants.ndim else found.dtype)
     found, constants = convert(found, dtype), convert(constants, dtype)

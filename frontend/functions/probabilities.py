@@ -7,10 +7,13 @@ import math
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array
 from ..lazy.core import remembered
+from ..lazy.movement import iota
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
 from .arithmetic import maximum, minimum, sqrt
 from .logic import isnan, logical_and, logical_not, logical_or, where
+from .reductions import sum as total
+from .shaping import expand_dims
 from .special import _erfc
 from .special_coefficients import ERFCX
 from .special_parts import FAR, chebyshev, computed, epsilon, log_gamma, stirling_remainder
@@ -290,14 +293,12 @@ def multigammaln(a: ArrayLike, d: int, /, *, stream: StreamOrDevice = None) -> a
     array([1.55019], dtype=float32)
     """
     check_stream(stream)
-    count = min(integer("multigammaln", "d", d, 1), 1 << 10)
+    count = integer("multigammaln", "d", d, 1)
 
     def formula(x: array) -> array:
         known = x > (count - 1) / 2
         z = where(known, x, float(count))
-        found = z * 0.0 + count * (count - 1) / 4 * math.log(math.pi)
-        for i in range(count):
-            found = found + log_gamma(z - i / 2)
-        return where(known, found, math.nan)
+        terms = log_gamma(expand_dims(z, -1) - iota((count,), 0, z.dtype) / 2)
+        return where(known, total(terms, -1) + count * (count - 1) / 4 * math.log(math.pi), math.nan)
 
     return computed("multigammaln", formula, a)

@@ -118,9 +118,9 @@ def padded(
 
 
 def iota(shape: tuple[int, ...], axis: int, dtype: DType | None = None) -> array:
-    """The index along an axis, by default as int32 (int64 where that is too small)."""
+    """The index along an axis, by default as int32; int64 where that is too small for any of the axes."""
     if dtype is None:
-        dtype = dtypes.int32 if shape[axis] < 2**31 else dtypes.int64
+        dtype = dtypes.int64 if any(d >= 2**31 for d in shape) else dtypes.int32
     return emit(ops["iota"], (), {"shape": shape, "axis": axis, "dtype": dtype})
 
 

@@ -477,6 +477,8 @@ class Iota(Fusible, name="iota"):
         return result
 
     def reference(self, *, shape: Ints, axis: Int, dtype: Element) -> np.ndarray:
+        if not all(shape):
+            return np.empty(shape, dtype.numpy)
         line = np.arange(shape[axis]).astype(dtype.numpy)
         return repeated(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
 

@@ -113,3 +113,14 @@ def test_products_without_anything_to_sum_may_be_too_large() -> None:
         smelt.eval(smelt.zeros((2**33, 0)) @ smelt.zeros((0, 2**33)))
     with override(device="reference"), pytest.raises(MemoryError):
         smelt.eval(smelt.zeros((2**33, 0)) @ smelt.zeros((0, 2**33)))
+
+
+def test_an_axis_beyond_32_bits_of_an_empty_array() -> None:
+    many = 2**33
+    wide, long = smelt.zeros((0, many)), smelt.zeros((many, 0))
+    for found in (
+        smelt.eye(0, many), smelt.eye(many, 0), smelt.tri(0, many, 1), smelt.triu(wide), smelt.tril(long),
+        smelt.indices((0, many)), smelt.indices((many, 0), sparse=True)[1], smelt.sort(wide, 0), smelt.argsort(long, 1),
+    ):  # fmt: skip
+        smelt.eval(found)
+        assert found.size == 0
