@@ -1,8 +1,9 @@
 """Fourier transforms of the rows of arrays by smelt's own loops in C (`frontend/lazy/fourier.c`), and their plans.
 
 Transforms of up to SHORT elements are made of many rows at once, longer ones as columns and rows of a matrix (Bailey's
-four steps). A length with a prime factor above 13 is Bluestein's convolution with a length that has none. Without the
-loops, and for odd numbers of real elements, pocketfft computes, which NumPy has.
+four steps). A length with a prime factor above 13 is a convolution by transforms of a length that has none: of n - 1
+elements for a prime n where that will do (Rader's), else of some 2n (Bluestein's). Without the loops, and for odd numbers
+of real elements, pocketfft computes, which NumPy has.
 """
 
 from __future__ import annotations
@@ -139,9 +140,37 @@ def _chirp(n: int, wide: bool) -> tuple[np.ndarray, np.ndarray]:
     return chirp.astype(kind), (np.fft.fft(around) / length).astype(kind)
 
 
+def _powers(n: int) -> np.ndarray | None:
+    """The powers modulo n of a number that has all but 0 among them, from 1 on; None where n is no prime, or n - 1 has
+    other factors than `radices`."""
+    factors = radices(n - 1)
+    if factors is None or not all(n % d for d in range(2, math.isqrt(n) + 1)):
+        return None
+    primes = {p for p in (2, 3, 5, 7, 11, 13) if (n - 1) % p == 0}
+    root = next(g for g in range(2, n) if all(pow(g, (n - 1) // p, n) != 1 for p in primes))
+    found = np.ones(n - 1, np.int64)
+    for size in (1 << i for i in range((n - 2).bit_length())):  # twice as many powers a step
+        more = found[size : 2 * size]
+        more[...] = found[: len(more)] * pow(root, size, n) % n
+    return found
+
+
+def _rader_tables(n: int, wide: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Which elements are convolved with e^(-2πi/gᵠn), the transform of that over its length, and which results are the
+    transform's but the first; see `_powers`."""
+    powers = _powers(n)
+    if powers is None:
+        return None
+    back = np.roll(powers[::-1], 1)  # of g's inverse
+    places = np.zeros(n, np.intp)
+    places[back] = np.arange(n - 1)
+    table = np.fft.fft(turns(back, n)) / (n - 1)
+    return powers.astype(np.intp), table.astype(np.complex128 if wide else np.complex64), places
+
+
 #: By how many elements a transform has at most, how many tables of such are kept.
 _SIZES = ((1 << 12, 32), (KEPT, 4))
-_MAKERS: tuple[Callable[[int, bool], Any], ...] = (_plan, _halves, _chirp, _one_piece)
+_MAKERS: tuple[Callable[[int, bool], Any], ...] = (_plan, _halves, _chirp, _rader_tables, _one_piece)
 _kept = {make: [(most, functools.lru_cache(count)(make)) for most, count in _SIZES] for make in _MAKERS}
 
 
@@ -169,7 +198,36 @@ def _complex(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray) -> np.
     n = x.shape[-1]
     if radices(n) is not None:
         return _run(x, out, n, COMPLEX, inverse, scale)
-    return _bluestein(x, inverse, scale, out)
+    tables = _table(_rader_tables, n, x.dtype.char == "D")
+    return _bluestein(x, inverse, scale, out) if tables is None else _rader(x, inverse, scale, out, *tables)
+
+
+#: Elements of rows that are transformed together, so that they stay in the cache.
+_TOGETHER = 1 << 17
+
+
+def _rader(
+    x: np.ndarray, inverse: bool, scale: float, out: np.ndarray, order: np.ndarray, table: np.ndarray, places: np.ndarray
+) -> np.ndarray:
+    """For indices that are powers of g modulo a prime, jk = g^(p - q): a convolution of the elements but the first."""
+    n = x.shape[-1]
+    rows, results = x.reshape(-1, n), out.reshape(-1, n)
+    if inverse:  # the result at -k
+        places = np.concatenate([places[:1], places[:0:-1]])
+    step = max(1, _TOGETHER // n)
+    for start in range(0, len(rows), step):
+        with np.errstate(all="ignore"):  # of rows that are not finite
+            part, to = rows[start : start + step], results[start : start + step]
+            lines = part.take(order, 1, mode="clip")
+            found = _run(lines, np.empty_like(lines), n - 1, COMPLEX, False, scale)
+            first = part[:, 0] * scale
+            total = first + found[:, 0]
+            found *= table
+            found[:, 0] += first  # to all results
+            _run(found, lines, n - 1, COMPLEX, True, 1.0)
+            lines.take(places, 1, out=to, mode="clip")
+            to[:, 0] = total
+    return out
 
 
 def _bluestein(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray) -> np.ndarray:
@@ -179,7 +237,7 @@ def _bluestein(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray) -> n
     length = len(table)
     rows = x.reshape(-1, n)
     results = out.reshape(-1, n)
-    step = max(1, (1 << 17) // length)  # rows at a time that stay in the cache
+    step = max(1, _TOGETHER // length)
     work = np.zeros((min(step, len(rows)), length), x.dtype)
     for start in range(0, len(rows), step):
         with np.errstate(all="ignore"):  # of rows that are not finite
