@@ -2,8 +2,8 @@
 
 Transforms of up to SHORT elements are made of many rows at once, longer ones as columns and rows of a matrix (Bailey's
 four steps). A length with a prime factor above 13 is a convolution by transforms of a length that has none: of n - 1
-elements for a prime n where that will do (Rader's), else of some 2n (Bluestein's). Without the loops, and for odd numbers
-of real elements, pocketfft computes, which NumPy has.
+elements for a prime n where that will do (Rader's), else of some 2n (Bluestein's). Without the loops, and for odd
+numbers of real elements, pocketfft computes, which NumPy has.
 """
 
 from __future__ import annotations
@@ -207,8 +207,9 @@ _TOGETHER = 1 << 17
 
 
 def _rader(
-    x: np.ndarray, inverse: bool, scale: float, out: np.ndarray, order: np.ndarray, table: np.ndarray, places: np.ndarray
-) -> np.ndarray:
+    x: np.ndarray, inverse: bool, scale: float, out: np.ndarray,
+    order: np.ndarray, table: np.ndarray, places: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """For indices that are powers of g modulo a prime, jk = g^(p - q): a convolution of the elements but the first."""
     n = x.shape[-1]
     rows, results = x.reshape(-1, n), out.reshape(-1, n)
