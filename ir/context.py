@@ -8,7 +8,7 @@ from typing import Any
 
 from . import dtypes, locks, mlir
 from .aval import Aval
-from .errors import IRError
+from .errors import IRError, OutOfMemoryError, at_user_line
 
 #: The dialects whose ops programs are made of. That of LLVM is not among them, although they all end in it: no Python
 #: here looks at its ops, and its classes take as long to import as all the others.
@@ -50,9 +50,17 @@ def element_type(dtype: dtypes.DType) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def tensor_type(aval: Aval) -> Any:
-    """The MLIR type of an aval."""
+    """The MLIR type of an aval.
+
+    Raises:
+        OutOfMemoryError: an extent does not fit int64.
+    """
     with mlir.ir.Location.unknown(context()):
-        return mlir.ir.RankedTensorType.get(aval.shape, element_type(aval.dtype))
+        try:
+            return mlir.ir.RankedTensorType.get(aval.shape, element_type(aval.dtype))
+        except TypeError:
+            message = f"smelt: shape {aval.shape} has more elements than can be addressed"
+            raise OutOfMemoryError(at_user_line(message)) from None
 
 
 _avals: dict[Any, Aval] = {}

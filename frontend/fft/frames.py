@@ -22,7 +22,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import filled, iota, padded, permuted, piece, select, to_shape
+from ..lazy.movement import checked_shape, filled, iota, padded, permuted, piece, select, to_shape
 from ..lazy.streams import check_stream
 from .transforms import fft, ifft, irfft, real_of, rfft
 
@@ -184,7 +184,7 @@ def istft(
         raise ShapeError(at_user_line(f"smelt.{name}: {rule}; stft_matrix {a.aval}"))
     a = permuted(a, (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2))
     frames = irfft(a, n, norm=norm) if half else ifft(a, norm=norm)
-    t = n + (count - 1) * hop
+    (t,) = checked_shape(name, n + (count - 1) * hop)
     total = _overlapped(multiply(frames, taper), hop, t)
     weight = _overlapped(broadcast_to_shape(multiply(taper, taper), (count, n)), hop, t)
     start = n // 2 if center else 0

@@ -183,7 +183,8 @@ def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array
     shape = (1,) * (ndim - x.ndim) + x.shape
     spread = tuple(d for r, s in zip(times, shape) for d in ((r, s) if r != 1 else (s,)))
     kept = tuple(d for r, s in zip(times, shape) for d in ((1, s) if r != 1 else (s,)))
-    return to_shape(broadcast_to_shape(to_shape(x, kept), spread), tuple(r * s for r, s in zip(times, shape)))
+    whole = checked_shape("tile", tuple([r * s for r, s in zip(times, shape)]))
+    return to_shape(broadcast_to_shape(to_shape(x, kept), spread), whole)
 
 
 @remembered
@@ -216,8 +217,8 @@ def repeat(
         places: Any = _repeated_places(repeats, d)
         return getitem(x, (*[slice(None)] * axis, places))
     (count,) = checked_shape("repeat", integer("repeat", "repeats", repeats))
-    spread = broadcast_to_shape(to_shape(x, (*before, d, 1, *after)), (*before, d, count, *after))
-    return to_shape(spread, (*before, d * count, *after))
+    shape = checked_shape("repeat", (*before, d * count, *after))
+    return to_shape(broadcast_to_shape(to_shape(x, (*before, d, 1, *after)), (*before, d, count, *after)), shape)
 
 
 def _repeated_places(repeats: Any, extent: int) -> np.ndarray:

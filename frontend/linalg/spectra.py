@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
-import numpy as np
-
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
@@ -13,6 +11,7 @@ from smelt.ir.op import registry as ops
 from ..functions.arithmetic import multiply
 from ..functions.complex_numbers import conjugate, real
 from ..functions.diagonals import tril, triu
+from ..functions.dtypes import finfo
 from ..functions.linear import matmul
 from ..functions.logic import greater
 from ..functions.reductions import max as largest
@@ -207,7 +206,7 @@ def _tolerance(name: str, what: str, x: array, given: float | None) -> float:
     if given is not None:
         return float(number(f"linalg.{name}", what, given))
     dtype = x.dtype.real if x.dtype.is_inexact else dtypes.float32
-    return max(x.shape[-2:], default=0) * float(np.finfo(dtype.numpy).eps)
+    return max(x.shape[-2:], default=0) * float(finfo(dtype).eps)
 
 
 def _matrices(name: str, a: ArrayLike) -> array:

@@ -124,3 +124,17 @@ def test_an_axis_beyond_32_bits_of_an_empty_array() -> None:
     ):  # fmt: skip
         smelt.eval(found)
         assert found.size == 0
+
+
+def test_extents_of_what_is_made_of_views() -> None:
+    """Arrays of one element, seen as many."""
+    many = smelt.broadcast_to(smelt.ones(1), (2**62,))
+    for make in (
+        lambda: smelt.repeat(smelt.ones(3), 2**62), lambda: smelt.tile(smelt.ones(3), 2**62),
+        lambda: smelt.fft.istft(smelt.ones((3, 4), smelt.complex64), hop_length=2**62),
+        lambda: smelt.kron(many, many), lambda: smelt.concatenate([many] * 3),
+        lambda: (many[:, None] + many).flatten(), lambda: smelt.outer(many, many),
+    ):  # fmt: skip
+        with pytest.raises(MemoryError, match=r"test_extents\.py") as caught:
+            smelt.eval(make())
+        assert isinstance(caught.value, SmeltError)

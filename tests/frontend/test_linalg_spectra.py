@@ -286,3 +286,10 @@ def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -
         call()
     assert isinstance(caught.value, smelt.SmeltError)
     assert re.search(rf"{re.escape(__file__)}:\d+$", str(caught.value))
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16])
+def test_half_precision_is_an_error_that_says_what_to_do(dtype: smelt.Dtype) -> None:
+    for function in (smelt.linalg.pinv, smelt.linalg.matrix_rank, smelt.linalg.svdvals):
+        with pytest.raises(smelt.SmeltError, match=r"must be one of .*convert it first.*test_linalg_spectra\.py"):
+            function(smelt.ones((2, 3), dtype))
