@@ -30,6 +30,7 @@ class Attention:
         place: where the logits are, at the position of batch, rows and keys.
         is_placed: whether the logits are made of more than the scores, or of the place where they stand.
         bounds: indices, of the loops and of the key k0, none of which is negative where a row sees a key.
+        row_outputs: outputs that are made of maximum and total, and where they are.
     """
 
     softmax: Softmax
@@ -40,7 +41,8 @@ class Attention:
     values: Operand
     place: Coordinates
     is_placed: bool
-    bounds: tuple[Index, ...] = ()
+    bounds: tuple[Index, ...]
+    row_outputs: tuple[tuple[Value, Coordinates], ...]
 
     @property
     def scores(self) -> Value:
@@ -78,7 +80,8 @@ def analyse_attention(body: Function) -> Attention:
     values = operand_of(body, softmax.product.operands[1 - softmax.side], plan.values)
     weights = softmax.product.operands[softmax.side]
     of_arguments = argument_reads(body, roots)
-    outputs = [(v, plan.output) for v in body.returns]
+    of_rows = {v for v, _ in plan.rows}
+    outputs = [(v, plan.output) for v in body.returns if v not in of_rows]
     lhs = Operand(weights, Access(plan.logits_place), None, [*queries.loads, *keyed.loads, *of_arguments])
     product = Product(
         body, softmax.product, Fused(batch), Fused(rows), Fused(columns), keys, lhs, values,
@@ -89,4 +92,6 @@ def analyse_attention(body: Function) -> Attention:
     bounds: tuple[Index, ...] = ()
     if (key := plain_variable(plan.key)) is not None:
         bounds = seen_keys(softmax.logits, plan.logits_place, softmax.scores.results[0], key)
-    return Attention(softmax, product, depth, queries, keyed, values, plan.logits_place, is_placed, bounds)
+    return Attention(
+        softmax, product, depth, queries, keyed, values, plan.logits_place, is_placed, bounds, plan.rows
+    )

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from smelt.backends.lowering import Coordinates, Fused, FusionKernel
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Access, Atom, Index, linearize
+from smelt.ir.index import Access, Index, linearize
 from smelt.ir.kinds import Contraction, Movement, fetch_guarded
 from smelt.ir.ops.conversion import Convert
 from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
-from smelt.passes.kernels.contraction_places import contraction_plan, depth_of, operand_accesses, rules_of
+from smelt.passes.kernels.contraction_places import contraction_plan, depth_of, operand_accesses, rules_of, substitute
 
 #: Elements of a vector load or store, at most, and their bytes: what arrays are aligned to.
 VECTOR = 4
@@ -123,7 +123,7 @@ class Product:
                 v = v.owner.operands[0]
             return v
 
-        return all(origin(v) == self.result for v in self.body.returns)
+        return all(origin(v) == self.result for v, _ in self.outputs)
 
     def width(self, loop: Fused) -> int:
         """How many neighbours of the outputs along `loop` can be stored as one vector."""
@@ -175,7 +175,7 @@ def analyse(body: Function) -> Product:
 
     def places() -> tuple[Coordinates, tuple[Access, ...]]:
         at = {name: _joined(variables) for name, variables in (*axes.items(), *depths.items())}
-        output = tuple(_substitute(i, at) for i in plan.output)
+        output = tuple(substitute(i, at) for i in plan.output)
         return output, operand_accesses(op, tuple(at[n] for n in axes), tuple(at[n] for n in depths))
 
     while True:  # a cut may show others: of a remainder's quotient
@@ -287,19 +287,3 @@ def _cuts(uses: Iterable[Index], extents: Mapping[str, int]) -> dict[str, set[in
             if term.kind == "var" and 1 < step < extents.get(name, 0):
                 cuts.setdefault(name, set()).add(step)
     return cuts
-
-
-def _substitute(index: Index, by: Mapping[str, Index]) -> Index:
-    """An index with its variables replaced."""
-    total = Index(index.const)
-    for atom, coefficient in index.terms:
-        total = total + _replaced(atom, by) * coefficient
-    return total
-
-
-def _replaced(atom: Atom, by: Mapping[str, Index]) -> Index:
-    if atom.kind == "var":
-        return by[atom.args[0]]
-    inner, n = atom.args
-    inner = _substitute(inner, by)
-    return inner // n if atom.kind == "div" else inner % n

@@ -15,6 +15,8 @@ METAL = Target("metal", max_buffers=31, max_threads=1024, threadgroup_bytes=32 *
 
 #: The most features of a query, and of a value, for which there are kernels of attention.
 ATTENTION_FEATURES = 256
+#: The same for kernels of its gradient, which have more of a row in registers.
+GRADIENT_FEATURES = 128
 
 
 @dataclass(frozen=True)

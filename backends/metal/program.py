@@ -7,7 +7,7 @@ from typing import Any
 from smelt.ir.errors import IRError
 
 from ..gpu import program
-from ..gpu.devices import ATTENTION_FEATURES, GPUS, METAL
+from ..gpu.devices import ATTENTION_FEATURES, GPUS, GRADIENT_FEATURES, METAL
 from ..gpu.library import ProductLibrary
 from ..gpu.program import Program
 from ..pipelines import SIMPLIFY
@@ -16,10 +16,11 @@ from .emit import emit
 #: What makes a module ready for `compile_module`. Metal has neither float64 nor complex128; what libraries compute,
 #: and ops of no kind, have no kernels.
 PIPELINE = (
-    f"{SIMPLIFY},select,place{{dtypes=f64,complex128 kinds=library,opaque kernels=msl}},"
+    f"{SIMPLIFY},select,recompute-attention{{features={GRADIENT_FEATURES}}},"
+    "place{dtypes=f64,complex128 kinds=library,opaque kernels=msl},"
     f"loops{{max-buffers={METAL.max_buffers}}},"
     f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true flops-per-byte=4 "
-    f"attention={ATTENTION_FEATURES}}},"
+    f"attention={ATTENTION_FEATURES} chains=true}},"
     "plan-buffers"
 )
 #: The same for a GPU that has float64.

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Access, Index, variables
+from smelt.ir.kinds import Elementwise
 from smelt.ir.ops.conversion import Convert
 from smelt.ir.ops.transcendental import Exp
 
@@ -33,11 +34,6 @@ from .contraction_places import depth_of, inverse_place, is_contraction, operand
 FEWEST_ROWS, FEWEST_KEYS = 16, 16
 #: With fewer rows in all, few threadgroups would go through many keys one after the other.
 ENOUGH_ROWS, FEW_KEYS = 4096, 512
-#: Additions an element may cost that is computed again for each score, such as a mask's.
-MOST_FLOPS = 4.0
-MOST_FLOPS_IN_ALL = 16.0
-#: Ops on the result that join.
-MOST_FOLLOWING = 16
 
 
 @dataclass(frozen=True)
@@ -73,6 +69,7 @@ class AttentionPlan:
         logits_place: where the logits are read. scores: accesses of the first contraction's operands.
         side: which of these is the queries. values: the access of the second contraction's other operand.
         output: where the element of every output is that is computed from the result at `at`.
+        of_row: where maximum and total are read. rows: outputs made of these alone, and where they are.
     """
 
     softmax: Softmax
@@ -84,6 +81,8 @@ class AttentionPlan:
     side: int
     values: Access
     output: Coordinates
+    of_row: dict[OpView, Coordinates]
+    rows: tuple[tuple[Value, Coordinates], ...] = ()
 
 
 def _moved(v: Value) -> Value:
@@ -169,20 +168,38 @@ def attention_plan(body: Function) -> AttentionPlan | str:
 
 
 def _places(body: Function, softmax: Softmax) -> AttentionPlan | str:
-    loops, value = variables(body.returns[0].shape), softmax.product.results[0]
-    if any(v.shape != body.returns[0].shape for v in body.returns):
-        return "the shapes of its results differ"
+    value = softmax.product.results[0]
     plan = softmax_places(body.ops, softmax)
     if isinstance(plan, str):
         return plan
+    known = of_rows(body.ops, softmax)
+    rows = tuple((v, plan.of_row[known[v]]) for v in body.returns if v in known)
+    others = [v for v in body.returns if v not in known]
+    if not others or any(v.shape != others[0].shape for v in others):
+        return "the shapes of its results differ"
+    loops = variables(others[0].shape)
     inner = {softmax.scores.results[0], softmax.maximum.results[0], softmax.total.results[0]}
-    reads = collect_reads(body.ops, [(v, loops) for v in body.returns])
+    reads = collect_reads(body.ops, [(v, loops) for v in others])
     output = None
     if len(reads.get(value, ())) == 1:
         output = inverse_place(next(iter(reads[value])), value.shape, loops)
     if output is None or inner & set(reads):
         return f"it does not read every element of smelt.{softmax.product.name}'s {value.aval} once"
-    return replace(plan, output=output)
+    return replace(plan, output=output, rows=rows)
+
+
+def of_rows(ops: Sequence[OpView], softmax: Softmax) -> dict[Value, OpView]:
+    """What elementwise ops make of a row's maximum and total alone, these too, and of which of the two."""
+    found = {op.results[0]: op for op in (softmax.maximum, softmax.total)}
+    constants: set[Value] = set()
+    for op in ops:
+        if not is_pointwise(op):
+            continue
+        if all(v in constants for v in op.operands):
+            constants.update(op.results)
+        elif isinstance(op.op, Elementwise) and all(v in constants or v in found for v in op.operands):
+            found[op.results[0]] = next(found[v] for v in op.operands if v in found)
+    return found
 
 
 def softmax_places(ops: Sequence[OpView], softmax: Softmax) -> AttentionPlan | str:
@@ -204,6 +221,7 @@ def softmax_places(ops: Sequence[OpView], softmax: Softmax) -> AttentionPlan | s
     reason = _reduces_keys(ops, softmax, reads, key)
     if reason:
         return reason
+    of_row = {op: next(iter(reads[op.results[0]])) for op in (softmax.maximum, softmax.total)}
     logits_place = next(iter(reads[softmax.logits]))
     there = collect_reads(ops, [(softmax.logits, logits_place)]).get(softmax.scores.results[0], {})
     if len(there) != 1:
@@ -217,7 +235,7 @@ def softmax_places(ops: Sequence[OpView], softmax: Softmax) -> AttentionPlan | s
     if of_keys.count(True) != 1:
         return "not just one operand of the first contraction has keys"
     return AttentionPlan(
-        softmax, at, key, depth, logits_place, scores, of_keys.index(False), accesses[1 - softmax.side], at
+        softmax, at, key, depth, logits_place, scores, of_keys.index(False), accesses[1 - softmax.side], at, of_row
     )
 
 
@@ -264,171 +282,3 @@ def pays(softmax: Softmax, most_features: int, least_work: int = 0) -> bool:
         return False
     batches = max(1, groups.size // (keys[0] * features))
     return rows // batches >= FEWEST_ROWS and (rows >= ENOUGH_ROWS or keys[0] <= FEW_KEYS)
-
-
-class AttentionGroup:
-    """The ops of a function that one kernel of attention computes; `own`: those that depend on the scores."""
-
-    def __init__(self, softmax: Softmax, ops: Sequence[OpView], output: Value, own: set[OpView]):
-        self.softmax, self.ops, self.primary, self.own = softmax, list(ops), softmax.product, own
-        self.outputs = [output]
-
-    def inputs(self, position: dict[OpView, int]) -> list[Value]:
-        """Values computed elsewhere, in a stable order."""
-        made = {r for op in self.ops for r in op.results}
-        return list(dict.fromkeys(v for op in self.ops for v in op.operands if v not in made))
-
-    def ordered_ops(self) -> list[OpView]:
-        return self.ops
-
-    def name(self) -> str:
-        return "fused_attention"
-
-    def attributes(self) -> dict[str, str]:
-        return {"fusion": '"attention"'}
-
-
-class AttentionGroups:
-    """The kernels of attention in a function, in an order with all other ops that are still needed.
-
-    Args:
-        kernels: contractions that are kernels.
-        most_features, least_work: see `pays`. most_ops, most_arrays: of a kernel; 0 arrays: any number.
-    """
-
-    def __init__(
-        self, function: Function, kernels: set[OpView], most_features: int, most_ops: int, most_arrays: int,
-        least_work: int = 0,
-    ):  # fmt: skip
-        self.function, self.kernels = function, kernels
-        self.position = {op: i for i, op in enumerate(function.ops)}
-        self.users: dict[Value, list[OpView | None]] = {}  #: None stands for the caller
-        for op in function.ops:
-            for v in op.operands:
-                self.users.setdefault(v, []).append(op)
-        for v in function.returns:
-            self.users.setdefault(v, []).append(None)
-        self.groups: list[AttentionGroup] = []
-        self.taken: set[OpView] = set()  #: ops that depend on the scores of a group, of which nothing else may be part
-        for op in function.ops:
-            softmax = softmax_before(op) if op in kernels else None
-            if softmax is None or softmax.scores not in kernels or not pays(softmax, most_features, least_work):
-                continue
-            group = self._group(softmax)
-            if group is None or len(group.ops) > most_ops:
-                continue
-            if not most_arrays or len(group.inputs(self.position)) + 1 <= most_arrays:
-                self.groups.append(group)
-                self.taken |= group.own
-
-    def _group(self, softmax: Softmax) -> AttentionGroup | None:
-        """All ops from the scores to the product, and elementwise ops on its result; None if others read these."""
-        own = self._dependent(softmax)
-        plan = softmax_places(self.function.ops, softmax) if own is not None else ""
-        if own is None or isinstance(plan, str) or own & self.taken:
-            return None
-        cheap = self._cheap(plan, own)
-        followers, output = self._followed(softmax.product.results[0])
-        beside, computed = self._beside(followers, own)
-        inside = own | cheap | set(followers) | beside
-        own |= computed.union(followers)
-        return AttentionGroup(softmax, sorted(inside, key=self.position.__getitem__), output, own)
-
-    def _dependent(self, softmax: Softmax) -> set[OpView] | None:
-        """The ops that depend on the scores, up to the product; None if one of them is read elsewhere."""
-        found, made = {softmax.scores}, {softmax.scores.results[0]}
-        first, last = self.position[softmax.scores], self.position[softmax.product]
-        for op in self.function.ops[first + 1 : last + 1]:
-            if made.intersection(op.operands):
-                if op is not softmax.product and not is_pointwise(op) and op not in (softmax.maximum, softmax.total):
-                    return None
-                found.add(op)
-                made.update(op.results)
-        if softmax.product not in found:
-            return None
-        own = softmax.product.results[0]
-        return None if any(user not in found for v in made if v is not own for user in self.users.get(v, ())) else found
-
-    def _cheap(self, plan: AttentionPlan, inside: set[OpView]) -> set[OpView]:
-        """Ops that make operands of those inside, and cost less there than being read: constants, positions, moves.
-
-        Queries are read once, so what makes them alone is computed there, too.
-        """
-        softmax, found, flops = plan.softmax, set[OpView](), 0.0
-        queries = softmax.scores.operands[plan.side]
-        multiplied = {softmax.scores.operands[1 - plan.side], softmax.product.operands[1 - softmax.side]}
-        of_queries = {queries} - multiplied
-        for op in reversed(self.function.ops[: self.position[softmax.product]]):
-            users = self.users.get(op.results[0], ()) if len(op.results) == 1 else ()
-            if op in inside or op in self.taken or not is_pointwise(op):
-                continue
-            if not any(user in inside or user in found for user in users):
-                continue
-            value, alone = op.results[0], all(user in inside or user in found for user in users)
-            moves = op.op.kind == "movement" and len(op.operands) == 1
-            if value in multiplied:
-                joins = moves
-            else:
-                joins = not op.op.flops or (
-                    alone and op.op.flops <= MOST_FLOPS and (value in of_queries or flops < MOST_FLOPS_IN_ALL)
-                )
-            if joins:
-                found.add(op)
-                flops += 0.0 if value in of_queries else op.op.flops
-                for into in (multiplied, of_queries):
-                    if value in into:
-                        into.update(op.operands)
-        return found
-
-    def _followed(self, value: Value) -> tuple[list[OpView], Value]:
-        """The elementwise ops on a value that nothing else reads, and what they make of it."""
-        found: list[OpView] = []
-        count, output = 0, value  # views at the end cost nothing where they stand
-        while len(found) < MOST_FOLLOWING:
-            users = self.users.get(value, [])
-            user = users[0] if len(users) == 1 else None
-            if user is None or user in self.taken or not is_pointwise(user):
-                break
-            made, loops = user.results[0], variables(user.results[0].shape)
-            places = list(collect_reads([user], [(made, loops)]).get(value, {}))
-            if made.aval.size != value.aval.size or len(places) != 1:
-                break
-            if inverse_place(places[0], value.shape, loops) is None:
-                break
-            found.append(user)
-            value = made
-            if not user.op.is_view:
-                count, output = len(found), value
-        return found[:count], output
-
-    def _beside(self, followers: Sequence[OpView], own: set[OpView]) -> tuple[set[OpView], set[OpView]]:
-        """Elementwise ops that make what followers read, for these alone or for nothing; of them, those into which
-        values enter that other ops compute."""
-        found: set[OpView] = set()
-        end = max((self.position[op] for op in followers), default=0)
-        for op in reversed(self.function.ops[:end]):
-            if op in own or op in followers or op in self.taken or not is_pointwise(op) or len(op.results) != 1:
-                continue
-            inside = [user in found or user in followers for user in self.users.get(op.results[0], ())]
-            if any(inside) and (all(inside) or not op.op.flops):
-                found.add(op)
-        plain: set[OpView] = set()
-        for op in sorted(found, key=self.position.__getitem__):
-            if all(v.owner is None or v.owner in plain for v in op.operands):
-                plain.add(op)
-        return found, found - plain
-
-    def schedule(self) -> list[OpView | AttentionGroup]:
-        """Groups, each where its last op stood, and the other ops that somebody still needs."""
-        last = {max(group.ops, key=self.position.__getitem__): group for group in self.groups}
-        own = {op for group in self.groups for op in group.ops}
-        needed = set(self.function.returns)
-        found: list[OpView | AttentionGroup] = []
-        for op in reversed(self.function.ops):
-            if op in last:
-                found.append(last[op])
-                needed.update(last[op].inputs(self.position))
-            elif op not in own or needed.intersection(op.results):
-                found.append(op)
-                needed.update(op.operands)
-        return found[::-1]

@@ -81,7 +81,7 @@ def _is_made_of(value: Value, scores: Value) -> bool:
     pending, seen = [value], {value, scores}
     while pending:
         v = pending.pop()
-        number = _constant(v)
+        number = constant_of(v)
         if v == scores or (number is not None and abs(number) < -HIDES):
             continue
         if number is not None or v.owner is None or not is_pointwise(v.owner):
@@ -96,7 +96,7 @@ def _hides(op: OpView, place: Coordinates) -> tuple[Seen, Value, float] | None:
     if isinstance(op.op, Select):
         condition, *both = op.operands
         for at, value in enumerate(both):
-            least = _constant(value)
+            least = constant_of(value)
             if least is not None and least <= HIDES:
                 return seen_where(condition, place, at == 1), both[1 - at], least
     if isinstance(op.op, Add):
@@ -118,7 +118,7 @@ def _mask(value: Value, place: Coordinates) -> tuple[Seen, float] | None:
         owner = value.owner
     if owner is None or not isinstance(owner.op, Select):
         return None
-    numbers = [_constant(v) for v in owner.operands[1:]]
+    numbers = [constant_of(v) for v in owner.operands[1:]]
     for at, least in enumerate(numbers):
         other = numbers[1 - at]
         if least is not None and least <= HIDES and other is not None and abs(other) < -HIDES:
@@ -126,7 +126,7 @@ def _mask(value: Value, place: Coordinates) -> tuple[Seen, float] | None:
     return None
 
 
-def _constant(value: Value) -> float | None:
+def constant_of(value: Value) -> float | None:
     """The number that every element of a value is."""
     while value.owner is not None and is_pointwise(value.owner) and len(value.owner.operands) == 1:
         if value.owner.op.flops and not isinstance(value.owner.op, Convert):

@@ -26,6 +26,7 @@ from smelt.ir.text import line_of
 from ..rewrite import is_fusion
 from .analysis import Coordinates, collect_reads, is_pointwise, is_row_reduction, kept_axes, reduced_axes, split_chunks
 from .attention import attention_plan
+from .attention_chains import chain_plan
 from .contraction_places import inverse_place, is_contraction
 
 T = TypeVar("T")
@@ -68,8 +69,8 @@ class _Check:
             self.one_op(self.schedule)
         elif self.schedule == "contract":
             self.contraction()
-        elif self.schedule == "attention":
-            plan = attention_plan(self.function)
+        elif self.schedule in ("attention", "chain"):
+            plan = (attention_plan if self.schedule == "attention" else chain_plan)(self.function)
             if isinstance(plan, str):
                 self.fail(plan)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import Function, OpView, Value
@@ -134,3 +134,19 @@ def _digit(atom: Atom) -> tuple[Atom, int, int] | None:
     if modulus is None:
         return atom, stride, size
     return (atom, stride, modulus) if size % modulus == 0 else None
+
+
+def substitute(index: Index, by: Mapping[str, Index]) -> Index:
+    """An index with its variables replaced."""
+    total = Index(index.const)
+    for atom, coefficient in index.terms:
+        total = total + _replaced(atom, by) * coefficient
+    return total
+
+
+def _replaced(atom: Atom, by: Mapping[str, Index]) -> Index:
+    if atom.kind == "var":
+        return by[atom.args[0]]
+    inner, n = atom.args
+    inner = substitute(inner, by)
+    return inner // n if atom.kind == "div" else inner % n

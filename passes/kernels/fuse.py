@@ -30,7 +30,8 @@ front of it joins. Arithmetic does only where it makes an operand from fewer byt
 
     func.func private @fused_dot_general_add_tanh(...) attributes {smelt.fusion = "contract"}
 
-With `attention`, two contractions with a softmax in between are one kernel (see `attention`).
+With `attention`, two contractions with a softmax in between are one kernel (see `attention`); with `chains`, those of
+its gradient that sum over the same axes are one, too (see `attention_chains`).
 
 Whether what can be one kernel is one, a heuristic says (see `heuristics`), by default one that counts bytes and
 additions. ``fuse{heuristic=NAME}`` asks another. Its answers are remarks: `smelt-opt --remarks`.
@@ -55,7 +56,7 @@ from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
-from .attention import AttentionGroup, AttentionGroups
+from .attention_groups import AttentionGroup, AttentionGroups
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
 from .explain import explain
@@ -92,6 +93,8 @@ class FusePass(Pass):
         attention: the most features of a query and of a value for which two contractions with a softmax in between are
             one kernel. 0: they never are.
         attention_work: with less multiplications than this of queries and keys they are several kernels all the same.
+        chains: products of what is made of numbers of attention's rows and of other products are kernels, too (see
+            `attention_chains`).
         heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
     """
 
@@ -104,6 +107,7 @@ class FusePass(Pass):
     flops_per_byte: float = 0.0
     attention: int = 0
     attention_work: int = 0
+    chains: bool = False
     heuristic: str = DEFAULT
 
     def __post_init__(self) -> None:
@@ -125,8 +129,9 @@ class FusePass(Pass):
             contractions = {op for op in function.ops if is_contraction(op)}
             if self.attention and self.contractions and contractions:
                 found = AttentionGroups(
-                    function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work
-                )
+                    function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work,
+                    self.chains,
+                )  # fmt: skip
                 if found.groups:
                     function = self._with_attention(module, function, found)
                     statistics["kernels"] += len(found.groups)
@@ -150,7 +155,7 @@ class FusePass(Pass):
             if remarks.wanted():
                 ops = ", ".join(op.name for op in group.ops if op.op.flops)
                 text = f"@{names[group]} is one kernel of {len(group.ops)} ops: {ops}"
-                remarks.add(remarks.Remark("fuse", "passed", "attention", text, line, name, (names[group],),
+                remarks.add(remarks.Remark("fuse", "passed", group.kind, text, line, name, (names[group],),
                                            {"ops": len(group.ops)}))  # fmt: skip
         return function_named(module, name)
 

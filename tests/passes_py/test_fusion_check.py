@@ -111,6 +111,18 @@ REFUSED: dict[str, tuple[list[Aval], Callable[..., Any], str, Any, int | None, s
         [SQUARE], lambda b, x: multiplied(b, softmax(b, multiplied(b, x, x), 0), x), "attention", None, None,
         "every key",
     ),
+    "chain without contractions": ([X], lambda b, x: b.exp(x), "chain", None, None, "no contraction is made"),
+    "chain with a reduction": (
+        [SQUARE], lambda b, x: multiplied(b, softmax(b, multiplied(b, x, x), 0), x), "chain", None, None, "one by one",
+    ),
+    "chain that returns what is between": (
+        [SQUARE], lambda b, x: [multiplied(b, y := b.exp(multiplied(b, x, x)), x), y], "chain", None, None,
+        "one contraction",
+    ),
+    "chain over different axes": (
+        [SQUARE], lambda b, x: [multiplied(b, y := b.exp(multiplied(b, x, x)), x), multiplied(b, x, y)], "chain", None,
+        None, "different axes",
+    ),
     "no contraction": ([X], lambda b, x: b.exp(x), "contract", None, None, "0 contractions"),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from smelt.passes.kernels.check import verify_fusion
 from ..kernel import GpuModule
 from .contract.attention import build_attention
 from .contract.build import build_contract
+from .contract.chain import build_chain
 from .loops import build_loop
 from .maps import build_map
 from .rows.build import build_row
@@ -41,6 +42,8 @@ def build(
         return build_contract(module, body, scratch)
     if schedule == "attention":
         return build_attention(module, body)
+    if schedule == "chain":
+        return build_chain(module, body)
     if schedule == "loop" and found is not None:
         (loop,) = body.ops
         return build_loop(module, body, loop, read_function(found[loop.attrs["body"]]))

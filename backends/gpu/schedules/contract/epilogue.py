@@ -21,15 +21,23 @@ class Epilogue:
     """Computes and stores outputs at the position of the kernel's loops, one or several neighbours at once.
 
     Attributes:
-        k: the kernel, which is started here.
+        k: the kernel, which is started here. products: all that it makes.
         shares: how many threadgroups share the contracted positions; positions: of a share.
     """
 
     shares = 1
 
-    def __init__(self, module: GpuModule, product: Product):
+    def __init__(self, module: GpuModule, product: Product, beside: Epilogue | None = None):
+        """`beside`: of another product in the same kernel."""
         self.product, self.positions = product, product.depth.extent
-        self.k, _, self.outputs = start_kernel(module, product.body)
+        if beside is None:
+            self.k, _, self.memories = start_kernel(module, product.body)
+            self.products = [product]
+        else:
+            self.k, self.memories, self.products = beside.k, beside.memories, beside.products
+            self.products.append(product)
+        own = {v for v, _ in product.outputs}
+        self.outputs = [memory for v, memory in zip(product.body.returns, self.memories) if v in own]
 
     def share(self, group: Scalar, groups: int) -> tuple[Scalar, Scalar, Scalar | int]:
         """Of a threadgroup: which of `groups` it is; and the contracted positions that it sees to, first and end."""
@@ -40,13 +48,11 @@ class Epilogue:
         return self.product.width(loop)
 
     def finish(self, schedule: str, groups: int, threads: int) -> list[ScheduledKernel]:
-        """Close the kernel; the steps that run the product."""
-        k, product = self.k, self.product
-        body, loads = product.body, [*product.lhs.loads, *product.rhs.loads, *product.loads]
-        if not product.result.aval.size:
-            loads = []
+        """Close the kernel; the steps that run the products."""
+        k, body, products = self.k, self.product.body, self.products
+        loads = [x for p in products if p.result.aval.size for x in (*p.lhs.loads, *p.rhs.loads, *p.loads)]
         plan = Plan(body, [], [], {}, {}, {}, {}, loads=loads)
-        flops = body_flops(body) + 2 * (product.size - product.result.aval.size)
+        flops = body_flops(body) + 2 * sum(p.size - p.result.aval.size for p in products)
         k.finish(
             schedule, (groups, 1, 1), (threads, 1, 1),
             bytes_read(plan), bytes_written(body), max(flops, 0), source_lines(body.ops),

@@ -1,13 +1,13 @@
-"""Which tiles of keys the rows of a threadgroup see, where positions decide that alone.
+"""Which tiles of keys the rows of a threadgroup see, where positions decide that alone; or which rows see its keys.
 
 What is hidden from all of them is not read: keys and values there that are not finite leave no trace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smelt.backends.attention import Attention
 from smelt.backends.lowering import Fused
 from smelt.ir.index import Index
 from smelt.ir.scalar import INDEX, Scalar
@@ -24,24 +24,26 @@ class KeyRange:
     end: Scalar | None = None
 
 
-def hides_later_keys(attention: Attention) -> bool:
-    """Whether later rows see more keys, as a causal mask has it."""
-    key = ("k0",)
-    return any(c < 0 for i in attention.bounds for a, c in i.terms if a.args == key)
+def hides_later(bounds: Sequence[Index], key: str) -> bool:
+    """Whether there are later keys that only later rows see, as a causal mask has it."""
+    return any(c < 0 for i in bounds for a, c in i.terms if a.args == (key,))
 
 
-def key_range(k: GpuKernel, attention: Attention, row: Scalar, size: int, tile: int) -> KeyRange:
+def key_range(
+    k: GpuKernel, bounds: Sequence[Index], rows: Fused, depth: Fused, row: Scalar, size: int, tile: int
+) -> KeyRange:
     """The tiles that rows from `row` on see.
 
     Args:
+        bounds: none of these indices is negative where a row sees a key. depth: the loop of the keys.
         size: rows of a threadgroup. tile: keys of a tile.
     """
-    rows, keys = attention.product.rows, attention.product.depth.extent
+    keys = depth.extent
     first: Scalar | None = None
     end: Scalar | None = None
-    for bound in attention.bounds:
-        (sign,) = (c for a, c in bound.terms if a.args == ("k0",))
-        rest = Index(bound.const, [(a, c) for a, c in bound.terms if a.args != ("k0",)])
+    for bound in bounds:
+        (sign,) = (c for a, c in bound.terms if a.args == (depth.names[0],))
+        rest = Index(bound.const, [(a, c) for a, c in bound.terms if a.args != (depth.names[0],)])
         shift = max(0, -rest.lo)
         most = _most(k, rest + shift, rows, row, size)
         if most is None:

@@ -41,6 +41,10 @@ class RowLanes(ABC):
         """Matrices, one for each strip, whose rows have equal elements: what is known of the row, by its name."""
 
     @abstractmethod
+    def rows(self) -> tuple[list[Scalar], Scalar]:
+        """The rows that a lane keeps something of, in the simdgroup's strips; whether it is the first that does."""
+
+    @abstractmethod
     def positions(self) -> tuple[list[Scalar], list[Scalar]]:
         """Row and column in a matrix of each of a lane's own elements."""
 
@@ -98,6 +102,10 @@ class ThroughMemory(RowLanes):
                 found.append(self._told(which))
         return found
 
+    def rows(self) -> tuple[list[Scalar], Scalar]:
+        line, half = split(self.k, self.k.lane(), 2, "", "")
+        return [line], half.eq(0)
+
     def positions(self) -> tuple[list[Scalar], list[Scalar]]:
         k, four = self.k, MATRIX // 2
         line, half = split(k, k.lane(), 2, "", "")
@@ -148,6 +156,10 @@ class Shuffled(RowLanes):
             with self.k.named(name):
                 found.append([self.matrices.made([x] * OWN, "COp", dtypes.float32) for x in rows])
         return found
+
+    def rows(self) -> tuple[list[Scalar], Scalar]:
+        rows, columns = self.positions()
+        return [summed(self.k, rows[0], i * MATRIX) for i in range(self.kept)], columns[0].eq(0)
 
     def positions(self) -> tuple[list[Scalar], list[Scalar]]:
         k, lane = self.k, self.k.lane()
