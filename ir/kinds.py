@@ -253,6 +253,21 @@ class MatmulForm:
         return "copy" not in (self.lhs_layout, self.rhs_layout)
 
 
+@dataclass(frozen=True)
+class WindowForm:
+    """A contraction as a convolution of an image [N, spatial axes, C] with a filter [O, spatial axes, C / groups].
+
+    The result is [N, spatial axes, O]. Along a spatial axis its element i meets at the filter's element k the image's
+    element (i * stride + k * dilation - low) / spread, where that is one of them.
+    """
+
+    strides: Ints
+    low: Ints
+    dilation: Ints
+    spread: Ints
+    groups: int
+
+
 def matrix_layout(shape: Sequence[int], batch: Ints, rows: Ints, columns: Ints) -> str:
     """How the axes of a contiguous array, in groups, lie in memory as matrices; see `MatmulForm`."""
     for name, order in (("plain", (*batch, *rows, *columns)), ("transposed", (*batch, *columns, *rows))):
@@ -269,7 +284,7 @@ class Contraction(Op):
 
     Fusion, layout, libraries, schedules and estimates of cost know of a contraction what these
     methods say, and none of its attributes. Subclasses state `depth` and `operand_indices`, and
-    `matmul_form` (with `in_place` where that can ask for a copy) where a library may compute it.
+    `matmul_form` (with `in_place` where that can ask for a copy) or `window_form` where a library may compute it.
     Half precision is summed in float32 and rounded once; integers wrap.
 
     Attributes:
@@ -303,6 +318,10 @@ class Contraction(Op):
 
     def matmul_form(self, *operands: Any, **attrs: Any) -> MatmulForm | None:
         """How this is a batch of matrix products of the operands, for a library; None where it is none."""
+        return None
+
+    def window_form(self, *operands: Any, **attrs: Any) -> WindowForm | None:
+        """How this is a convolution of its first operand with the second, for a library; None where it is none."""
         return None
 
     def in_place(self, b: Builder, operands: Values, *_: Any, **attrs: Any) -> Values:

@@ -20,11 +20,12 @@ from smelt.ir.settings import settings
 from ..buffer import Buffer
 from ..device import Device
 from ..gpu.executable import GpuExecutable, HostCall
-from ..gpu.manifest import KernelInfo, Manifest, MatrixProduct, Size
+from ..gpu.library import LibraryStep
+from ..gpu.manifest import KernelInfo, Manifest, Size
 from ..gpu.program import Program
 from ..gpu.steps import Where, known_launches, walk
 from ..metal.program import compile_module
-from . import driver, products
+from . import driver, installed
 from .compiler import cubin
 from .memory import MEMORY
 from .source import cuda_source, cuda_sources
@@ -92,13 +93,13 @@ class CudaProgram:
 
     def __init__(self, text: str, manifest: Manifest):
         own = [kernel.entry for kernel in manifest.kernels if kernel.own is not None]
-        threads = {k.entry: k.threads for k in manifest.kernels if k.own is None and k.product is None}
+        threads = {k.entry: k.threads for k in manifest.kernels if k.own is None and k.library is None}
         modules = code(text, threads) if threads else {}
         self._steps = manifest.steps
-        self._kernels: dict[str, _Kernel | _Product] = {}
+        self._kernels: dict[str, _Kernel | _LibraryStep] = {}
         for kernel in manifest.kernels:
-            if kernel.product is not None:
-                self._kernels[kernel.entry] = _Product(kernel.product)
+            if kernel.library is not None:
+                self._kernels[kernel.entry] = _LibraryStep(kernel.library)
                 continue
             found = modules[kernel.entry] if kernel.entry not in own else _own_code(kernel)
             self._kernels[kernel.entry] = _Kernel(kernel, found)
@@ -106,7 +107,7 @@ class CudaProgram:
         self._is_known = launches is not None and launches <= MOST_LAUNCHES
         self._is_graph = not own and self._is_known and (launches or 0) >= LEAST_LAUNCHES
         #: kernels with the places of their buffers, once they have been walked, where no value decides about them
-        self._walked: list[tuple[_Kernel | _Product, list[Where]]] | None = None
+        self._walked: list[tuple[_Kernel | _LibraryStep, list[Where]]] | None = None
         self._seen: OrderedDict[tuple[int, ...], driver.Graph | None] = OrderedDict()
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
@@ -119,8 +120,8 @@ class CudaProgram:
             number: int = tables[kind][index].home.memory.number(offset, nbytes)
             return number
 
-        def every() -> Iterator[tuple[_Kernel | _Product, list[int]]]:
-            walked: Iterable[tuple[_Kernel | _Product, list[Where]]] | None = self._walked
+        def every() -> Iterator[tuple[_Kernel | _LibraryStep, list[int]]]:
+            walked: Iterable[tuple[_Kernel | _LibraryStep, list[Where]]] | None = self._walked
             if walked is None:
                 walked = ((self._kernels[launch.entry], places) for launch, places in walk(self._steps, read))
                 if self._is_known:
@@ -148,7 +149,7 @@ class CudaProgram:
             while len(self._seen) > MOST_GRAPHS:
                 self._seen.popitem(last=False)
 
-    def _graph_of(self, launches: Iterable[tuple[_Kernel | _Product, list[int]]]) -> driver.Graph | None:
+    def _graph_of(self, launches: Iterable[tuple[_Kernel | _LibraryStep, list[int]]]) -> driver.Graph | None:
         """Launches as a graph; None where the driver makes none, as one without memory for it: then not again."""
         try:
             graph = driver.Graph()
@@ -187,14 +188,11 @@ class _Kernel:
         self.module.dispatch(own.function, [bound[i] for i in sorted(bound)], own.grid, info.threads)
 
 
-class _Product:
-    """A product by cuBLASLt."""
+class _LibraryStep:
+    """What a library does."""
 
-    def __init__(self, product: MatrixProduct):
-        found = products.library()
-        if found is None:
-            raise DeviceError("cuBLASLt is not here any more: the program was made for it")
-        self._plan = found.plan(product)
+    def __init__(self, step: LibraryStep):
+        self._plan = installed.plan(step)
 
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         graph.add_captured(lambda stream: self._plan.run(addresses, stream))
@@ -241,7 +239,7 @@ class CudaExecutable(GpuExecutable):
     host_call = StagedCall
 
     def lowered(self, module: Any, device: Device) -> Program:
-        return compile_module(module, device.target.name, products.library() if settings.libraries else None)
+        return compile_module(module, device.target.name, installed.LIBRARY if settings.libraries else None)
 
     def load(self, text: str, manifest: Manifest) -> CudaProgram:
         return CudaProgram(text, manifest)

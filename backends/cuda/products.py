@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from smelt.ir import locks
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 
-from ..gpu.manifest import Matrix, MatrixProduct
+from ..gpu.library import Matrix, MatrixProduct, Tensor
 from . import driver
 from .libraries import load
 
@@ -149,18 +149,8 @@ class Library:
         found: int = getattr(self._library, name)(*arguments)
         return found
 
-    def takes(self, product: MatrixProduct) -> bool:
-        """See `smelt.backends.gpu.library.ProductLibrary`."""
-        return self._find(product) is not None
-
-    def plan(self, product: MatrixProduct) -> Plan:
-        """How a product that it takes is made."""
-        found = self._find(product)
-        if found is None:
-            raise DeviceError("cuBLASLt does not make a product that it was said to make")
-        return found
-
-    def _find(self, product: MatrixProduct) -> Plan | None:
+    def find(self, product: MatrixProduct) -> Plan | None:
+        """How a product is made; None for one that it does not make."""
         with self._guard:
             if product not in self._plans:
                 while len(self._plans) >= MOST_PLANS:
@@ -194,6 +184,9 @@ class Plan:
         has_algorithm: whether the library has one.
     """
 
+    #: All products share one.
+    workspace = 0
+
     def __init__(self, library: Library, product: MatrixProduct, found: Sequence[Placed]):
         self._library, self._product = library, product
         self._keep: list[tuple[str, ctypes.c_void_p]] = []
@@ -205,8 +198,8 @@ class Plan:
         self._alpha = ctypes.byref((number * 2)(product.alpha, 0))
         self._beta = ctypes.byref((number * 2)(product.addend is not None, 0))
         self._nbytes = ctypes.c_size_t(WORKSPACE_BYTES)
-        self._at = [_place(matrix) for matrix, _ in found]
-        self._bias = None if product.bias is None else _place(product.bias)
+        self._at = [place(matrix) for matrix, _ in found]
+        self._bias = None if product.bias is None else place(product.bias)
         self._operation = self._make("cublasLtMatmulDesc", compute, _TYPES[scale])
         for attribute, (_, side) in zip((_TRANSPOSE_A, _TRANSPOSE_B), found):
             self._set(self._operation, attribute, ctypes.c_int32(side.transposed))
@@ -241,7 +234,7 @@ class Plan:
         self._set(preference, _WORKSPACE, ctypes.c_size_t(WORKSPACE_BYTES), of)
         self._set(preference, _REDUCTIONS, ctypes.c_uint32(_IN_COMPUTE_TYPE), of)
         for i, (_, offset) in enumerate(self._at):
-            aligned = ctypes.c_uint32(_alignment(offset))
+            aligned = ctypes.c_uint32(alignment(offset))
             self._set(preference, _ALIGNMENT + i, aligned, of)
         best, count = _Heuristic(), ctypes.c_int()
         code = self._library.status(
@@ -287,12 +280,12 @@ class Plan:
             self._library.status(name, descriptor)
 
 
-def _place(matrix: Matrix) -> tuple[int, int]:
+def place(matrix: Matrix | Tensor) -> tuple[int, int]:
     """Which buffer a matrix is in, and how many bytes from its start."""
     return matrix.buffer, matrix.offset * {"float16": 2, "bfloat16": 2, "float32": 4}.get(matrix.dtype, 8)
 
 
-def _alignment(offset: int) -> int:
+def alignment(offset: int) -> int:
     """The largest power of two, up to `ALIGNMENT`, of which a place is a multiple that is so far from a buffer's."""
     return offset & -offset if 0 < offset & -offset < ALIGNMENT else ALIGNMENT
 

@@ -24,7 +24,7 @@ from smelt.ir.kinds import Elementwise
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .devices import Gpu
-from .library import ProductLibrary
+from .library import DeviceLibrary
 
 #: Elementwise ops with at least this many flops become functions of the module.
 FUNCTION_FLOPS = 8.0
@@ -36,10 +36,10 @@ class GpuModule:
     """The kernels of a program under construction: a ``gpu.module`` inside a module.
 
     Attributes:
-        library: what makes matrix products in place of kernels, if there is something.
+        library: what makes products and convolutions in place of kernels, if there is something.
     """
 
-    def __init__(self, gpu: Gpu, library: ProductLibrary | None = None) -> None:
+    def __init__(self, gpu: Gpu, library: DeviceLibrary | None = None) -> None:
         ir, ctx = mlir.ir, context()
         self.gpu, self.library = gpu, library
         unknown = ir.Location.unknown(ctx)

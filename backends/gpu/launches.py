@@ -19,7 +19,7 @@ from smelt.passes.kernels.plan_buffers import is_view
 from . import schedules
 from .custom import LANGUAGE, build_custom, read_custom
 from .kernel import GpuKernel, GpuModule
-from .library import read_product
+from .library import read_step
 from .schedules.schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
 
 #: What vectors of a kernel need, and what the buffers of a program have.
@@ -198,11 +198,11 @@ class MainEmitter(ControlEmitter):
 def vector_accesses(function: Any, argument: int) -> dict[str, int]:
     """Vector accesses of a kernel to a buffer: "vector.load", "vector.store", and the bytes of the largest.
 
-    What a user's kernel does is not known, nor how a library makes a product: it may have vectors.
+    What a user's kernel does is not known, nor what a library does: it may have vectors.
     """
-    custom, product = read_custom(function), read_product(function)
-    if custom is not None or product is not None:
-        reads = custom[0][argument].access == "read" if custom else product and argument != product.out.buffer
+    custom, step = read_custom(function), read_step(function)
+    if custom is not None or step is not None:
+        reads = custom[0][argument].access == "read" if custom else step and argument not in step.written
         return dict.fromkeys(["vector.load"] if reads else ["vector.load", "vector.store"], ALIGNMENT)
     found: dict[str, int] = {}
     for use in function.regions[0].blocks[0].arguments[argument].uses:

@@ -1,32 +1,176 @@
-"""Matrix products that a library of the device makes, between the kernels of a text."""
+"""What a library of the device does between the kernels of a text: steps of a manifest, as plain data."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
 
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
-from .manifest import MatrixProduct, product_from, product_to
+
+@dataclass(frozen=True)
+class Matrix:
+    """Elements of a kernel's buffer as a batch of matrices.
+
+    Attributes:
+        buffer: which of the kernel's.
+        dtype: of the elements: float32, ...
+        offset: of the first element, in elements.
+        strides: how many elements further neighbours lie: in the batch, down, across.
+    """
+
+    buffer: int
+    dtype: str
+    offset: int
+    strides: tuple[int, int, int]
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Matrix:
+        """From plain data."""
+        batch, down, across = found["strides"]
+        return cls(found["buffer"], found["dtype"], found["offset"], (batch, down, across))
 
 
-class ProductLibrary(Protocol):
-    """What makes matrix products where a program will run."""
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A product that the device's library makes, in place of a kernel of the text.
 
-    def takes(self, product: MatrixProduct) -> bool:
-        """Whether it can make a product, with all that follows in it. Buffers lie at multiples of 16 bytes."""
+    ``out[b, i, j] = activation(alpha * sum(lhs[b, i, k] * rhs[b, k, j] for k) + addend[b, i, j] + bias[j])``, where the
+    bias runs along that axis of out along which neighbours lie next to each other.
+
+    Attributes:
+        batch, rows, columns, depth: the extents of b, i, j, k.
+        activation: "", "relu", or "gelu", which is ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+        tf32: whether operands of float32 may be rounded to 11 significant bits.
+    """
+
+    kind: ClassVar = "product"
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    lhs: Matrix
+    rhs: Matrix
+    out: Matrix
+    addend: Matrix | None = None
+    bias: Matrix | None = None
+    alpha: float = 1.0
+    activation: str = ""
+    tf32: bool = False
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that it writes."""
+        return frozenset((self.out.buffer,))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> MatrixProduct:
+        """From plain data."""
+        return cls(**{k: Matrix.read(v) if isinstance(v, Mapping) else v for k, v in found.items()})
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Elements of a kernel's buffer as an array whose first two axes are those of a batch and of channels.
+
+    Attributes:
+        buffer, dtype, offset: as of a `Matrix`.
+        shape: its extents.
+        strides: how many elements further neighbours along each axis lie.
+    """
+
+    buffer: int
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Tensor:
+        """From plain data."""
+        return cls(**{**found, "shape": tuple(found["shape"]), "strides": tuple(found["strides"])})
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution, or one of its two gradients, that the device's library makes.
+
+    ``result[n, k, p] = sum(image[n, c, p * stride + t * dilation - low] * filter[k, c, t] for c, t)``, where the image
+    counts as zero outside of its extent; as a linear function of the image, or of the filter, its transpose. Channels
+    of the filter are those of one of ``image.shape[1] // filter.shape[1]`` equal groups.
+
+    Attributes:
+        out: which of the three is written: "result", "image" (from result and filter) or "filter".
+        strides, low, high, dilation: of each spatial axis.
+        tf32: whether operands of float32 may be rounded to 11 significant bits.
+        workspace: bytes of memory that it may use besides: the buffer behind the three others.
+    """
+
+    kind: ClassVar = "convolution"
+
+    image: Tensor
+    filter: Tensor
+    result: Tensor
+    out: str
+    strides: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    dilation: tuple[int, ...]
+    tf32: bool = False
+    workspace: int = 0
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that it writes."""
+        tensors = {"image": self.image, "filter": self.filter, "result": self.result}
+        return frozenset((tensors[self.out].buffer, 3))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Convolution:
+        """From plain data."""
+        parts = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in parts.items()})
+
+
+#: What a library does.
+LibraryStep = MatrixProduct | Convolution
+_KINDS: dict[str, type[LibraryStep]] = {found.kind: found for found in (MatrixProduct, Convolution)}
+
+
+class DeviceLibrary(Protocol):
+    """What makes matrix products and convolutions where a program will run."""
+
+    def takes(self, step: LibraryStep) -> bool:
+        """Whether it can do a step, with all that follows in it. Buffers lie at multiples of 16 bytes."""
+        ...
+
+    def workspace(self, step: LibraryStep) -> int:
+        """Bytes of memory that a step which it takes uses besides."""
         ...
 
 
-def mark_product(function: Any, product: MatrixProduct) -> None:
-    """Let a ``gpu.func`` without a body stand for a product."""
-    function.attributes["smelt.product"] = mlir.ir.StringAttr.get(json.dumps(product_to(product)), context())
+def step_to(step: LibraryStep) -> dict[str, Any]:
+    """A step as plain data."""
+    return {"kind": step.kind, **asdict(step)}
 
 
-def read_product(function: Any) -> MatrixProduct | None:
-    """The product that a ``gpu.func`` stands for; None for a kernel."""
+def step_from(found: Mapping[str, Any]) -> LibraryStep:
+    """The inverse of `step_to`."""
+    return _KINDS[found["kind"]].read({k: v for k, v in found.items() if k != "kind"})
+
+
+def mark_step(function: Any, step: LibraryStep) -> None:
+    """Let a ``gpu.func`` without a body stand for a step."""
+    function.attributes["smelt.library"] = mlir.ir.StringAttr.get(json.dumps(step_to(step)), context())
+
+
+def read_step(function: Any) -> LibraryStep | None:
+    """The step that a ``gpu.func`` stands for; None for a kernel."""
     attributes = function.attributes
-    if "smelt.product" not in attributes:
+    if "smelt.library" not in attributes:
         return None
-    return product_from(json.loads(mlir.ir.StringAttr(attributes["smelt.product"]).value))
+    return step_from(json.loads(mlir.ir.StringAttr(attributes["smelt.library"]).value))

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from .library import LibraryStep, step_from, step_to
+
 Size = tuple[int, int, int]
 
 
@@ -67,55 +69,6 @@ class OwnText:
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """Elements of a kernel's buffer as a batch of matrices.
-
-    Attributes:
-        buffer: which of the kernel's.
-        dtype: of the elements: float32, ...
-        offset: of the first element, in elements.
-        strides: how many elements further neighbours lie: in the batch, down, across.
-    """
-
-    buffer: int
-    dtype: str
-    offset: int
-    strides: Size
-
-
-@dataclass(frozen=True)
-class MatrixProduct:
-    """A product that the device's library makes, in place of a kernel of the text.
-
-    ``out[b, i, j] = activation(alpha * sum(lhs[b, i, k] * rhs[b, k, j] for k) + addend[b, i, j] + bias[j])``, where the
-    bias runs along that axis of out along which neighbours lie next to each other.
-
-    Attributes:
-        batch, rows, columns, depth: the extents of b, i, j, k.
-        activation: "", "relu", or "gelu", which is ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
-        tf32: whether operands of float32 may be rounded to 11 significant bits.
-    """
-
-    batch: int
-    rows: int
-    columns: int
-    depth: int
-    lhs: Matrix
-    rhs: Matrix
-    out: Matrix
-    addend: Matrix | None = None
-    bias: Matrix | None = None
-    alpha: float = 1.0
-    activation: str = ""
-    tf32: bool = False
-
-    @property
-    def matrices(self) -> tuple[Matrix, ...]:
-        """What it reads, and `out` last."""
-        return tuple(m for m in (self.lhs, self.rhs, self.addend, self.bias, self.out) if m is not None)
-
-
-@dataclass(frozen=True)
 class KernelInfo:
     """One kernel function.
 
@@ -130,7 +83,7 @@ class KernelInfo:
             cache is counted once.
         flops: floating-point operations, estimated.
         own: its text, where that is not the program's; `entry` is a name in the manifest alone then.
-        product: what a library does in its place; the same then.
+        library: what a library does in its place; the same then.
     """
 
     entry: str
@@ -143,7 +96,7 @@ class KernelInfo:
     bytes_written: int
     flops: int
     own: OwnText | None = None
-    product: MatrixProduct | None = None
+    library: LibraryStep | None = None
 
 
 @dataclass(frozen=True)
@@ -279,7 +232,7 @@ class Manifest:
                 "threadgroups": tuple(item["threadgroups"]),
                 "threads": tuple(item["threads"]),
                 "own": _own(item["own"]) if "own" in item else None,
-                "product": product_from(item["product"]) if "product" in item else None,
+                "library": step_from(item["library"]) if "library" in item else None,
             })
             for item in found["kernels"]
         )  # fmt: skip
@@ -304,12 +257,14 @@ def _launches(steps: Sequence[Step]) -> Iterator[Launch]:
 def _plain(x: Any) -> Any:
     """Dataclasses as dicts; a place outside of loops has no strides, a kernel of the program's text nothing in its
     place."""
+    if isinstance(x, LibraryStep):
+        return step_to(x)
     if is_dataclass(x):
         items = {f.name: _plain(getattr(x, f.name)) for f in fields(x)}
         if isinstance(x, BufferSlot) and not x.strides:
             del items["strides"]
         if isinstance(x, KernelInfo):
-            items = {name: item for name, item in items.items() if name not in ("own", "product") or item is not None}
+            items = {name: item for name, item in items.items() if name not in ("own", "library") or item is not None}
         return items
     return [_plain(item) for item in x] if isinstance(x, tuple) else x
 
@@ -318,23 +273,6 @@ def _own(found: Mapping[str, Any]) -> OwnText:
     x, y, z = found["grid"]
     constants = tuple(Constant(c["index"], c["type"], tuple(c["values"])) for c in found["constants"])
     return OwnText(found["text"], found["function"], (x, y, z), constants)
-
-
-def product_to(product: MatrixProduct) -> dict[str, Any]:
-    """A product as plain data."""
-    found: dict[str, Any] = _plain(product)
-    return found
-
-
-def product_from(found: Mapping[str, Any]) -> MatrixProduct:
-    """The inverse of `product_to`."""
-
-    def matrix(item: Mapping[str, Any]) -> Matrix:
-        batch, down, across = item["strides"]
-        return Matrix(item["buffer"], item["dtype"], item["offset"], (batch, down, across))
-
-    parts: dict[str, Any] = {k: matrix(v) if isinstance(v, Mapping) else v for k, v in found.items()}
-    return MatrixProduct(**parts)
 
 
 def _place(found: Mapping[str, Any]) -> BufferSlot:

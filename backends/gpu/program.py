@@ -27,7 +27,7 @@ from smelt.passes.kernels.plan_buffers import arena_bytes, is_view, offsets_of, 
 from .devices import GPUS, Gpu
 from .kernel import GpuModule
 from .launches import FunctionPlanner, MainEmitter
-from .library import ProductLibrary
+from .library import DeviceLibrary
 from .manifest import BufferSlot, KernelInfo, Manifest
 from .schedules.schedule import argument_name
 
@@ -84,7 +84,7 @@ class Program:
         arena_bytes: temporary memory.
     """
 
-    def __init__(self, module: Any, gpu: Gpu, emit: Emit, library: ProductLibrary | None = None):
+    def __init__(self, module: Any, gpu: Gpu, emit: Emit, library: DeviceLibrary | None = None):
         self.gpu, self._emit, self._library = gpu, emit, library
         self._found = functions(module)
         self.main = read_function(self._found["main"])
@@ -269,13 +269,13 @@ def _arrays(names: Sequence[str], avals: Sequence[Aval]) -> Any:
     )
 
 
-def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: ProductLibrary | None = None) -> Program:
+def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: DeviceLibrary | None = None) -> Program:
     """A program from a module that has been through the pipeline up to ``fuse,plan-buffers``.
 
     Args:
         gpu: for which schedules are made, by its name in `GPUS`.
         emit: makes text of kernel IR.
-        library: what will make matrix products where the program runs; None: kernels of the text.
+        library: what will make products and convolutions where the program runs; None: kernels of the text.
 
     Raises:
         SmeltError: the module was not fused, or has no function @main.

@@ -8,7 +8,7 @@ from smelt.ir.errors import IRError
 
 from ..gpu import program
 from ..gpu.devices import ATTENTION_FEATURES, GPUS, GRADIENT_FEATURES, METAL
-from ..gpu.library import ProductLibrary
+from ..gpu.library import DeviceLibrary
 from ..gpu.program import Program
 from ..pipelines import SIMPLIFY
 from .emit import emit
@@ -27,12 +27,12 @@ PIPELINE = (
 PIPELINE_WITH_FLOAT64 = PIPELINE.replace("f64,", "", 1)
 
 
-def compile_module(module: Any, gpu: str | None = None, library: ProductLibrary | None = None) -> Program:
+def compile_module(module: Any, gpu: str | None = None, library: DeviceLibrary | None = None) -> Program:
     """A program from a module that has been through `PIPELINE`.
 
     Args:
         gpu: a name in `smelt.backends.gpu.devices.GPUS`; None: apple8.
-        library: what will make matrix products where the program runs; None: kernels of the text.
+        library: what will make products and convolutions where the program runs; None: kernels of the text.
 
     Raises:
         IRError: there is no such GPU. SmeltError: the module was not fused.

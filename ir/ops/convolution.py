@@ -14,7 +14,7 @@ from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..index import Access, Coordinates, Guard
-from ..kinds import Contraction, MatmulForm, batch_size, matrix_layout, silent
+from ..kinds import Contraction, MatmulForm, WindowForm, batch_size, matrix_layout, silent
 from ..numpy_blas import matmul
 from ..op import Batched, Cotangents, Dims, Flags, Int, Ints, Operand, Values, only, require, require_dtype
 
@@ -282,6 +282,13 @@ class ConvGeneral(Contraction, name="conv_general"):
             matrix_layout(w.shape, (), right, (0,)),
         )
         return form if form.in_place else None
+
+    def window_form(
+        self, x: Aval, w: Aval,
+        *, window_strides: Ints, padding_low: Ints, padding_high: Ints, kernel_dilation: Ints, input_dilation: Ints,
+        feature_groups: Int,
+    ) -> WindowForm:  # fmt: skip
+        return WindowForm(window_strides, padding_low, kernel_dilation, input_dilation, feature_groups)
 
 
 #: Taps of which each is a sum of its own.

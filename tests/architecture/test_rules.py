@@ -49,6 +49,7 @@ RULES = {
     "depth": Rule({}, "Aval", ("tuple[int, ...]",)),
     "operand_indices": Rule({"place": "Coordinates", "depth": "Coordinates"}, "Aval", ("tuple[Access, ...]",)),
     "matmul_form": Rule({}, "Aval", ("MatmulForm", "MatmulForm | None")),
+    "window_form": Rule({}, "Aval", ("WindowForm", "WindowForm | None")),
     "in_place": Rule({**BUILDER, "operands": "Values"}, None, ("Values",)),
     "work": Rule({}, "Aval", ("float",)),
     "host": Rule({}, "np.ndarray", ARRAYS),

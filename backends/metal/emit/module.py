@@ -16,7 +16,7 @@ from smelt.ir.dialect import context
 
 from ...gpu.custom import read_custom
 from ...gpu.devices import METAL
-from ...gpu.library import read_product
+from ...gpu.library import read_step
 from ...gpu.manifest import Alias, ArrayInfo, BufferSlot, KernelBuffer, KernelInfo, Manifest, Size
 from ..names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from . import literals
@@ -112,7 +112,7 @@ class ModuleEmitter:
     def _kernel(self, op: Any) -> _Kernel | _CustomKernel | _LibraryKernel:
         if "smelt.text" in op.attributes:
             return _CustomKernel(self, op)
-        return _LibraryKernel(self, op) if "smelt.product" in op.attributes else _Kernel(self, op)
+        return _LibraryKernel(self, op) if "smelt.library" in op.attributes else _Kernel(self, op)
 
     def read(self, op: Any) -> Block:
         """A function's body, as plain objects."""
@@ -356,16 +356,16 @@ class _CustomKernel:
 
 
 class _LibraryKernel:
-    """A product that a library makes: its row in the manifest, and a line that says so."""
+    """What a library does: its row in the manifest, and a line that says so."""
 
     def __init__(self, program: ModuleEmitter, op: Any) -> None:
-        product, entry = read_product(op), program.entry(_symbol(op))
-        assert product is not None
-        self.text = f"// {entry}: a product by a library, in the manifest\n"
+        step, entry = read_step(op), program.entry(_symbol(op))
+        assert step is not None
+        self.text = f"// {entry}: a {step.kind} by a library, in the manifest\n"
         buffers = []
         for i, value in enumerate(program.read(op).arguments):
             assert isinstance(value.type, Array)
-            access = "write" if i == product.out.buffer else "read"
+            access = "write" if i in step.written else "read"
             name, kind = value.hint or f"buffer_{i}", type_name(value.type.element)
             buffers.append(KernelBuffer(name, kind, value.type.size, access, i))
         self.info = KernelInfo(
@@ -378,7 +378,7 @@ class _LibraryKernel:
             bytes_read=_integer(op, "smelt.bytes_read", 0),
             bytes_written=_integer(op, "smelt.bytes_written", 0),
             flops=_integer(op, "smelt.flops", 0),
-            product=product,
+            library=step,
         )
 
 

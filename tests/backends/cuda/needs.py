@@ -21,3 +21,6 @@ def _works(load: object) -> bool:
 needs_nvrtc = pytest.mark.skipif(not _works(nvrtc_library), reason="NVRTC is not installed")
 needs_gpu = pytest.mark.skipif(not _works(driver.enter), reason="there is no NVIDIA GPU")
 needs_cublas = pytest.mark.skipif(libraries.load("cublasLt") is None, reason="cuBLASLt is not installed")
+needs_cudnn = pytest.mark.skipif(
+    libraries.load("cublasLt") is None or libraries.load("cudnn") is None, reason="cuDNN is not installed"
+)

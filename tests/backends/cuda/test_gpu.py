@@ -9,7 +9,8 @@ import smelt
 from smelt.backends.gpu.devices import GPUS
 from smelt.ir.settings import override
 
-from .needs import needs_cublas, needs_gpu
+from . import test_convolutions
+from .needs import needs_cublas, needs_cudnn, needs_gpu
 from .test_products import ALL, CASES, numbers, ran
 
 pytestmark = needs_gpu
@@ -46,3 +47,12 @@ def test_products_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) ->
         for f, shapes, _ in CASES.values():
             for times in (1, 16):
                 ran(f, *(numbers(*(times * n for n in shape)) for shape in shapes), dtype=getattr(smelt, dtype))
+
+
+@needs_cudnn
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_convolutions_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GPUS, "nvidia", ALL)
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for shape, filter, options in test_convolutions.CASES.values():
+            test_convolutions.ran(shape, filter, getattr(smelt, dtype), **options)

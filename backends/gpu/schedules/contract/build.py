@@ -10,6 +10,7 @@ from smelt.ir.builder import Function
 
 from ...kernel import GpuModule
 from ..schedule import ScheduledKernel, ScratchPlan
+from .convolutions import build_convolution
 from .elements import BLOCK, build_blocks, build_elements
 from .library import build_library
 from .matrices import MATRIX, build_matrices
@@ -25,11 +26,14 @@ def build_contract(module: GpuModule, body: Function, scratch: ScratchPlan) -> l
     """The kernels of a body with one contraction, movement in front of it and elementwise ops behind it.
 
     One kernel, or two where a deep product has few results: then threadgroups share the contracted axes. Where there is
-    a library for it, its product, and a kernel if something must follow.
+    a library for it, its product or convolution, and a kernel if something must follow.
     """
     product = analyse(body)
-    found = build_library(module, product, scratch)
-    return path(product)(module, product, scratch) if found is None else found
+    for build in (build_library, build_convolution, path(product)):
+        found = build(module, product, scratch)
+        if found is not None:
+            return found
+    raise AssertionError(f"@{body.name} has no kernels")
 
 
 def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[ScheduledKernel]]:

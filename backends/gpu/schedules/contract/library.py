@@ -10,79 +10,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-from smelt.backends.contraction import Operand, Product, only_moves, operand_of
+from smelt.backends.contraction import Product, only_moves, operand_of
 from smelt.backends.lowering import Fused, fuse_variables
-from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, OpView, Value, fresh_name, new_function, read_function
-from smelt.ir.dialect import context
+from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Access, Coordinates, Index, linearize
 from smelt.ir.ops.arithmetic import Add, Maximum, Mul
 from smelt.ir.ops.constants import Constant, constant_array
 from smelt.ir.settings import settings
-from smelt.passes.extract import inputs_of, named_location
 from smelt.passes.kernels.analysis import plain_variable
-from smelt.passes.rewrite import replay
 
 from ...kernel import GpuModule
-from ...library import mark_product
-from ...manifest import Matrix, MatrixProduct
-from ..maps import build_map
-from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines
+from ...library import Matrix, MatrixProduct
+from ..schedule import ScheduledKernel, ScratchPlan
+from .beside import Epilogue, Step, Way, origin, steps_of
 
 #: Elements of 16 bits of which rows are multiples where libraries are quick.
 LINE = 8
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """A product and the first of the ops that follow it.
-
-    Attributes:
-        head: what they give.
-        alpha: what the sums are multiplied by.
-        added: arrays that are added then.
-        activation: of a `MatrixProduct`.
-    """
-
-    head: Value
-    alpha: float = 1.0
-    added: tuple[Operand, ...] = ()
-    activation: str = ""
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way to make a product.
-
-    Attributes:
-        target, out: the value whose memory the library writes, and where in it the element of the loops' position is.
-        copied: operands that are written to memory before, which may have zeros behind their elements.
-        wide: the extents of loops that run over those.
-        result: what the target's memory is if it has elements behind, too.
-    """
-
-    epilogue: Epilogue
-    target: Value
-    out: Index
-    copied: Mapping[Value, Aval] = field(default_factory=dict)
-    wide: Mapping[str, int] = field(default_factory=dict)
-    result: Aval | None = None
-
-    def rest(self, product: Product) -> list[Value]:
-        """The body's results that are left to compute."""
-        return [v for v in product.body.returns if v != self.target or self.result is not None]
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A product for a library, and the values of the body that lie in its buffers, as which arrays."""
-
-    product: MatrixProduct
-    buffers: Sequence[tuple[Value, Aval]]
 
 
 def build_library(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel] | None:
@@ -93,14 +39,14 @@ def build_library(module: GpuModule, product: Product, scratch: ScratchPlan) -> 
     reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
     for way in _ways(product, reuse):
         step = _step(product, way)
-        if step is None or not library.takes(step.product):
+        if step is None or not library.takes(step.work):
             continue
-        while (wider := _widened(product, way, step.product, reuse)) is not None:
+        while (wider := _widened(product, way, step, reuse)) is not None:
             found = _step(product, wider)
-            if found is None or not library.takes(found.product):
+            if found is None or not library.takes(found.work):
                 break
             way, step = wider, found
-        return _steps(module, product, way, step, scratch)
+        return steps_of(module, product, way, step, scratch)
     return None
 
 
@@ -114,7 +60,7 @@ def _ways(product: Product, reuse: int) -> Iterator[Way]:
     """Ways to make a product, those with little to do beside it first."""
     epilogues = list(_epilogues(product))[::-1]
     for copied, epilogue in itertools.product(_copies(product, reuse), epilogues):
-        for target, out in _targets(product, epilogue.head):
+        for target, out in targets(product, epilogue.head):
             way = Way(epilogue, target, out, {v: v.aval for v in copied})
             if product.depth.extent >= reuse or not way.rest(product):
                 yield way
@@ -128,71 +74,13 @@ def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
         yield from itertools.combinations(found, n)
 
 
-def _steps(module: GpuModule, product: Product, way: Way, step: _Step, scratch: ScratchPlan) -> list[ScheduledKernel]:
-    """Copies of operands, the product, and what follows."""
-    head, rest = way.epilogue.head, way.rest(product)
-    copies = {v: scratch.take(aval) for v, aval in way.copied.items()}
-    found = [kernel for v in copies for kernel in _mapped(module, product, [v], {}, copies)]
-    places: dict[Value, Value | Scratch] = {**copies}
-    if way.result is not None:
-        places[head] = scratch.take(way.result)
-    elif rest and head not in product.body.returns:
-        places[head] = scratch.take(head.aval)
-    found.append(ScheduledKernel(_declare(module, product, step), [places.get(v, v) for v, _ in step.buffers]))
-    return found + (_mapped(module, product, rest, {head: places.get(head, head)}, {}) if rest else [])
-
-
-def _mapped(
-    module: GpuModule, product: Product, values: Sequence[Value], known: Mapping[Value, Value | Scratch],
-    written: Mapping[Value, Scratch],
-) -> list[ScheduledKernel]:  # fmt: skip
-    """The kernels that compute some of the body's values.
-
-    Args:
-        known: what need not be computed, and where it is. written: where they go, if not where they are in the body.
-    """
-    body = product.body
-    wanted, ops = set(values), []
-    for op in reversed(body.ops):
-        if op.results[0] in wanted and op.results[0] not in known:
-            wanted.update(op.operands)
-            ops.append(op)
-    ops.reverse()
-    inputs, location, around = inputs_of(ops, values), body.mlir.location, body.mlir.parent.opview
-    read, write = [known.get(v, v) for v in inputs], [written.get(v, v) for v in values]
-    operation, arguments, b = new_function(
-        around, fresh_name(around, f"{body.name}_{'rest' if known else 'operand'}"), [x.aval for x in read],
-        [x.aval for x in write], location, before=body.mlir,
-        argument_locations=[named_location(v, location) for v in inputs],
-    )  # fmt: skip
-    env = {v: _first(b, argument, v.shape) for v, argument in zip(inputs, arguments)}
-    replay(b, ops, env)
-    b.return_([_with_zeros(b, env[v], place.aval.shape) for v, place in zip(values, write)])
-    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
-    function = read_function(operation)
-    outer: dict[Any, Value | Scratch] = dict(zip((*function.arguments, *function.returns), (*read, *write)))
-    return [replace(step, operands=[outer[x] for x in step.operands]) for step in build_map(module, function)]
-
-
-def _first(b: Builder, v: Value, shape: Sequence[int]) -> Value:
-    """The first elements along each axis."""
-    return v if v.shape == shape else b.slice(v, start=(0,) * v.ndim, stop=tuple(shape), stride=(1,) * v.ndim)
-
-
-def _with_zeros(b: Builder, v: Value, shape: Sequence[int]) -> Value:
-    """An array with zeros behind its elements."""
-    if v.shape == shape:
-        return v
-    none, high = (0,) * v.ndim, tuple(n - m for n, m in zip(shape, v.shape))
-    return b.pad(v, b.full((), 0, v.dtype), low=none, high=high, interior=none)
-
-
 # Odd extents
 
-def _widened(product: Product, way: Way, plain: MatrixProduct, reuse: int) -> Way | None:
+def _widened(product: Product, way: Way, step: Step, reuse: int) -> Way | None:
     """A way with zeros behind rows of 16-bit elements that are no multiples of 16 bytes; None where that is not needed,
     or does not pay. Libraries read other rows element by element."""
-    if product.lhs.dtype.size != 2:
+    plain = step.work
+    if product.lhs.dtype.size != 2 or not isinstance(plain, MatrixProduct):
         return None
     (_, lm, lk), (_, rk, rn), (_, m, n) = plain.lhs.strides, plain.rhs.strides, plain.out.strides
     wide = dict(way.wide)
@@ -280,23 +168,16 @@ def _number(v: Value) -> complex | None:
 
 # The product
 
-def _targets(product: Product, head: Value) -> Iterator[tuple[Value, Index]]:
+def targets(product: Product, head: Value) -> Iterator[tuple[Value, Index]]:
     """Where the head may be written: the value that it is then, and the offset of its element."""
     returns = product.body.returns
-    if head not in returns and len(returns) == 1 and _origin(returns[0]) == head:
+    if head not in returns and len(returns) == 1 and origin(returns[0]) == head:
         (returned, at), *_ = product.outputs
         yield returned, linearize(at, returned.shape)
     yield head, linearize(product.at, head.shape)
 
 
-def _origin(v: Value) -> Value:
-    """The value whose elements these are, perhaps in other places."""
-    while v.owner is not None and only_moves(v.owner):
-        v = v.owner.operands[0]
-    return v
-
-
-def _step(product: Product, way: Way) -> _Step | None:
+def _step(product: Product, way: Way) -> Step | None:
     """The product as a library takes it; None where it has no strides."""
     sources: list[tuple[Value, Aval, Index]] = []
     for x in (product.lhs, product.rhs, *way.epilogue.added):
@@ -340,7 +221,8 @@ def _step(product: Product, way: Way) -> _Step | None:
         batch.extent, rows.extent, columns.extent, depth.extent, lhs, rhs, written, addend, bias, way.epilogue.alpha,
         way.epilogue.activation, tf32,
     )  # fmt: skip
-    return _Step(spec, [(value, aval) for value, aval, _ in sources])
+    names = ["lhs", "rhs", *["added"] * (len(sources) - 3), "out"]
+    return Step(spec, [(value, aval) for value, aval, _ in sources], names)
 
 
 def _loops(product: Product, offsets: Sequence[Index]) -> list[Fused] | None:
@@ -350,18 +232,3 @@ def _loops(product: Product, offsets: Sequence[Index]) -> list[Fused] | None:
     outer = [v for loop in (*batch, *rows[:-1], *columns[:-1]) for v in loop.variables]
     found = [fuse_variables(outer, offsets), rows[-1:], columns[-1:], depth]
     return None if any(len(loops) > 1 for loops in found) else [loops[0] if loops else Fused([]) for loops in found]
-
-
-def _declare(module: GpuModule, product: Product, step: _Step) -> str:
-    """A ``gpu.func`` without a body that stands for the product; its name."""
-    avals = [aval for _, aval in step.buffers]
-    key = "product", step.product, *avals
-    if key not in module.functions:
-        names = ["lhs", "rhs", *["added"] * (len(avals) - 3), "out"]
-        k, _ = module.start("product", avals, names, product.op.location)
-        nbytes = [aval.nbytes for aval in avals]
-        flops = 2 * product.size
-        k.finish("library", (1, 1, 1), (1, 1, 1), sum(nbytes[:-1]), nbytes[-1], flops, source_lines([product.op]))
-        mark_product(k.function, step.product)
-        module.functions[key] = k.name
-    return module.functions[key]

@@ -1,0 +1,73 @@
+"""NVIDIA's libraries that programs use, each for a kind of step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import c_void_p
+from typing import Any, Protocol
+
+from smelt.ir.errors import DeviceError
+
+from ..gpu.library import Convolution, LibraryStep, MatrixProduct
+from . import convolutions, products
+
+
+class Plan(Protocol):
+    """How a library does a step.
+
+    Attributes:
+        workspace: bytes of memory that it uses beside the step's buffers.
+    """
+
+    @property
+    def workspace(self) -> int: ...
+
+    def run(self, addresses: Sequence[int], stream: c_void_p | None = None) -> None:
+        """Does it, without waiting.
+
+        Args:
+            addresses: of the buffers.
+            stream: None: that of all launches.
+
+        Raises:
+            DeviceError, OutOfMemoryError: from the library.
+        """
+        ...
+
+
+#: What plans the steps of a kind; None where it is not installed.
+_LIBRARIES: dict[type, Callable[[], Any]] = {
+    MatrixProduct: lambda: products.library(),
+    Convolution: lambda: convolutions.library(),
+}
+
+
+def _find(step: LibraryStep) -> Plan | None:
+    library = _LIBRARIES[type(step)]()
+    found: Plan | None = None if library is None else library.find(step)
+    return found
+
+
+def plan(step: LibraryStep) -> Plan:
+    """How a step is done that was taken. Raises DeviceError where its library is gone, or takes it no more."""
+    found = _find(step)
+    if found is None:
+        raise DeviceError(
+            f"a {step.kind} cannot be made any more by the library of NVIDIA that the program was compiled for: it has "
+            "changed, or is gone; SMELT_LIBRARIES=0 does without"
+        )
+    return found
+
+
+class _Library:
+    """See `smelt.backends.gpu.library.DeviceLibrary`."""
+
+    def takes(self, step: LibraryStep) -> bool:
+        return _find(step) is not None
+
+    def workspace(self, step: LibraryStep) -> int:
+        return plan(step).workspace
+
+
+#: All that is installed.
+LIBRARY = _Library()

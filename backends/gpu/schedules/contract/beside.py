@@ -1,0 +1,168 @@
+"""A library's step in a contraction's place: copies of operands before it, and kernels for what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from smelt.backends.contraction import Operand, Product, only_moves
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, Value, fresh_name, new_function, read_function
+from smelt.ir.dialect import context
+from smelt.ir.index import Index
+from smelt.passes.extract import inputs_of, named_location
+from smelt.passes.rewrite import replay
+
+from ...kernel import GpuModule
+from ...library import LibraryStep, mark_step
+from ..maps import build_map
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """A product and the first of the ops that follow it.
+
+    Attributes:
+        head: what they give.
+        alpha: what the sums are multiplied by.
+        added: arrays that are added then.
+        activation: of a `MatrixProduct`.
+    """
+
+    head: Value
+    alpha: float = 1.0
+    added: tuple[Operand, ...] = ()
+    activation: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to make a product.
+
+    Attributes:
+        target, out: the value whose memory the library writes, and where in it the element of the loops' position is.
+        copied: operands that are written to memory before, which may have zeros behind their elements.
+        wide: the extents of loops that run over those.
+        result: what the target's memory is if it has elements behind, too.
+    """
+
+    epilogue: Epilogue
+    target: Value
+    out: Index
+    copied: Mapping[Value, Aval] = field(default_factory=dict)
+    wide: Mapping[str, int] = field(default_factory=dict)
+    result: Aval | None = None
+
+    def rest(self, product: Product) -> list[Value]:
+        """The body's results that are left to compute."""
+        return [v for v in product.body.returns if v != self.target or self.result is not None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a library does.
+
+    Attributes:
+        work: the step of the manifest.
+        buffers: the values of the body that lie in its buffers, as which arrays.
+        names: of the buffers.
+        workspace: bytes of memory in one buffer more.
+    """
+
+    work: LibraryStep
+    buffers: Sequence[tuple[Value, Aval]]
+    names: Sequence[str]
+    workspace: int = 0
+
+
+def steps_of(module: GpuModule, product: Product, way: Way, step: Step, scratch: ScratchPlan) -> list[ScheduledKernel]:
+    """Copies of operands, what the library does, and what follows."""
+    head, rest = way.epilogue.head, way.rest(product)
+    copies = {v: scratch.take(aval) for v, aval in way.copied.items()}
+    found = [kernel for v in copies for kernel in _mapped(module, product, [v], {}, copies)]
+    places: dict[Value, Value | Scratch] = {**copies}
+    if way.result is not None:
+        places[head] = scratch.take(way.result)
+    elif rest and head not in product.body.returns:
+        places[head] = scratch.take(head.aval)
+    buffers: list[Value | Scratch] = [places.get(v, v) for v, _ in step.buffers]
+    if step.workspace:
+        buffers.append(scratch.take(_workspace(step)))
+    found.append(ScheduledKernel(_declare(module, product, step), buffers))
+    return found + (_mapped(module, product, rest, {head: places.get(head, head)}, {}) if rest else [])
+
+
+def _mapped(
+    module: GpuModule, product: Product, values: Sequence[Value], known: Mapping[Value, Value | Scratch],
+    written: Mapping[Value, Scratch],
+) -> list[ScheduledKernel]:  # fmt: skip
+    """The kernels that compute some of the body's values.
+
+    Args:
+        known: what need not be computed, and where it is. written: where they go, if not where they are in the body.
+    """
+    body = product.body
+    wanted, ops = set(values), []
+    for op in reversed(body.ops):
+        if op.results[0] in wanted and op.results[0] not in known:
+            wanted.update(op.operands)
+            ops.append(op)
+    ops.reverse()
+    inputs, location, around = inputs_of(ops, values), body.mlir.location, body.mlir.parent.opview
+    read, write = [known.get(v, v) for v in inputs], [written.get(v, v) for v in values]
+    operation, arguments, b = new_function(
+        around, fresh_name(around, f"{body.name}_{'rest' if known else 'operand'}"), [x.aval for x in read],
+        [x.aval for x in write], location, before=body.mlir,
+        argument_locations=[named_location(v, location) for v in inputs],
+    )  # fmt: skip
+    env = {v: _first(b, argument, v.shape) for v, argument in zip(inputs, arguments)}
+    replay(b, ops, env)
+    b.return_([_with_zeros(b, env[v], place.aval.shape) for v, place in zip(values, write)])
+    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
+    function = read_function(operation)
+    outer: dict[Any, Value | Scratch] = dict(zip((*function.arguments, *function.returns), (*read, *write)))
+    return [replace(step, operands=[outer[x] for x in step.operands]) for step in build_map(module, function)]
+
+
+def _first(b: Builder, v: Value, shape: Sequence[int]) -> Value:
+    """The first elements along each axis."""
+    return v if v.shape == shape else b.slice(v, start=(0,) * v.ndim, stop=tuple(shape), stride=(1,) * v.ndim)
+
+
+def _with_zeros(b: Builder, v: Value, shape: Sequence[int]) -> Value:
+    """An array with zeros behind its elements."""
+    if v.shape == shape:
+        return v
+    none, high = (0,) * v.ndim, tuple(n - m for n, m in zip(shape, v.shape))
+    return b.pad(v, b.full((), 0, v.dtype), low=none, high=high, interior=none)
+
+
+def origin(v: Value) -> Value:
+    """The value whose elements these are, perhaps in other places."""
+    while v.owner is not None and only_moves(v.owner):
+        v = v.owner.operands[0]
+    return v
+
+
+def _workspace(step: Step) -> Aval:
+    return Aval((step.workspace,), dtypes.uint8)
+
+
+def _declare(module: GpuModule, product: Product, step: Step) -> str:
+    """A ``gpu.func`` without a body that stands for the step; its name."""
+    work, avals, names = step.work, [aval for _, aval in step.buffers], list(step.names)
+    read = sum(aval.nbytes for i, aval in enumerate(avals) if i not in work.written)
+    written = sum(avals[i].nbytes for i in work.written if i < len(avals))
+    if step.workspace:
+        avals.append(_workspace(step))
+        names.append("workspace")
+    key = work.kind, work, *avals
+    if key not in module.functions:
+        k, _ = module.start(work.kind, avals, names, product.op.location)
+        k.finish("library", (1, 1, 1), (1, 1, 1), read, written, 2 * product.size, source_lines([product.op]))
+        mark_step(k.function, work)
+        module.functions[key] = k.name
+    return module.functions[key]
