@@ -13,20 +13,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from smelt.backends.contraction import Product, substitute
+from smelt.backends.contraction import Product, only_moves, substitute
 from smelt.ir import dtypes
 from smelt.ir.builder import Value
-from smelt.ir.index import Coordinates, Index, linearize
+from smelt.ir.index import Coordinates, Index, linearize, variables
 from smelt.ir.kinds import Ints, WindowForm
 from smelt.ir.settings import settings
-from smelt.passes.kernels.analysis import operand_reads
-from smelt.passes.kernels.contraction_places import contraction_plan
+from smelt.passes.kernels.analysis import collect_reads, operand_reads
+from smelt.passes.kernels.contraction_places import inverse_place
 
 from ...kernel import GpuModule
 from ...library import Convolution, Tensor
 from ..schedule import ScheduledKernel, ScratchPlan
 from .beside import Epilogue, Step, Way, origin, steps_of
-from .library import targets
 
 #: Spatial axes that libraries know.
 FEWEST_AXES, MOST_AXES = 2, 3
@@ -46,19 +45,31 @@ def build_convolution(module: GpuModule, product: Product, scratch: ScratchPlan)
     if product.size < max(gpu.library_work, 1):
         return None
     reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
-    head = product.result
-    for copied in _copies(product, reuse):
-        for target, _ in targets(product, head):
-            way = Way(Epilogue(head), target, Index(0), {v: v.aval for v in copied})
-            if way.rest(product) and product.depth.extent < reuse:
-                continue
-            for work, values in _Windows(product, form, way).convolutions():
-                if library.takes(work):
-                    extra = library.workspace(work)
-                    buffers = [(v, v.aval) for v in values]
-                    step = Step(replace(work, workspace=extra), buffers, ("image", "filter", "result"), extra)
-                    return steps_of(module, product, way, step, scratch)
+    for copied, target in itertools.product(_copies(product, reuse), _targets(product)):
+        way = Way(Epilogue(target), target, Index(0), {v: v.aval for v in copied})
+        if way.rest(product) and product.depth.extent < reuse:
+            continue
+        for work, values in _Windows(product, form, way).convolutions():
+            if library.takes(work):
+                extra = library.workspace(work)
+                buffers = [(v, v.aval) for v in values]
+                step = Step(replace(work, workspace=extra), buffers, ("image", "filter", "result"), extra)
+                return steps_of(module, product, way, step, scratch)
     return None
+
+
+def _targets(product: Product) -> list[Value]:
+    """The values that may be written: the contraction's result, and what has just its elements, the last of it first.
+
+    All else must follow from one of them.
+    """
+    found = [product.result]
+    while found[0] not in product.body.returns:
+        readers = [op for op in product.body.ops if found[0] in op.operands]
+        if len(readers) != 1 or not only_moves(readers[0]) or readers[0].results[0].aval.size != found[0].aval.size:
+            break
+        found.insert(0, readers[0].results[0])
+    return found
 
 
 def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
@@ -141,10 +152,13 @@ class _Windows:
     def _result(self, axes: Sequence[_Axis]) -> _Tensor | None:
         place = self._place(self.n, self.p, [*self.g, *self.o])
         target = self.way.target
-        if target != self.product.result:
-            at = {f"c{axis}": i for axis, i in enumerate(place)}
-            place = tuple(substitute(i, at) for i in contraction_plan(self.product.body).output)
-        return _tensor(_Lying(target, linearize(place, target.shape)), axes)
+        loops, result = variables(target.shape), self.product.result
+        [seen] = collect_reads(self.product.body.ops, [(target, loops)])[result]
+        found = inverse_place(seen, result.shape, loops)
+        if found is None:
+            return None
+        at = {f"c{axis}": i for axis, i in enumerate(place)}
+        return _tensor(_Lying(target, linearize([substitute(i, at) for i in found], target.shape)), axes)
 
     def _lies(self, v: Value, at: Coordinates) -> _Lying:
         while v.owner is not None and v not in self.way.copied:
