@@ -22,7 +22,7 @@ def _missing() -> str:
 CUDA = register(
     Device(
         "cuda",
-        pipeline=Lazy("smelt.backends.metal.program:PIPELINE_WITH_FLOAT64"),
+        pipeline=Lazy("smelt.backends.cuda.pipeline:PIPELINE"),
         executable=Lazy("smelt.backends.cuda.executable:CudaExecutable"),
         memory=Lazy("smelt.backends.cuda.memory:MEMORY"),
         target=GPUS["nvidia"],

@@ -70,7 +70,8 @@ class MatrixProduct:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> MatrixProduct:
         """From plain data."""
-        return cls(**{k: Matrix.read(v) if isinstance(v, Mapping) else v for k, v in found.items()})
+        parts: dict[str, Any] = {k: Matrix.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
+        return cls(**parts)
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,9 @@ class Convolution:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Convolution:
         """From plain data."""
-        parts = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in parts.items()})
+        parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
+        parts.update({k: tuple(v) for k, v in found.items() if isinstance(v, (list, tuple))})
+        return cls(**parts)
 
 
 #: What a library does.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
+from smelt.ir.ops.conversion import Convert
 
 from .analysis import is_pointwise, is_row_reduction
 
@@ -108,14 +109,20 @@ class Candidate:
 
 
 def _moved_bytes(value: Value) -> int:
-    """Bytes that a kernel reads for a value: movement is free, so what is spread over many places is read as it is."""
+    """Bytes that a kernel reads for a value: movement is free, so what is spread over many places is read as it is, and
+    what is widened before."""
     least = value.aval.nbytes
-    while value.owner is not None and value.owner.op.flops == 0 and is_pointwise(value.owner):
+    while value.owner is not None and is_pointwise(value.owner) and (value.owner.op.flops == 0 or _widens(value.owner)):
         if len(value.owner.operands) != 1:
             return least if value.owner.operands else 0
         (value,) = value.owner.operands
         least = min(least, value.aval.nbytes)
     return least
+
+
+def _widens(op: OpView) -> bool:
+    """Whether an op converts elements to larger ones."""
+    return isinstance(op.op, Convert) and op.operands[0].dtype.size < op.results[0].dtype.size
 
 
 #: Answers whether a candidate joins a kernel: None, or why not.

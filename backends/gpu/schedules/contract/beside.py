@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from smelt.backends.contraction import Operand, Product, only_moves
@@ -19,6 +20,9 @@ from ...kernel import GpuModule
 from ...library import LibraryStep, mark_step
 from ..maps import build_map
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines
+
+#: Puts elements into another order.
+Lay = Callable[[Builder, Value], Value]
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Way:
     Attributes:
         target, out: the value whose memory the library writes, and where in it the element of the loops' position is.
         copied: operands that are written to memory before, which may have zeros behind their elements.
+        laid: how elements of these are put into another order then.
         wide: the extents of loops that run over those.
         result: what the target's memory is if it has elements behind, too.
     """
@@ -55,6 +60,7 @@ class Way:
     copied: Mapping[Value, Aval] = field(default_factory=dict)
     wide: Mapping[str, int] = field(default_factory=dict)
     result: Aval | None = None
+    laid: Mapping[Value, Lay] = field(default_factory=dict)
 
     def rest(self, product: Product) -> list[Value]:
         """The body's results that are left to compute."""
@@ -82,7 +88,7 @@ def steps_of(module: GpuModule, product: Product, way: Way, step: Step, scratch:
     """Copies of operands, what the library does, and what follows."""
     head, rest = way.epilogue.head, way.rest(product)
     copies = {v: scratch.take(aval) for v, aval in way.copied.items()}
-    found = [kernel for v in copies for kernel in _mapped(module, product, [v], {}, copies)]
+    found = [kernel for v in copies for kernel in _mapped(module, product, [v], {}, copies, way.laid)]
     places: dict[Value, Value | Scratch] = {**copies}
     if way.result is not None:
         places[head] = scratch.take(way.result)
@@ -97,12 +103,14 @@ def steps_of(module: GpuModule, product: Product, way: Way, step: Step, scratch:
 
 def _mapped(
     module: GpuModule, product: Product, values: Sequence[Value], known: Mapping[Value, Value | Scratch],
-    written: Mapping[Value, Scratch],
+    written: Mapping[Value, Scratch], laid: Mapping[Value, Lay] = MappingProxyType({}),
 ) -> list[ScheduledKernel]:  # fmt: skip
     """The kernels that compute some of the body's values.
 
     Args:
-        known: what need not be computed, and where it is. written: where they go, if not where they are in the body.
+        known: what need not be computed, and where it is.
+        written: where they go, if not where they are in the body.
+        laid: in which order.
     """
     body = product.body
     wanted, ops = set(values), []
@@ -120,7 +128,8 @@ def _mapped(
     )  # fmt: skip
     env = {v: _first(b, argument, v.shape) for v, argument in zip(inputs, arguments)}
     replay(b, ops, env)
-    b.return_([_with_zeros(b, env[v], place.aval.shape) for v, place in zip(values, write)])
+    found = [laid[v](b, env[v]) if v in laid else env[v] for v in values]
+    b.return_([_with_zeros(b, x, place.aval.shape) for x, place in zip(found, write)])
     operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
     function = read_function(operation)
     outer: dict[Any, Value | Scratch] = dict(zip((*function.arguments, *function.returns), (*read, *write)))

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from smelt.backends.contraction import Product, only_moves, substitute
 from smelt.ir import dtypes
-from smelt.ir.builder import Value
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, Value
 from smelt.ir.index import Coordinates, Index, linearize, variables
 from smelt.ir.kinds import Ints, WindowForm
 from smelt.ir.settings import settings
@@ -25,7 +26,7 @@ from smelt.passes.kernels.contraction_places import inverse_place
 from ...kernel import GpuModule
 from ...library import Convolution, Tensor
 from ..schedule import ScheduledKernel, ScratchPlan
-from .beside import Epilogue, Step, Way, origin, steps_of
+from .beside import Epilogue, Lay, Step, Way, steps_of
 
 #: Spatial axes that libraries know.
 FEWEST_AXES, MOST_AXES = 2, 3
@@ -45,17 +46,77 @@ def build_convolution(module: GpuModule, product: Product, scratch: ScratchPlan)
     if product.size < max(gpu.library_work, 1):
         return None
     reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
-    for copied, target in itertools.product(_copies(product, reuse), _targets(product)):
-        way = Way(Epilogue(target), target, Index(0), {v: v.aval for v in copied})
+    for copies, target in itertools.product(_copies(product, form, reuse), _targets(product)):
+        copied = {copy.value: copy.aval for copy in copies}
+        laid = {copy.value: copy.lay for copy in copies if copy.lay is not None}
+        way = Way(Epilogue(target), target, Index(0), copied, laid=laid)
         if way.rest(product) and product.depth.extent < reuse:
             continue
         for work, values in _Windows(product, form, way).convolutions():
-            if library.takes(work):
+            if _pays(work, bool(copied)) and library.takes(work):
                 extra = library.workspace(work)
-                buffers = [(v, v.aval) for v in values]
+                buffers = [(v, copied.get(v, v.aval)) for v in values]
                 step = Step(replace(work, workspace=extra), buffers, ("image", "filter", "result"), extra)
                 return steps_of(module, product, way, step, scratch)
     return None
+
+
+def _pays(work: Convolution, is_copied: bool) -> bool:
+    """Whether a library is quick: not at groups of one channel, of which little is multiplied twice, nor at the
+    gradient in a filter as a convolution whose filter is larger than its result."""
+    each, groups = work.filter.shape[1], work.image.shape[1] // work.filter.shape[1]
+    if groups > 1 and min(each, work.filter.shape[0] // groups) == 1:
+        return False
+    return not is_copied or work.out == "filter" or math.prod(work.filter.shape[2:]) <= math.prod(work.result.shape[2:])
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A value that is written to memory before: as which array, and in which order of its elements."""
+
+    value: Value
+    aval: Aval
+    lay: Lay | None = None
+
+
+def _copies(product: Product, form: WindowForm, reuse: int) -> Iterator[tuple[_Copy, ...]]:
+    """The values that may be written to memory before, those first that are closest to where operands come from.
+
+    That is what must be, and then values on the way to the operands, these themselves, and at last the filter as its
+    convolution's gradient takes it.
+    """
+    image, filter = product.op.operands
+    choices = [_stops(image), _stops(filter)]
+    aval = _exchanged_aval(filter.aval, form.groups)
+    choices[1].append(_Copy(filter, aval, lambda b, w: _exchanged(b, w, form.groups)))
+    every = [(i + j, [x for x in (a, b) if x]) for (i, a), (j, b) in itertools.product(*map(enumerate, choices))]
+    for _, found in sorted(every, key=lambda pair: pair[0]):
+        if all(product.size >= reuse * copy.aval.size for copy in found):
+            yield tuple(found)
+
+
+def _stops(v: Value) -> list[_Copy | None]:
+    """The values on the way to an operand, the first one first; None for one that is in memory."""
+    found: list[_Copy | None] = []
+    while v.owner is not None:
+        found.insert(0, _Copy(v, v.aval))
+        if not only_moves(v.owner):
+            return found
+        v = v.owner.operands[0]
+    return [None, *found]
+
+
+def _exchanged(b: Builder, w: Value, groups: int) -> Value:
+    """The filter of a convolution's gradient in the image: reversed, and its channels exchanged group by group."""
+    spatial = tuple(range(1, w.ndim - 1))
+    shape = groups, w.shape[0] // groups, *w.shape[1:]
+    order = 0, w.ndim, *(axis + 1 for axis in spatial), 1
+    turned = b.transpose(b.reshape_to(b.reverse(w, axes=spatial), shape), permutation=order)
+    return b.reshape_to(turned, _exchanged_aval(w.aval, groups).shape)
+
+
+def _exchanged_aval(w: Aval, groups: int) -> Aval:
+    return w.with_shape((w.shape[-1] * groups, *w.shape[1:-1], w.shape[0] // groups))
 
 
 def _targets(product: Product) -> list[Value]:
@@ -70,19 +131,6 @@ def _targets(product: Product) -> list[Value]:
             break
         found.insert(0, readers[0].results[0])
     return found
-
-
-def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
-    """The values that may be written to memory before: what must be, and then operands, as they are read."""
-    choices = []
-    for v in product.op.operands:
-        first = origin(v)
-        found = [first] if first.owner is not None else [None]
-        choices.append(found if v.owner is None or v == first else [*found, v])
-    for copied in sorted(itertools.product(*choices), key=lambda pair: sum(v in product.op.operands for v in pair)):
-        values = tuple(dict.fromkeys(v for v in copied if v is not None))
-        if all(product.size >= reuse * v.aval.size for v in values):
-            yield values
 
 
 @dataclass(frozen=True)
@@ -144,10 +192,14 @@ class _Windows:
         return _tensor(self._lies(self.product.op.operands[0], place), axes)
 
     def _filter(self, axes: Sequence[_Axis], is_reversed: bool = False) -> _Tensor | None:
+        w = self.product.op.operands[1]
+        if w in self.way.laid:
+            place = self._place([*self.g, *self.c], self.k, self.o)
+            return _tensor(_Lying(w, linearize(place, self.way.copied[w].shape)), axes) if is_reversed else None
         output, *taps, channel = self._place([*self.g, *self.o], self.k, self.c)
         if is_reversed:
             taps = [extent - 1 - tap for ((_, extent),), tap in zip(self.k, taps)]
-        return _tensor(self._lies(self.product.op.operands[1], (output, *taps, channel)), axes)
+        return _tensor(self._lies(w, (output, *taps, channel)), axes)
 
     def _result(self, axes: Sequence[_Axis]) -> _Tensor | None:
         place = self._place(self.n, self.p, [*self.g, *self.o])
@@ -160,10 +212,10 @@ class _Windows:
         at = {f"c{axis}": i for axis, i in enumerate(place)}
         return _tensor(_Lying(target, linearize([substitute(i, at) for i in found], target.shape)), axes)
 
-    def _lies(self, v: Value, at: Coordinates) -> _Lying:
+    def _lies(self, v: Value, at: Coordinates) -> _Lying | None:
         while v.owner is not None and v not in self.way.copied:
             [(v, at)] = operand_reads(v.owner, at)
-        return _Lying(v, linearize(at, v.shape))
+        return None if v in self.way.laid else _Lying(v, linearize(at, v.shape))
 
     # The step
 
@@ -219,8 +271,10 @@ class _Tensor:
         return replace(self, shape=shape, offset=self.offset + first * self.strides[axis])
 
 
-def _tensor(lying: _Lying, axes: Sequence[_Axis]) -> _Tensor | None:
+def _tensor(lying: _Lying | None, axes: Sequence[_Axis]) -> _Tensor | None:
     """An array of these axes; None where it has no strides, or its channels, the second of them, are no neighbours."""
+    if lying is None:
+        return None
     offset = lying.offset
     if any(atom.kind != "var" or n < 0 for atom, n in offset.terms):
         return None
