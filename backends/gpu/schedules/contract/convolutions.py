@@ -63,11 +63,12 @@ def build_convolution(module: GpuModule, product: Product, scratch: ScratchPlan)
 
 def _pays(work: Convolution, is_copied: bool) -> bool:
     """Whether a library is quick: not at groups of one channel, of which little is multiplied twice, nor at the
-    gradient in a filter as a convolution whose filter is larger than its result."""
+    gradient in a filter as a convolution whose filter is larger than its image or result."""
     each, groups = work.filter.shape[1], work.image.shape[1] // work.filter.shape[1]
     if groups > 1 and min(each, work.filter.shape[0] // groups) == 1:
         return False
-    return not is_copied or work.out == "filter" or math.prod(work.filter.shape[2:]) <= math.prod(work.result.shape[2:])
+    taps, *places = (math.prod(x.shape[2:]) for x in (work.filter, work.image, work.result))
+    return not is_copied or work.out == "filter" or taps <= min(places)
 
 
 @dataclass(frozen=True)
