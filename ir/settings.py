@@ -37,8 +37,8 @@ SMELT_PROFILE        (none)    file for a trace, in Chrome's format, of what run
                                at its end; 0 means off. Read when smelt is imported
 SMELT_LIBRARIES      1         0: programs of a GPU that are compiled from then on are kernels of smelt's own alone,
                                also where libraries of its maker are installed
-SMELT_TF32           0         1: where a GPU is faster then, operands of float32 products are rounded to 11 significant
-                               bits (TF32), in programs that are compiled from then on
+SMELT_TF32           0         1: where a GPU is faster then, operands of float32 products and convolutions are rounded
+                               to 11 significant bits (TF32), in programs that are compiled from then on
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
 ===================  ========  =======================================================================
 

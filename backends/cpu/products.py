@@ -15,8 +15,9 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
+from smelt.ir.forms import MatmulForm
 from smelt.ir.host_threads import processors
-from smelt.ir.kinds import Contraction, MatmulForm
+from smelt.ir.kinds import Contraction
 from smelt.ir.scalar import INDEX, Scalar
 
 from . import blas

@@ -12,8 +12,9 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
+from ..forms import MatmulForm, matrix_layout
 from ..index import Access, Coordinates
-from ..kinds import Contraction, MatmulForm, matrix_layout, silent
+from ..kinds import Contraction, silent
 from ..numpy_blas import matmul
 from ..op import (
     Avals,

@@ -13,8 +13,9 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
+from ..forms import MatmulForm, WindowForm, matrix_layout
 from ..index import Access, Coordinates, Guard
-from ..kinds import Contraction, MatmulForm, WindowForm, batch_size, matrix_layout, silent
+from ..kinds import Contraction, batch_size, silent
 from ..numpy_blas import matmul
 from ..op import Batched, Cotangents, Dims, Flags, Int, Ints, Operand, Values, only, require, require_dtype
 

@@ -76,6 +76,19 @@ def test_expensive_values_are_not_computed_for_each_row() -> None:
     assert len(fused([Aval((400, 400), f32), Aval((400, 1), f32)], function)) == 1
 
 
+def test_what_is_widened_costs_its_narrow_bytes() -> None:
+    """Kernels that reduce along different axes subtract for themselves: 16-bit elements are all that each reads."""
+
+    def f(b: Any, x: Any, v: Any) -> list[Any]:
+        centered = b.convert_to(x, f32) - b.broadcast_to(v, x.shape)
+        return [b.reduce_sum(centered, axes=(axis,)) for axis in range(3)]
+
+    module = module_of([Aval((16, 32, 48), dtypes.float16), Aval((48,), f32)], f)
+    Pipeline.parse("cse,dce,fuse").run(module)
+    kernels = [read_function(op) for name, op in functions(module).items() if name != "main"]
+    assert all(v.aval.ndim == 2 for kernel in kernels for v in kernel.returns)
+
+
 def test_independent_shapes_stay_apart() -> None:
     assert len(fused([MATRIX, Aval((7,), f32)], lambda b, x, y: [b.exp(x), b.exp(y)])) == 2
 

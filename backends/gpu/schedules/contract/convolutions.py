@@ -17,8 +17,9 @@ from smelt.backends.contraction import Product, only_moves, substitute
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value
+from smelt.ir.forms import WindowForm
 from smelt.ir.index import Coordinates, Index, linearize, variables
-from smelt.ir.kinds import Ints, WindowForm
+from smelt.ir.op import Ints
 from smelt.ir.settings import settings
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
 from smelt.passes.kernels.contraction_places import inverse_place
