@@ -126,23 +126,16 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_values(dnn: FakeDnn, name: str) -> None:
-    """The three of them by the library, from arrays as they lie."""
+    """The three of them by the library, as arrays lie; but where padding differs it gets the filter's wrong."""
     shape, filter, options = CASES[name]
     ran(shape, filter, **options)
-    assert sorted(found["written"] for found in dnn.done) == ["w", "x", "y"]
+    is_unequal = name in ("unequal padding", "unequal padding, strides", "3-d, all")
+    assert sorted(found["written"] for found in dnn.done) == (["x", "y"] if is_unequal else ["w", "x", "y"])
 
 
 @pytest.mark.parametrize("filter", [(8, 3, 3, 1), (16, 3, 3, 1)])
 def test_one_channel_a_group_is_a_kernel(dnn: FakeDnn, filter: tuple[int, ...]) -> None:
     ran((2, 7, 6, 8), filter, padding=1, groups=8)
-    assert not dnn.done
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_groups_along_three_axes_of_16_bits_are_kernels(dnn: FakeDnn, dtype: str) -> None:
-    """Of which cuDNN gives wrong gradients."""
-    shape, filter, options = CASES["3-d, all"]
-    ran(shape, filter, getattr(smelt, dtype), **options)
     assert not dnn.done
 
 
@@ -293,6 +286,7 @@ def test_the_manifest_says_what_the_library_does(dnn: FakeDnn) -> None:
 def test_numbers_are_those_of_the_reference_where_nothing_is_multiplied(dnn: FakeDnn) -> None:
     """Empty batches, and channels that there are none of."""
     for shape, filter in (((0, 5, 5, 8), (4, 3, 3, 8)), ((2, 5, 5, 0), (4, 3, 3, 0)), ((2, 5, 5, 8), (0, 3, 3, 8))):
-        found = np.array(smelt.conv2d(smelt.zeros(shape), smelt.zeros(filter)))
+        x, w = (smelt.array(np.ones(s, np.float32)) for s in (shape, filter))
+        found = np.array(smelt.conv2d(x, w))
         np.testing.assert_array_equal(found, np.zeros((shape[0], 3, 3, filter[0])))
     assert not dnn.done
