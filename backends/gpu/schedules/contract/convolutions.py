@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from smelt.backends.contraction import Product, only_moves, substitute
+from smelt.backends.contraction import Product, only_moves
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value
@@ -22,7 +22,7 @@ from smelt.ir.index import Coordinates, Index, linearize, variables
 from smelt.ir.op import Ints
 from smelt.ir.settings import settings
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
-from smelt.passes.kernels.contraction_places import inverse_place
+from smelt.passes.kernels.contraction_places import inverse_place, substitute
 
 from ...kernel import GpuModule
 from ...library import Convolution, Tensor
