@@ -178,7 +178,6 @@ SCIPY = {
 LINALG = {
     "signm": "smelt.linalg.solve(smelt.linalg.sqrtm(a @ a), a)", "tanm": "smelt.linalg.solve(cosm(a), sinm(a))",
     "tanhm": "smelt.linalg.solve(coshm(a), sinhm(a))", "solve_lyapunov": "smelt.linalg.solve_continuous_lyapunov",
-    "fractional_matrix_power": "smelt.linalg.expm(t * smelt.linalg.logm(a))",
     "schur": "scipy.linalg.schur; of a symmetric matrix smelt.linalg.eigh", "hessenberg": "scipy.linalg.hessenberg",
     "polar": "u, s, vt = smelt.linalg.svd(a), u @ vt", "orth": "smelt.linalg.qr(a)[0], of full rank",
     "null_space": "smelt.linalg.svd(a), rows of vt behind the rank", "pinvh": "smelt.linalg.pinv",

@@ -11,6 +11,7 @@ from .matrix_functions import (
     coshm,
     cosm,
     expm,
+    fractional_matrix_power,
     logm,
     sinhm,
     sinm,
@@ -37,9 +38,9 @@ from .systems import (
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "cholesky_inv", "cond", "coshm", "cosm", "cross", "det",
-    "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
-    "pinv", "qr", "sinhm", "sinm", "slogdet", "solve", "solve_continuous_lyapunov", "solve_sylvester",
+    "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "fractional_matrix_power", "inv", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot",
+    "norm", "outer", "pinv", "qr", "sinhm", "sinm", "slogdet", "solve", "solve_continuous_lyapunov", "solve_sylvester",
     "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "toeplitz", "trace",
     "tri_inv", "vecdot", "vector_norm",
 ]  # fmt: skip

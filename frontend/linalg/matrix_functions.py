@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 from smelt.ir import dtypes
+from smelt.ir.errors import AttributeValueError, at_user_line
 from smelt.ir.op import registry as ops
 
+from ..functions.arithmetic import multiply
 from ..functions.complex_numbers import imag, real
 from ..functions.creation import zeros_like
+from ..functions.linear import matmul
+from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_elementwise
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .factors import adjoint
+from .systems import matrix_power
 
 __all__ = [
-    "coshm", "cosm", "expm", "logm", "sinhm", "sinm", "solve_continuous_lyapunov", "solve_sylvester", "sqrtm",
+    "coshm", "cosm", "expm", "fractional_matrix_power", "logm", "sinhm", "sinm", "solve_continuous_lyapunov",
+    "solve_sylvester", "sqrtm",
 ]  # fmt: skip
 
 
@@ -62,6 +70,42 @@ def sqrtm(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     """
     check_stream(stream)
     return emit(ops["sqrtm"], (as_array(a),))
+
+
+@remembered
+def fractional_matrix_power(a: ArrayLike, t: float, *, stream: StreamOrDevice = None) -> array:
+    """Square matrices to any real power: aᵗ = exp(t·log a), by the principal logarithm.
+
+    It is ``matrix_power(a, ⌊t⌋)`` times the power of what is left of t, a `sqrtm` if that is a half.
+
+    Args:
+        a: shape (…, n, n), float32, float64 or complex.
+        t: a finite number.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: t is not finite. When evaluated,
+        LibraryError: a matrix has no such power, or, being real, none of real numbers;
+        ``a.astype(smelt.complex64)`` may have one.
+
+    >>> import smelt
+    >>> smelt.linalg.fractional_matrix_power(smelt.array([[4.0, 5.0], [0.0, 9.0]]), 1.5)
+    array([[8, 19],
+           [0, 27]], dtype=float32)
+    """
+    check_stream(stream)
+    x, exponent = as_array(a), number("linalg.fractional_matrix_power", "t", t)
+    if not math.isfinite(exponent):
+        message = f"smelt.linalg.fractional_matrix_power: t must be finite, is {exponent}"
+        raise AttributeValueError(at_user_line(message))
+    whole = math.floor(exponent)
+    rest = exponent - whole
+    if not rest:
+        return matrix_power(x, whole)
+    root = sqrtm(x) if rest == 0.5 else expm(multiply(logm(x), rest))
+    return matmul(matrix_power(x, whole), root) if whole else root
 
 
 @remembered

@@ -184,9 +184,11 @@ VALID: dict[tuple[str, str], Any] = {
     ("conv1d", "input"): X[None], ("conv1d", "weight"): X[None], ("conv_general", "input"): X[None],
     ("conv_general", "weight"): X[None], ("linalg.cholesky", "a"): np.eye(2, dtype=np.float32),
     **{(f"linalg.{name}", "a"): np.eye(2, dtype=np.float32) for name in (
-        "cholesky_inv", "coshm", "cosm", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "logm", "lu",
+        "cholesky_inv", "coshm", "cosm", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm",
+        "fractional_matrix_power", "inv", "logm", "lu",
         "lu_factor", "matrix_power", "sinhm", "sinm", "slogdet", "solve", "solve_triangular", "sqrtm", "tri_inv",
     )},
+    ("linalg.fractional_matrix_power", "t"): 0.5,
     **{("linalg.solve_sylvester", name): np.eye(2, dtype=np.float32) for name in "abq"},
     **{("linalg.solve_continuous_lyapunov", name): np.eye(2, dtype=np.float32) for name in "aq"},
     ("linalg.cho_solve", "c_and_lower"): (np.eye(2, dtype=np.float32), True),

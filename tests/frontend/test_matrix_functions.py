@@ -43,6 +43,18 @@ def test_functions(name: str, dtype: type) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("t", [0.5, 2.5, 0.3, -0.7, -2, 0, 3])
+def test_powers(t: float, dtype: type) -> None:
+    x = matrices(dtype, 2, n=4)
+    expected = np.array([scipy.linalg.fractional_matrix_power(m.astype(complex), t) for m in x])
+    found = L.fractional_matrix_power(as_smelt(x), t)
+    assert found.dtype.name == x.dtype.name
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=20 * DTYPES[dtype] * np.abs(expected).max())
+    with pytest.raises(smelt.SmeltError, match="must be finite"):
+        L.fractional_matrix_power(as_smelt(x), float("nan"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_sylvesters_equation(dtype: type) -> None:
     a, b = matrices(dtype, 2, n=4), matrices(dtype, n=3)
     q = matrices(dtype, n=4)[:, :3]
@@ -121,6 +133,7 @@ def test_matrices_without_results() -> None:
 
 FUNCTIONS = {
     "sqrtm": L.sqrtm,
+    "power": lambda x: L.fractional_matrix_power(x, -0.3),
     "logm": L.logm,
     "cosm": L.cosm,
     "sinhm": L.sinhm,
