@@ -8,7 +8,7 @@ written, and builds the loops.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -297,6 +297,19 @@ class FusionKernel(ScalarEmitter):
             found.append(op)
             stack.extend(op.operands)
         return sorted(found, key=self.position.__getitem__)
+
+    def elementary(
+        self, rules: Elementwise, operands: Sequence[Scalar], sources: Sequence[DType], out: DType,
+        attrs: Mapping[str, Any] = {},
+    ) -> Scalar:  # fmt: skip
+        """An elementary function of scalars, by the rules of its op.
+
+        Args:
+            sources: dtypes of the arrays that they come from.
+            out: of the array that the result is for.
+        """
+        self.source_dtype = sources[0]
+        return rules.lower(self, *operands, **attrs)
 
     # What targets supply.
 

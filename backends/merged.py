@@ -1,0 +1,219 @@
+"""Reductions of which one needs the other's result: their states merge, so that what both go over is read once.
+
+The sum of exp(x - m) with m the maximum of x (softmax, log-softmax, cross entropy), and the sum of (x - c)² with c
+from the sum of x (variance, norms), are recognized in a fusion's body, whatever functions made it. No target's:
+schedules of all backends ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from smelt.ir import dtypes
+from smelt.ir.builder import OpView, Value
+from smelt.ir.dtypes import DType
+from smelt.ir.index import Index
+from smelt.ir.ops.transcendental import Exp
+from smelt.ir.scalar import Scalar, compute_dtype
+from smelt.passes.kernels.analysis import collect_reads, is_row_reduction
+
+from .lowering import Coordinates, FusionKernel
+from .plan import Plan
+
+
+def merging_pairs(plan: Plan, held: Collection[DType] = (dtypes.float32,)) -> list[MergingPair]:
+    """The pairs of a fusion that can be carried together, by the second of them.
+
+    Args:
+        held: the dtypes in which their states may be.
+    """
+    found = (_pair(plan, op, held) for op in plan.reductions if op.name == "reduce_sum")
+    return [pair for pair in found if pair is not None]
+
+
+def _pair(plan: Plan, op: OpView, held: Collection[DType]) -> MergingPair | None:
+    term = _widened(op.operands[0]).owner
+    if term is None or compute_dtype(op.operands[0].dtype) not in held:
+        return None
+    kind: type[MergingPair]
+    if isinstance(term.op, Exp):
+        kind = ShiftedExponentials
+    elif term.name == "mul" and term.operands[0] is term.operands[1]:
+        kind = SquaredDistances
+    else:
+        return None
+    difference = term.operands[0].owner
+    if difference is None or difference.name != "sub":
+        return None
+    x, shift = difference.operands
+    first = _only_reduction(plan, shift, plan.places[op.results[0]])
+    if first is None or first.name != kind.first_name or _widened(first.operands[0]) is not _widened(x):
+        return None
+    if plan.places[first.results[0]] != plan.places[op.results[0]]:
+        return None
+    return kind(op, plan.places[op.results[0]], first, x, shift)
+
+
+def _widened(v: Value) -> Value:
+    """What is converted to the dtype in which kernels hold it anyway."""
+    while v.owner is not None and v.owner.name == "convert" and v.dtype is compute_dtype(v.owner.operands[0].dtype):
+        v = v.owner.operands[0]
+    return v
+
+
+def _only_reduction(plan: Plan, v: Value, at: Coordinates) -> OpView | None:
+    """The reduction from which alone an element of `v` is made, the same one for a whole row; None if there is more."""
+    numbers: list[Index] = []
+    reads = collect_reads(
+        plan.body.ops, [(v, at)], numbers, lambda u: u.owner is not None and is_row_reduction(u.owner)
+    )
+    reduced = [u for u in reads if u.owner is not None and is_row_reduction(u.owner)]
+    if len(reduced) != 1 or any(u.owner is None for u in reads):
+        return None
+    inner = {name for name, _ in plan.spaces.get(plan.space_of[reduced[0]], ())}
+    used = {a.args[0] for place in (*reads[reduced[0]], tuple(numbers)) for i in place for a in i.atoms()
+            if a.kind == "var"}  # fmt: skip
+    return None if used & inner else reduced[0].owner
+
+
+@dataclass
+class MergingPair:
+    """Two reductions of which the second needs the first one's result.
+
+    Attributes:
+        op: the second.
+        place: where both read their elements.
+        first: of the same elements.
+        x: what both go over.
+        shift: made from the first one's result, and subtracted from the elements.
+    """
+
+    op: OpView
+    place: Coordinates
+    first: OpView
+    x: Value
+    shift: Value
+    first_name = ""  #: the op of the first
+
+    @property
+    def results(self) -> list[Value]:
+        return [self.first.results[0], self.op.results[0]]
+
+    @property
+    def dtype(self) -> DType:
+        """In which the state is held."""
+        return compute_dtype(self.op.operands[0].dtype)
+
+    @property
+    def state(self) -> list[DType]:
+        """The dtypes of the state's parts."""
+        raise NotImplementedError
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        """The state before the first element."""
+        raise NotImplementedError
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        """The state after the element at the current position."""
+        raise NotImplementedError
+
+    def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        """The state of the elements of two."""
+        raise NotImplementedError
+
+    def of_first(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
+        """The first one's result."""
+        raise NotImplementedError
+
+    def of_second(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
+        """The second one's result."""
+        raise NotImplementedError
+
+
+@dataclass
+class ShiftedExponentials(MergingPair):
+    """The maximum m so far, and the sum of exp(x - m): what was summed before a larger element is scaled down.
+
+    Equal infinities count as equal, so no difference is NaN but that of a NaN, and the sum is NaN if and only if an
+    element is.
+    """
+
+    first_name = "reduce_max"
+
+    @property
+    def state(self) -> list[DType]:
+        return [self.dtype, self.dtype]
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        return [k.const(float("-inf"), self.dtype), k.const(0.0, self.dtype)]
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        return self.merge(k, state, [k.value(self.x, self.place), k.const(1.0, self.dtype)])
+
+    def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        (best, total), (x, added) = state, later
+        distance = k.select(x.eq(best), 0.0, -k.math("absf", x - best))
+        scale = self.exp(k, distance)
+        one = added is k.const(1.0, self.dtype)
+        before = total * scale + added
+        after = total + (scale if one else added * scale)
+        return [k.op("arith.maxnumf", [best, x], self.dtype), k.select(x > best, before, after)]
+
+    def of_first(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
+        best, total = state
+        return k.select(k.isnan(total), float("nan"), best)
+
+    def of_second(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
+        best, total = state
+        return total * self.exp(k, best - k.value(self.shift, self.place))
+
+    def exp(self, k: FusionKernel, x: Scalar) -> Scalar:
+        """As the op of the second one has it."""
+        term = _widened(self.op.operands[0]).owner
+        assert term is not None
+        return k.elementary(term.rules(Exp), [x], [self.dtype], self.dtype)
+
+
+def at_least_one(k: FusionKernel, x: Scalar) -> Scalar:
+    """A count to divide by."""
+    return k.op("arith.maxnumf", [x, k.const(1.0, x.dtype)], x.dtype)
+
+
+@dataclass
+class SquaredDistances(MergingPair):
+    """The sum, the squared distances from the mean, and how many there were.
+
+    Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+    """
+
+    first_name = "reduce_sum"
+
+    @property
+    def state(self) -> list[DType]:
+        return [self.dtype] * 3
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        return [k.const(0.0, self.dtype)] * 3
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        total, squares, count = state
+        x = k.value(self.x, self.place)
+        apart = count * x - total  # from the mean so far, times the count; 0 for the first
+        both = count + 1.0
+        return [total + x, squares + (apart * (1.0 / at_least_one(k, count * both))) * apart, both]
+
+    def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
+        (total, squares, count), (total2, squares2, count2) = state, later
+        apart = total2 / at_least_one(k, count2) - total / at_least_one(k, count)
+        both = count + count2
+        weight = count * (count2 / at_least_one(k, both))
+        return [total + total2, squares + squares2 + (apart * weight) * apart, both]
+
+    def of_first(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
+        return state[0]
+
+    def of_second(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
+        total, squares, count = state
+        apart = total / at_least_one(k, count) - k.value(self.shift, self.place)
+        return squares + (apart * count) * apart
