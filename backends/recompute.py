@@ -99,6 +99,11 @@ def _is_reduced(v: Value) -> bool:
     return v.owner is not None and is_row_reduction(v.owner)
 
 
+def cost_of(v: Value) -> float:
+    """Additions to compute a value from memory and from reductions."""
+    return 0.0 if v.owner is None or is_row_reduction(v.owner) else _cost(v.owner)
+
+
 def _cost(op: OpView) -> float:
     """Additions to compute the op's result from memory and from reductions."""
     total, seen, pending = 0.0, {op}, [op]

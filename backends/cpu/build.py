@@ -12,6 +12,7 @@ from .contract.attention import build_attention
 from .contract.build import build_contract
 from .kernel import KernelModule
 from .maps import build_map
+from .merged_rows import Merging
 from .panels import build_panels
 from .reductions import build_row, build_split
 from .schedules import ScheduledKernel
@@ -43,9 +44,14 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
     kept, chunks = kept_axes(body), split_chunks(body)
     assert kept is not None
     if schedule == "row":
+        merging = Merging.of(body, kept)
+        if merging is not None and merging.is_reduced:
+            return schedule, [merging.build(module, f"{body.name}_merged")]
         panels = None if end is None else build_panels(module, f"{body.name}_panels", body, kept, end)
         if panels is not None:
             return schedule, [panels]
+        if merging is not None:
+            return schedule, [merging.build(module, f"{body.name}_merged")]
         short = build_short_rows(module, f"{body.name}_short", body, kept)
         return schedule, [short or build_row(module, body.name, body, kept)]
     if schedule == "split":

@@ -74,18 +74,12 @@ class NarrowRowKernel(RowKernel):
         bounds, zero = dict(bounds or {}), k.const(0, INDEX)
         low, high = bounds.pop(len(loops) - 1, None) or (zero, k.const(loops[-1].extent, INDEX))
 
-        def step(at: Scalar) -> None:
-            for a in accumulators:
-                lines = self.lines[a.result]
-                for memory, x in zip(lines, a.step(k, [k.read(m, at) for m in lines])):
-                    k.write(x, memory, at)
-            self._store_full(outputs)
-
         def line(start: Scalar, count: Scalar) -> None:
             def one(at: Scalar) -> None:
                 self._offset = at
                 with k.at_position(flat, start + at):
-                    step(at)
+                    self.advance(accumulators)
+                    self._store_full(outputs)
                 self._offset = None
 
             k.loop(None, zero, count, one)

@@ -9,7 +9,8 @@ there. So are values kept that are dear to compute.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from smelt.backends.accumulate import Accumulator
@@ -165,6 +166,7 @@ class PanelKernel(RowKernel):
     """Loops over a panel: every position of the inner loops, and there every lane."""
 
     base: Scalar
+    _row: Index  #: the position of the inner loops
 
     def __init__(
         self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused, width: int,
@@ -191,48 +193,72 @@ class PanelKernel(RowKernel):
         return self._offset
 
     def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds=None) -> None:
+        k, loops = self.k, self.loops.get(space, [])
+        self._row = linearize([Index.variable(n, e) for n, e in self.plan.spaces[space]], space)
+        self.start_lines(accumulators)
+        if outputs or not loops:
+            reduce_loops(k, loops, lambda _: self._step(loops, accumulators, outputs), [])
+            return
+        *outer, steps = loops
+
+        def body(_: list[Scalar]) -> list[Scalar]:
+            self.accumulate_steps(steps, *self.whole(steps), accumulators)
+            return []
+
+        reduce_loops(k, outer, body, [])
+
+    def _step(self, loops: Sequence[Fused], accumulators: Sequence[Accumulator], outputs) -> list[Scalar]:
+        """The panel's columns at one position of the loops."""
         k, lane, width, first = self.k, self.lane, self.width, self.first
         assert lane is not None and first is not None
-        loops = self.loops.get(space, [])
         targets = [(m, self.plan.places[v]) for v, m in outputs]
         pieces = [k.scratch(width, m.aval.dtype) for m, _ in targets] if can_stream(lane, targets) else []
-        row = linearize([Index.variable(n, e) for n, e in self.plan.spaces[space]], space)
-        fetched = [p for p, _ in self.panels if p.first == self.stage and p.value.owner is None]
 
-        def step() -> None:
-            at = self.lane_offset()
-            self._exchange_panels(self.base + k.index(row) * width + at)
-            for a in accumulators:
-                lines = self.lines[a.result]
-                for memory, x in zip(lines, a.step(k, [k.read(m, at) for m in lines])):
-                    k.write(x, memory, at)
+        def each() -> None:
+            self._exchange_panels()
+            self.advance(accumulators)
             for piece, (v, _) in zip(pieces, outputs):
-                k.write(k.value(v, self.plan.places[v]), piece, at)
+                k.write(k.value(v, self.plan.places[v]), piece, self.lane_offset())
             if not pieces:
                 self._store_full(outputs)
 
-        def body(_: list[Scalar]) -> list[Scalar]:
-            with k.at_position(lane, first):
-                for p in fetched:
-                    self._fetch(p, loops)
-                starts = [k.index(linearize(place, m.aval.shape)) for m, place in targets] if pieces else []
-            self._each_lane(step)
-            for piece, start, target in zip(pieces, starts, targets):
-                copy_out(k, piece, target[0], start, width)
-            return []
+        self._fetch_all(loops)
+        with k.at_position(lane, first):
+            starts = [k.index(linearize(place, m.aval.shape)) for m, place in targets] if pieces else []
+        self._each_lane(each)
+        for piece, start, target in zip(pieces, starts, targets):
+            copy_out(k, piece, target[0], start, width)
+        return []
 
-        self.start_lines(accumulators)
-        reduce_loops(k, loops, body, [])
+    def before_steps(self, steps: Fused, positions: Sequence[Scalar]) -> None:
+        for position in positions:
+            with self.k.at_position(steps, position):
+                self._fetch_all([steps])
 
-    def _exchange_panels(self, at: Scalar) -> None:
-        """Read what lies in panels, write what is to."""
+    @contextmanager
+    def at_step(self, steps: Fused | None, position: Scalar) -> Iterator[None]:
+        with super().at_step(steps, position):
+            self._exchange_panels()
+            yield
+
+    def _exchange_panels(self) -> None:
+        """Read what lies in panels at the current position, write what is to."""
         k = self.k
+        at = self.base + k.index(self._row) * self.width + self.lane_offset()
         for p, memory in self.panels:
             if p.first < self.stage <= p.last:
                 k.scopes[-1][p.value, p.place] = k.read(memory, at)
         for p, memory in self.panels:
             if p.first == self.stage:
                 k.write(k.value(p.value, p.place), memory, at)
+
+    def _fetch_all(self, loops: Sequence[Fused]) -> None:
+        """Fetch what this stage is the first to read some steps later."""
+        assert self.lane is not None and self.first is not None
+        with self.k.at_position(self.lane, self.first):
+            for p, _ in self.panels:
+                if p.first == self.stage and p.value.owner is None:
+                    self._fetch(p, loops)
 
     def _fetch(self, p: Panel, loops: Sequence[Fused]) -> None:
         memory = self.k.memory[p.value]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Fused, fuse_variables
@@ -16,23 +16,32 @@ from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
-from .kernel import KernelModule
+from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
 from .rows import LINE, RowKernel, always, is_line, line_width
 from .schedules import ScheduledKernel, start_kernel
+
+#: Makes what builds the loops of one row, or of a line of rows of some width.
+RowBuilder = Callable[[CpuKernel, Plan, list[Memory], "Fused | None", int], RowKernel]
 
 
 def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequence[Sequence[int]]) -> ScheduledKernel:
     """Reductions along rows with maps between them."""
     plan = make_plan(body, kept_axes)
     loops = fuse_variables(plan.kept_variables, plan.uses)
+    # a loop alone is divided among threads
+    narrow = is_line(plan) and len(loops) > 1 and is_narrow(plan, loops[-1])
+    return emit_rows(module, name, plan, NarrowRowKernel if narrow else RowKernel)
+
+
+def emit_rows(module: KernelModule, name: str, plan: Plan, kind: RowBuilder) -> ScheduledKernel:
+    """A kernel with a loop over rows, or over lines of them where they lie beside each other."""
+    loops, body = fuse_variables(plan.kept_variables, plan.uses), plan.body
     lanes = is_line(plan) and bool(loops)
     nest = Nest.plan(loops, lanes, tile=line_width(loops) if lanes else None)
     k, outputs, lo, hi = start_kernel(module, name, body)
-    # a loop alone is divided among threads
-    kind = NarrowRowKernel if lanes and len(loops) > 1 and is_narrow(plan, loops[-1]) else RowKernel
-    row: RowKernel = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
+    row = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
     if all(loop.extent for loop in loops):
         emit_nest(k, nest, lo, hi, row.emit)
     k.emit("func.return", [], [])
@@ -83,7 +92,7 @@ def build_split(
         if not lanes:
             save(row.accumulate_row(space, row.accumulators, bounds=bounds))
             return
-        row.make_lines()
+        row.make_lines(row.accumulators)
         row.accumulate_line(space, row.accumulators, bounds=bounds)
         row._each_lane(
             lambda: save([[k.read(m, row.lane_offset()) for m in row.lines[a.result]] for a in row.accumulators])

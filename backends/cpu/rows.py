@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, is_static
-from smelt.backends.recompute import Kept, values_of_rows, values_to_keep
+from smelt.backends.recompute import Kept, cost_of, values_of_rows, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.builder import Value
 from smelt.ir.index import Atom, Index, linearize
@@ -28,6 +29,8 @@ from .streaming import Read, can_stream, emit_streaming, far_apart, fetch_line, 
 LINE = 512
 #: Memory on the stack for values that several loops over a row need.
 SCRATCH_BYTES = 128 * 1024
+#: Steps at which a line is accumulated at a time, at most, and additions that these may take.
+MOST_STEPS, STEPS_COST = 8, 32
 #: A row of at most so many bytes is read twice from the cache; pieces of its last loop, between which the next row is
 #: fetched.
 ROW_BYTES, PIECE = 256 * 1024, 512
@@ -62,12 +65,16 @@ class RowKernel:
         plan = self.plan
         found: dict[tuple[int, tuple[int, ...]], Any] = {}
         for a in self.accumulators:
-            key = plan.stage[a.result], plan.space_of[a.result]
+            key = self.stage_of(a.result), plan.space_of[a.result]
             found.setdefault(key, ([], []))[0].append(a)
         for v, m in self.full:
             key = plan.stage[v], plan.space_of[v]
             found.setdefault(key, ([], []))[1].append((v, m))
         return [(*key, *found[key]) for key in sorted(found)]
+
+    def stage_of(self, v: Value) -> int:
+        """Which loop computes a reduction."""
+        return self.plan.stage[v]
 
     def _keep_expensive(self) -> list[tuple[Kept, Memory]]:
         """Memory in L1 for values that several loops over the row need."""
@@ -100,7 +107,7 @@ class RowKernel:
     def emit(self, first: Scalar | None = None, last: Scalar | None = None) -> None:
         """The row at the current kept position, or the rows first … last of the lane loop."""
         self.first, self.last = first, last
-        self.make_lines()
+        self.make_lines(self.accumulators)
         for stage, space, accumulators, outputs in self.stages():
             self.stage = stage
             if self.lane is None:
@@ -109,11 +116,11 @@ class RowKernel:
                 self._line_stage(space, accumulators, outputs)
         self.emit_kept()
 
-    def make_lines(self) -> None:
+    def make_lines(self, accumulators: Sequence[Accumulator]) -> None:
         """Accumulators in memory, where rows run as a line."""
-        if self.lane is not None and not self.lines:
-            for a in self.accumulators:
-                self.lines[a.result] = [self.k.scratch(LINE, dtype) for dtype in a.state]
+        for a in accumulators if self.lane is not None else ():
+            lines = self.lines.setdefault(a.result, [])
+            lines += [self.k.scratch(LINE, dtype) for dtype in a.state[len(lines) :]]
 
     def emit_kept(self) -> None:
         if self.kept:
@@ -218,33 +225,84 @@ class RowKernel:
         return self.k.loops[self.lane.names[0]][1] - self.first
 
     def accumulate_line(self, space, accumulators: Sequence[Accumulator], outputs=(), bounds: Any = None) -> None:
-        k = self.k
+        loops = self.loops.get(space, [])
+        outer, steps = loops[:-1], loops[-1] if loops else None
 
-        def step() -> None:
-            at = self.lane_offset()
-            for a in accumulators:
-                lines = self.lines[a.result]
-                for memory, x in zip(lines, a.step(k, [k.read(m, at) for m in lines])):
-                    k.write(x, memory, at)
-            self._store_full(outputs)
+        def body(_: list[Scalar]) -> list[Scalar]:
+            if steps is None:
+                self._one_step(space, accumulators, outputs)
+                return []
+            low, high = (bounds or {}).get(len(outer)) or self.whole(steps)
+            if outputs:
+                self.k.loop(steps, low, high, lambda _: self._one_step(space, accumulators, outputs))
+            else:
+                self.accumulate_steps(steps, low, high, accumulators)
+            return []
 
+        self.start_lines(accumulators)
+        reduce_loops(self.k, outer, body, [], bounds)
+
+    def whole(self, loop: Fused) -> tuple[Scalar, Scalar]:
+        """From where to where a loop goes."""
+        return self.k.const(0, INDEX), self.k.const(loop.extent, INDEX)
+
+    def _one_step(self, space, accumulators: Sequence[Accumulator], outputs) -> None:
+        """The line where the innermost loop stands."""
+        k, lane = self.k, self.lane
         fetched = self._fetched(space, accumulators, outputs)
         targets = [(m, self.plan.places[v]) for v, m in outputs]
 
         def element() -> list[Scalar]:
             return [k.value(v, self.plan.places[v]) for v, _ in outputs]
 
-        def body(_: list[Scalar]) -> list[Scalar]:
-            if self.lane is not None and self.first is not None and self.last is not None:
-                if not accumulators and can_stream(self.lane, targets):
-                    emit_streaming(k, self.lane, self.first, self.last, targets, element, fetched)
-                    return []
-                fetch_line(k, self.lane, self.first, fetched, self.width)
-            self._each_lane(step)
-            return []
+        def advance() -> None:
+            self.advance(accumulators)
+            self._store_full(outputs)
 
-        self.start_lines(accumulators)
-        reduce_loops(k, self.loops.get(space, []), body, [], bounds)
+        if lane is not None and self.first is not None and self.last is not None:
+            if not accumulators and can_stream(lane, targets):
+                emit_streaming(k, lane, self.first, self.last, targets, element, fetched)
+                return
+            fetch_line(k, lane, self.first, fetched, self.width)
+        self._each_lane(advance)
+
+    def accumulate_steps(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
+        """Take steps of the innermost loop into the lines of accumulators, several at a time, the rest one by one."""
+        k, count = self.k, steps_at_once(accumulators)
+
+        def several(at: Scalar, many: int) -> None:
+            positions = [at + i if i else at for i in range(many)]
+            self.before_steps(steps, positions)
+            self._each_lane(lambda: self.advance(accumulators, steps, positions))
+
+        whole = low + k.op("arith.divui", [high - low, k.const(count, INDEX)], INDEX) * count
+        k.loop(None, low, whole, lambda at: several(at, count), step=count)
+        if count > 1:
+            k.loop(None, whole, high, lambda at: several(at, 1))
+
+    def before_steps(self, steps: Fused, positions: Sequence[Scalar]) -> None:
+        """What comes before a line at some positions."""
+
+    def advance(
+        self, accumulators: Sequence[Accumulator], steps: Fused | None = None, positions: Sequence[Scalar] = ()
+    ) -> None:
+        """Take the element at the current lane, or those at some positions of a loop, into the lines of accumulators,
+        which are read and written once."""
+        k, at = self.k, self.lane_offset()
+        states = [[k.read(memory, at) for memory in self.lines[a.result]] for a in accumulators]
+        if steps is None:
+            states = [a.step(k, state) for a, state in zip(accumulators, states)]
+        for position in positions:
+            with self.at_step(steps, position):
+                states = [a.step(k, state) for a, state in zip(accumulators, states)]
+        for a, state in zip(accumulators, states):
+            for memory, x in zip(self.lines[a.result], state):
+                k.write(x, memory, at)
+
+    def at_step(self, steps: Fused | None, position: Scalar) -> AbstractContextManager[None]:
+        """Let the innermost loop stand at a position for a while."""
+        assert steps is not None
+        return self.k.at_position(steps, position)
 
     def start_lines(self, accumulators: Sequence[Accumulator]) -> None:
         """Accumulators as they are before the first element."""
@@ -269,13 +327,21 @@ class RowKernel:
         return far_apart(self.k, reads, self.lane, loops[-1], self.width)
 
     def _line_stage(self, space, accumulators, outputs) -> None:
+        self._keep_values_of_rows(accumulators, outputs)
+        self.accumulate_line(space, accumulators, outputs)
+        self._provide(accumulators)
+
+    def _keep_values_of_rows(self, accumulators: Sequence[Accumulator], outputs) -> None:
+        """Compute what a stage needs of each row of the line, once."""
         roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
         for value, place in values_of_rows(self.plan, roots, self.k.provided):
             room = LINE * compute_dtype(value.dtype).size
             if room <= self._room:
                 self._room -= room
                 self._keep_line(value, place)
-        self.accumulate_line(space, accumulators, outputs)
+
+    def _provide(self, accumulators: Sequence[Accumulator]) -> None:
+        """Results lie in the lines of their accumulators."""
         for a in accumulators:
             self.k.provided[a.result] = functools.partial(self._read_line, self.lines[a.result][-1])
 
@@ -305,6 +371,12 @@ def _in_pieces(
         return k.loop(loop, first, last, lambda at, *inner: body(list(inner)), carried)
 
     return k.loop(None, k.const(0, INDEX), end, piece, carries, step=PIECE)
+
+
+def steps_at_once(accumulators: Sequence[Accumulator]) -> int:
+    """At how many steps a line is accumulated at a time: fewer where each takes much code."""
+    cost = sum(cost_of(a.op.operands[0]) for a in accumulators) + len(accumulators)
+    return max(1, min(MOST_STEPS, int(STEPS_COST / cost)))
 
 
 def always(x: Scalar) -> Callable[[Coordinates], Scalar]:

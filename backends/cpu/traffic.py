@@ -5,7 +5,7 @@ really moves can differ:
 
 - of an operand, only the elements that the loops address are read, however many places read them;
 - a row that is gone from the cache when a later loop over it starts is read again: once for every
-  stage, and once more to find where an extremum is;
+  stage, and once more to find where an extremum is; reductions that merge are one stage;
 - an element at an index known at run time is fetched by itself, with the line around it unless the
   loop runs along that line, if its array does not fit the cache;
 - a scatter copies its operand, then reads and writes what it updates;
@@ -18,7 +18,7 @@ and elements that are skipped within a line, are not counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smelt.backends.plan import Plan, make_plan
@@ -28,6 +28,7 @@ from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_row_red
 from smelt.passes.kernels.cost import least_bytes
 from smelt.passes.kernels.groups import innermost_axis
 
+from .merged_rows import Merging
 from .rows import LINE
 
 #: What a thread reads again within this many bytes comes from its cache.
@@ -55,7 +56,8 @@ def moved_bytes(body: Function, schedule: str, kept_axes: Sequence[Sequence[int]
         loops = max(math.prod(v.shape) for v, _ in roots)
         return written + sum(_read_once(v, places, loops) for v, places in _arguments(body, [roots]))
     plan = make_plan(body, kept_axes)
-    stages = _stages(plan)
+    merging = Merging.of(body, kept_axes) if schedule == "row" and kept_axes is not None else None
+    stages = _stages(plan, merging.stage if merging is not None else {})
     loops = math.prod(extent for _, extent in plan.kept_variables)
     loops *= max((math.prod(space) for space in plan.spaces), default=1)
     if _row_bytes(plan, stages) // chunks <= CACHE_BYTES:
@@ -65,13 +67,14 @@ def moved_bytes(body: Function, schedule: str, kept_axes: Sequence[Sequence[int]
     return written + partial + read
 
 
-def _stages(plan: Plan) -> list[list[Root]]:
-    """What each loop over a row computes; the second loop of argmax and argmin is one of its own."""
+def _stages(plan: Plan, merged: Mapping[Value, int]) -> list[list[Root]]:
+    """What each loop over a row computes, `merged` reductions in that of others; the second loop of argmax and argmin
+    is one of its own."""
     found: dict[tuple[int, int], list[Root]] = {}
     for op in plan.reductions:
         v = op.results[0]
         root = (op.operands[0], plan.places[v])
-        found.setdefault((plan.stage[v], 0), []).append(root)
+        found.setdefault((merged.get(v, plan.stage[v]), 0), []).append(root)
         if op.op.kind == "arg_reduction" and not _is_line(op):
             found.setdefault((plan.stage[v], 1), []).append(root)
     for v in plan.body.returns:

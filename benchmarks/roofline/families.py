@@ -124,6 +124,7 @@ REASONS = {
     "layer norm, backward of columns*": "five sums: what the gradient needs of the columns takes two kernels",
     "layer norm* of columns*": "three readings of a panel in cache, each of whose lines lies on another page",
     "RMS norm* of columns*": "two readings of a panel in cache, each of whose lines lies on another page",
+    "variance of columns*": "two readings of a chunk in cache: squared distances are from the mean, for accuracy",
     "variance*": "two readings: squared distances are from the mean, for accuracy",
     "argmax*": "each element is compared twice: with the best, then to find the first that is as good",
     "max*": "a NaN wins, which takes three instructions an element",
