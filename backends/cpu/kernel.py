@@ -88,14 +88,15 @@ class CpuKernel(VectorKernel):
     def looped(self, operation: Any) -> None:
         if is_tangled(operation):
             leave_scalar(operation)
-        elif self._hasty:
+        elif self.hasty:
             leave_rolled(operation)
 
     # Checks (SMELT_CHECK=1); see `checks`
 
     def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
-        self._hasty = body is not None and is_fusion(body.mlir) and is_small(body)
+        #: whether it does not matter how fast it is
+        self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
         self.checks: list[Site] | None = module.checks
         self.checks_indices = module.checks is not None
         self._evaluated: OpView | None = None  #: the op whose element is being computed

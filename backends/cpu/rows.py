@@ -268,17 +268,18 @@ class RowKernel:
 
     def accumulate_steps(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
         """Take steps of the innermost loop into the lines of accumulators, several at a time, the rest one by one."""
-        k, count = self.k, steps_at_once(accumulators)
+        k, count = self.k, 1 if self.k.hasty else steps_at_once(accumulators)
 
         def several(at: Scalar, many: int) -> None:
             positions = [at + i if i else at for i in range(many)]
             self.before_steps(steps, positions)
             self._each_lane(lambda: self.advance(accumulators, steps, positions))
 
-        whole = low + k.op("arith.divui", [high - low, k.const(count, INDEX)], INDEX) * count
-        k.loop(None, low, whole, lambda at: several(at, count), step=count)
+        rest = low
         if count > 1:
-            k.loop(None, whole, high, lambda at: several(at, 1))
+            rest = low + k.op("arith.divui", [high - low, k.const(count, INDEX)], INDEX) * count
+            k.loop(None, low, rest, lambda at: several(at, count), step=count)
+        k.loop(None, rest, high, lambda at: several(at, 1))
 
     def before_steps(self, steps: Fused, positions: Sequence[Scalar]) -> None:
         """What comes before a line at some positions."""

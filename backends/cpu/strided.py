@@ -50,7 +50,7 @@ class _StridedKernel(CpuKernel):
 
     def __init__(self, module: KernelModule, entry: Any, location: Any):
         super().__init__(module, entry, location, None)
-        self._hasty = True  # unrolled, it takes LLVM five times as long, for nothing where memory is the limit
+        self.hasty = True  # unrolled, it takes LLVM five times as long, for nothing where memory is the limit
         self.sizes: list[tuple[Any, Scalar]] = []  #: how far arrays reach, in elements, where accesses are checked
 
     def _emit_checked(
