@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from smelt.backends.lowering import Fused, divide
 from smelt.ir.scalar import INDEX, Scalar
@@ -113,7 +114,7 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
             rest, position = divide(k, rest, fused.extent, i > 0)
             k.bind(fused, position)
         inner = list(nest.loops[nest.parallel : len(nest.loops) - nest.lanes])
-        _inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
+        inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
 
     k.loop(None, lo, hi, unit)
 
@@ -135,12 +136,13 @@ def _lanes(k: CpuKernel, nest: Nest, every: bool, bounds, body: Callable[..., No
         k.loop(None, k.const(0, INDEX), k.const(end, INDEX), tile, step=nest.tile)
 
 
-def _inner_loops(k: CpuKernel, loops: list[Fused], body: Callable[[], None]) -> None:
+def inner_loops(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:
+    """Nested loops that carry nothing."""
     if not loops:
         body()
         return
     first, *rest = loops
-    k.loop(first, k.const(0, INDEX), k.const(first.extent, INDEX), lambda at: _inner_loops(k, rest, body))
+    k.loop(first, k.const(0, INDEX), k.const(first.extent, INDEX), lambda at: inner_loops(k, rest, body))
 
 
 def reduce_loops(

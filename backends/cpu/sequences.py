@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from smelt.backends.lowering import fuse_variables
+from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.sequences import ScanPlan, Scattering, reads_of
 from smelt.ir import dtypes
-from smelt.ir.builder import Function
-from smelt.ir.index import Index, linearize, variables
+from smelt.ir.builder import Function, Value
+from smelt.ir.index import linearize, variables
 from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads
 
-from .kernel import KernelModule
-from .loops import Nest, Split, emit_nest
+from .kernel import CpuKernel, KernelModule, Memory
+from .loops import Nest, Split, emit_nest, inner_loops
 from .rows import LINE, line_width
 from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
@@ -29,96 +27,31 @@ BESIDE = 4
 def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
     """A running sum or the like along one axis. Rows run in parallel, a row in order."""
     plan: ScanPlan = ScanPlan.of(body, reversed_place=True)
-    op = plan.op.rules(Cumulative)
-    x, attrs, where = plan.x, plan.op.attrs, plan.place
-    steps = plan.along if plan.length != 1 else None
-    loops = [*plan.before, *plan.after]
+    x, loops, length = plan.x, [*plan.before, *plan.after], plan.length
     lanes = bool(plan.after)
-    vector = 0 if lanes or steps is None else lanes_of(x)
-    wide = 0 < vector <= min(plan.length, loops[-1].extent if loops else 0)
-    alone = not wide and op.regroups and 0 < vector <= plan.length and vector > 1
+    vector = 0 if lanes or length == 1 else lanes_of(x)
+    wide = 0 < vector <= min(length, loops[-1].extent if loops else 0)
+    alone = not wide and plan.op.rules(Cumulative).regroups and 0 < vector <= length and vector > 1
     #: rows that are not computed before they are summed run side by side: a sum waits for the last one of its row alone
-    plain = not any(inner.op.flops for inner in body.ops[:-1])
-    beside = not lanes and bool(loops) and steps is not None and plain and not wide and not alone
+    beside = not (lanes or wide or alone or _is_computed(body)) and bool(loops) and length != 1
     tile = line_width(loops) if lanes else vector if wide else BESIDE if beside else None
     nest = Nest.plan(loops, lanes or beside or wide, tile)
     k, (out,), lo, hi = start_kernel(module, name, body)
+    scan = Scan(k, plan, out)
     in_rows = RowScan(k, plan, out, loops[-1] if loops else None)
-    start = plan.identity(k)
-    zero, count = k.const(0, INDEX), k.const(plan.length, INDEX)
 
-    def advance(total: Scalar, element: Scalar | None = None) -> Scalar:
-        after_ = op.combine(k, total, k.value(x, where) if element is None else element)
-        k.store(after_ if attrs["inclusive"] else total, out, where)
-        return after_
-
-    def chunks() -> None:
-        line = k.scratch(CHUNK, compute_dtype(x.dtype))
-
-        def chunk(first: Scalar, total: Scalar) -> list[Scalar]:
-            last = k.op("arith.minui", [first + CHUNK, count], INDEX)
-            k.loop(steps, first, last, lambda i: k.write(k.value(x, where), line, i - first))
-            return k.loop(steps, first, last, lambda i, t: [advance(t, k.read(line, i - first))], [total])
-
-        k.loop(None, zero, count, chunk, [start], step=CHUNK)
-
-    def rows(first: Scalar, last: Scalar) -> None:
-        def advance_all(*totals: Scalar) -> list[Scalar]:
-            found = []
-            for j, total in enumerate(totals):
-                at = k.op("arith.minui", [first + j, last - 1], INDEX)  # beyond the last row it once more
-                with k.at_position(loops[-1], at):
-                    found.append(advance(total))
-            return found
-
-        k.loop(steps, zero, count, lambda i, *totals: advance_all(*totals), [start] * BESIDE)
-
-    def row(first: Any = None, last: Any = None) -> None:
-        if wide:
-            k.loop(None, first, last, lambda at: in_rows.beside(at, last), step=vector)
-            return
-        if alone:
-            in_rows.alone()
-            return
-        if beside:
-            k.loop(None, first, last, lambda at: rows(at, last), step=BESIDE)
-            return
-        if not lanes:
-            if steps is None:
-                advance(start)
-            elif any(inner.op.flops for inner in body.ops[:-1]):
-                chunks()
+    def row(first: Scalar | None = None, last: Scalar | None = None) -> None:
+        if first is None or last is None:
+            if alone:
+                in_rows.alone()
             else:
-                k.loop(steps, zero, count, lambda i, total: [advance(total)], [start])
-            return
-        line = k.scratch(LINE, compute_dtype(x.dtype))
-        lane = loops[-1]
-
-        def offset() -> Scalar:
-            return k.loops[lane.names[0]][1] - first
-
-        k.loop(lane, first, last, lambda i: k.write(start, line, offset()))
-
-        reads = collect_reads(body.ops[:-1], [(x, where)])
-        fetched = [] if steps is None else far_apart(k, reads, lane, steps, nest.tile)
-
-        def element() -> list[Scalar]:
-            total = k.read(line, offset())
-            sum_ = op.combine(k, total, k.value(x, where))
-            k.write(sum_, line, offset())
-            return [sum_ if attrs["inclusive"] else total]
-
-        def step() -> None:
-            if can_stream(lane, [(out, where)]):
-                emit_streaming(k, lane, first, last, [(out, where)], element, fetched)
-                return
-            fetch_line(k, lane, first, fetched, nest.tile)
-            k.loop(lane, first, last, lambda i: k.store(element()[0], out, where))
-
-        if steps is None:
-            step()
+                scan.row()
+        elif wide:
+            k.loop(None, first, last, lambda at: in_rows.beside(at, last), step=vector)
+        elif beside:
+            k.loop(None, first, last, lambda at: scan.rows_beside(loops[-1], at, last), step=BESIDE)
         else:
-            k.loop(steps, zero, count, lambda i: step())
+            scan.line(loops[-1], first, last, nest.tile)
 
     if x.aval.size:
         emit_nest(k, nest, lo, hi, row)
@@ -126,112 +59,198 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
 
 
-def build_scatter(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
-    """A copy of x, then the updates in order; in parallel only along an axis that no index moves.
+def _is_computed(body: Function) -> bool:
+    """Whether what a scan or a scatter reads takes arithmetic."""
+    return any(op.op.flops for op in body.ops[:-1])
 
-    Where single elements are updated by what is computed, that is done for some at a time, in a loop that LLVM
-    vectorizes: in the loop that updates, each store may be what the next one reads.
-    """
+
+class Scan:
+    """The loops of a scan, element by element: over a row, over rows side by side, over a line of rows."""
+
+    def __init__(self, k: CpuKernel, plan: ScanPlan, out: Memory):
+        self.k, self.plan, self.out = k, plan, out
+        self.op, self.inclusive = plan.op.rules(Cumulative), plan.op.attrs["inclusive"]
+        self.steps = plan.along if plan.length != 1 else None
+        self.start = plan.identity(k)
+        self.zero, self.count = k.const(0, INDEX), k.const(plan.length, INDEX)
+
+    def _advance(self, total: Scalar, element: Scalar | None = None) -> Scalar:
+        """Store the result where the loops stand; what it has come to then."""
+        k, x, place = self.k, self.plan.x, self.plan.place
+        after = self.op.combine(k, total, k.value(x, place) if element is None else element)
+        k.store(after if self.inclusive else total, self.out, place)
+        return after
+
+    def row(self) -> None:
+        """The row where the loops stand."""
+        if self.steps is None:
+            self._advance(self.start)
+        elif _is_computed(self.plan.body):
+            self._computed_row(self.steps)
+        else:
+            self.k.loop(self.steps, self.zero, self.count, lambda i, total: [self._advance(total)], [self.start])
+
+    def _computed_row(self, steps: Fused) -> None:
+        """A chunk of elements is computed, then summed."""
+        k, x, place = self.k, self.plan.x, self.plan.place
+        line = k.scratch(CHUNK, compute_dtype(x.dtype))
+
+        def chunk(first: Scalar, total: Scalar) -> list[Scalar]:
+            last = k.op("arith.minui", [first + CHUNK, self.count], INDEX)
+            k.loop(steps, first, last, lambda i: k.write(k.value(x, place), line, i - first))
+            return k.loop(steps, first, last, lambda i, t: [self._advance(t, k.read(line, i - first))], [total])
+
+        k.loop(None, self.zero, self.count, chunk, [self.start], step=CHUNK)
+
+    def rows_beside(self, rows: Fused, first: Scalar, last: Scalar) -> None:
+        """Some rows from `first` on; beyond the last row it once more."""
+        k = self.k
+
+        def advance_all(*totals: Scalar) -> list[Scalar]:
+            found = []
+            for j, total in enumerate(totals):
+                at = k.op("arith.minui", [first + j, last - 1], INDEX)
+                with k.at_position(rows, at):
+                    found.append(self._advance(total))
+            return found
+
+        k.loop(self.steps, self.zero, self.count, lambda i, *totals: advance_all(*totals), [self.start] * BESIDE)
+
+    def line(self, lane: Fused, first: Scalar, last: Scalar, width: int) -> None:
+        """Neighbouring rows, whose sums are a line in L1."""
+        k, plan, out, steps = self.k, self.plan, self.out, self.steps
+        x, place = plan.x, plan.place
+        sums = k.scratch(LINE, compute_dtype(x.dtype))
+
+        def offset() -> Scalar:
+            return k.loops[lane.names[0]][1] - first
+
+        def element() -> list[Scalar]:
+            total = k.read(sums, offset())
+            after = self.op.combine(k, total, k.value(x, place))
+            k.write(after, sums, offset())
+            return [after if self.inclusive else total]
+
+        def step() -> None:
+            if can_stream(lane, [(out, place)]):
+                emit_streaming(k, lane, first, last, [(out, place)], element, fetched)
+                return
+            fetch_line(k, lane, first, fetched, width)
+            k.loop(lane, first, last, lambda i: k.store(element()[0], out, place))
+
+        reads = collect_reads(plan.body.ops[:-1], [(x, place)])
+        fetched = [] if steps is None else far_apart(k, reads, lane, steps, width)
+        k.loop(lane, first, last, lambda i: k.write(self.start, sums, offset()))
+        if steps is None:
+            step()
+        else:
+            k.loop(steps, self.zero, self.count, lambda i: step())
+
+
+def build_scatter(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:
+    """A copy of x, then the updates in order; in parallel only along an axis that no index moves."""
     op = body.returns[0].owner
     assert op is not None
     what = Scattering(body, op, variables(op.operands[1].shape, "u"))
-    x, updates = what.x, what.updates
-    operands = [*body.arguments, *body.returns]
-    k, (out,), lo, hi = start_kernel(module, name + "_copy", body)
-    place = variables(x.shape, "o")
-    nest = _copy_nest(body, x, place)
+    copy = _build_copy(module, name + "_copy", body, what.x)
+    k, (out,), lo, hi = start_kernel(module, name, body)
+    updates = Updates(k, what, out)
+    if what.updates.aval.size and what.x.aval.size:
+        updates.emit(lo, hi)
+    k.emit("func.return", [], [])
+    return [copy, ScheduledKernel(name, body, updates.split, [*body.arguments, *body.returns])]
 
-    def line(first: Any = None, last: Any = None) -> None:
-        if nest.lanes:
-            k.loop(nest.loops[-1], first, last, lambda at: k.store(k.value(x, place), out, place))
-        else:
+
+def _build_copy(module: KernelModule, name: str, body: Function, x: Value) -> ScheduledKernel:
+    """What a scatter updates, as it was."""
+    k, (out,), lo, hi = start_kernel(module, name, body)
+    place = variables(x.shape, "o")
+    _, uses = reads_of(body, [(x, place)])
+    nest = Nest.plan(fuse_variables([(f"o{a}", d) for a, d in enumerate(x.shape)], uses), lanes=True)
+
+    def line(first: Scalar | None = None, last: Scalar | None = None) -> None:
+        if first is None or last is None:
             k.store(k.value(x, place), out, place)
+        else:
+            k.loop(nest.loops[-1], first, last, lambda at: k.store(k.value(x, place), out, place))
 
     if x.aval.size:
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    copy = ScheduledKernel(name + "_copy", body, nest.split, operands, copies=True)
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], copies=True)
 
-    k, (out,), lo, hi = start_kernel(module, name, body)
-    shape = updates.shape
-    free = x.ndim - 1
-    parallel = x.ndim > 0 and free not in op.attrs["axes"] and shape[-1] > 1
-    split = Split(shape[-1], 16) if parallel else Split(1)
 
-    def update() -> None:
-        inside, target = what.target_place(k)
+class Updates:
+    """The loops over the updates of a scatter.
 
-        def apply() -> None:
-            new = k.value(updates, what.at)
-            if what.mode != "set":
-                offset = k.index(linearize(target, x.shape))
-                new = what.combine(k, k.read(out, offset), new)
-            k.store(new, out, target)
+    Where single elements are updated by what is computed, that is done for some at a time, in a loop that LLVM
+    vectorizes: in the loop that updates, each store may be what the next one reads.
+    """
 
-        k.when(inside, apply)
+    def __init__(self, k: CpuKernel, what: Scattering, out: Memory):
+        self.k, self.what, self.out = k, what, out
+        shape, x = what.updates.shape, what.x
+        #: along the last axis, which no index moves
+        self.parallel = x.ndim > 0 and x.ndim - 1 not in what.op.attrs["axes"] and shape[-1] > 1
+        self.split = Split(shape[-1], 16) if self.parallel else Split(1)
 
-    def nested(axis: int) -> None:
+    def emit(self, lo: Scalar, hi: Scalar) -> None:
+        k, what = self.k, self.what
+        single = what.updates.aval.size == what.count > CHUNK
+        if self.parallel:
+            self._each(0, (lo, hi))
+        elif single and _is_computed(what.body) and k.checks is None:
+            k.loop(None, lo, hi, lambda i: self._in_chunks())
+        else:
+            k.loop(None, lo, hi, lambda i: self._each(0, None))
+
+    def _each(self, axis: int, bounds: tuple[Scalar, Scalar] | None) -> None:
+        """The loops over the axes of the updates from `axis` on; `bounds`: of the last one, if not all of it."""
+        k, shape = self.k, self.what.updates.shape
         if axis == len(shape):
-            update()
+            self._update()
             return
-        bounds = (k.const(0, INDEX), k.const(shape[axis], INDEX))
-        if axis == len(shape) - 1 and parallel:
-            bounds = (lo, hi)
         loops = fuse_variables([(f"u{axis}", shape[axis])], [])
         if not loops:
-            nested(axis + 1)
+            self._each(axis + 1, bounds)
             return
-        k.loop(loops[0], *bounds, lambda i: nested(axis + 1))
+        whole = k.const(0, INDEX), k.const(shape[axis], INDEX)
+        low, high = bounds if bounds is not None and axis == len(shape) - 1 else whole
+        k.loop(loops[0], low, high, lambda i: self._each(axis + 1, bounds))
 
-    def chunks() -> None:
-        _, uses = reads_of(body, what.reads)
-        loops = fuse_variables([(f"u{a}", d) for a, d in enumerate(shape)], uses)
-        line = loops[-1]
-        number = dtypes.int32 if x.aval.size < 1 << 31 else dtypes.int64
-        places, values = k.scratch(CHUNK, number), k.scratch(CHUNK, compute_dtype(updates.dtype))
+    def _update(self) -> None:
+        """The element of the updates where the loops stand."""
+        k, what = self.k, self.what
+        inside, target = what.target_place(k)
+        k.when(inside, lambda: self._put(k.index(linearize(target, what.x.shape)), k.value(what.updates, what.at)))
+
+    def _put(self, offset: Scalar, new: Scalar) -> None:
+        k, what, out = self.k, self.what, self.out
+        k.write(new if what.mode == "set" else what.combine(k, k.read(out, offset), new), out, offset)
+
+    def _in_chunks(self) -> None:
+        """Single elements: places and values of some, then these updates."""
+        k, what = self.k, self.what
+        shape = what.updates.shape
+        _, uses = reads_of(what.body, what.reads)
+        *outer, line = fuse_variables([(f"u{a}", d) for a, d in enumerate(shape)], uses)
+        number = dtypes.int32 if what.x.aval.size < 1 << 31 else dtypes.int64
+        places, values = k.scratch(CHUNK, number), k.scratch(CHUNK, compute_dtype(what.updates.dtype))
         zero, count = k.const(0, INDEX), k.const(line.extent, INDEX)
 
         def find(i: Scalar) -> None:
             inside, target = what.target_place(k)
-            offset = k.index(linearize(target, x.shape), number)
+            offset = k.index(linearize(target, what.x.shape), number)
             k.write(k.select(inside, offset, k.const(-1, number)), places, i)
-            k.write(k.value(updates, what.at), values, i)
+            k.write(k.value(what.updates, what.at), values, i)
 
         def put(i: Scalar) -> None:
             place = k.read(places, i)
-
-            def apply() -> None:
-                offset, new = k.convert(place, INDEX), k.read(values, i)
-                k.write(new if what.mode == "set" else what.combine(k, k.read(out, offset), new), out, offset)
-
-            k.when(place >= 0, apply)
+            k.when(place >= 0, lambda: self._put(k.convert(place, INDEX), k.read(values, i)))
 
         def chunk(first: Scalar) -> None:
             last = k.op("arith.minui", [first + CHUNK, count], INDEX)
             k.loop(line, first, last, lambda i: find(i - first))
             k.loop(None, zero, last - first, put)
 
-        def level(axis: int) -> None:
-            if axis == len(loops) - 1:
-                k.loop(None, zero, count, chunk, step=CHUNK)
-                return
-            k.loop(loops[axis], zero, k.const(loops[axis].extent, INDEX), lambda i: level(axis + 1))
-
-        level(0)
-
-    computed = any(inner.op.flops for inner in body.ops[:-1])  #: places or values
-    apart = computed and updates.aval.size == what.count > CHUNK and k.checks is None
-    if updates.aval.size and x.aval.size:
-        if parallel:
-            nested(0)
-        elif apart:
-            k.loop(None, lo, hi, lambda i: chunks())
-        else:
-            k.loop(None, lo, hi, lambda i: nested(0))
-    k.emit("func.return", [], [])
-    return [copy, ScheduledKernel(name, body, split, operands)]
-
-
-def _copy_nest(body: Function, x: Any, place: tuple[Index, ...]) -> Nest:
-    _, uses = reads_of(body, [(x, place)])
-    return Nest.plan(fuse_variables([(f"o{a}", d) for a, d in enumerate(x.shape)], uses), lanes=True)
+        inner_loops(k, outer, lambda: k.loop(None, zero, count, chunk, step=CHUNK))
