@@ -23,7 +23,7 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduc
 
 from .kernel import CpuKernel, Memory
 from .loops import reduce_loops
-from .streaming import Read, can_stream, emit_streaming, far_apart, fetch_line, follows, is_large, prefetch
+from .streaming import Read, emit_line, far_apart, fetch_line, follows, is_large, prefetch
 
 #: Neighbouring rows that run together when the innermost axis is kept.
 LINE = 512
@@ -170,25 +170,23 @@ class RowKernel:
 
     def _row_stage(self, space, accumulators, outputs) -> None:
         loops = self.loops.get(space, [])
-        targets = [(m, self.plan.places[v]) for v, m in outputs]
-        if not accumulators and len(loops) == 1 and can_stream(loops[0], targets):
-            self._stream(space, loops[0], targets, [v for v, _ in outputs])
+        if not accumulators and len(loops) == 1:
+            self._write_row(space, loops[0], outputs)
             return
         for a, state in zip(accumulators, self.accumulate_row(space, accumulators, outputs)):
             done = a.finish(state)
             self.k.provided[a.result] = always(done)
 
-    def _stream(
-        self, space, loop: Fused, targets: Sequence[tuple[Memory, Coordinates]], values: Sequence[Value]
-    ) -> None:
+    def _write_row(self, space, loop: Fused, outputs: Sequence[tuple[Value, Memory]]) -> None:
+        """A stage that makes outputs as long as the row, and nothing else."""
         k = self.k
 
         def element() -> list[Scalar]:
             self._exchange(space)
-            return [k.value(v, self.plan.places[v]) for v in values]
+            return [k.value(v, self.plan.places[v]) for v, _ in outputs]
 
-        reads = self._reads_of_next_row()  # while this one is written
-        emit_streaming(k, loop, k.const(0, INDEX), k.const(loop.extent, INDEX), targets, element, reads)
+        targets = [(memory, self.plan.places[v]) for v, memory in outputs]
+        emit_line(k, loop, *self.whole(loop), targets, element, self._reads_of_next_row())  # while this one is written
 
     def _reads_of_next_row(self) -> list[Read]:
         if not self.plan.kept_variables:
@@ -259,12 +257,13 @@ class RowKernel:
             self.advance(accumulators)
             self._store_full(outputs)
 
-        if lane is not None and self.first is not None and self.last is not None:
-            if not accumulators and can_stream(lane, targets):
-                emit_streaming(k, lane, self.first, self.last, targets, element, fetched)
-                return
+        if lane is None or self.first is None or self.last is None:
+            self._each_lane(advance)
+        elif accumulators:
             fetch_line(k, lane, self.first, fetched, self.width)
-        self._each_lane(advance)
+            self._each_lane(advance)
+        else:
+            emit_line(k, lane, self.first, self.last, targets, element, fetched, self.width)
 
     def accumulate_steps(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
         """Take steps of the innermost loop into the lines of accumulators, several at a time, the rest one by one."""

@@ -19,7 +19,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads
 
 from .kernel import CpuKernel, Memory
-from .streaming import can_stream, emit_streaming, follows, is_large, prefetch
+from .streaming import emit_line, follows, is_large, prefetch
 
 #: Elements of a row that are computed, scanned and stored at a time.
 CHUNK = 64
@@ -139,7 +139,4 @@ class RowScan:
         def element() -> list[Scalar]:
             return [k.read(lines, line + (k.loops[self.steps.names[0]][1] - first))]
 
-        if can_stream(self.steps, [(out, place)]):
-            emit_streaming(k, self.steps, first, last, [(out, place)], element)
-        else:
-            k.loop(self.steps, first, last, lambda i: k.store(element()[0], out, place))
+        emit_line(k, self.steps, first, last, [(out, place)], element)

@@ -16,7 +16,7 @@ from .loops import Nest, Split, emit_nest, inner_loops
 from .rows import LINE, line_width
 from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import can_stream, emit_streaming, far_apart, fetch_line
+from .streaming import emit_line, far_apart
 
 #: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
 CHUNK = 512
@@ -132,11 +132,7 @@ class Scan:
             return [after if self.inclusive else total]
 
         def step() -> None:
-            if can_stream(lane, [(out, place)]):
-                emit_streaming(k, lane, first, last, [(out, place)], element, fetched)
-                return
-            fetch_line(k, lane, first, fetched, width)
-            k.loop(lane, first, last, lambda i: k.store(element()[0], out, place))
+            emit_line(k, lane, first, last, [(out, place)], element, fetched, width)
 
         reads = collect_reads(plan.body.ops[:-1], [(x, place)])
         fetched = [] if steps is None else far_apart(k, reads, lane, steps, width)

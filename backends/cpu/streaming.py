@@ -159,8 +159,13 @@ def emit_line(
     outputs: Sequence[tuple[Memory, Coordinates]],
     element: Callable[[], Sequence[Scalar]],
     reads: Sequence[Read] = (),
+    width: int = 0,
 ) -> None:
-    """As `emit_streaming` where the outputs can stream, else with a store for each element."""
+    """As `emit_streaming` where the outputs can stream, else with a store for each element.
+
+    Args:
+        width: of a line whose `reads` are far apart (`far_apart`): they are fetched either way.
+    """
 
     def stored(at: Scalar) -> None:
         for x, (memory, place) in zip(element(), outputs):
@@ -168,8 +173,10 @@ def emit_line(
 
     if can_stream(loop, outputs):
         emit_streaming(k, loop, first, last, outputs, element, reads)
-    else:
-        k.loop(loop, first, last, stored)
+        return
+    if width:
+        fetch_line(k, loop, first, reads, width)
+    k.loop(loop, first, last, stored)
 
 
 def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
