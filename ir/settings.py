@@ -29,21 +29,22 @@ SMELT_RACE           (none)    race mode of ``metal:sim``: run threads ``forward
                                poisoned threadgroup memory and guard pages around buffers; 0 means off
 SMELT_CORE           auto      what records operations: ``c``, the extension, ``python``, which is slower and the same;
                                auto: the extension where it was built. Read when smelt is imported
-SMELT_PIPELINE       (none)    passes of programs that are compiled from then on, in place of the device's own, or
-                               changes of those: ``before:fuse=my-pass;without:cse``; 0 means off
+SMELT_PIPELINE       (none)    passes of programs, in place of the device's own, or changes of those:
+                               ``before:fuse=my-pass;without:cse``; 0 means off
 SMELT_CACHE_DIR      (none)    folder that keeps compiled kernels; else one in the user's cache folder
 SMELT_CACHE          1         0: compiled programs are neither kept on disk nor taken from there
 SMELT_PROFILE        (none)    file for a trace, in Chrome's format, of what runs and compiles in this process, written
                                at its end; 0 means off. Read when smelt is imported
-SMELT_LIBRARIES      1         0: programs of a GPU that are compiled from then on are kernels of smelt's own alone,
-                               also where libraries of its maker are installed
+SMELT_LIBRARIES      1         0: programs of a GPU are kernels of smelt's own alone, also where libraries of its maker
+                               are installed
 SMELT_TF32           0         1: where a GPU is faster then, operands of float32 products and convolutions are rounded
-                               to 11 significant bits (TF32), in programs that are compiled from then on
+                               to 11 significant bits (TF32)
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
 ===================  ========  =======================================================================
 
-An empty variable is one that is not set. A value that a variable cannot have is a SettingError that names the
-variable, raised where the setting is first used: importing smelt never fails for it.
+Settings by which programs are compiled hold at once: programs that were compiled under other values wait in the cache
+until those return. An empty variable is one that is not set. A value that a variable cannot have is a SettingError
+that names the variable, raised where the setting is first used: importing smelt never fails for it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import SettingError, at_user_line, shown
@@ -64,7 +65,18 @@ class _Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Flag:
+class Rule:
+    """What a setting may be.
+
+    Attributes:
+        of_programs: whether programs are compiled by it: those compiled under another value are other programs.
+    """
+
+    of_programs: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Flag(Rule):
     """A setting that is on or off."""
 
     default: bool = False
@@ -84,7 +96,7 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Rule):
     """An integer within limits."""
 
     default: int
@@ -142,7 +154,7 @@ def _is_compile(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Rule):
     """One of several words; 0 and off stand for the empty one, where that is a choice."""
 
     default: str
@@ -166,7 +178,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Name:
+class Name(Rule):
     """The name of something that is looked up when it is needed."""
 
     default: str
@@ -184,7 +196,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Rule):
     """Any text, such as a path; 0 and off stand for the empty one, where nothing happens without a text."""
 
     default: str = ""
@@ -211,7 +223,7 @@ class Text:
 RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "device": Name("auto"),
     "debug": Debug(0, most=4),
-    "check": Flag(),
+    "check": Flag(of_programs=True),
     "dump_ir": Text(optional=True),
     "num_threads": Number(0, most=1024),
     "cache_size": Number(512),
@@ -224,12 +236,12 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "cxx": Text(),
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
     "core": Choice("auto", ("auto", "python", "c")),
-    "pipeline": Text(optional=True),
+    "pipeline": Text(optional=True, of_programs=True),
     "cache_dir": Text(),
     "cache": Flag(True),
     "profile": Text(optional=True),
-    "libraries": Flag(True),
-    "tf32": Flag(),
+    "libraries": Flag(True, of_programs=True),
+    "tf32": Flag(of_programs=True),
     "cache_disk_bytes": Number(1 << 30),
 }
 
@@ -243,8 +255,8 @@ def variable(name: str) -> str:
     return f"SMELT_{name.upper()}"
 
 
-#: What programs are compiled by: those compiled under other values of these are other programs.
-OF_PROGRAMS = ("check", "pipeline", "libraries", "tf32")
+#: The names of the settings by which programs are compiled.
+OF_PROGRAMS = tuple(name for name, rule in RULES.items() if rule.of_programs)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -255,7 +267,7 @@ class Settings:
         environment: variables that are read now.
 
     Attributes:
-        of_programs: the values of `OF_PROGRAMS`.
+        of_programs: the values of the settings by which programs are compiled, in the order of `RULES`.
 
     >>> Settings({"SMELT_DISABLE_COMPILE": "Off", "SMELT_DEBUG": "2"}).debug
     2

@@ -2,9 +2,10 @@
    tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
    computes a node) is asked of Python.
 
-   nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all
-   sizes; steps.c: `Plan`; calls.c: `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier
-   transforms; small_matrices.c: factors of small matrices; core.c: the module.
+   nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
+   `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
+   `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
+   small matrices; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -24,7 +25,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *op, *attrs, *inputs, *avals, *values, *traced, *where, *prepared, *owner, *weak;
-    /* Of the last walk that came here; see steps.c. */
+    /* Of the last walk that came here; see plan.c. */
     PyObject *edge;
     unsigned long long walk;
     int mark, edges;
@@ -68,9 +69,11 @@ SHARED PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_giv
 SHARED PyObject *find_recipe(PyObject *families, PyObject *key, int inside);
 SHARED PyObject *connect_recipes(PyObject *module, PyObject *args);
 
-/* steps.c */
+/* plan.c */
 SHARED PyTypeObject PlanType;
 SHARED PyObject *plan(PyObject *module, PyObject *refs);
+
+/* steps.c */
 SHARED PyObject *connect_steps(PyObject *module, PyObject *args);
 
 /* calls.c */

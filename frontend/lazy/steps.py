@@ -4,7 +4,7 @@ A node is prepared: what its op, attributes and types say about computing it is 
 that makes such nodes. A plan is a walk over a graph that notes what is computed from what, and which values are wanted;
 running it is one call a node. It refers to nothing that another thread may change.
 
-What is on the way of every evaluation stands in `steps.c` too.
+What is on the way of every evaluation stands in `plan.c` and `steps.c` too.
 """
 
 from __future__ import annotations

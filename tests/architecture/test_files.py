@@ -30,7 +30,8 @@ UNWANTED = re.compile(
 
 @pytest.mark.parametrize(
     "path",
-    python_files(*ROOMS, "tests", "benchmarks", "examples"),
+    python_files(*ROOMS, "tests", "benchmarks", "examples")
+    + sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.*") if path.suffix in (".c", ".cpp", ".h")),
     ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_files_are_short(path: Path) -> None:
