@@ -92,7 +92,7 @@ class ConvGeneral(Contraction, name="conv_general"):
         ]
         places = (x.shape[0], *sizes)
         rows_seen = math.prod(places)
-        if g == 1 and 0 < rows_seen * w[:1].size <= _FEW_WINDOWS:
+        if g == 1 and rows_seen and w.size:
             apart = padded.strides[1:-1]
             windows = np.lib.stride_tricks.as_strided(
                 padded,
@@ -100,8 +100,7 @@ class ConvGeneral(Contraction, name="conv_general"):
                 (padded.strides[0], *map(operator.mul, apart, window_strides),
                  *map(operator.mul, apart, kernel_dilation), padded.strides[-1]),
             )  # fmt: skip
-            product = matmul(windows.reshape(rows_seen, -1), w.reshape(w.shape[0], -1).T)
-            return product.reshape(*places, w.shape[0]).astype(dtype, copy=False)
+            return _products(windows, w).astype(dtype, copy=False)
         kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
         total = np.zeros((rows_seen, g, w.shape[0] // g), x.dtype)
         for k in itertools.product(*map(range, taps)):  # a matrix product a tap and group
@@ -317,8 +316,22 @@ def _padded(x: np.ndarray, low: Ints, high: Ints, dilation: Ints) -> np.ndarray:
     return found[tuple([slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(sides, found.shape)])]
 
 
-#: Elements of all windows together, each window by itself, up to which one product computes a convolution.
-_FEW_WINDOWS = 1 << 16
+#: Elements of windows, each by itself, that are copied for one product.
+_WINDOWS = 1 << 20
+
+
+def _products(windows: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The products of all windows with a kernel of one group: of as many at a time as have `_WINDOWS` elements."""
+    places, kernel = windows.shape[: 1 - w.ndim], w.reshape(w.shape[0], -1).T
+    found = np.empty((*places, w.shape[0]), w.dtype)
+    images = max(1, _WINDOWS // windows[0].size)
+    lines = max(1, _WINDOWS // windows[0, 0].size) if len(places) > 1 and windows[0].size > _WINDOWS else None
+    for n in range(0, places[0], images):
+        for i in range(0, places[1], lines) if lines else (0,):
+            block = (slice(n, n + images), slice(i, i + lines)) if lines else (slice(n, n + images),)
+            part = found[block]
+            part[...] = matmul(windows[block].reshape(-1, kernel.shape[0]), kernel).reshape(part.shape)
+    return found
 
 
 def _spread(extent: int, dilation: int) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 import smelt
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError
+from smelt.ir.op import get
 from smelt.ir.text import parse
 from smelt.passes import Pipeline
 from tests.frontend.checks import check_gradient
@@ -118,3 +119,31 @@ def test_padding_multiplies_and_nan_stays() -> None:
 def test_errors_say_what_does_not_fit(error: type[Exception], rule: str, call: Any) -> None:
     with pytest.raises(error, match=rule):
         call()
+
+
+@pytest.mark.parametrize("room", [1, 40, 500, 10**6])
+@pytest.mark.parametrize(
+    "x, w, strides, low, high, dilation, spread",
+    [
+        ((3, 9, 7, 2), (4, 3, 2, 2), (2, 1), (1, 0), (1, 2), (1, 2), (1, 1)),
+        ((2, 11, 3), (5, 4, 3), (1,), (2,), (-1,), (2,), (3,)),
+        ((4, 3), (2, 3), (), (), (), (), ()),
+        ((2, 6, 5, 1), (2, 6, 5, 1), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1)),
+    ],
+)
+def test_windows_are_copied_in_parts(
+    monkeypatch: pytest.MonkeyPatch, room: int, x: Any, w: Any, strides: Any, low: Any, high: Any, dilation: Any,
+    spread: Any,
+) -> None:  # fmt: skip
+    """By the rule, however many windows one product takes; beside two groups, which take them tap by tap."""
+    rng = np.random.default_rng(0)
+    left, right = (rng.integers(-4, 5, shape).astype(np.float32) for shape in (x, w))
+    attrs = {
+        "window_strides": strides, "padding_low": low, "padding_high": high, "kernel_dilation": dilation,
+        "input_dilation": spread,
+    }  # fmt: skip
+    op = get("conv_general")
+    monkeypatch.setattr("smelt.ir.ops.convolution._WINDOWS", room)
+    found = op.reference(left, right, feature_groups=1, **attrs)
+    twice = op.reference(np.concatenate([left, left], -1), np.concatenate([right, right], 0), feature_groups=2, **attrs)
+    np.testing.assert_array_equal(np.concatenate([found, found], -1), twice)
