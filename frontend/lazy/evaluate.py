@@ -37,7 +37,7 @@ from .graph import (
 )
 from .programs import kept_program, program_in_background, program_of
 from .results import as_buffer
-from .rolled import rolled, rolled_with_key
+from .rolled import Rolled, rolled_with_key
 from .steps import Plan, plan, referred_besides, walking
 from .work import work
 
@@ -124,7 +124,7 @@ class _Known:
             return True
         if self.ops is None:
             order = found.order()
-            self.ops = tiers.count(rolled(snapshot(order), _results(_held(order, found.kept())), by_value=True)[0])
+            self.ops = tiers.count(_rolled(order, _held(order, found.kept()))[0])
         return self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -299,12 +299,14 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
     roots = {n for n, _ in request.refs}
     has_calls = any(node.op is COMPILED for node in order)
     keep = [n for n in order if n in roots or n in held]
-    if not has_calls and (len(order) <= MAX_NODES or _is_loop(order, keep)):
+    loops = None if has_calls or len(order) <= MAX_NODES else _rolled(order, keep)
+    if not has_calls and (loops is None or len(loops[0]) <= MAX_NODES):
         held.clear()
         roots.clear()
-        _run(request, order, keep)
+        _run(request, order, keep, loops)
         return
     keep.clear()
+    loops = None
     # The consumers still to come decide which results of a piece must be kept. Nodes are counted by
     # identity, so that nothing here keeps them (and their values) alive once their piece has run.
     last_use: dict[int, int] = {}
@@ -336,9 +338,9 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
         start = end
 
 
-def _is_loop(order: Sequence[Node], keep: Sequence[Node]) -> bool:
-    """Whether a long graph is so long since it repeats itself."""
-    return len(rolled(snapshot(order), _results(keep), by_value=True)[0]) <= MAX_NODES
+def _rolled(order: Sequence[Node], keep: Iterable[Node]) -> Rolled:
+    """A piece of the graph with loops in place of repetitions."""
+    return rolled_with_key(snapshot(order), _results(keep), by_value=True)
 
 
 def _results(keep: Iterable[Node]) -> list[Ref]:
@@ -403,8 +405,12 @@ def _no_value(node: Node) -> str:
     )
 
 
-def _run(request: _Request, order: list[Node], keep: Sequence[Node]) -> None:
-    """Evaluate a piece of the graph, which is emptied; the nodes in `keep` get their values."""
+def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Rolled | None = None) -> None:
+    """Evaluate a piece of the graph, which is emptied; the nodes in `keep` get their values.
+
+    Args:
+        loops: what `_rolled` gives, where that is known.
+    """
     device = default_device()
     if device.interprets:
         if any(n.op is APPLY or n.op.kind == "control" for n in order):
@@ -421,12 +427,14 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node]) -> None:
     elif small or tier == "ops":
         _give(keep, direct.run(order, keep))
     else:
-        _run_tiered(order, keep, device, request.known)
+        _run_tiered(order, keep, device, request.known, loops)
 
 
-def _run_tiered(order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None) -> None:
+def _run_tiered(
+    order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None, loops: Rolled | None
+) -> None:
     """Run a piece op by op, until its program pays."""
-    graph = _graph(order, keep, device, False)
+    graph = _graph(order, keep, device, False, loops)
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     if known is not None:
         known.share(structure)
@@ -502,8 +510,10 @@ class _Graph(NamedTuple):
         return program_in_background(self.inputs, self.body, self.outputs, device)
 
 
-def _graph(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool) -> _Graph:
-    body, outputs, structure = rolled_with_key(snapshot(order), _results(keep), by_value=True)
+def _graph(
+    order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool, loops: Rolled | None = None
+) -> _Graph:
+    body, outputs, structure = loops or _rolled(order, keep)
     inputs = _inputs(body)
     structure = structure or structure_key(inputs, body, outputs)
     return _Graph((structure, device.name, small, settings.of_programs), inputs, body, outputs)

@@ -11,6 +11,7 @@ and everything else that they read comes from the step itself, or from as many s
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections import Counter, defaultdict
@@ -54,9 +55,11 @@ def rolled(
     return body, results
 
 
-def rolled_with_key(
-    body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool = False
-) -> tuple[Sequence[RecordedNode], list[Ref], Any]:
+#: Nodes, results and perhaps the key of a function.
+Rolled = tuple[Sequence[RecordedNode], list[Ref], Any]
+
+
+def rolled_with_key(body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool = False) -> Rolled:
     """`rolled`, and the function's `structure_key` where it came out on the way; else None."""
     results = list(outputs)
     if len(body) < LEAST:
@@ -149,10 +152,14 @@ class _Repetitions:
     def __init__(self, body: Sequence[RecordedNode], outputs: list[Ref], by_value: bool):
         self.body, self.outputs, self.by_value = body, outputs, by_value
         self.place = {step.node: i for i, step in enumerate(body)}
-        numbers: dict[Any, int] = {}
-        self.kinds = [numbers.setdefault(_kind(step), len(numbers)) for step in body]
         #: Where each operand is computed: the place of a node, or -1 for what comes from outside.
         self.read = [[self.place.get(node, -1) for node, _ in step.inputs] for step in body]
+
+    @functools.cached_property
+    def kinds(self) -> list[int]:
+        """Numbers: equal for nodes that may be one in different steps. Repetitions that are known need none."""
+        numbers: dict[Any, int] = {}
+        return [numbers.setdefault(_kind(step), len(numbers)) for step in self.body]
 
     def steps(self) -> _Steps | None:
         """The longest repetition; None where there is none."""
