@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Paths that are followed in a fraction of a millisecond.
-MOST_PATHS = 1 << 16
+#: Paths that are followed in some ten milliseconds at most. A sine of a sine has 2¹⁷; without vectors it takes ten
+#: times as long.
+MOST_PATHS = 1 << 18
 #: Bodies of fewer operations than steps that would double the paths so often are not looked at.
 FEWEST = 16
 

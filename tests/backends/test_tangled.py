@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+import smelt
+from smelt.backends.cpu import kernel
+from smelt.ir.settings import override
 
 PROGRAM = """
 import faulthandler, sys
@@ -55,3 +61,17 @@ print("ended")
 def test_chains_end(step: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, step], capture_output=True, text=True, timeout=120)
     assert done.stdout == "ended\n", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: smelt.sin(smelt.sin(x)), lambda x: smelt.cos(smelt.sin(x) + 1), lambda x: (x**0.3 + 1) ** 0.7],
+    ids=["sines", "cosine", "powers"],
+)
+def test_functions_of_functions_are_vectorized(function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[bool] = []
+    is_tangled = kernel.is_tangled
+    monkeypatch.setattr(kernel, "is_tangled", lambda loop: found.append(is_tangled(loop)) or found[-1])
+    with override(cache=False):
+        smelt.eval(smelt.compile(function)(smelt.ones((1000,))))
+    assert found and not any(found)
