@@ -80,8 +80,7 @@ class AttentionGroups:
                 continue
             group = self._group(softmax)
             if group is not None and self._take(group) and group.rows:
-                for chain in self._gradient(group):
-                    self._take(chain)
+                self._take_gradient(group)
 
     def _take(self, group: AttentionGroup) -> bool:
         """Let a group be a kernel, if it can be one."""
@@ -94,18 +93,21 @@ class AttentionGroups:
         return True
 
     def _reaches_itself(self, group: AttentionGroup) -> bool:
-        """Whether something outside is made of what a group returns, and read by it."""
-        inside, made = set(group.ops), set(group.outputs)
+        """Whether something outside is made of what a group returns, perhaps by other groups, and read by it."""
+        inside, behind = set(group.ops), set(group.outputs)
         first = min(self.position[v.owner] for v in group.outputs if v.owner is not None)
-        last = max(self.position[op] for op in group.ops)
-        behind: set[Value] = set()
-        for op in self.function.ops[first : last + 1]:
-            if op in inside:
-                if behind.intersection(op.operands):
-                    return True
-            elif made.intersection(op.operands) or behind.intersection(op.operands):
-                behind.update(op.results)
-        return False
+        last = max(self.position[op] for other in (*self.groups, group) for op in other.ops)
+        count = 0
+        while len(behind) > count:
+            count = len(behind)
+            for op in self.function.ops[first : last + 1]:
+                if op not in inside and behind.intersection(op.operands):
+                    behind.update(op.results)
+            for other in self.groups:
+                if behind.intersection(other.inputs(self.position)):
+                    behind.update(other.outputs)
+                    first = min(first, *(self.position[v.owner] for v in other.outputs if v.owner is not None))
+        return bool(behind.intersection(group.inputs(self.position)))
 
     # Attention
 
@@ -226,8 +228,8 @@ class AttentionGroups:
 
     # Its gradient
 
-    def _gradient(self, group: AttentionGroup) -> list[AttentionGroup]:
-        """Kernels of what is made of numbers of a group's rows, up to contractions."""
+    def _take_gradient(self, group: AttentionGroup) -> None:
+        """Let what is made of numbers of a group's rows, up to contractions, be kernels."""
         inside, behind = set(group.ops), set(group.rows)
         ends = []
         for op in self.function.ops:
@@ -246,7 +248,8 @@ class AttentionGroups:
             else:
                 if self._is_chain([op], behind):
                     chains.append([op])
-        return [self._chain(found, behind) for found in chains]
+        for found in chains:
+            any(self._take(self._chain(found, behind, follow)) for follow in (True, False))
 
     def _scores(self, ends: Collection[OpView], behind: set[Value]) -> tuple[set[OpView], list[OpView]]:
         """The elementwise ops that make operands `behind` of contractions from others, and these others."""
@@ -278,18 +281,23 @@ class AttentionGroups:
             return False
         return not isinstance(chain_places([op for op in self.function.ops if op in own], scores, ends), str)
 
-    def _chain(self, ends: Sequence[OpView], behind: set[Value]) -> AttentionGroup:
-        """The kernel of contractions, with elementwise ops on their results."""
+    def _chain(self, ends: Sequence[OpView], behind: set[Value], follow: bool) -> AttentionGroup:
+        """The kernel of contractions; `follow`: with elementwise ops on each one's result."""
         own, scores = self._scores(ends, behind)
         own |= {*scores, *ends}
         inside = own | self._cheap(own, set(), {v for op in (*scores, *ends) for v in op.operands})
         taken, outputs = set(ends), []
         for op in ends:
-            followers, output = self._followed(op.results[0], len(self.function.ops))
+            followers, output = self._followed(op.results[0], len(self.function.ops) if follow else 0)
             beside, computed = self._beside(followers, own)
+            if taken.intersection(followers) or _contractions(output, {*inside, *followers, *beside}) != {op}:
+                outputs.append(op.results[0])  # what is made of several results is no output of one
+                continue
             inside |= {*followers, *beside}
             taken |= computed.union(followers)
             outputs.append(output)
+        if any(_contractions(v, inside) != {op} for v, op in zip(outputs, ends)):  # what follows one is beside another
+            return self._chain(ends, behind, follow=False)
         return AttentionGroup("chain", ends[0], sorted(inside, key=self.position.__getitem__), outputs, taken)
 
     # All of them
@@ -339,3 +347,19 @@ def _read_by(plan: AttentionPlan) -> tuple[set[Value], set[Value]]:
     softmax = plan.softmax
     multiplied = {softmax.scores.operands[1 - plan.side], softmax.product.operands[1 - softmax.side]}
     return {softmax.scores.operands[plan.side]} - multiplied, multiplied
+
+
+def _contractions(value: Value, inside: set[OpView]) -> set[OpView]:
+    """The contractions of some ops of which elementwise ones among these make a value."""
+    found: set[OpView] = set()
+    pending, seen = [value], {value}
+    while pending:
+        owner = pending.pop().owner
+        if owner is None or owner not in inside:
+            continue
+        if is_contraction(owner):
+            found.add(owner)
+        else:
+            pending += [v for v in owner.operands if v not in seen]
+            seen.update(owner.operands)
+    return found

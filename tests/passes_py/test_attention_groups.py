@@ -12,6 +12,7 @@ from smelt.backends.metal.program import PIPELINE
 from smelt.ir import text
 from smelt.ir.interpreter import Interpreter
 from smelt.passes import Pipeline
+from smelt.passes.kernels.check import verify_fusions
 
 SHAPE = (2, 20, 18)
 
@@ -47,6 +48,37 @@ def program(rng: random.Random) -> Any:
         return [values[-1], *(v for v, at in zip(values[3:], picks) if at[3] > 0.8)]
 
     return function
+
+
+def gradient(function: Any) -> Any:
+    """The value of a sum over all results, and its gradient with respect to every argument."""
+
+    def loss(*arrays: Any) -> Any:
+        sums = [smelt.sum(smelt.sin(x)) for x in function(*arrays)]
+        return sum(sums[1:], sums[0])
+
+    return smelt.value_and_grad(loss, argnums=(0, 1, 2, 3))
+
+
+def test_random_gradients() -> None:
+    """Kernels of gradients read each other's results, and what is made of several of one."""
+    counts = [0, 0]
+    for seed in range(20):
+        rng, draw = random.Random(seed), np.random.default_rng(seed)
+        arrays = [draw.standard_normal(s).astype(np.float32) for s in (*[SHAPE] * 3, SHAPE[-1:])]
+        shapes = [smelt.ShapeDtype(x.shape, smelt.float32) for x in arrays]
+        module = smelt.compile(gradient(program(rng))).trace(*shapes).lower().module
+        before, after = PIPELINE.split(",select")[0], PIPELINE[PIPELINE.index("recompute-attention") :]
+        Pipeline.parse(before).run(module)
+        wanted = Interpreter(module)("main", arrays)
+        Pipeline.parse(after).run(module)
+        text.verify(module)
+        verify_fusions(module)
+        printed = text.to_text(module)
+        counts = [n + printed.count(f'smelt.fusion = "{kind}"') for n, kind in zip(counts, ("attention", "chain"))]
+        for found, want in zip(Interpreter(module)("main", arrays), wanted):
+            np.testing.assert_allclose(found, want, rtol=1e-3, atol=2e-4 * max(1, np.abs(want).max()))
+    assert counts[0] > 25 and counts[1] > 50
 
 
 def test_random_programs() -> None:
