@@ -123,9 +123,10 @@ class custom_function(_Ruled[P, R]):
       are mapped come with their mapped axis moved to 0, and `axes` says 0 or None for each.
 
     Arrays that f or a rule uses without taking them as arguments are constants for f.vjp and f.jvp: no
-    gradient flows to them. Rules see no values of cotangents and tangents, only shapes and dtypes. The
-    vmap rule is used where `smelt.vmap` meets the call; below `vmap` of a derivative, the derivative is
-    vectorized op by op.
+    gradient flows to them. Rules see no values of cotangents and tangents, only shapes and dtypes. What f.vjp
+    stores of a cotangent, in a list say, has its value when `grad` or `value_and_grad` is over, unless that
+    was inside of `vmap`, a loop or another function with rules. The vmap rule is used where `smelt.vmap`
+    meets the call; below `vmap` of a derivative, the derivative is vectorized op by op.
 
     Raises:
         TreeError: not a function, keyword-only arguments, or a rule that returns another structure.

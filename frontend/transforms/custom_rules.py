@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from weakref import ReferenceType
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import ShapeError, TreeError, at_user_line
@@ -16,8 +17,18 @@ from ..functions.creation import zeros
 from ..lazy import tree
 from ..lazy.arguments import aval_of
 from ..lazy.arrays import array, wrap
-from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, topological
-from .recording import apply_function, article, check_like, conjugated, name_of, settled, tracing
+from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, state, topological
+from .recording import (
+    StoredCotangent,
+    apply_function,
+    article,
+    check_like,
+    conjugated,
+    name_of,
+    settled,
+    storing,
+    tracing,
+)
 from .vmap import _broadcast_axes
 
 
@@ -31,6 +42,18 @@ class RecordedFunction:
     def __init__(self, parameters: Sequence[Ref], outputs: Sequence[Ref]):
         self.parameters, self.outputs = list(parameters), list(outputs)
         self.body, self.captured = cut(self.parameters, self.outputs, constant=_is_constant)
+
+    def renew(self) -> None:
+        """Put new nodes in the place of all: the old ones live on only where somebody has stored what they compute."""
+        made: dict[Node, Node] = {}
+        for node in (*(n for n, _ in self.parameters), *self.body):
+            if node not in made:
+                inputs = tuple([(made.get(n, n), i) for n, i in node.inputs])
+                made[node] = new = Node(node.op, node.attrs, inputs, node.avals)
+                new.where, new.traced = node.where, node.traced
+        self.parameters = [(made[n], i) for n, i in self.parameters]
+        self.outputs = [(made.get(n, n), i) for n, i in self.outputs]
+        self.body = [made[n] for n in self.body]
 
 
 def _is_constant(node: Node) -> bool:
@@ -48,25 +71,28 @@ class Rule:
 
     def __init__(self, name: str, kind: str, recorded: RecordedFunction, first: int):
         self.name, self.kind, self.recorded, self.first = name, kind, recorded, first
+        #: Of cotangents that a vjp rule has stored: the marker by which each is the gradient, and its parameter.
+        self.stored: dict[Ref, Ref] = {}
 
     def function(self, captured: Sequence[Ref]) -> GraphFunction:
         """The rule as a function, when it is known what the function and all its rules capture.
 
-        Captured values are arguments too, so there are cotangents (zero) and tangents (unused) of them.
+        Captured values are arguments too, so there are cotangents (zero, but for what is stored) and tangents (unused)
+        of them.
         """
         parameters, outputs = self.recorded.parameters, list(self.recorded.outputs)
         body = list(self.recorded.body)
         rest = parameters[self.first :]
-        inexact = [n.avals[i] for n, i in captured if n.avals[i].dtype.is_inexact]
+        inexact = [(n, i) for n, i in captured if n.avals[i].dtype.is_inexact]
         if self.kind in ("vjp", "backward"):
             with tracing():
-                none = [zeros(a.shape, a.dtype)._ref for a in inexact]
-            body += RecordedFunction((), none).body
-            outputs += none
+                found = [self.stored.get((n, i)) or zeros(n.avals[i].shape, n.avals[i].dtype)._ref for n, i in inexact]
+            body += RecordedFunction(self.stored.values(), found).body
+            outputs += found
         elif self.kind == "forward":
             outputs += captured
         elif self.kind == "jvp":
-            rest = [*rest, *(placeholder(a)._ref for a in inexact)]
+            rest = [*rest, *(placeholder(n.avals[i])._ref for n, i in inexact)]
         every = [*parameters[: self.first], *captured, *rest]
         return GraphFunction(self.name, every, (), snapshot(body), outputs)
 
@@ -94,7 +120,8 @@ class Call(tree.ArrayTree):
         refs = [m._ref for m in self.markers]  # before `fun` runs: it may update its arguments in place
         entries = iter(self.rebuild(self.markers))
         given = [x if i in self.static else next(entries) for i, x in enumerate(arguments)]
-        self.raw = settled(fun(*given))
+        with storing(None):  # the call's own rule takes the place of those inside
+            self.raw = settled(fun(*given))
         self.out = tree.ArrayTree(self.raw)
         self.recorded = RecordedFunction(refs, self.out.refs)
         self.primals: tuple = ()
@@ -183,7 +210,24 @@ def vjp_rule(call: Call, run: Callable[[Any], Any]) -> Rule:
         outs = call.out_refs()
         seeds, cotangents = call.seeds()
         found = call.cotangents(run(cotangents))
-    return Rule(f"{call.name}_vjp", "vjp", RecordedFunction([*refs, *outs, *seeds], found), len(refs))
+    rule = Rule(f"{call.name}_vjp", "vjp", RecordedFunction([*refs, *outs, *seeds], found), len(refs))
+    if state.stored is not None:
+        nodes = [ReferenceType(node) for node, _ in seeds]
+        del seeds, cotangents, found
+        _keep_stored(rule, nodes, state.stored)
+    return rule
+
+
+def _keep_stored(rule: Rule, seeds: Sequence[ReferenceType[Node]], stored: list[StoredCotangent]) -> None:
+    """Note which cotangents somebody has stored, or what was computed from them."""
+    rule.recorded.renew()
+    parameters = rule.recorded.parameters
+    for seed, parameter in zip(seeds, parameters[len(parameters) - len(seeds) :]):
+        node = seed()
+        if node is not None:
+            none = zeros(node.avals[0].shape, node.avals[0].dtype)
+            stored.append(StoredCotangent(node, none, marker := alias(none)))
+            rule.stored[marker._ref] = parameter
 
 
 def tangent_rule(call: Call, run: Callable[[tuple], Any]) -> Rule:
@@ -311,7 +355,8 @@ def _levels(ref: Ref) -> set[tuple[int, int]]:
 def apply_call(call: Call, rules: dict[str, Any]) -> Any:
     """The call as one node whose function carries the rules; the result."""
     functions = [call.recorded, *(r.recorded for r in rules.values() if isinstance(r, Rule))]
-    captured = list(dict.fromkeys(r for p in functions for r in p.captured))
+    markers = [marker for r in rules.values() if isinstance(r, Rule) for marker in r.stored]
+    captured = [*dict.fromkeys(r for p in functions for r in p.captured), *markers]
     own = call.recorded
     f = GraphFunction(call.name, [*own.parameters, *captured], (), snapshot(own.body), own.outputs)
     made: dict[str, Any] = {}

@@ -25,6 +25,7 @@ from ..lazy.streams import check_stream
 from ..lazy.tree_updates import Mirrored
 from .linearize import pullback
 from .recording import (
+    StoredCotangent,
     Variables,
     apply_function,
     article,
@@ -37,6 +38,7 @@ from .recording import (
     record_primals,
     recording,
     settled,
+    storing,
     unchanged,
 )
 from .recording import name_of as name_of
@@ -159,6 +161,7 @@ def _value_and_grad(
                 inner[p] = value
             return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))}) if kwargs else fun(*inner)
 
+        stored: list[StoredCotangent] = []
         with recording(), unchanged(args, kwargs):
             markers = variables.markers()
             refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
@@ -166,24 +169,29 @@ def _value_and_grad(
             mirrored = None
             if len(values) != len(markers) or not all(map(operator.is_, values, markers)):
                 mirrored = Mirrored([x for _, x in selected], values)
-            result = settled(call(values))
+            with storing(stored):
+                result = settled(call(values))
             if mirrored is not None:
                 mirrored.write_back()
             loss = _loss_of(result, who, what)
             # What depends on the arguments comes from the same node, so that it is computed once.
             found = tree.ArrayTree(result)
             found_refs = found.refs
+            refs += [s.marker._ref for s in stored]
             f = record_function(who, refs, found_refs, keep_outside=True)
-            inputs = [*variables.refs, *f.captured]
+            inputs = [*variables.refs, *(s.zeros._ref for s in stored), *f.captured]
             check_no_escape(what, inputs)
             outside = set(f.captured)
             inputs.append(number_ref(1.0, loss.dtype))
-            outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, f.results + variables.avals)
+            avals = f.results + variables.avals + [s.zeros.aval for s in stored]
+            outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, avals)
+            for s, cotangent in zip(stored, outs[len(avals) - len(stored) :]):
+                s.found(cotangent)
         results = [
             out if x is loss or (ref not in outside and ref[0].values is None) else x
             for x, ref, out in zip(found.arrays, found_refs, outs)
         ]
-        gradients = variables.rebuild([conjugated(x) for x in outs[len(results) :]])
+        gradients = variables.rebuild([conjugated(x) for x in outs[len(results) : len(outs) - len(stored)]])
         gradient: Any = gradients[0] if single else tuple(gradients[: len(positions)])
         if names:
             gradient = (gradient if positions else None, dict(zip(names, gradients[len(positions) :])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,10 +62,45 @@ def tracing() -> Iterator[None]:
     traced, state.traced = state.traced, next(traces)
     state.compiling += 1
     try:
-        yield
+        with storing(None):
+            yield
     finally:
         state.compiling -= 1
         state.traced = traced
+
+
+class StoredCotangent(NamedTuple):
+    """A cotangent that a rule has stored: the gradient by an array of zeros, as if it were added to the result.
+
+    Attributes:
+        node: what stands for the cotangent in the rule, and in what it has stored.
+        zeros: the array. marker: what stands for it in the function that is differentiated.
+    """
+
+    node: Node
+    zeros: array
+    marker: array
+
+    def found(self, cotangent: array) -> None:
+        """The gradient is there: what was stored has a value."""
+        node = self.node
+        node.op, node.attrs, node.inputs = ALIAS, NO_ATTRS, (cotangent._ref,)
+
+
+class storing(AbstractContextManager[list[StoredCotangent] | None]):
+    """Whether rules that are traced inside may store cotangents: in a list that is given, or not."""
+
+    __slots__ = ("given", "saved")
+
+    def __init__(self, given: list[StoredCotangent] | None):
+        self.given = given
+
+    def __enter__(self) -> list[StoredCotangent] | None:
+        self.saved, state.stored = state.stored, self.given
+        return self.given
+
+    def __exit__(self, *_: object) -> None:
+        state.stored = self.saved
 
 
 class unchanged(AbstractContextManager[None]):
@@ -247,7 +282,8 @@ class Recorded:
         self.what, self.variables, self.name = what, variables, name_of(fun)
         markers = variables.markers()
         refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
-        result = call(variables.rebuild(markers))
+        with storing(None):
+            result = call(variables.rebuild(markers))
         self.aux: Any = None
         if has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:

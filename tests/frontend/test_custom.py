@@ -430,3 +430,82 @@ def test_arguments_that_are_wrong():
     f.vjp(lambda x, ct, y: ct)
     with pytest.raises(TreeError, match=r"keyword-only arguments \(n\)"):
         smelt.grad(lambda x: f(x, n=2))(ONE)
+
+
+# Cotangents that a vjp rule stores
+
+
+def close(found, want) -> None:
+    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-5)
+
+
+def storing(kept: list):
+    """The identity, whose vjp rule keeps something that is made of its cotangent."""
+
+    @custom_function
+    def f(x):
+        return x
+
+    @f.vjp
+    def f_vjp(x, ct, y):
+        kept.append(ct * 2 + x)
+        return 5 * ct
+
+    return f
+
+
+def test_cotangents_that_a_rule_stores_have_values() -> None:
+    kept: list = []
+    f = storing(kept)
+    x = array([1.0, 2.0, 0.0])
+    gradient = smelt.grad(lambda x: (smelt.sin(f(x * 2)) + f(x) ** 2).sum())(x)
+    close(gradient, 10 * np.cos(2 * values(x)) + 10 * values(x))
+    close(kept[0], 2 * np.cos(2 * values(x)) + 2 * values(x))
+    close(kept[1], 2 * 2 * values(x) + values(x))
+    smelt.grad(lambda z: (f(z) * np.array([1j, 2])).real.sum())(array([1 + 2j, 3j]))
+    close(kept[2], [1, 4 + 3j])  # the gradient is the conjugate of the factor
+
+
+def test_cotangents_that_a_rule_stores_depend_on_outer_variables() -> None:
+    def outer(x):
+        kept: list = []
+        f = storing(kept)
+        smelt.grad(lambda y: (f(y) ** 3).sum())(x)
+        return kept[0].sum()
+
+    x = array([1.0, 2.0])
+    close(smelt.grad(outer)(x), 5 * 12 * values(x) + 1)  # f has a derivative of 5 there, too
+    close(smelt.vmap(outer)(smelt.stack([x, 2 * x])), [6 * 5 + 3, 6 * 20 + 6])
+    close(smelt.compile(outer)(x), 33)
+
+
+def test_cotangents_that_a_rule_stores_are_outputs_of_a_compiled_step() -> None:
+    state: dict = {"seen": smelt.zeros(2)}
+
+    @custom_function
+    def f(x):
+        return x
+
+    @f.vjp
+    def f_vjp(x, ct, y):
+        state["seen"] = ct
+        return ct
+
+    step = smelt.compile(smelt.grad(lambda x: (f(x) ** 2).sum()), outputs=state)
+    for scale in (1.0, 3.0):
+        x = scale * array([1.0, 2.0])
+        close(step(x), 2 * values(x))
+        close(state["seen"], 2 * values(x))
+
+
+def test_cotangents_that_a_rule_cannot_store_are_named() -> None:
+    kept: list = []
+    f = storing(kept)
+    outer = custom_function(lambda x: f(x) * 2)
+    outer.vjp(lambda x, ct, y: ct)
+    for inside in (smelt.vmap(f), smelt.checkpoint(f), outer):
+        kept.clear()
+        smelt.eval(smelt.grad(lambda x, inside=inside: inside(x).sum())(smelt.ones(2)))
+        for x in kept:
+            with pytest.raises(TraceError, match="traced"):
+                smelt.eval(x)
