@@ -73,7 +73,7 @@ class _State(threading.local):
         self.traced = 0  #: the number of the trace that new nodes belong to; 0 outside of traces
         self.control = 0  #: the number of the innermost trace of a branch or of a loop's body; 0 outside of them
         self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
-        self.stored: list[Any] | None = None  #: what rules of the function being differentiated store; None: they cannot
+        self.stored: list[Any] | None = None  #: what rules of the function being differentiated store, if they can
 
 
 state = _State()
