@@ -154,3 +154,20 @@ def test_errors_name_the_users_line(call, error, message) -> None:
     with pytest.raises(error, match=message) as info:
         call()
     assert "test_quantized.py" in str(info.value)
+
+
+def test_layers_that_take_weights_draw_random_numbers_as_in_mlx() -> None:
+    """What is drawn after a model has been quantized, parameters of adapters say, is MLX's too."""
+    linear, embedding = nn.Linear(64, 64, bias=False), nn.Embedding(64, 64)
+    for take, build in (
+        (lambda: nn.QuantizedLinear.from_linear(linear), lambda: nn.QuantizedLinear(64, 64)),
+        (lambda: nn.QuantizedEmbedding.from_embedding(embedding), lambda: nn.QuantizedEmbedding(64, 64)),
+        (lambda: nn.QQLinear.from_linear(linear), lambda: nn.QQLinear(64, 64)),
+        (lambda: nn.AllToShardedLinear.from_linear(linear), lambda: nn.AllToShardedLinear(64, 64, bias=False)),
+    ):
+        drawn = []
+        for make in (take, build):
+            smelt.random.seed(5)
+            kind = type(make())
+            drawn.append(smelt.random.uniform(shape=(2,)).tolist())
+        assert drawn[0] == drawn[1], kind

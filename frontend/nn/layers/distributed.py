@@ -180,9 +180,8 @@ class AllToShardedLinear(Module):
         >>> smelt.nn.AllToShardedLinear.from_linear(smelt.nn.Linear(2, 4))
         AllToShardedLinear(input_dims=2, output_dims=4, bias=True)
         """
-        found = cls.__new__(cls)
-        Module.__init__(found)
-        found.group = group or init()
+        outputs, inputs = linear_layer.weight.shape
+        found = cls(inputs, outputs, "bias" in linear_layer, group)
         return found._taken(_divided(linear_layer.parameters(), _all_to_sharded, segments, found.group))
 
     def _taken(self, parameters: dict[str, array]) -> AllToShardedLinear:
@@ -235,9 +234,8 @@ class ShardedToAllLinear(Module):
         >>> smelt.nn.ShardedToAllLinear.from_linear(smelt.nn.Linear(2, 4))
         ShardedToAllLinear(input_dims=2, output_dims=4, bias=True)
         """
-        found = cls.__new__(cls)
-        Module.__init__(found)
-        found.group = group or init()
+        outputs, inputs = linear_layer.weight.shape
+        found = cls(inputs, outputs, "bias" in linear_layer, group)
         for name, x in _divided(linear_layer.parameters(), _sharded_to_all, segments, found.group).items():
             setattr(found, name, x)
         return found
@@ -255,11 +253,11 @@ class _QuantizedPart(QuantizedLinear):
     ) -> Any:
         """This process's part of a `QuantizedLinear`; a group of its weights may not be cut."""
         whole: Any = quantized_linear_layer
-        found = cls.__new__(cls)
-        Module.__init__(found)
-        found.group = group or init()
-        found.mode, found.group_size, found.bits = whole.mode, whole.group_size, whole.bits
-        for name, x in _divided(whole.parameters(), cls._divided_by, segments, found.group).items():
+        group = group or init()
+        parts = _divided(whole.parameters(), cls._divided_by, segments, group)
+        outputs, inputs = whole.weight.shape[0], whole._columns
+        found: Any = cls(inputs, outputs, "bias" in whole, whole.group_size, whole.bits, mode=whole.mode, group=group)
+        for name, x in parts.items():
             setattr(found, name, x)
         return found.freeze()
 

@@ -98,8 +98,8 @@ class QuantizedLinear(_Quantized):
         >>> smelt.nn.QuantizedLinear.from_linear(smelt.nn.Linear(64, 2), bits=8)
         QuantizedLinear(input_dims=64, output_dims=2, bias=True, group_size=64, bits=8, mode=affine)
         """
-        found = cls.__new__(cls)
-        _Packed.__init__(found, group_size, bits, mode)
+        outputs, inputs = linear_layer.weight.shape
+        found = cls(inputs, outputs, False, group_size, bits, mode=mode)  # which draws as many random numbers as MLX's
         if "bias" in linear_layer:
             found.bias = linear_layer.bias
         found._put(linear_layer.weight)
@@ -157,9 +157,7 @@ class QuantizedEmbedding(_Quantized):
         >>> smelt.nn.QuantizedEmbedding.from_embedding(smelt.nn.Embedding(10, 32), mode="mxfp4")
         QuantizedEmbedding(10, 32, group_size=32, bits=4, mode=mxfp4)
         """
-        found = cls.__new__(cls)
-        _Packed.__init__(found, group_size, bits, mode)
-        found.num_embeddings, found.dims = embedding_layer.weight.shape
+        found = cls(*embedding_layer.weight.shape, group_size, bits, mode=mode)
         found._put(embedding_layer.weight)
         return found
 
@@ -233,8 +231,8 @@ class QQLinear(_Packed):
         if "bias" in linear_layer:
             message = "the layer has a bias, for which there is no place"
             raise AttributeValueError(at_user_line(f"smelt.nn.QQLinear: {message}"))
-        found = cls.__new__(cls)
-        _Packed.__init__(found, group_size, bits, mode)
+        outputs, inputs = linear_layer.weight.shape
+        found = cls(inputs, outputs, group_size, bits, mode=mode)
         found.weight = linear_layer.weight
         if not linear_layer.trainable_parameters():
             found.freeze()
