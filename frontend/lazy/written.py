@@ -28,7 +28,7 @@ _GRAPH: dict[str, Op] = {"apply": APPLY, "alias": ALIAS}
 
 
 class WrittenGraph:
-    """A graph as text.
+    """A graph as text. It holds no node: a worker may have it for long, and nodes have values.
 
     Attributes:
         text: without lines of the user. Equal for graphs of the same structure, attributes and types.
@@ -36,17 +36,15 @@ class WrittenGraph:
 
     def __init__(self, text: str, functions: Sequence[Sequence[RecordedNode]]):
         self.text = text
-        self._functions = functions
+        self._places = [[step.where for step in body] for body in functions]
 
     def located(self) -> str:
         """`text`, and in a second line where each node was made."""
         lines: dict[Any, Any] = {None: None}
-        for body in self._functions:
-            for step in body:
-                if step.where not in lines:
-                    code, at = step.where
-                    lines[step.where] = [code.co_filename, line_of(code, at)]
-        return self.text + "\n" + json.dumps([[lines[step.where] for step in body] for body in self._functions])
+        for where in {where for places in self._places for where in places if where is not None}:
+            code, at = where
+            lines[where] = [code.co_filename, line_of(code, at)]
+        return self.text + "\n" + json.dumps([[lines[where] for where in places] for places in self._places])
 
 
 def write_graph(

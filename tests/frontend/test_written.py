@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -109,3 +111,15 @@ def test_texts_of_another_version() -> None:
     text, _ = texts_of(lambda x: x + 1, x_of(2))
     with pytest.raises(PlainError, match="version 0"):
         read_graph(json.dumps([0, json.loads(text)[1]]))
+
+
+def test_a_written_graph_keeps_no_array_alive() -> None:
+    """A worker may have it until the program runs again: never, say."""
+    x = x_of(3)
+    f = smelt.compile(smelt.sin).trace(x).function
+    kept = weakref.ref(f.body[-1].node)
+    written = write_graph(f.parameters, f.body, f.outputs)
+    assert written is not None
+    del f
+    gc.collect()
+    assert kept() is None and "sin" in written.located()
