@@ -251,6 +251,16 @@ def user_line(depth: int = 1) -> SourceLine | None:
     return None
 
 
+def user_call(depth: int = 1) -> str:
+    """The name of the function of smelt that the user's innermost frame has called; "" where there is no such frame."""
+    frame, called = sys._getframe(depth), ""
+    while frame is not None:
+        if not is_internal(frame):
+            return called
+        frame, called = frame.f_back, frame.f_code.co_name  # type: ignore[assignment]
+    return ""
+
+
 def line_of(code: CodeType, place: int) -> int:
     """The line of an instruction of code, by its offset (`FrameType.f_lasti`, which costs less than the line)."""
     for start, end, line in code.co_lines():

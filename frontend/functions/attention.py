@@ -10,7 +10,7 @@ from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
 from ..lazy.arguments import integer, number
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, convert, from_host
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, from_host
 from ..lazy.core import remembered
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
@@ -216,7 +216,8 @@ def _masked(name: str, scores: array, mask: str | ArrayLike) -> array:
     given = as_array(mask)
     if given.dtype.is_complex:
         raise DTypeError(at_user_line(f"{name}: a mask holds bools or real numbers; mask {given.aval}"))
-    if broadcast_shapes("fast.scaled_dot_product_attention", scores.shape, given.shape) != scores.shape:
+    missing = scores.ndim - given.ndim
+    if missing < 0 or any(d not in (1, n) for d, n in zip(given.shape, scores.shape[missing:])):
         raise ShapeError(
             at_user_line(f"{name}: the mask must broadcast to the scores; mask {given.aval}, scores {scores.aval}")
         )

@@ -442,6 +442,8 @@ def _convolution(
             if channels != each_group * groups
             else f"the {w.shape[0]} output channels of weight are not {groups} equal groups"
         )
+        if channels != each_group * groups == x.shape[1]:
+            rule += "; channels are the last axis: smelt.moveaxis(input, 1, -1)"
         raise ShapeError(at_user_line(f"smelt.{name}: {rule}; {operands}"))
     if flip:
         w = reversed_along(w, tuple(range(1, wanted - 1)))

@@ -83,7 +83,7 @@ def begin(refs: Sequence[Ref]) -> None:
         evaluate(refs)
         return
     order = topological(refs)
-    check_values(order)
+    check_values(order, refs)
     # While the worker runs it takes everything: that keeps the order, and nodes may change while they are looked at.
     if _worker.is_idle() and tiers.op_by_op_seconds(order) < WORTH_IT:
         evaluate(refs)

@@ -13,7 +13,7 @@ import numpy as np
 
 from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks, profiling
-from smelt.ir.errors import DonatedError, SmeltError, TraceError, at_user_line, line_of
+from smelt.ir.errors import DonatedError, SmeltError, TraceError, at_user_line, line_of, user_call
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
@@ -21,7 +21,7 @@ from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, 
 from . import direct, strided, tiers
 from .build import build_module
 from .calls import run_call
-from .core import COMPILED, LEAF
+from .core import COMPILED, LEAF, topological
 from .graph import (
     ALIAS,
     APPLY,
@@ -35,6 +35,7 @@ from .graph import (
     state,
     structure_key,
 )
+from .no_values import no_value
 from .programs import kept_program, program_in_background, program_of
 from .results import as_buffer
 from .rolled import Rolled, rolled_with_key
@@ -295,7 +296,7 @@ def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
 
 
 def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> None:
-    check_values(order)
+    check_values(order, request.refs)
     roots = {n for n, _ in request.refs}
     has_calls = any(node.op is COMPILED for node in order)
     keep = [n for n in order if n in roots or n in held]
@@ -371,12 +372,14 @@ def _call(node: Node) -> None:
     _settle([node])
 
 
-def check_values(order: Sequence[Node]) -> None:
-    """Raise TraceError for an array that has no value, DonatedError for one that has none any more."""
+def check_values(order: Sequence[Node], asked: Sequence[Ref]) -> None:
+    """Raise TraceError for an array that has no value, DonatedError for one that has none any more. `asked` are those
+    whose values are wanted."""
     for node in order:
         if node.op is PARAMETER:
             check_not_donated(node, order)
-            raise TraceError(at_user_line(_no_value(node)))
+            traced = (n.avals[i] for n, i in asked if node in topological([(n, i)]))
+            raise TraceError(at_user_line(no_value(next(traced, node.avals[0]), user_call())))
 
 
 def check_not_donated(node: Node, readers: Sequence[Node] = ()) -> None:
@@ -387,22 +390,6 @@ def check_not_donated(node: Node, readers: Sequence[Node] = ()) -> None:
     where = [n.where for n in readers if n.where and any(child is node for child, _ in n.inputs)]
     used = f"; used at {where[0][0].co_filename}:{line_of(*where[0])}" if where else ""
     raise DonatedError(at_user_line(f"{said}{used}"))
-
-
-def _no_value(node: Node) -> str:
-    aval = node.avals[0]
-    if not state.compiling:
-        return (
-            f"the value of a traced array ({aval}) was asked for, but it was made while smelt.compile, "
-            "smelt.vmap, smelt.scan or the like traced a function that has returned since. Return such arrays from the "
-            "function, or name what it updates in smelt.compile(..., outputs=...)"
-        )
-    return (
-        f"the value of a traced array ({aval}) was asked for, but inside smelt.compile, smelt.vmap "
-        "and the functions given to smelt.cond, smelt.scan and the like arrays have no values yet. For a Python `if` "
-        "on a value use smelt.where or smelt.cond, for a `while` use smelt.while_loop; move printing and .item() "
-        "outside, or leave this function uncompiled"
-    )
 
 
 def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Rolled | None = None) -> None:

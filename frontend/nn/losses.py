@@ -11,7 +11,7 @@ from typing import Literal
 
 import smelt
 from smelt import array
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
 from .ctc import ctc_loss
 from .layers.activation_functions import relu
@@ -80,8 +80,8 @@ def cross_entropy(
         The shape of `logits` without `axis`, unless reduced.
 
     Raises:
-        ShapeError: shapes that do not fit. AttributeValueError: `label_smoothing` outside [0, 1), an unknown
-            `reduction`.
+        ShapeError: shapes that do not fit. DTypeError: targets that are neither integers nor probabilities.
+        AttributeValueError: `label_smoothing` outside [0, 1), an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.cross_entropy(smelt.array([[0.0, 0.0], [0.0, 100.0]]), smelt.array([0, 1]))
@@ -101,6 +101,11 @@ def cross_entropy(
                 f"smelt.nn.losses.cross_entropy: targets need the shape of the logits, or that without axis {axis}; "
                 f"logits {logits.aval}, targets {targets.aval}"
             )
+        )
+    if not probabilities and targets.dtype.is_inexact:
+        rule = "targets without the axis of the classes are their numbers, integers: targets.astype(smelt.int32)"
+        raise DTypeError(
+            at_user_line(f"smelt.nn.losses.cross_entropy: {rule}; logits {logits.aval}, targets {targets.aval}")
         )
     if probabilities:
         score = smelt.sum(logits * targets, axis=axis)

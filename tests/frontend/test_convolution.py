@@ -106,6 +106,8 @@ def test_padding_multiplies_and_nan_stays() -> None:
          lambda: smelt.conv1d(smelt.ones((4, 4)), smelt.ones((4, 3, 4)))),
         (ShapeError, "conv1d: input has 4 channels, weight has 4 for each of 2 groups",
          lambda: smelt.conv1d(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), groups=2)),
+        (ShapeError, "input has 8 channels, weight has 3 for each of 1 groups; channels are the last axis",
+         lambda: smelt.conv2d(smelt.ones((1, 3, 8, 8)), smelt.ones((4, 3, 3, 3)))),
         (ShapeError, "the window does not fit on axis 1 of input, padding included",
          lambda: smelt.conv1d(smelt.ones((1, 4, 4)), smelt.ones((4, 3, 4)), dilation=2)),
         (AttributeValueError, "stride must be at least 1, is 0",
