@@ -87,7 +87,7 @@ class Rule:
         if self.kind in ("vjp", "backward"):
             with tracing():
                 found = [self.stored.get((n, i)) or zeros(n.avals[i].shape, n.avals[i].dtype)._ref for n, i in inexact]
-            body += RecordedFunction(self.stored.values(), found).body
+            body += RecordedFunction(list(self.stored.values()), found).body
             outputs += found
         elif self.kind == "forward":
             outputs += captured

@@ -256,7 +256,8 @@ class _QuantizedPart(QuantizedLinear):
         group = group or init()
         parts = _divided(whole.parameters(), cls._divided_by, segments, group)
         outputs, inputs = whole.weight.shape[0], whole._columns
-        found: Any = cls(inputs, outputs, "bias" in whole, whole.group_size, whole.bits, mode=whole.mode, group=group)
+        make: Any = cls  # whose constructor takes a group
+        found = make(inputs, outputs, "bias" in whole, whole.group_size, whole.bits, mode=whole.mode, group=group)
         for name, x in parts.items():
             setattr(found, name, x)
         return found.freeze()

@@ -157,7 +157,8 @@ class QuantizedEmbedding(_Quantized):
         >>> smelt.nn.QuantizedEmbedding.from_embedding(smelt.nn.Embedding(10, 32), mode="mxfp4")
         QuantizedEmbedding(10, 32, group_size=32, bits=4, mode=mxfp4)
         """
-        found = cls(*embedding_layer.weight.shape, group_size, bits, mode=mode)
+        num_embeddings, dims = embedding_layer.weight.shape
+        found = cls(num_embeddings, dims, group_size, bits, mode)
         found._put(embedding_layer.weight)
         return found
 
