@@ -37,7 +37,7 @@ class Gpu(Target):
         fragment: where a lane's elements of an 8 × 8 matrix begin: what each bit of its number adds to row and column;
             None where that is not specified.
         float64: whether it computes in that.
-        library_work: multiplications from which on a product is its library's work, where it has one.
+        library_work: multiplications from which on a product or convolution is its library's work, where it has one.
         library_reuse: multiplications for each element that kernels must copy before, or read and write behind it, from
             which on that still pays.
         half_library_reuse: the same for 16 bits.

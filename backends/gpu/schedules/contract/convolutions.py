@@ -84,11 +84,16 @@ class _Copy:
 def _copies(product: Product, form: WindowForm, reuse: int) -> Iterator[tuple[_Copy, ...]]:
     """The values that may be written to memory before, those first that are closest to where operands come from.
 
-    That is what must be, and then values on the way to the operands, these themselves, and at last the filter as its
-    convolution's gradient takes it.
+    That is what must be, and then values on the way to the operands, these themselves, and at last the image with its
+    padding, as the gradient in the filter takes it, and the filter as that in the image takes it.
     """
     image, filter = product.op.operands
     choices = [_stops(image), _stops(filter)]
+    seen, low = _seen(product, form), form.low
+    high = tuple(n - before - extent for n, before, extent in zip(seen, low, image.shape[1:-1]))
+    if min(*low, *high) >= 0:
+        aval = image.aval.with_shape((image.shape[-1] // form.groups, *seen, image.shape[0] * form.groups))
+        choices[0].append(_Copy(image, aval, lambda b, x: _padded(b, x, low, high, form.groups)))
     aval = _exchanged_aval(filter.aval, form.groups)
     choices[1].append(_Copy(filter, aval, lambda b, w: _exchanged(b, w, form.groups)))
     every = [(i + j, [x for x in (a, b) if x]) for (i, a), (j, b) in itertools.product(*map(enumerate, choices))]
@@ -106,6 +111,21 @@ def _stops(v: Value) -> list[_Copy | None]:
             return found
         v = v.owner.operands[0]
     return [None, *found]
+
+
+def _seen(product: Product, form: WindowForm) -> tuple[int, ...]:
+    """The extents of the image with its padding, as far as windows reach."""
+    spatial = zip(product.result.shape[1:-1], form.strides, product.op.operands[1].shape[1:-1], form.dilation)
+    return tuple((n - 1) * stride + (taps - 1) * d + 1 for n, stride, taps, d in spatial)
+
+
+def _padded(b: Builder, x: Value, low: Ints, high: Ints, groups: int) -> Value:
+    """The image of a gradient in the filter with its padding; its channels, a batch there, are the channels again."""
+    zeros, axes = (0,) * x.ndim, tuple(range(1, x.ndim - 1))
+    x = b.pad(x, b.full((), 0, x.dtype), low=(0, *low, 0), high=(0, *high, 0), interior=zeros)
+    parts = b.reshape_to(x, (*x.shape[:-1], groups, x.shape[-1] // groups))
+    turned = b.transpose(parts, permutation=(x.ndim, *axes, x.ndim - 1, 0))
+    return b.reshape_to(turned, (*turned.shape[:-2], groups * turned.shape[-1]))
 
 
 def _exchanged(b: Builder, w: Value, groups: int) -> Value:
@@ -178,10 +198,12 @@ class _Windows:
                 self._image((self.n, inputs, *self.i)), form.spread, low, form.dilation,
             )  # fmt: skip
         if is_dense:
+            channels, is_padded = [*self.g, *self.n], self.product.op.operands[0] in self.way.laid
+            image = self._padded_image(channels) if is_padded else self._image((self.c, channels, *self.i))
+            low = (0,) * len(form.low) if is_padded else form.low
             yield from self._found(
-                "filter", self._image((self.c, [*self.g, *self.n], *self.i)),
-                self._result((outputs, self.n, *self.p)), self._filter((self.c, outputs, *self.k)),
-                form.dilation, form.low, form.strides,
+                "filter", image, self._result((outputs, self.n, *self.p)), self._filter((self.c, outputs, *self.k)),
+                form.dilation, low, form.strides,
             )  # fmt: skip
 
     # Where elements are
@@ -193,9 +215,16 @@ class _Windows:
         place = self._place(self.n, self.i, [*self.g, *self.c])
         return _tensor(self._lies(self.product.op.operands[0], place), axes)
 
+    def _padded_image(self, channels: _Axis) -> _Tensor | None:
+        """The image as `_padded` gives it."""
+        x = self.product.op.operands[0]
+        spatial = [[(f"i{axis}", extent)] for axis, extent in enumerate(_seen(self.product, self.form), 1)]
+        place = self._place(self.c, spatial, channels)
+        return _tensor(_Lying(x, linearize(place, self.way.copied[x].shape)), (self.c, channels, *spatial))
+
     def _filter(self, axes: Sequence[_Axis], is_reversed: bool = False) -> _Tensor | None:
-        w = self.product.op.operands[1]
-        if w in self.way.laid:
+        image, w = self.product.op.operands
+        if w in self.way.laid and w != image:
             place = self._place([*self.g, *self.c], self.k, self.o)
             return _tensor(_Lying(w, linearize(place, self.way.copied[w].shape)), axes) if is_reversed else None
         output, *taps, channel = self._place([*self.g, *self.o], self.k, self.c)
