@@ -42,6 +42,12 @@ class Gradient:
     users: list[OpView] = field(default_factory=list)
 
     @property
+    def is_half(self) -> bool:
+        """Whether contractions multiply operands of 16 bits."""
+        both = (self.softmax.scores, self.softmax.product)
+        return all(v.dtype.size == 2 for op in both for v in op.operands)
+
+    @property
     def weights(self) -> OpView:
         """The op that divides the exponentials."""
         exponentials = self.softmax.exponentials.results[0]

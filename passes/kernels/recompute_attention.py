@@ -49,24 +49,26 @@ class RecomputeAttentionPass(Pass):
 
     Attributes:
         features: the most features of a query and of a value.
+        half: only where operands of all contractions have 16 bits.
     """
 
     features: int = 128
+    half: bool = False
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            found = _gradients(function, self.features)
+            found = _gradients(function, self.features, self.half)
             if found:
                 _Rewrite(function, found).run(module)
                 statistics["gradients"] += len(found)
 
 
-def _gradients(function: Function, features: int) -> list[Gradient]:
+def _gradients(function: Function, features: int, half: bool) -> list[Gradient]:
     """Those in a function that can be rewritten."""
-    candidates = gradients_of(function, features)
+    candidates = [g for g in gradients_of(function, features) if not half or g.is_half]
     while candidates:
         live = _Live(function, candidates)
         fitting = [g for g in candidates if live.fits(g)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.metal.program import PIPELINE_WITH_FLOAT64
 from smelt.backends.pipelines import SIMPLIFY
 from smelt.ir import text
 from smelt.ir.interpreter import Interpreter
@@ -100,3 +101,13 @@ def test_several() -> None:
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_left(name: str) -> None:
     assert rewritten(LEFT[name], "float32") == 0
+
+
+def test_numbers_of_32_bits_on_nvidia() -> None:
+    """Their products are left to a library there, and what is of 16 bits is not."""
+    for dtype, chains in (("float32", 0), ("bfloat16", 2)):
+        types = [smelt.ShapeDtype((1, 1, 20, 16), dtype)] * 3
+        loss = smelt.value_and_grad(lambda *x: smelt.sum(plain(*x).astype(smelt.float32) ** 2), argnums=(0, 1, 2))
+        module = smelt.compile(loss).trace(*types).lower().module
+        Pipeline.parse(PIPELINE_WITH_FLOAT64).run(module)
+        assert text.to_text(module).count('smelt.fusion = "chain"') == chains

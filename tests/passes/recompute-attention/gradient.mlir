@@ -1,6 +1,7 @@
 // The weights are computed a second time, from numbers of rows; what was reduced over keys is reduced over features.
 // RUN: smelt-opt %s --recompute-attention | filecheck %s
 // RUN: smelt-opt %s --pass-pipeline='recompute-attention{features=8}' | filecheck %s --check-prefix=FEW
+// RUN: smelt-opt %s --pass-pipeline='recompute-attention{half=true}' | filecheck %s --check-prefix=FEW
 
 // CHECK-LABEL: func.func @main
 // CHECK: "smelt.exp"
