@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from smelt.ir.errors import DeviceError as _DeviceError
 from smelt.ir.errors import at_user_line as _at_user_line
+from smelt.ir.paths import path_of as _path_of
 from smelt.runtime.device import cpu as _cpu
 from smelt.runtime.device import gpu as _gpu
 
-from .lazy.arguments import path_of as _path_of
 from .lazy.streams import device_info as _device_info
 from .lazy.streams import is_available as _is_available
 from .memory import (

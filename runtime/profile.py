@@ -13,6 +13,7 @@ from typing import Any
 from smelt.ir import locks, profiling
 from smelt.ir.errors import ProfileError, at_user_line
 from smelt.ir.flags import flag
+from smelt.ir.paths import path_of
 from smelt.ir.profiling import WORK, Event, Profiler
 
 __all__ = ["Profile", "ProfileRow", "profile"]
@@ -81,9 +82,9 @@ class Profile:
         """Write the events as a trace in Chrome's format, for chrome://tracing and ui.perfetto.dev.
 
         Raises:
-            OSError: the file cannot be written.
+            ArgumentTypeError: `path` is none. OSError: the file cannot be written.
         """
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path_of("profile", "path", path), "w", encoding="utf-8") as file:
             json.dump(trace(self.events), file)
 
     def __str__(self) -> str:
@@ -137,7 +138,7 @@ def profile(path: str | os.PathLike[str] | None = None, prints: bool = True) -> 
         What the block sets; afterwards ``.rows()``, ``.events``, ``str()`` of it, and ``.save(path)``.
 
     Raises:
-        ProfileError: a profile is being taken already. OSError: the file cannot be written.
+        ProfileError: a profile is being taken already. ArgumentTypeError: `path` is none. OSError: the file cannot be written.
 
     >>> import smelt
     >>> x = smelt.eye(64)
@@ -147,6 +148,7 @@ def profile(path: str | os.PathLike[str] | None = None, prints: bool = True) -> 
     >>> sorted(row.name for row in found.rows() if row.kind == "op")
     ['dot_general', 'exp']
     """
+    path = None if path is None else path_of("profile", "path", path)
     return Profile(path, flag("profile", "prints", prints))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from smelt.backends.exchange.linalg import to_linalg as linalg_of
 from smelt.backends.exchange.stablehlo import to_stablehlo as stablehlo_of
 from smelt.ir import stablehlo
-from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, TreeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 from smelt.ir.text import IRText
 
@@ -36,6 +36,10 @@ def _lowered(what: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Lower
     check_function(fun, what)
     compiled: Any = fun if isinstance(fun, CompiledFunction) else compile_function(fun)
     found: Lowered = compiled.trace(*args).lower()
+    for place, value in found.trace.static_outputs.items():
+        if value is not None:
+            message = f"{what}: result {place} of {found.trace.name} is {shown(value)}, and results of programs are arrays"
+            raise TreeError(at_user_line(f"{message}; return smelt.array of it, or leave it out"))
     return found
 
 
@@ -51,8 +55,8 @@ def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: Literal[True]) -
 def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) -> IRText | bytes:
     """The StableHLO program of a function: for JAX, and for all else that reads StableHLO.
 
-    The program takes the arrays of `args` in order and returns the function's, flattened; arrays that the function
-    uses besides are constants of it. Transformations are expanded, ops that StableHLO does not have are written with
+    The program takes the arrays of `args` in order and returns the function's, flattened and without None; arrays that
+    the function uses besides are constants of it. Transformations are expanded, ops that StableHLO does not have are written with
     those that it has.
 
     Args:
@@ -65,7 +69,8 @@ def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) ->
 
     Raises:
         IRError: an op that StableHLO has nothing for (eigenvalues, code of the user): the message names it and its
-            line. TraceError: the function asks for a value. MissingPackageError: MLIR bindings without StableHLO.
+            line. TraceError: the function asks for a value. TreeError: it returns something that is neither an array nor
+            None. MissingPackageError: MLIR bindings without StableHLO.
 
     >>> import smelt
     >>> text = smelt.to_stablehlo(lambda x: smelt.exp(x).sum(), smelt.zeros(3))
@@ -87,7 +92,8 @@ def to_linalg(fun: Callable[..., Any], *args: Any) -> IRText:
         args: arguments that say the types: arrays, or `smelt.ShapeDtype`.
 
     Raises:
-        IRError: an op that linalg has nothing for: sorts, scatters, factors, Fourier transforms.
+        IRError: an op that linalg has nothing for: sorts, scatters, factors, Fourier transforms. TreeError: a result that
+            is neither an array nor None.
 
     >>> import smelt
     >>> "linalg.matmul" in smelt.to_linalg(lambda x: x @ x, smelt.zeros((3, 3)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -108,18 +107,6 @@ def dtype_of(name: str, dtype: Any, default: DType | None = None) -> DType:
         return dtypes.of(dtype)
     except DTypeError as error:
         raise DTypeError(at_user_line(f"smelt.{name}: {error}")) from None
-
-
-def path_of(name: str, what: str, value: Any) -> str:
-    """A path as a text.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    try:
-        return os.fsdecode(value)
-    except Exception:  # also of a class that fails to say which one
-        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a path, is {shown(value)}")) from None
 
 
 def word(name: str, what: str, value: Any, *allowed: str) -> str:

@@ -7,9 +7,9 @@ from itertools import count
 from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
+from smelt.ir.paths import path_of
 
 from ..formats.writing import replacing
-from .arguments import path_of
 from .arrays import array
 from .core import topological
 from .graph import ALIAS, Ref

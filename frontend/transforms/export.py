@@ -20,6 +20,7 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.flags import flag
+from smelt.ir.paths import path_of
 from smelt.ir.symbolic import Program
 from smelt.ir.written_sizes import written_program
 from smelt.runtime import Buffer
@@ -27,7 +28,6 @@ from smelt.runtime import Buffer
 from ..formats import functions as files
 from ..formats.safetensors import NAMES
 from ..formats.writing import replacing
-from ..lazy.arguments import path_of
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_functions
 from ..lazy.evaluate import evaluate

@@ -19,12 +19,12 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.flags import flags_checked
+from smelt.ir.paths import path_of
 from smelt.ir.values import OpView
 from smelt.ir.written_sizes import merged, run_written
 from smelt.runtime import Buffer
 
 from ..formats import functions as files
-from ..lazy.arguments import path_of
 from ..lazy.arrays import array
 from ..lazy.build import build_module
 from ..lazy.core import user_place

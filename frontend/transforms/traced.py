@@ -12,6 +12,7 @@ from smelt.ir import text
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IRError, PipelineError, SmeltError, at_user_line, shown
 from smelt.ir.op_program import OpProgram
+from smelt.ir.paths import path_of
 from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
 from smelt.runtime.pipelines import spelled
@@ -217,7 +218,7 @@ class Compiled:
             The page.
 
         Raises:
-            IRError: as `cost`. OSError: the file cannot be written.
+            IRError: as `cost`. ArgumentTypeError: `path` is none. OSError: the file cannot be written.
 
         >>> import smelt
         >>> program = smelt.compile(lambda x: x * smelt.exp(x)).trace(smelt.ones((4, 8))).lower().compile()
@@ -226,6 +227,7 @@ class Compiled:
         """
         from smelt.runtime.view.page import page
 
+        target = None if path is None else path_of("Compiled.view", "path", path)
         texts = {}
         for stage in dict.fromkeys([*self.executable.texts, *stages()]):
             try:
@@ -234,8 +236,8 @@ class Compiled:
                 texts[stage] = f"// {error}\n"
         title = title or self.trace.function.name
         found = page(self.executable, self.cost(measure), texts, title, self.remarks())
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
+        if target is not None:
+            with open(target, "w", encoding="utf-8") as file:
                 file.write(found)
         return found
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,3 +84,12 @@ def test_arguments() -> None:
         smelt.to_stablehlo(smelt.exp, smelt.zeros(3), bytecode="yes")
     with pytest.raises(smelt.SmeltError, match=r"smelt.eigh is computed by a library.*; at .*test_out.py:\d+"):
         smelt.to_stablehlo(lambda a: smelt.linalg.eigh(a), smelt.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("write", [smelt.to_stablehlo, smelt.to_linalg])
+def test_results_that_are_no_arrays(write: Any) -> None:
+    """None is an empty tree, as in JAX; nothing else is left out in silence."""
+    assert write(lambda x: {"y": x, "z": (None, x)}, smelt.zeros(3)).count("-> (tensor<3xf32>, tensor<3xf32>)") == 1
+    for value in (3.0, True, "text", np.float32(2)):
+        with pytest.raises(TreeError, match=r"result 1 of lambda_ is .*return smelt.array of it.*test_out.py"):
+            write(lambda x, v=value: (x, v), smelt.zeros(3))

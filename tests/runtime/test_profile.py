@@ -16,7 +16,7 @@ import pytest
 
 import smelt
 from smelt.ir import profiling
-from smelt.ir.errors import ProfileError
+from smelt.ir.errors import ArgumentTypeError, ProfileError
 from smelt.ir.settings import override
 from smelt.runtime.profile import trace
 
@@ -143,6 +143,14 @@ def test_one_at_a_time_and_ended_by_errors() -> None:
     with pytest.raises(KeyError), smelt.profile():
         raise KeyError
     assert profiling.active is None
+
+
+def test_a_number_is_no_path() -> None:
+    """It would be a file that is open already."""
+    with pytest.raises(ArgumentTypeError, match="path must be a path, is 3"):
+        smelt.profile(3)
+    with smelt.profile(prints=False) as found, pytest.raises(ArgumentTypeError, match="path must be a path, is 1"):
+        found.save(1)
 
 
 def test_other_threads_are_in_it() -> None:

@@ -13,7 +13,7 @@ import pytest
 import smelt
 import smelt.nn as nn
 from smelt.ir import text
-from smelt.ir.errors import IRError
+from smelt.ir.errors import ArgumentTypeError, IRError
 from smelt.ir.short import to_short_text
 from smelt.runtime import device_named
 from smelt.runtime.view.drawing import draw
@@ -203,6 +203,11 @@ def test_the_command(tmp_path, capsys):
     assert data["cost"]["steps"][0]["measured"] > 0 and data["title"].endswith("f f32[4,8]")
     assert cli.main(["view", f"{file}:f", "f32[4,8]", "-o", str(tmp_path / "no" / "page.html")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_number_is_no_path(program):
+    with pytest.raises(ArgumentTypeError, match="path must be a path, is 2"):
+        program.view(2)
 
 
 def test_a_program_without_texts():

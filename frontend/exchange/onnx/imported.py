@@ -23,8 +23,8 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.paths import path_of
 
-from ...lazy.arguments import path_of
 from ...lazy.arrays import as_array
 from . import rules as _rules  # fills the table
 from .graph import DTYPES, Model, Value, type_name, word
