@@ -246,8 +246,9 @@ class Builder:
     # Functions
 
     def _upstream(
-        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Any], **mlir_attrs: Any
-    ) -> tuple[Value, ...]:
+        self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Any],
+        avals: Sequence[Any] | None = None, **mlir_attrs: Any,
+    ) -> tuple[Value, ...]:  # fmt: skip
         operation = mlir.ir.Operation.create(
             op.name,
             results=types,
@@ -256,7 +257,9 @@ class Builder:
             loc=self.location,
             ip=self._ip,
         )
-        return self._viewed(op, operands, attrs, operation, [_aval_or_none(r.type) for r in operation.results])
+        if avals is None:
+            avals = [_aval_or_none(r.type) for r in operation.results]
+        return self._viewed(op, operands, attrs, operation, avals)
 
     def _viewed(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], operation: Any, avals: Sequence[Any]
@@ -272,7 +275,7 @@ class Builder:
         """``func.call @callee``."""
         symbol = mlir.ir.FlatSymbolRefAttr.get(callee, context())
         types = [tensor_type(a) for a in results]
-        return self._upstream(CALL, operands, {"callee": callee}, types, callee=symbol)
+        return self._upstream(CALL, operands, {"callee": callee}, types, results, callee=symbol)
 
     def function(self, callee: str, arguments: Sequence[Aval], results: Sequence[Aval]) -> Value:
         """``func.constant @callee``: a function of the module as a value."""
@@ -318,18 +321,22 @@ class Builder:
         """
         if not isinstance(op, OpView):
             raise ArgumentTypeError(at_user_line(f"clone takes an op, got {shown(op)}"))
-        if len(operands) != len(op.operands) or any(
-            (aval := getattr(new, "aval", op)) is not old.aval and aval != old.aval
-            for new, old in zip(operands, op.operands)
-        ):
+        if len(operands) != len(op.operands):
             check_clone(op, operands)
+        for new, old in zip(operands, op.operands):
+            aval = getattr(new, "aval", op)
+            if aval is not old.aval and aval != old.aval:
+                check_clone(op, operands)
         if op.op.kind == "control":
             with self.at(op.location):
                 return self.control(op.op, operands, op.attrs, [r.aval for r in op.results])
         if op.op.kind not in STRUCTURAL:
-            present = (mixed_maker(op.mlir) or op.mlir).attributes
-            encoded = {k: present[k] for k in op.attrs if k in present} if op.attrs else None
-            return self._create(op.op, operands, op.attrs, encoded, [r.aval for r in op.results], op.location)
+            operation, encoded = op.mlir, None
+            if op.attrs:
+                present = (mixed_maker(operation) or operation).attributes
+                encoded = {k: present[k] for k in op.attrs if k in present}
+            avals = [r.aval for r in op.results]
+            return self._create(op.op, operands, op.attrs, encoded, avals, operation.location)
         with self.at(op.location):
             if op.op is CALL:
                 return self.call(op.attrs["callee"], operands, [r.aval for r in op.results])
@@ -425,42 +432,24 @@ def read_function(operation: Any) -> Function:
         value = Value(argument, parse_aval(argument.type), None, None, i, scope)
         values[argument] = value
         function.arguments.append(value)
-    op: Op
     for item in block.operations:
         op_ = item.operation
         name = op_.name
         if name in HELPERS:
             continue
-        maker = mixed_maker(op_) if name == APPLY.name else None
         try:
-            if maker is not None:
-                operands = tuple(values[v] for v in list(op_.operands)[1:])
-            else:
-                operands = () if name in LOOPS else tuple(values[v] for v in op_.operands)
+            if name == "func.return":
+                function.returns = [values[v] for v in op_.operands]
+                break
+            found = _decoded(op_, name, values)
         except KeyError:
-            raise IRError(
-                f"{name}: an operand is no result of a smelt op; in @{function.name} at {op_.location}"
-            ) from None
-        if name == "func.return":
-            function.returns = list(operands)
-            break
-        if maker is not None:
-            op = _op.get(maker.name)
-            attrs = attributes.decode_all(op, maker)
-        elif name in FUNCTION_OPS:
-            op = FUNCTION_OPS[name]
-            attrs = {}
-            if name in CALLEE:
-                attrs["callee"] = mlir.ir.FlatSymbolRefAttr(op_.attributes[CALLEE[name]]).value
-        elif name.startswith("smelt."):
-            op = _op.get(name)
-            if op.mixed:
-                continue
-            attrs = attributes.decode_all(op, op_)
-        elif name in LOOPS:
-            op, operands, attrs = decode_control(op_, values)
-        else:
+            why = f"{name}: an operand is no result of a smelt op"
+            raise IRError(f"{why}; in @{function.name} at {op_.location}") from None
+        if found is None:
             raise IRError(f"{name} is not an op of the smelt dialect; in @{function.name} at {op_.location}")
+        op, operands, attrs = found
+        if op.mixed and name != APPLY.name:  # its function value: what applies it is the op
+            continue
         view = OpView(op, operands, attrs, op_, scope)
         results = []
         for i, r in enumerate(op_.results):
@@ -469,6 +458,28 @@ def read_function(operation: Any) -> Function:
         view.results = tuple(results)
         function.ops.append(view)
     return function
+
+
+def _decoded(operation: Any, name: str, values: dict[Any, Value]) -> tuple[Op, tuple[Value, ...], dict[str, Any]] | None:
+    """An operation as an op with its operands and attributes; None where it is of another dialect.
+
+    Raises KeyError for an operand that is not among `values`.
+    """
+    if name.startswith("smelt."):
+        op = _op.get(name)
+        attrs = {} if op.mixed else attributes.decode_all(op, operation)
+        return op, tuple([values[v] for v in operation.operands]), attrs
+    if name in LOOPS:
+        return decode_control(operation, values)
+    if name not in FUNCTION_OPS:
+        return None
+    if (maker := mixed_maker(operation)) is not None:
+        op = _op.get(maker.name)
+        return op, tuple([values[v] for v in list(operation.operands)[1:]]), attributes.decode_all(op, maker)
+    attrs = {}
+    if name in CALLEE:
+        attrs["callee"] = mlir.ir.FlatSymbolRefAttr(operation.attributes[CALLEE[name]]).value
+    return FUNCTION_OPS[name], tuple([values[v] for v in operation.operands]), attrs
 
 
 Scope.reader = staticmethod(read_function)

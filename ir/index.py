@@ -17,17 +17,18 @@ from typing import Any
 class Atom:
     """Something an index is made of, with inclusive bounds."""
 
-    __slots__ = ("args", "hi", "key", "kind", "lo")
+    __slots__ = ("_hash", "args", "hi", "key", "kind", "lo")
 
     def __init__(self, kind: str, args: tuple, lo: int, hi: int):
         self.kind, self.args, self.lo, self.hi = kind, args, lo, hi
         self.key = (kind, args)
+        self._hash = hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.key == other.key
+        return self is other or (isinstance(other, Atom) and self.key == other.key)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self._hash
 
     def __repr__(self) -> str:
         if self.kind == "var":
@@ -38,7 +39,9 @@ class Atom:
 class Index:
     """An integer expression with bounds. Supports + - with indices, * // % with integers."""
 
-    __slots__ = ("const", "hi", "key", "lo", "terms")
+    __slots__ = ("_hash", "const", "hi", "lo", "terms")
+
+    _hash: int
 
     def __init__(self, const: int, terms: Sequence[tuple[Atom, int]] = ()):
         self.const = const
@@ -48,7 +51,6 @@ class Index:
             first, last = (atom.lo, atom.hi) if coefficient >= 0 else (atom.hi, atom.lo)
             lo, hi = lo + coefficient * first, hi + coefficient * last
         self.lo, self.hi = lo, hi
-        self.key = (const, frozenset(self.terms))
 
     @staticmethod
     def variable(name: Any, extent: int) -> Index:
@@ -139,10 +141,18 @@ class Index:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
             return not self.terms and self.const == other
-        return isinstance(other, Index) and self.key == other.key
+        if self is other:
+            return True
+        if not isinstance(other, Index) or self.const != other.const or len(self.terms) != len(other.terms):
+            return False
+        return self.terms == other.terms or frozenset(self.terms) == frozenset(other.terms)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        try:
+            return self._hash
+        except AttributeError:  # seldom asked for
+            self._hash = hash((self.const, frozenset(self.terms)))
+            return self._hash
 
     def __repr__(self) -> str:
         parts = [f"{c}*{a!r}" if c != 1 else repr(a) for a, c in self.terms]

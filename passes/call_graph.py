@@ -160,7 +160,7 @@ def unexpanded(module: Any) -> str | None:
         for block in operation.regions[0].blocks:
             for item in block.operations:
                 op = item.operation
-                if any(_is_function(v.type) for v in (*op.operands, *op.results)) and not is_mixed(op):
+                if any(_is_function(r.type) for r in op.results) and not is_mixed(op):
                     return f"@{name} uses functions as values: {op.name} at {op.location}"
     return None
 

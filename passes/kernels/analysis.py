@@ -16,7 +16,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Coordinates, Index
-from smelt.ir.kinds import ArgReduction, Elementwise, Fusible, Reduction
+from smelt.ir.kinds import ArgReduction, Elementwise, Fusible, Movement, Reduction
 from smelt.ir.scalar import INDEX, Number, Scalar, ScalarLike, beside_each_other, compute_dtype
 from smelt.ir.scalar_emitter import ScalarEmitter
 
@@ -125,6 +125,9 @@ def operand_reads(
     """Which operands a pointwise op reads, and where, to compute its element at `index`."""
     if isinstance(op.op, Elementwise):
         return [(v, index) for v in op.operands]
+    if isinstance(op.op, Movement):
+        x = op.operands[0]
+        return [(x, op.op.map_index(index, x.aval, op.results[0].aval, **op.attrs))]
     found: list[tuple[Value, Coordinates]] = []
     recorder = Recorder()
 

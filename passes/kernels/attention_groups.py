@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import variables
 
+from ..extract import inputs_of
 from .analysis import collect_reads, is_pointwise
 from .attention import AttentionPlan, Softmax, of_rows, pays, softmax_before, softmax_places
 from .attention_chains import chain_places
@@ -35,11 +36,12 @@ class AttentionGroup:
         self.kind, self.primary, self.ops, self.own = kind, primary, list(ops), own
         self.outputs, self.rows = [*outputs, *rows], tuple(rows)
 
-    def inputs(self, position: dict[OpView, int]) -> list[Value]:
+    @property
+    def inputs(self) -> list[Value]:
         """Values computed elsewhere, in a stable order."""
-        made = {r for op in self.ops for r in op.results}
-        return list(dict.fromkeys(v for op in self.ops for v in op.operands if v not in made))
+        return inputs_of(self.ops)
 
+    @property
     def ordered_ops(self) -> list[OpView]:
         return self.ops
 
@@ -86,7 +88,7 @@ class AttentionGroups:
         """Let a group be a kernel, if it can be one."""
         if len(group.ops) > self.most_ops or self._reaches_itself(group):
             return False
-        if self.most_arrays and len(group.inputs(self.position)) + len(group.outputs) > self.most_arrays:
+        if self.most_arrays and len(group.inputs) + len(group.outputs) > self.most_arrays:
             return False
         self.groups.append(group)
         self.taken |= group.own
@@ -312,7 +314,7 @@ class AttentionGroups:
         for op in reversed(self.function.ops):
             if op in last:
                 found.append(last[op])
-                needed.update(last[op].inputs(self.position))
+                needed.update(last[op].inputs)
             elif op not in own or any(v in needed and v not in made for v in op.results):
                 found.append(op)
                 needed.update(op.operands)
@@ -325,7 +327,7 @@ class AttentionGroups:
         readers: list[list[int]] = [[] for _ in items]
         missing = []
         for i, item in enumerate(items):
-            read = item.inputs(self.position) if isinstance(item, AttentionGroup) else item.operands
+            read = item.inputs if isinstance(item, AttentionGroup) else item.operands
             before = {maker[v] for v in read if v in maker}
             missing.append(len(before))
             for j in before:

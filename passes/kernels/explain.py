@@ -35,7 +35,7 @@ def explain(function: Function, grouping: Grouping) -> Callable[[Mapping[Group, 
             add(Remark("fuse", "missed", reason.rule, text, lines[op], name, about, dict(reason.numbers)))
 
         for group in grouping.groups:
-            ops = [op.name for op in group.ordered_ops() if op.op.flops > 0] or [group.primary.name]
+            ops = [op.name for op in group.ordered_ops if op.op.flops > 0] or [group.primary.name]
             text = f"@{names[group]} is one kernel of {_counted(len(group.ops), 'op')}: {', '.join(ops)}"
             add(Remark("fuse", "passed", "kernel", text, lines[group.primary], name, (names[group],),
                        {"ops": len(group.ops)}))  # fmt: skip
@@ -61,7 +61,7 @@ def _counted(count: int, noun: str) -> str:
 def _touching(grouping: Grouping) -> Iterator[tuple[Value, Group, Group]]:
     """A value with the group that writes it, and one that reads it."""
     position = grouping.position
-    inputs = {group: set(group.inputs(position)) for group in grouping.groups}
+    inputs = {group: set(group.inputs) for group in grouping.groups}
     written = {v: group for group in grouping.groups for v in group.outputs}
     for reader, values in inputs.items():
         for v in sorted((v for v in values if v in written), key=lambda v: position[v.owner]):  # type: ignore[index]
@@ -73,7 +73,7 @@ def _beside(grouping: Grouping) -> Iterator[tuple[Group, Group]]:
     """Groups that read the same array, of which neither reads what the other writes."""
     readers: dict[Value, list[Group]] = {}
     for group in grouping.groups:
-        for v in group.inputs(grouping.position):
+        for v in group.inputs:
             if v.aval.size > 1:
                 readers.setdefault(v, []).append(group)
     written = {group: set(group.outputs) for group in grouping.groups}

@@ -125,30 +125,30 @@ class FusePass(Pass):
         for operation in list(functions(module).values()):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
-            function = read_function(operation)
-            contractions = {op for op in function.ops if is_contraction(op)}
-            if self.attention and self.contractions and contractions:
-                found = AttentionGroups(
-                    function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work,
-                    self.chains,
-                )  # fmt: skip
-                if found.groups:
-                    function = self._with_attention(module, function, found)
-                    statistics["kernels"] += len(found.groups)
-                    statistics["ops fused"] += sum(len(g.ops) for g in found.groups)
-            function = lay_out_contractions(module, function, self._left(function, library))
-            kernels = {op for op in function.ops if is_contraction(op)} - self._left(function, library)
+            function, kernels = read_function(operation), set()
+            if contractions := contractions_of(function):
+                if self.attention and self.contractions:
+                    function = self._with_attention(module, function, contractions, statistics)
+                function = lay_out_contractions(module, function, self._left(function, library))
+                kernels = contractions_of(function) - self._left(function, library)
             grouping = self._grouped(function, kernels)
             if grouping.groups:
                 remark = explain(function, grouping) if grouping.explains else None
                 names = outline(module, function, grouping)
                 if remark is not None:
                     remark(names)
-                statistics["kernels"] += len(grouping.groups)
-                statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
+                _count(statistics, grouping)
 
-    def _with_attention(self, module: Any, function: Function, found: AttentionGroups) -> Function:
-        """The function with calls of kernels of attention."""
+    def _with_attention(
+        self, module: Any, function: Function, contractions: set[OpView], statistics: Counter
+    ) -> Function:
+        """The function with calls of kernels of attention, where there are some."""
+        found = AttentionGroups(
+            function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work, self.chains
+        )
+        if not found.groups:
+            return function
+        _count(statistics, found)
         name, lines = function.name, [line_of(g.primary.location) for g in found.groups]
         names = outline(module, function, found)
         for group, line in zip(found.groups, lines):
@@ -191,7 +191,7 @@ class FusePass(Pass):
 
     def _left(self, function: Function, library: dict[DType, tuple[int, int]]) -> set[OpView]:
         """The contractions of a function that are no kernels. Those that compute an operand always are."""
-        found = {op for op in function.ops if is_contraction(op)}
+        found = contractions_of(function)
         if not self.contractions or not found:
             return found
         expressions = computed_operands(function, is_contraction) if library else ()
@@ -205,6 +205,16 @@ class FusePass(Pass):
             return form is not None and min(form.m, form.n) >= extent and rules.work(*avals, **op.attrs) >= work
 
         return {op for op in found if is_left(op)}
+
+
+def contractions_of(function: Function) -> set[OpView]:
+    """The contractions of a function."""
+    return {op for op in function.ops if is_contraction(op)}
+
+
+def _count(statistics: Counter, grouping: Grouping | AttentionGroups) -> None:
+    statistics["kernels"] += len(grouping.groups)
+    statistics["ops fused"] += sum(len(g.ops) for g in grouping.groups)
 
 
 def largest_part(function: Function, spread: Collection[Value] = ()) -> int:
@@ -228,7 +238,7 @@ def largest_part(function: Function, spread: Collection[Value] = ()) -> int:
 
 def compile_cost(grouping: Grouping) -> float:
     """About how long kernels take to compile, in additions: those that are equal once, and each call of one."""
-    different = {structure(g, g.inputs(grouping.position)): g for g in grouping.groups}
+    different = {structure(g): g for g in grouping.groups}
     inside = sum(1 + op.op.flops for group in different.values() for op in group.ops)
     return KERNEL_COST * len(different) + inside + CALL_COST * len(grouping.groups)
 
@@ -240,42 +250,43 @@ def outline(module: Any, function: Function, grouping: Grouping | AttentionGroup
     taken = dict.fromkeys(functions(module), 1)
 
     def call(b: Builder, group: Group | AttentionGroup, env: dict[Value, Value]) -> None:
-        inputs = group.inputs(grouping.position)
-        key = structure(group, inputs)
-        if key not in made:
-            made[key] = make_fusion(module, function, group, inputs, taken)
-        names[group] = made[key]
+        key = structure(group)
+        name = made.get(key)
+        if name is None:
+            name = made[key] = make_fusion(module, function, group, taken)
+        names[group] = name
         with b.at(group.primary.location):
-            results = b.call(made[key], [env[v] for v in inputs], [v.aval for v in group.outputs])
+            results = b.call(name, [env[v] for v in group.inputs], [v.aval for v in group.outputs])
         env.update(zip(group.outputs, results))
 
     reassemble(module, function, grouping.schedule(), call)
     return names
 
 
-def structure(group: Group | AttentionGroup, inputs: list[Value]) -> Any:
+def structure(group: Group | AttentionGroup) -> Any:
     """Equal for groups that compute the same: one function serves all of them."""
-    number = {v: i for i, v in enumerate(inputs)}
+    number = {v: i for i, v in enumerate(group.inputs)}
     ops = []
-    for op in group.ordered_ops():
-        present = op.mlir.attributes
-        attrs = tuple((k, present[k]) for k in op.attrs if k in present)
-        ops.append((op.name, attrs, tuple(number[v] for v in op.operands)))
+    for op in group.ordered_ops:
+        attrs: Any = ()
+        if op.attrs:
+            present = op.mlir.attributes
+            attrs = tuple([(k, present[k]) for k in op.attrs if k in present])
+        ops.append((op.op.name, attrs, tuple([number[v] for v in op.operands])))
         for v in op.results:
             number[v] = len(number)
-    outputs = tuple(number[v] for v in group.outputs)
-    return tuple(v.aval for v in inputs), tuple(ops), outputs, tuple(group.attributes().items())
+    outputs = tuple([number[v] for v in group.outputs])
+    return tuple([v.aval for v in group.inputs]), tuple(ops), outputs, tuple(group.attributes().items())
 
 
 def make_fusion(
-    module: Any, function: Function, group: Group | AttentionGroup, inputs: list[Value],
-    taken: dict[str, int] | None = None,
-) -> str:  # fmt: skip
+    module: Any, function: Function, group: Group | AttentionGroup, taken: dict[str, int] | None = None
+) -> str:
     """The function of one group; its name."""
     location = group.primary.location
     operation = extract(
-        module, group.name(), function, inputs, group.outputs, group.ordered_ops(), location=location,
-        argument_locations=[named_location(v, location) for v in inputs], taken=taken,
+        module, group.name(), function, group.inputs, group.outputs, group.ordered_ops, location=location,
+        argument_locations=[named_location(v, location) for v in group.inputs], taken=taken,
     )  # fmt: skip
     for key, text in group.attributes().items():
         operation.attributes[f"smelt.{key}"] = mlir.ir.Attribute.parse(text, context())

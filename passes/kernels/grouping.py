@@ -71,28 +71,29 @@ class Grouping:
             self._visit(op)
         self._merge_siblings()
         for group in self.groups:
-            group.ordered_ops(self.position)
+            group.finish(self.position)
 
     # One op
 
     def _visit(self, op: OpView) -> None:
-        used = any(self._is_read(v) for v in op.results)
-        if not used and op.op.pure:
+        if op.op.pure and not any([self._is_read(v) for v in op.results]):
             return
-        groupable = is_pointwise(op) or is_row_reduction(op) or op.op.kind in ("scan", "scatter")
-        groupable |= op in self.contractions
+        pointwise = is_pointwise(op)
+        groupable = (
+            pointwise or is_row_reduction(op) or op.op.kind in ("scan", "scatter") or op in self.contractions
+        )
         if not groupable or len(op.results) != 1:
             self._leave(op)
             return
         value = op.results[0]
         readers = list(self.readers.get(value, ()))
         external = value in self.returned or bool(self.others.get(value))
-        if op.op.flops == 0 and is_pointwise(op):
+        if pointwise and op.op.flops == 0:
             self._visit_free(op, readers, external)
         elif self.apart and elements(op) <= self.apart:
             self._note_all(op, readers, "inside", _TINY)
             self._start(op)
-        elif not is_pointwise(op):
+        elif not pointwise:
             self._visit_heavy(op, readers, external)
         else:
             self._visit_pointwise(op, readers, external)
@@ -255,7 +256,7 @@ class Grouping:
         state: dict[Any, int] = {}
         needs: dict[Any, list[Any]] = {}
         for item in items:
-            inputs = item.inputs(self.position) if isinstance(item, Group) else item.operands
+            inputs = item.inputs if isinstance(item, Group) else item.operands
             needs[item] = [p for p in dict.fromkeys(maker[v] for v in inputs if v in maker) if p is not item]
         for root in sorted(items, key=rank.__getitem__):
             stack = [root]

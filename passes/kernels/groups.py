@@ -48,6 +48,9 @@ class Group:
         self.recomputed = 0.0  #: additions that are done more than once
         self.schedule = "map"
         self.output_places: list[Coordinates] = []
+        self.ordered_ops: list[OpView] = []  #: this and `inputs` once the group is finished
+        self.inputs: list[Value] = []  #: values computed elsewhere, in a stable order
+        self._cost: tuple[OpView, float] | None = None  #: the last answer of `recompute_cost`, until something joins
         result = root.results[0]
         if is_row_reduction(root):
             at = variables(result.shape, "i")
@@ -87,14 +90,10 @@ class Group:
             if v not in self.reads:
                 self._read(v, (Index(0),) * v.ndim)
 
-    def inputs(self, position: dict[OpView, int]) -> list[Value]:
-        """Values computed elsewhere, in a stable order."""
-        return inputs_of(self.ordered_ops(position))
-
-    def ordered_ops(self, position: dict[OpView, int] | None = None) -> list[OpView]:
-        if position is not None:
-            self._sorted = sorted(self.ops, key=position.__getitem__)
-        return self._sorted
+    def finish(self, position: dict[OpView, int]) -> None:
+        """Nothing joins any more: put the ops in order."""
+        self.ordered_ops = sorted(self.ops, key=position.__getitem__)
+        self.inputs = inputs_of(self.ordered_ops)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -133,8 +132,10 @@ class Group:
             (place,) = self.reads[op.results[0]]
             self._add_contraction(op, place)
         else:
-            self.recomputed += self.recompute_cost(op)
+            known = self._cost
+            self.recomputed += known[1] if known is not None and known[0] is op else self.recompute_cost(op)
             self.add_pointwise(op)
+        self._cost = None
 
     def add_pointwise(self, op: OpView) -> None:
         value = op.results[0]
@@ -307,15 +308,21 @@ class Group:
 
     def recompute_cost(self, op: OpView) -> float:
         """Additions more than computing each element of the op's result once."""
+        cost = self._recompute_cost(op)
+        self._cost = op, cost
+        return cost
+
+    def _recompute_cost(self, op: OpView) -> float:
         value = op.results[0]
         places = self.reads[value]
-        if value in self.factors:
+        combines = self.schedule in ("scan", "scatter")
+        if value in self.factors or not (op.op.flops or combines):
             return 0.0
         if len(places) == 1 and self.schedule == "map" and self.output_places[0] in places:
             return 0.0  # once where the result is written, which is most often so
         if self.shared_rows and value.aval.size < math.prod(self.shape) and _reduction_behind(op):
             return 0.0
-        if self.schedule in ("scan", "scatter"):
+        if combines:
             return 0.0 if len(places) == 1 else math.inf
         if len(places) == 1 and not self.shared_rows and self._once_a_row(op, next(iter(places))):
             return 0.0
@@ -337,7 +344,7 @@ class Group:
     # What is made of it
 
     def name(self) -> str:
-        ordered = [op for op in self.ordered_ops() if op.op.flops > 0 or len(self.ops) == 1]
+        ordered = [op for op in self.ordered_ops if op.op.flops > 0 or len(self.ops) == 1]
         chosen = sorted(ordered, key=lambda op: (_combines(op), op.op.flops), reverse=True)[:4]
         heavy = [op.name for op in ordered if op in chosen]
         heavy = [n for i, n in enumerate(heavy) if i == 0 or n != heavy[i - 1]]
