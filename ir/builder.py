@@ -460,7 +460,9 @@ def read_function(operation: Any) -> Function:
     return function
 
 
-def _decoded(operation: Any, name: str, values: dict[Any, Value]) -> tuple[Op, tuple[Value, ...], dict[str, Any]] | None:
+def _decoded(
+    operation: Any, name: str, values: dict[Any, Value]
+) -> tuple[Op, tuple[Value, ...], dict[str, Any]] | None:
     """An operation as an op with its operands and attributes; None where it is of another dialect.
 
     Raises KeyError for an operand that is not among `values`.

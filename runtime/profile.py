@@ -138,7 +138,8 @@ def profile(path: str | os.PathLike[str] | None = None, prints: bool = True) -> 
         What the block sets; afterwards ``.rows()``, ``.events``, ``str()`` of it, and ``.save(path)``.
 
     Raises:
-        ProfileError: a profile is being taken already. ArgumentTypeError: `path` is none. OSError: the file cannot be written.
+        ProfileError: a profile is being taken already. ArgumentTypeError: `path` is no path. OSError: the file cannot
+            be written.
 
     >>> import smelt
     >>> x = smelt.eye(64)

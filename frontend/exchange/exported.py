@@ -38,7 +38,7 @@ def _lowered(what: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Lower
     found: Lowered = compiled.trace(*args).lower()
     for place, value in found.trace.static_outputs.items():
         if value is not None:
-            message = f"{what}: result {place} of {found.trace.name} is {shown(value)}, and results of programs are arrays"
+            message = f"{what}: result {place} of {found.trace.name} is {shown(value)}, results of programs are arrays"
             raise TreeError(at_user_line(f"{message}; return smelt.array of it, or leave it out"))
     return found
 
@@ -56,8 +56,8 @@ def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) ->
     """The StableHLO program of a function: for JAX, and for all else that reads StableHLO.
 
     The program takes the arrays of `args` in order and returns the function's, flattened and without None; arrays that
-    the function uses besides are constants of it. Transformations are expanded, ops that StableHLO does not have are written with
-    those that it has.
+    the function uses besides are constants of it. Transformations are expanded, ops that StableHLO does not have are
+    written with those that it has.
 
     Args:
         fun: a function of trees of arrays.
@@ -69,8 +69,8 @@ def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) ->
 
     Raises:
         IRError: an op that StableHLO has nothing for (eigenvalues, code of the user): the message names it and its
-            line. TraceError: the function asks for a value. TreeError: it returns something that is neither an array nor
-            None. MissingPackageError: MLIR bindings without StableHLO.
+            line. TraceError: the function asks for a value. TreeError: a result is neither an array nor None.
+            MissingPackageError: MLIR bindings without StableHLO.
 
     >>> import smelt
     >>> text = smelt.to_stablehlo(lambda x: smelt.exp(x).sum(), smelt.zeros(3))
@@ -92,7 +92,7 @@ def to_linalg(fun: Callable[..., Any], *args: Any) -> IRText:
         args: arguments that say the types: arrays, or `smelt.ShapeDtype`.
 
     Raises:
-        IRError: an op that linalg has nothing for: sorts, scatters, factors, Fourier transforms. TreeError: a result that
+        IRError: an op that linalg has nothing for: sorts, scatters, factors, Fourier transforms. TreeError: a result
             is neither an array nor None.
 
     >>> import smelt

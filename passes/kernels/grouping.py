@@ -76,7 +76,7 @@ class Grouping:
     # One op
 
     def _visit(self, op: OpView) -> None:
-        if op.op.pure and not any([self._is_read(v) for v in op.results]):
+        if op.op.pure and not any(self._is_read(v) for v in op.results):
             return
         pointwise = is_pointwise(op)
         groupable = (
