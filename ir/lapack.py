@@ -179,15 +179,16 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
 
 
 def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """T and U of the Schur form U·T·Uᴴ of one complex matrix."""
+    """T and U of the Schur form U·T·Uᴴ of one matrix: T of a real one has blocks of two rows on its diagonal."""
     lapack, n = _lapack(a, 1), a.shape[-1]
     if lapack is None:
         return None
-    t, u, values = np.array(a.T, order="C"), np.empty_like(a, order="C"), np.empty(n, a.dtype)
-    unused, reals = np.zeros(1, lapack.kind), np.empty(n, lapack.real)
-    if not lapack.succeeds("gees", b"V", b"N", unused, n, t, n, unused, values, u, n, None, reals, unused):
+    t, u, unused = np.array(a.T, order="C"), np.empty_like(a, order="C"), np.zeros(1, lapack.kind)
+    values = [np.empty(n, a.dtype) for _ in range(1 if lapack.is_complex else 2)]
+    more = [np.empty(n, lapack.real)] if lapack.is_complex else []
+    if not lapack.succeeds("gees", b"V", b"N", unused, n, t, n, unused, *values, u, n, None, *more, unused):
         return None
-    return np.triu(t.T), u.T
+    return np.triu(t.T, 0 if lapack.is_complex else -1), u.T
 
 
 class Factors:

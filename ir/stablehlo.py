@@ -9,7 +9,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,43 @@ def parse(source: str, name: str = "<text>") -> Any:
         except ir.MLIRError as error:
             lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
             raise IRError("\n".join(lines)) from None
+
+
+#: Infers all types from those of the arguments, and writes ops that take sizes as values as those that know them.
+_BIND = (
+    "inline,stablehlo-refine-arguments{{types={types}}},stablehlo-refine-shapes,"
+    "func.func(stablehlo-canonicalize-dynamism)"
+)
+
+
+def bound(source: str, arguments: Sequence[Aval], name: str = "<text>") -> Any:
+    """A module of open sizes as one of the sizes that arguments of these types give it.
+
+    Raises:
+        IRError: these are no types of its arguments, or sizes depend on more than they.
+    """
+    module = parse(source, name)
+    with mlir.lock:
+        try:
+            run(context(), module, _BIND.format(types=",".join(a.mlir for a in arguments)))
+        except mlir.ir.MLIRError as error:
+            lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
+            raise IRError("\n".join(lines)) from None
+        for operation in _flat(module.operation):
+            if any("?" in str(r.type) for r in operation.results):
+                target = operation.attributes.get("call_target_name")
+                what = f"{operation.name} @{target.value}" if target is not None else operation.name
+                raise IRError(f"{name}: the sizes of arguments do not say which {what} has; lower it for given sizes")
+    return module
+
+
+def _flat(operation: Any) -> Iterator[Any]:
+    """The operations inside of one."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _flat(inner.operation)
 
 
 #: Statements of the dialect sdy, each on a line, that say on which devices values lie: meshes, and values as they are.

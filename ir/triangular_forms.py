@@ -27,6 +27,33 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return _iterated(a) if found is None else found
 
 
+def schur_forms(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """T and U of each finite matrix in the dtype that it has: T of a real one has blocks of two rows on its diagonal,
+    for eigenvalues that are conjugates of each other."""
+    t, u = np.empty_like(a), np.empty_like(a)
+    for at in np.ndindex(a.shape[:-2]):
+        t[at], u[at] = lapack.schur(a[at]) or _deflated(a[at])
+    return t, u
+
+
+def _deflated(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By an eigenvector after the other, of a real matrix also by two at once: for libraries that have nothing else."""
+    is_complex, n, at = a.dtype.kind == "c", len(a), 0
+    t = a.astype(np.complex128 if is_complex else np.float64)
+    u = np.eye(n, dtype=t.dtype)
+    while at < n:
+        values, vectors = np.linalg.eig(t[at:, at:])
+        first = vectors[:, :1]
+        if not is_complex:
+            first = first.real if values[0].imag == 0 else np.hstack([first.real, first.imag])
+        q, _ = np.linalg.qr(first, mode="complete")
+        t[at:] = q.conj().T @ t[at:]
+        t[:, at:], u[:, at:] = t[:, at:] @ q, u[:, at:] @ q
+        below, at = at, at + first.shape[1]
+        t[at:, below:at] = 0
+    return t.astype(a.dtype), u.astype(a.dtype)
+
+
 def _iterated(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The QR algorithm with Wilkinson's shifts: for libraries that have no other."""
     t, u = a.copy(), np.eye(len(a), dtype=a.dtype)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +20,33 @@ from ..lazy.build import build_module
 from ..lazy.graph import GraphFunction
 from ..transforms.recording import apply_function
 from . import rules as _rules  # fills the table
-from .reading import Reader
+from .reading import OpenAval, Reader
 
 __all__ = ["StablehloFunction", "from_stablehlo"]
 
 _ = _rules
 
 
+#: Sizes for which a program of open sizes is kept.
+_MOST_SIZES = 64
+#: A type with an open extent.
+_OPEN = re.compile(r"tensor<[^>]*\?")
+
+
 class StablehloFunction:
     """What `from_stablehlo` returns: a function of arrays of the types that the program states.
 
     Attributes:
-        arguments, results: these types, in order, as `smelt.ir.aval.Aval` (``f32[2,3]`` as text).
+        arguments, results: these types, in order, as `smelt.ir.aval.Aval` (``f32[2,3]`` as text); with extents that
+            may be any as `OpenAval` (``f32[?,3]``).
     """
 
-    def __init__(self, name: str, function: GraphFunction, arguments: list[Aval], results: list[Aval]):
+    def __init__(
+        self, name: str, bind: Callable[[tuple[Aval, ...]], GraphFunction],
+        arguments: Sequence[Aval | OpenAval], results: Sequence[Aval | OpenAval],
+    ):  # fmt: skip
         self.__name__ = name
-        self._function = function
+        self._bind = bind
         self.arguments, self.results = tuple(arguments), tuple(results)
 
     def __repr__(self) -> str:
@@ -45,16 +58,19 @@ class StablehloFunction:
             message = f"{self.__name__} takes {len(self.arguments)} arrays ({', '.join(map(str, self.arguments))})"
             raise ArgumentTypeError(at_user_line(f"smelt.from_stablehlo: {message}, got {len(args)}"))
         given = [self._checked(i, x, aval) for i, (x, aval) in enumerate(zip(args, self.arguments))]
-        f = self._function
+        try:
+            f = self._bind(tuple(x.aval for x in given))
+        except SmeltError as error:
+            raise type(error)(at_user_line(f"smelt.from_stablehlo: {error}")) from None
         outs = apply_function(f, (), [*(x._ref for x in given), *f.captured], f.results)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
-    def _checked(self, i: int, x: Any, aval: Aval) -> array:
+    def _checked(self, i: int, x: Any, aval: Aval | OpenAval) -> array:
         if not isinstance(x, (array, np.ndarray, np.generic, bool, int, float, complex)):
             message = f"argument {i} of {self.__name__} must be an array {aval}, is {shown(x)}"
             raise ArgumentTypeError(at_user_line(f"smelt.from_stablehlo: {message}"))
         found = as_array(x, aval.dtype)
-        if found.shape != aval.shape:
+        if found.ndim != len(aval.shape) or any(d not in (None, n) for n, d in zip(found.shape, aval.shape)):
             message = f"argument {i} of {self.__name__} must be {aval}, is {found.aval}"
             raise ShapeError(at_user_line(f"smelt.from_stablehlo: {message}"))
         if found.dtype is not aval.dtype:
@@ -75,7 +91,9 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
 
     Returns:
         A function of as many arrays as ``@main`` (or the only public function) takes, of exactly its shapes and
-        dtypes. It returns an array, or a tuple where the program has several results.
+        dtypes; extents that the program leaves open (``tensor<?x3xf32>``, as of JAX's symbolic shapes) are those of
+        the arrays, and the program is read anew for sizes that it has not met. It returns an array, or a tuple where
+        the program has several results.
 
     Raises:
         IRError: the text does not parse, or something in it has no translation: the message names op and line.
@@ -135,6 +153,17 @@ def _read(program: str | bytes | bytearray, name: str) -> StablehloFunction:
     with mlir.lock:
         reader = Reader(module, name)
         entry = reader.entry()
-        arguments, results = reader.signature(entry)
-        function = reader.function(entry)
-    return StablehloFunction(entry, function, arguments, results)
+        arguments, results = reader.open_signature(entry)
+        if _OPEN.search(source) is None:
+            function = reader.function(entry)
+            return StablehloFunction(entry, lambda avals: function, arguments, results)
+
+    @functools.lru_cache(maxsize=_MOST_SIZES)
+    def bind(avals: tuple[Aval, ...]) -> GraphFunction:
+        module = stablehlo.bound(source, avals, name)
+        with mlir.lock:
+            return Reader(module, name).function(entry)
+
+    if not any(isinstance(a, OpenAval) for a in arguments):
+        bind(tuple(a for a in arguments if isinstance(a, Aval)))  # what has no translation is an error now
+    return StablehloFunction(entry, bind, arguments, results)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes, stablehlo
+from smelt.ir import dtypes, mlir, stablehlo
 from smelt.ir.aval import Aval
 from smelt.ir.context import parse_aval
-from smelt.ir.errors import IRError, SmeltError, shown
+from smelt.ir.errors import IRError, ShapeError, SmeltError, shown
 from smelt.ir.op import registry as ops
 
 from ..functions.shaping import reshape
@@ -171,6 +171,24 @@ def _spread(x: array, shape: tuple[int, ...]) -> array:
     return x if x.shape == shape else emit(ops["broadcast"], (x,), {"shape": shape})
 
 
+class OpenAval:
+    """The type of an array of which some extents may be any: they are None in `shape`."""
+
+    def __init__(self, shape: tuple[int | None, ...], dtype: dtypes.DType):
+        self.shape, self.dtype = shape, dtype
+
+    @staticmethod
+    def of(kind: Any) -> OpenAval | None:
+        """That of an MLIR type; None where it is no tensor with open extents."""
+        if not isinstance(kind, mlir.ir.RankedTensorType) or kind.has_static_shape or kind.encoding is not None:
+            return None
+        extents = tuple(None if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in range(kind.rank))
+        return OpenAval(extents, dtypes.by_mlir(str(kind.element_type)))
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.mlir}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
+
+
 class Reader:
     """Reads functions of a module, each once.
 
@@ -228,15 +246,23 @@ class Reader:
             try:
                 found = self._avals[kind] = parse_aval(kind)
             except SmeltError as error:
-                hint = "; lower it for arguments of given sizes, without symbolic ones" if "?" in str(kind) else ""
-                raise Refused(f"has a value of type {kind}: {error}{hint}") from None
+                hint = "lower it for arguments of given sizes, or call it by smelt.from_stablehlo"
+                how = f"; {hint}" if "?" in str(kind) else ""
+                raise Refused(f"has a value of type {kind}: {error}{how}") from None
         return found
 
     def signature(self, name: str) -> tuple[list[Aval], list[Aval]]:
         """Types of the arguments and of the results of a function."""
+        return self._signature(name, self.aval)
+
+    def open_signature(self, name: str) -> tuple[list[Aval | OpenAval], list[Aval | OpenAval]]:
+        """`signature`, where extents may be open."""
+        return self._signature(name, lambda kind: OpenAval.of(kind) or self.aval(kind))
+
+    def _signature(self, name: str, read: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
         kind = self.functions[name].attributes["function_type"].value
         try:
-            return [self.aval(t) for t in kind.inputs], [self.aval(t) for t in kind.results]
+            return [read(t) for t in kind.inputs], [read(t) for t in kind.results]
         except Refused as error:
             raise IRError(f"{self.name}: @{name} {error}") from None
 
@@ -308,7 +334,7 @@ class Reader:
             call = Call(self, operation, [env[value] for value in operation.operands], env)
             results = found(call)
             return (results,) if isinstance(results, array) else results
-        except PlacedError:
+        except (PlacedError, SizesError):
             raise
         except SmeltError as error:
             reason = str(error)
@@ -330,6 +356,10 @@ class Reader:
 
 class PlacedError(IRError):
     """An error that names its place already."""
+
+
+class SizesError(ShapeError):
+    """What a program says of sizes that it is not for."""
 
 
 def _plain(name: str) -> str:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, lapack, small_matrices
+from .. import dtypes, lapack, small_matrices, triangular_forms
 from ..aval import Aval
 from ..dtypes import DType
 from ..kinds import Library
 from ..locks import unforked
-from ..op import Bool, Float, Operand, Tangents, Values, only
+from ..op import Bool, Float, NotDifferentiable, Operand, Tangents, Values, only
 from .matrices import (
     FIELDS,
     adjoint,
@@ -433,3 +433,27 @@ class Eigvals(Library, name="eigvals"):
         """The diagonal of V⁻¹ Ȧ V."""
         _, v = b.eig(primals[0])
         return [diagonal(b, b.solve(v, matmul(b, b.convert_to(only(tangents), only(tangents).dtype.complex), v)))]
+
+
+class Schur(Library, name="schur"):
+    """Schur form A = U·T·Uᴴ: U is unitary, T upper triangular, of real matrices with blocks of two rows for pairs of
+    eigenvalues that are conjugates of each other.
+
+    ``%0:2 = "smelt.schur"(%a) : (tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>)``
+    """
+
+    a: Operand
+    core = "(n,n)->(n,n),(n,n)"
+    accepts = FIELDS
+    not_differentiable = NotDifferentiable("the eigenvalues may stand in any order on the diagonal of a Schur form")
+
+    @unforked
+    def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
+        return of_finite(triangular_forms.schur_forms, a)
+
+    def properties(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Iterator[Property]:
+        (a,), (t, u) = operands, results
+        yield "U·T·Uᴴ = A", u @ t @ adjoint_of(u), a
+        yield "U is unitary", u @ adjoint_of(u), np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        below = 0 if a.dtype.kind == "c" else -1
+        yield "T is triangular", np.triu(t, below), t

@@ -111,3 +111,27 @@ def test_product_with_factors(dtype: Any, left: bool, adjoint: bool) -> None:
         q = reflectors(a[i], taus[i])
         q = q.conj().T if adjoint else q
         close(found[i], q @ c[i] if left else c[i] @ q)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (2, 5, 5), (0, 2, 2)])
+def test_schur_form(dtype: Any, shape: tuple[int, ...]) -> None:
+    a = draw(dtype, *shape)
+    lead = shape[:-1]
+    values = [(lead, dtype)] * (1 if dtype is np.complex64 else 2)
+    results = [(shape, dtype), (shape, dtype), *values, (shape[:-2], np.int32), (shape[:-2], np.int32)]
+    t, u, *found, _, info = call(LETTER[dtype] + "gees", results, a, config="mode = 86 : ui8, sort = 78 : ui8")
+    close(u @ t @ np.swapaxes(u.conj(), -1, -2), a)
+    close(u @ np.swapaxes(u.conj(), -1, -2), np.broadcast_to(np.eye(shape[-1]), shape))
+    close(np.triu(t, 0 if dtype is np.complex64 else -1), t)
+    w = found[0] if len(found) == 1 else found[0] + 1j * found[1]
+    # Each is an eigenvalue, and they are as many: their products with all others say so.
+    for at in np.ndindex(shape[:-2]):
+        close(np.poly(w[at]), np.poly(np.linalg.eigvals(a[at])))
+    assert not info.any()
+
+
+def test_sorted_schur_form_is_refused() -> None:
+    results = [((2, 2), np.float32)] * 2 + [((2,), np.float32)] * 2 + [((), np.int32)] * 2
+    with pytest.raises(IRError, match="sorted eigenvalues has no translation"):
+        call("sgees", results, draw(np.float32, 2, 2), config="mode = 86 : ui8, sort = 83 : ui8")

@@ -17,8 +17,8 @@ from ..ops.cases import Case, cases, module_of, plain_ops, random_operands, refe
 #: What StableHLO has no op for: libraries, and orders of complex numbers.
 WITHOUT = {
     "adjugate", "custom_call", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "inv", "logm",
-    "logm_frechet", "lu", "permutation_of_pivots", "pinv", "qr", "singular_values", "slogdet", "solve", "sqrtm", "svd",
-    "sylvester",
+    "logm_frechet", "lu", "permutation_of_pivots", "pinv", "qr", "schur", "singular_values", "slogdet", "solve",
+    "sqrtm", "svd", "sylvester",
 }  # fmt: skip
 #: What the interpreter does not know, though compilers do.
 NOT_INTERPRETED = {"fft", "rfft", "irfft", "cholesky", "solve_triangular"}

@@ -173,4 +173,10 @@ def test_schur_forms_without_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_allclose(u @ t @ u.conj().T, a, rtol=0, atol=1e-14 * np.abs(a).max(initial=1) * 10)
             np.testing.assert_allclose(u.conj().T @ u, eye, rtol=0, atol=1e-13)
             assert not np.tril(t, -1).any()
+            for of in (a, a.astype(np.complex128)):  # of real matrices, real numbers
+                t, u = triangular_forms.schur_forms(of)
+                assert t.dtype == u.dtype == of.dtype
+                np.testing.assert_allclose(u @ t @ u.conj().T, of, rtol=0, atol=1e-13 * np.abs(a).max(initial=1))
+                np.testing.assert_allclose(u.conj().T @ u, eye, rtol=0, atol=1e-13)
+                assert not np.tril(t, -1 if of.dtype.kind == "c" else -2).any()
         monkeypatch.setattr(lapack, "schur", lambda a: None)

@@ -81,7 +81,7 @@ SPECIAL: dict[str, list[Special]] = {
     "solve_triangular": [_at((2, 3, 3), (2, 3, 1)), _at((3, 3), (2, 3, 2)), _at((2, 1, 3, 3), (2, 3, 1), upper=True)],
     "solve": [_at((2, 3, 3), (2, 3, 1)), _at((3, 3), (2, 3, 2)), _at((2, 1, 4, 4), (2, 4, 1)), _at((1, 1), (1, 1))],
     **{name: [_at((2, 3, 3)), _at((1, 1)), _at((4, 4))] for name in ("inv", "det", "adjugate", "slogdet")},
-    **{name: [_at((2, 3, 3)), _at((1, 1)), _at((4, 4))] for name in ("eigh", "eigvalsh", "eig", "eigvals")},
+    **{name: [_at((2, 3, 3)), _at((1, 1)), _at((4, 4))] for name in ("eigh", "eigvalsh", "eig", "eigvals", "schur")},
     **{name: [_at((3, 3)), _at((2, 4, 3)), _at((3, 4)), _at((1, 2))] for name in ("svd", "singular_values")},
     "pinv": [_at(s, rtol=1e-6) for s in ((3, 3), (2, 4, 3), (3, 4), (1, 2))],
     **{name: [_at((2, 3, 3)), _at((1, 1))] for name in ("expm", "sqrtm", "logm")},

@@ -9,13 +9,15 @@ from typing import Any
 from smelt.ir import dtypes
 from smelt.ir.op import registry as ops
 
+from ...functions.arithmetic import maximum, sqrt
 from ...functions.complex_numbers import conj
 from ...functions.diagonals import diagonal, tril, triu
+from ...functions.joining import concatenate
 from ...functions.logic import where
 from ...functions.shaping import matrix_transpose
 from ...lazy.arrays import array, convert, emit, emit_all
 from ...lazy.operands import constant
-from ..reading import RULES, Call, Refused, rule
+from ..reading import RULES, Call, Refused, SizesError, elements_of, rule
 from . import householder
 from .elementwise import apply, full_like
 from .shapes import reshaped
@@ -92,6 +94,18 @@ def _same(call: Call, _: dict[str, Any]) -> list[array]:
     return call.operands
 
 
+@target("shape_assertion")
+def _shape_assertion(call: Call, _: dict[str, Any]) -> list[array]:
+    """What a program of open sizes demands of them: known once they are bound."""
+    made = [getattr(v.owner, "opview", v.owner) for v in call.operation.operands]
+    if not all(op.name == "stablehlo.constant" for op in made):
+        raise Refused("@shape_assertion asks for more than the sizes of arguments")
+    holds, *sizes = [elements_of(op) for op in made]
+    if not holds.all():
+        raise SizesError(re.sub(r"\{(\d+)\}", lambda i: str(sizes[int(i[1])]), call.text("error_message")))
+    return []
+
+
 @target("mhlo.topk")
 def _mhlo_topk(call: Call, _: dict[str, Any]) -> list[array]:
     return top_k(call.x, call.avals[0].shape[-1])
@@ -103,7 +117,18 @@ def _approximate_top_k(call: Call, parameters: dict[str, Any]) -> list[array]:
     axis = int(parameters.get("reduction_dim", call.x.ndim - 1))
     x, k = call.operands[0], call.avals[0].shape[axis]
     if axis % x.ndim != x.ndim - 1:
-        raise Refused("@ApproxTopK is translated along the last axis")
+        return [_swapped(y, axis) for y in _most(call, _swapped(x, axis), k)]
+    return _most(call, x, k)
+
+
+def _swapped(x: array, axis: int) -> array:
+    """An axis exchanged with the last one."""
+    order = list(range(x.ndim))
+    order[axis], order[-1] = order[-1], order[axis]
+    return emit(ops["transpose"], (x,), {"permutation": tuple(order)})
+
+
+def _most(call: Call, x: array, k: int) -> list[array]:
     name = str(call.attribute("called_computations"))
     body = re.search(r"@([\w.$-]+)", name)
     smallest = body is not None and _compares_less(call, body[1])
@@ -183,10 +208,7 @@ def _fft(call: Call) -> array:
 def _along_last(x: array, axis: int, function: Callable[[array], array]) -> array:
     if axis == x.ndim - 1:
         return function(x)
-    order = list(range(x.ndim))
-    order[axis], order[-1] = order[-1], order[axis]
-    moved = emit(ops["transpose"], (x,), {"permutation": tuple(order)})
-    return emit(ops["transpose"], (function(moved),), {"permutation": tuple(order)})
+    return _swapped(function(_swapped(x, axis)), axis)
 
 
 # LAPACK, as JAX calls it on the CPU
@@ -322,6 +344,33 @@ def _geev(call: Call, parameters: dict[str, Any]) -> list[array]:
         found.append(_unused(call, at))
     found.append(vectors if right and vectors is not None else _unused(call, at + 1))
     return [*found, *(_info(call, i) for i in range(len(found), len(avals)))]
+
+
+@target("lapack_gees")
+def _gees(call: Call, parameters: dict[str, Any]) -> list[array]:
+    if _letter(parameters, "sort", "N") != "N":
+        raise Refused("of sorted eigenvalues has no translation: their order is code of the framework")
+    form, vectors = emit_all(ops["schur"], (call.x,))
+    values = [diagonal(form, 0, -2, -1)] if form.dtype.is_complex else _values_of_blocks(form)
+    return [form, vectors, *values, *(_info(call, i) for i in range(2 + len(values), len(call.avals)))]
+
+
+def _values_of_blocks(form: array) -> list[array]:
+    """Real and imaginary parts of the eigenvalues of a real Schur form, those of a block of two rows together."""
+    n = form.shape[-1]
+    middle = diagonal(form, 0, -2, -1)
+    if n < 2:
+        return [middle, full_like(middle, 0)]
+    low, high = diagonal(form, -1, -2, -1), diagonal(form, 1, -2, -1)
+    first, second = middle[..., :-1], middle[..., 1:]
+    mean, half = (first + second) / 2, (first - second) / 2
+    imaginary = sqrt(maximum(-(half * half + low * high), 0))
+    nothing, none = full_like(middle[..., :1], 0), low != 0
+    begins = concatenate([none, nothing != 0], -1)
+    ends = concatenate([nothing != 0, none], -1)
+    real = where(begins, concatenate([mean, nothing], -1), where(ends, concatenate([nothing, mean], -1), middle))
+    above = where(begins, concatenate([imaginary, nothing], -1), full_like(middle, 0))
+    return [real, where(ends, concatenate([nothing, -imaginary], -1), above)]
 
 
 @target("lapack_gtsv", "lapack_gtsv2")

@@ -51,3 +51,11 @@ func.func @eigvals(%a: tensor<5x3x3xcomplex<f32>>) -> (tensor<5x3xcomplex<f32>>)
   %r = "smelt.eigvals"(%a) : (tensor<5x3x3xcomplex<f32>>) -> tensor<5x3xcomplex<f32>>
   return %r : tensor<5x3xcomplex<f32>>
 }
+
+// CHECK-LABEL: func.func @schur(
+// CHECK: %[[R:.*]]:2 = "smelt.schur"(%{{.*}}) : (tensor<5x3x3xf32>) -> (tensor<5x3x3xf32>, tensor<5x3x3xf32>)
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @schur(%a: tensor<5x3x3xf32>) -> (tensor<5x3x3xf32>, tensor<5x3x3xf32>) {
+  %r:2 = "smelt.schur"(%a) : (tensor<5x3x3xf32>) -> (tensor<5x3x3xf32>, tensor<5x3x3xf32>)
+  return %r#0, %r#1 : tensor<5x3x3xf32>, tensor<5x3x3xf32>
+}
