@@ -65,7 +65,13 @@ class _Part(Generic[T]):
         given = device if device.is_complete else registered_device(device.name)
         found = given._given[self._name]
         if isinstance(found, Lazy):
-            found = found.load()
+            try:
+                found = found.load()
+            except SmeltError:
+                raise
+            except Exception as error:
+                what = f"smelt: the {self._name} of the device {device.name!r}, {found.reference}, does not load"
+                raise DeviceError(at_user_line(f"{what}: {type(error).__name__}: {error}")) from error
         device.__dict__[self._name] = found
         return found
 

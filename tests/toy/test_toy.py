@@ -20,7 +20,7 @@ import pytest
 import smelt
 from smelt.backends import device as devices
 from smelt.backends.buffer import Buffer, pools
-from smelt.backends.device import Device, Target, register, unregister
+from smelt.backends.device import Device, Lazy, Target, register, unregister
 from smelt.backends.separate import SeparateBlock
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -399,3 +399,14 @@ print(x._buffer.is_on_host, x.tolist())
 def test_a_package_that_does_not_load(tmp_path: Path, value: str, message: str) -> None:
     done = run(tmp_path, "import smelt\nprint(smelt.ones(2).tolist())\nsmelt.set_default_device('toy')", value)
     assert done.stdout == "[1.0, 1.0]\n" and message in done.stderr
+
+
+def test_a_part_that_does_not_load() -> None:
+    device = register(Device("stale", pipeline="", executable=Lazy("tests.toy.nowhere:Program"), memory=MEMORY,
+                             target=TOY.target))  # fmt: skip
+    try:
+        rule = r"the executable of the device 'stale', tests.toy.nowhere:Program, does not load: ModuleNotFoundError"
+        with pytest.raises(DeviceError, match=rule):
+            device.executable  # noqa: B018
+    finally:
+        unregister(device)
