@@ -25,7 +25,7 @@ from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, at_user_line, shown
 from .op import Op, of_kind
 from .ops.call import Transform, function_signature
-from .scopes import Scope, scope_at, scope_of
+from .scopes import Scope, keep, scope_at, scope_of
 from .values import APPLY as APPLY
 from .values import CALL as CALL
 from .values import CALLEE, FUNCTION_OPS, STRUCTURAL, check_clone, full_name, function_type_of, inferred, misread
@@ -491,6 +491,7 @@ def functions(module: Any) -> dict[str, Any]:
     """The ``func.func`` operations of a module by name, in order."""
     if hasattr(module, "functions"):  # `smelt.passes.transform.listed`; the bindings need not be loaded for it
         return dict(module.functions)
+    keep(module)
     found = {}
     for item in module.body.operations:
         operation = item.operation
@@ -534,6 +535,7 @@ def new_function(
     if hasattr(module, "functions"):
         found: tuple[Any, list[Value], Builder] = module.new_function(name, arguments, results, location)
         return found
+    keep(module)
     ir = mlir.ir
     location = location if location is not None else ir.Location.unknown(context())
     types = [tensor_type(a) for a in arguments]

@@ -29,12 +29,15 @@ class Scope:
         alive: False once it has been erased.
     """
 
-    __slots__ = ("__weakref__", "alive", "function", "operation")
+    __slots__ = ("__weakref__", "alive", "function", "module", "operation")
     #: Reads a function of a module.
     reader: ClassVar[Callable[[Any], Any]]
 
     def __init__(self, operation: Any):
         self.operation, self.alive = operation, True
+        outer = operation.parent
+        #: The module, which the bindings would free below what is read of it.
+        self.module = None if outer is None else _modules.get(_address(outer.operation))
         #: The function as it was read last, while somebody holds that.
         self.function: Callable[[], Any] = _nothing
 
@@ -52,6 +55,13 @@ class Scope:
 
 #: By the address of the operation: the bindings make a new object each time that they wrap it.
 _scopes: WeakValueDictionary[int, Scope] = WeakValueDictionary()
+#: By the address of its operation.
+_modules: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def keep(module: Any) -> None:
+    """Let a module live as long as the scopes of its functions that are made from now on."""
+    _modules[_address(module.operation)] = module
 
 
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName

@@ -6,6 +6,7 @@ value beyond rounding is named, with the input, the place and both values.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import function_named, functions, read_function
-from smelt.ir.errors import PipelineError
+from smelt.ir.errors import OutOfMemoryError, PipelineError
 from smelt.ir.interpreter import Interpreter
 
 from .call_graph import callees_first
@@ -108,8 +109,14 @@ def _sums(module: Any) -> bool:
 
 
 def _drawn(aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """An array of a type: normal numbers, small integers, or special values."""
+    """An array of a type: normal numbers, small integers, or special values.
+
+    Raises:
+        OutOfMemoryError: no memory is that large, of which NumPy has a ValueError.
+    """
     dtype = aval.dtype
+    if aval.size > sys.maxsize // 16:
+        raise OutOfMemoryError(f"numbers for an argument {aval} are more than memory can hold")
     if dtype.kind == "b":
         return rng.integers(0, 2, aval.shape).astype(bool)
     if dtype.is_integer:

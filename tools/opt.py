@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smelt import __version__
 from smelt.backends.device import offering, stages
@@ -26,6 +26,9 @@ from smelt.runtime.compile import lower_module
 from .exchange import as_smelt, text_of
 from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated
 from .mlir_flags import LACKING
+
+if TYPE_CHECKING:  # what a run needs is loaded when it is known to be one
+    from smelt.passes.driver import PassRecord
 
 SPLIT = "// -----"
 EMIT = ("mlir", *stages(), "dot", "stablehlo", "linalg")
@@ -297,50 +300,15 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     """Parse, transform and print one module."""
     from smelt.ir import text
     from smelt.passes import remarks
-    from smelt.passes.driver import Instrumentation, PassRecord
-    from smelt.passes.stages import Stages
-    from smelt.passes.validation import ValueCheck
 
     pipeline = pipeline_of(options.pipeline)
     module = text.parse(as_smelt(source, name), name)
     progress("the pipeline")
-
-    prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
-    stages = Stages(module) if prints else None
     if options.verify_values:
         check_calls(module, options)
-    values = ValueCheck(module) if options.verify_values else None
-
-    printed = PrintedIR(options)
-
-    def before(record: PassRecord, module: Any) -> None:
-        progress(f"pass {record.name}")
-        if options.mlir_print_ir_before_all or {record.name, record.stage} & set(options.mlir_print_ir_before):
-            printed.show(f"Before {record.stage}", module, f"{record.stage}_before")
-
-    def after(record: PassRecord, module: Any) -> None:
-        changed = stages is not None and stages.record(record, module)
-        asked = options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after)
-        if asked or (options.mlir_print_ir_after_change and changed):
-            printed.show(f"After {record.stage}{'' if changed else ' (changed nothing)'}", module, record.stage)
-        if record.report:
-            sys.stderr.write(f"// -----// {record.stage} //----- //\n{record.report}")
-        if values is not None:
-            values.on_pass(record, module)
-
-    def limit(number: int, name: str) -> bool:
-        runs = number <= options.opt_bisect_limit
-        print(f"BISECT: {'' if runs else 'NOT '}running pass ({number}) {name}", file=sys.stderr)
-        return runs
-
-    admits = limit if options.opt_bisect_limit is not None else None
-    def failed(record: PassRecord, module: Any) -> None:
-        if options.mlir_print_ir_after_failure:
-            printed.show(f"After {record.stage} Failed", module, f"{record.stage}_failed")
-
-    watch = Instrumentation(options.verify_each, options.dump_ir_to, after, before, options.reproducers, admits, failed)
+    watched = _Watched(options, module, progress)
     with remarks.collected(bool(options.remarks or options.remarks_output_file)) as found:
-        records = pipeline.run(module, watch)
+        records = pipeline.run(module, watched.instrumentation())
     found = [dataclasses.replace(r, line=re.sub("^-(?=:)", name, r.line)) for r in found]  # MLIR calls any text "-"
     if options.remarks:
         sys.stderr.write("".join(f"{remark}\n" for remark in found))
@@ -350,13 +318,63 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         sys.stderr.write(timing_report(records))
     if options.mlir_pass_statistics:
         sys.stderr.write(statistics_report(records))
-    if values is not None:
+    if (values := watched.values) is not None:
         print(f"{len(values.checked)} runs of passes changed no value on {len(values.inputs)} inputs", file=sys.stderr)
     progress("the interpreter" if options.execute else f"emitting {options.emit}")
     if options.execute:
         check_calls(module, options)
         return execute(module)
     return emit(module, options)
+
+
+class _Watched:
+    """What the flags ask for between passes. Attributes: values, the check of ``--verify-values``."""
+
+    def __init__(self, options: argparse.Namespace, module: Any, progress: Progress):
+        from smelt.passes.stages import Stages
+        from smelt.passes.validation import ValueCheck
+
+        self._options, self._progress, self._printed = options, progress, PrintedIR(options)
+        prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
+        self._stages = Stages(module) if prints else None
+        self.values = ValueCheck(module) if options.verify_values else None
+
+    def instrumentation(self) -> Any:
+        """What the driver calls."""
+        from smelt.passes.driver import Instrumentation
+
+        options = self._options
+        return Instrumentation(
+            options.verify_each, options.dump_ir_to, self._after, self._before, options.reproducers,
+            self._limit if options.opt_bisect_limit is not None else None, self._failed,
+        )  # fmt: skip
+
+    def _before(self, record: PassRecord, module: Any) -> None:
+        self._progress(f"pass {record.name}")
+        options = self._options
+        if options.mlir_print_ir_before_all or {record.name, record.stage} & set(options.mlir_print_ir_before):
+            self._printed.show(f"Before {record.stage}", module, f"{record.stage}_before")
+
+    def _after(self, record: PassRecord, module: Any) -> None:
+        options = self._options
+        changed = self._stages is not None and self._stages.record(record, module)
+        asked = options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after)
+        if asked or (options.mlir_print_ir_after_change and changed):
+            unchanged = "" if changed else " (changed nothing)"
+            self._printed.show(f"After {record.stage}{unchanged}", module, record.stage)
+        if record.report:
+            sys.stderr.write(f"// -----// {record.stage} //----- //\n{record.report}")
+        if self.values is not None:
+            self.values.on_pass(record, module)
+
+    def _limit(self, number: int, name: str) -> bool:
+        runs: bool = number <= self._options.opt_bisect_limit
+        print(f"BISECT: {'' if runs else 'NOT '}running pass ({number}) {name}", file=sys.stderr)
+        return runs
+
+    def _failed(self, record: PassRecord, module: Any) -> None:
+        if self._options.mlir_print_ir_after_failure:
+            self._printed.show(f"After {record.stage} Failed", module, f"{record.stage}_failed")
 
 
 def pipeline_of(spelling: str) -> Any:

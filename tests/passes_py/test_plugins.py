@@ -230,3 +230,12 @@ def test_what_a_pass_leaves_is_verified(do: Callable[[Any], None]) -> None:
 def test_statistics_are_integers() -> None:
     with pytest.raises(PipelineError, match=r"statistics count by integers.*in the pass foreign"):
         run(lambda module, statistics: statistics.update({"x": "many"}))
+
+
+def test_a_value_keeps_its_module() -> None:
+    """The bindings free a module that nobody holds below the ops that they wrap."""
+    values = [read(parsed()).ops[0].results[0] for _ in range(50)]
+    others = [parsed() for _ in range(100)]  # where freed memory would be written over
+    assert {repr(v.scope) for v in values} == {"@main"}
+    assert all(v.mlir.owner.name.startswith("smelt.") and v.owner.mlir.attached for v in values)
+    del others

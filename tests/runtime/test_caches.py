@@ -78,6 +78,7 @@ KEPT = {
     "ir/mlir.py _loaded": "the dialects there are",
     "ir/op.py _registry": "the ops there are",
     "ir/op_program.py _plain": "the ops there are",
+    "ir/scopes.py _modules": "the modules that are alive",
     "ir/scopes.py _scopes": "weak",
     "passes/simplify/patterns.py _by_kind": "the patterns there are",
     "passes/simplify/patterns.py _by_name": "the patterns there are",
