@@ -106,10 +106,10 @@ class AttentionGroups:
                 if op not in inside and behind.intersection(op.operands):
                     behind.update(op.results)
             for other in self.groups:
-                if behind.intersection(other.inputs(self.position)):
+                if behind.intersection(other.inputs):
                     behind.update(other.outputs)
                     first = min(first, *(self.position[v.owner] for v in other.outputs if v.owner is not None))
-        return bool(behind.intersection(group.inputs(self.position)))
+        return bool(behind.intersection(group.inputs))
 
     # Attention
 
