@@ -20,7 +20,9 @@ MAX_DIGITS = 7  #: MLIR's parser takes memory for all results up to the one that
 
 _SMELT_OP = re.compile(r'"smelt\.(\w+)"')
 #: What stands before a dot may be a dialect.
-_PREFIX = re.compile(r"[A-Za-z_]\w*(?=\.)")
+_PREFIX = re.compile(r"\b[A-Za-z_]\w*(?=\.)")  # from the start of a word: a long one is read once
+#: Characters of a message of MLIR's, which repeats the words that it is about.
+_MOST_SHOWN = 4000
 
 _OPEN, _CLOSE = "([{<", ")]}>"
 
@@ -172,11 +174,16 @@ def diagnostics(error: Any, name: str) -> str:
     for d in getattr(error, "error_diagnostics", None) or []:
         place = str(d.location).removeprefix("loc(").removesuffix(")").replace('"', "")
         place = place.replace("-:", f"{name}:", 1) if place.startswith("-:") else place
-        lines.append(f"{place}: error: {d.message.replace(_MLIR_FLAG, '')}")
+        lines.append(f"{place}: error: {_shown(d.message.replace(_MLIR_FLAG, ''))}")
         for note in getattr(d, "notes", []):
             where = str(note.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-            lines.append(f"{where.replace('-:', f'{name}:', 1)}: note: {note.message}")
-    return "\n".join(lines) or str(error)
+            lines.append(f"{where.replace('-:', f'{name}:', 1)}: note: {_shown(note.message)}")
+    return "\n".join(lines) or _shown(str(error))
+
+
+def _shown(message: str) -> str:
+    half = _MOST_SHOWN // 2
+    return message if len(message) <= _MOST_SHOWN else f"{message[:half]} … {message[-half:]}"
 
 
 class IRText(str):

@@ -227,6 +227,7 @@ HOSTILE = {
         ":1:56: error: arith.addf is not an op of the smelt dialect",
     ),
     "words": (b"what is this", "error: "),
+    "long words": (b"// " + b"x" * 3_000_000 + b"\n" + b"y" * 100_000, "…"),
 }
 
 
