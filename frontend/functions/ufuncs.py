@@ -62,7 +62,8 @@ def array_ufunc(self: array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
     outs = options.get("out") or ()
     if method == "at" or any(isinstance(out, array) for out in outs):
         return NotImplemented  # NumPy would write to a copy
-    if all(value is None for name, value in options.items() if name not in ("axis", "keepdims", "dtype")):
+    others = [name for name in options if name not in ("axis", "keepdims", "dtype") and options[name] is not None]
+    if not others and not any(hasattr(x, "mask") for x in inputs):  # masks are NumPy's
         found = _by_smelt(ufunc, method, inputs, options)
         if found is not None:
             return found

@@ -11,7 +11,6 @@ and everything else that they read comes from the step itself, or from as many s
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 from collections import Counter, defaultdict
@@ -154,12 +153,15 @@ class _Repetitions:
         self.place = {step.node: i for i, step in enumerate(body)}
         #: Where each operand is computed: the place of a node, or -1 for what comes from outside.
         self.read = [[self.place.get(node, -1) for node, _ in step.inputs] for step in body]
+        self._kinds: list[int] | None = None
 
-    @functools.cached_property
+    @property
     def kinds(self) -> list[int]:
         """Numbers: equal for nodes that may be one in different steps. Repetitions that are known need none."""
-        numbers: dict[Any, int] = {}
-        return [numbers.setdefault(_kind(step), len(numbers)) for step in self.body]
+        if self._kinds is None:
+            numbers: dict[Any, int] = {}
+            self._kinds = [numbers.setdefault(_kind(step), len(numbers)) for step in self.body]
+        return self._kinds
 
     def steps(self) -> _Steps | None:
         """The longest repetition; None where there is none."""

@@ -32,7 +32,7 @@ def test_elements_that_no_loop_addresses_are_not_read() -> None:
     assert found == [("map", 2 * n, 9 * n)]
 
 
-@pytest.mark.parametrize(("columns", "reads"), [(1000, 1), (4_000_000, 3)])
+@pytest.mark.parametrize(("columns", "reads"), [(1000, 1), (4_000_000, 2)])
 def test_rows_that_leave_the_cache_are_read_by_every_stage(columns: int, reads: int) -> None:
     aval = Aval((16, columns), f32)
     assert traffic([aval], softmax) == [("row", (1 + reads) * aval.nbytes, 2 * aval.nbytes)]
