@@ -13,13 +13,12 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from smelt.ir import locks
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError
 
 from ..gpu.library import Convolution, Tensor
-from . import driver
-from .libraries import load
-from .products import MOST_PLANS, alignment, place
+from . import driver, libraries
+from .libraries import load, opened
+from .products import alignment, place
 
 #: cudnnDataType_t.
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 9}
@@ -50,57 +49,21 @@ _ROUNDING = {_TENSOR_CORES, _ROUNDS_INPUTS}
 _COMPILES = 0
 #: Notes that an engine has, at most.
 _MOST_NOTES = 32
-_ALLOC_FAILED = (4003, 4004)
 #: Bytes of which the address of a workspace is a multiple.
 _WORKSPACE_ALIGNMENT = 256
 #: Sets of addresses for which a plan keeps what cuDNN makes of them.
 _MOST_PACKS = 8
 
 
-class Library:
-    """cuDNN on the GPU.
+class Library(libraries.Library[Convolution, "Plan"]):
+    """cuDNN on the GPU. See `libraries.Library`."""
 
-    Raises:
-        DeviceError: it does not work with the driver.
-    """
+    create = "cudnnCreate"
+    describe = "cudnnGetErrorString"
+    exhausted = (4003, 4004)
 
-    def __init__(self, handle: Any):
-        self._library = handle
-        handle.cudnnGetErrorString.restype = ctypes.c_char_p
-        driver.enter()
-        self.handle = ctypes.c_void_p()
-        self.call("cudnnCreate", ctypes.byref(self.handle))
-        self._plans: dict[Convolution, Plan | None] = {}
-        #: a handle is for one thread at a time
-        self.guard = locks.lock()
-
-    def call(self, name: str, *arguments: object) -> None:
-        """Calls the library.
-
-        Raises:
-            OutOfMemoryError: it could not have memory. DeviceError: its name of another error.
-        """
-        code = self.status(name, *arguments)
-        if code in _ALLOC_FAILED:
-            raise OutOfMemoryError(f"{name}: there is no more memory")
-        if code:
-            text = (self._library.cudnnGetErrorString(code) or b"unknown error").decode()
-            raise DeviceError(f"{name}: {text} ({code})")
-
-    def status(self, name: str, *arguments: object) -> int:
-        """Calls the library; what it returns."""
-        found: int = getattr(self._library, name)(*arguments)
-        return found
-
-    def find(self, convolution: Convolution) -> Plan | None:
-        """How a convolution is made; None for one that cuDNN does not make."""
-        with self.guard:
-            if convolution not in self._plans:
-                while len(self._plans) >= MOST_PLANS:
-                    self._plans.pop(next(iter(self._plans)))
-                driver.enter()
-                self._plans[convolution] = next(plans(self, convolution), None)
-            return self._plans[convolution]
+    def _planned(self, convolution: Convolution) -> Plan | None:
+        return next(plans(self, convolution), None)
 
 
 class _Descriptor:
@@ -261,10 +224,5 @@ class Plan:
 @functools.cache
 def library() -> Library | None:
     """cuDNN; None where it is not installed, or does not work with the driver."""
-    found = load("cudnn") if load("cublasLt") is not None else None  # which it loads, and cannot do without
-    if found is None:
-        return None
-    try:
-        return Library(found)
-    except (DeviceError, AttributeError):
-        return None
+    loaded = load("cudnn") if load("cublasLt") is not None else None  # which it loads, and cannot do without
+    return opened(Library, loaded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ctypes import c_void_p
 from typing import Any, Protocol
 
@@ -35,15 +35,12 @@ class Plan(Protocol):
         ...
 
 
-#: What plans the steps of a kind; None where it is not installed.
-_LIBRARIES: dict[type, Callable[[], Any]] = {
-    MatrixProduct: lambda: products.library(),
-    Convolution: lambda: convolutions.library(),
-}
+#: By kind of step the module whose ``library()`` plans it; that is None where it is not installed.
+MODULES: dict[type, Any] = {MatrixProduct: products, Convolution: convolutions}
 
 
 def _find(step: LibraryStep) -> Plan | None:
-    library = _LIBRARIES[type(step)]()
+    library = MODULES[type(step)].library()
     found: Plan | None = None if library is None else library.find(step)
     return found
 

@@ -7,6 +7,18 @@ import ctypes.util
 import glob
 import os
 import sys
+from typing import Any, ClassVar, Generic, TypeVar
+
+from smelt.ir import locks
+from smelt.ir.errors import DeviceError, OutOfMemoryError
+
+from . import driver
+
+#: Plans that a library remembers.
+MOST_PLANS = 1024
+
+Step = TypeVar("Step")
+Plan = TypeVar("Plan")
 
 
 def load(name: str) -> ctypes.CDLL | None:
@@ -25,3 +37,75 @@ def load(name: str) -> ctypes.CDLL | None:
         except OSError:
             continue
     return None
+
+
+class Library(Generic[Step, Plan]):
+    """A library on the GPU, and its plans of steps.
+
+    Attributes:
+        create: what makes a handle; "" where there is none.
+        describe: what says an error in words; "" where nothing does.
+        exhausted: codes of errors that say that there is no memory.
+        handle: of the library, for one thread at a time: who holds `guard`.
+
+    Raises:
+        DeviceError: it does not work with the driver. AttributeError: it is too old.
+    """
+
+    create: ClassVar[str] = ""
+    describe: ClassVar[str] = ""
+    exhausted: ClassVar[tuple[int, ...]] = ()
+
+    def __init__(self, library: Any):
+        self._library = library
+        if self.describe:
+            getattr(library, self.describe).restype = ctypes.c_char_p
+        driver.enter()
+        self.guard = locks.lock()
+        self.handle = ctypes.c_void_p()
+        if self.create:
+            self.call(self.create, ctypes.byref(self.handle))
+        self._plans: dict[Step, Plan | None] = {}
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Calls the library.
+
+        Raises:
+            OutOfMemoryError: it could not have memory. DeviceError: its name of another error.
+        """
+        code = self.status(name, *arguments)
+        if code in self.exhausted:
+            raise OutOfMemoryError(f"{name}: the GPU has no more memory")
+        if code:
+            text = getattr(self._library, self.describe)(code) if self.describe else None
+            raise DeviceError(f"{name}: {(text or b'error').decode()} ({code})")
+
+    def status(self, name: str, *arguments: object) -> int:
+        """Calls the library; what it returns."""
+        found: int = getattr(self._library, name)(*arguments)
+        return found
+
+    def find(self, step: Step) -> Plan | None:
+        """How a step is done; None for one that the library does not do."""
+        with self.guard:
+            if step not in self._plans:
+                while len(self._plans) >= MOST_PLANS:
+                    self._plans.pop(next(iter(self._plans)))
+                driver.enter()
+                self._plans[step] = self._planned(step)
+            return self._plans[step]
+
+    def _planned(self, step: Step) -> Plan | None:
+        """What `find` finds for a step that it has not seen."""
+        raise NotImplementedError
+
+
+Found = TypeVar("Found", bound=Library[Any, Any])
+
+
+def opened(kind: type[Found], loaded: Any) -> Found | None:
+    """A library that was loaded, or None; None also where it does not work with the driver."""
+    try:
+        return None if loaded is None else kind(loaded)
+    except (DeviceError, AttributeError):
+        return None

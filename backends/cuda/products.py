@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir import locks
-from smelt.ir.errors import DeviceError, OutOfMemoryError
 
 from ..gpu.library import Matrix, MatrixProduct, Tensor
-from . import driver
-from .libraries import load
+from . import driver, libraries
+from .libraries import load, opened
 
 #: cudaDataType_t.
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "complex64": 4, "bfloat16": 14}
@@ -36,13 +35,10 @@ _WORKSPACE, _REDUCTIONS, _ALIGNMENT = 1, 3, 5
 _NO_EPILOGUE, _ADDS_BIAS, _ACTIVATIONS = 1, 4, {"": 0, "relu": 2, "gelu": 32}
 #: cublasLtReductionScheme_t: parts of sums are added in the type of computation, not in that of the result.
 _IN_COMPUTE_TYPE = 2
-_ALLOC_FAILED = 3
 #: Bytes that all products share: they run one after the other.
 WORKSPACE_BYTES = 32 << 20
 #: Bytes of which the addresses of buffers are multiples.
 ALIGNMENT = 16
-#: Plans that are remembered.
-MOST_PLANS = 1024
 
 
 class _Heuristic(ctypes.Structure):
@@ -113,50 +109,17 @@ def placed(product: MatrixProduct) -> list[Placed] | None:
     return None
 
 
-class Library:
-    """cuBLASLt on the GPU.
+class Library(libraries.Library[MatrixProduct, "Plan"]):
+    """cuBLASLt on the GPU. See `libraries.Library`."""
 
-    Raises:
-        DeviceError: it does not work with the driver.
-    """
+    create = "cublasLtCreate"
+    describe = "cublasLtGetStatusString"
+    exhausted = (3,)
 
-    def __init__(self, handle: Any):
-        self._library = handle
-        handle.cublasLtGetStatusString.restype = ctypes.c_char_p
-        driver.enter()
-        self.handle = ctypes.c_void_p()
-        self.call("cublasLtCreate", ctypes.byref(self.handle))
-        self._plans: dict[MatrixProduct, Plan | None] = {}
+    def __init__(self, library: Any):
+        super().__init__(library)
         self._memory: driver.Memory | None = None
         self._workspace: ctypes.c_void_p | None = None
-        self._guard = locks.lock()
-
-    def call(self, name: str, *arguments: object) -> None:
-        """Calls the library.
-
-        Raises:
-            OutOfMemoryError: it could not have memory. DeviceError: its name of another error.
-        """
-        code = getattr(self._library, name)(*arguments)
-        if code == _ALLOC_FAILED:
-            raise OutOfMemoryError(f"{name}: the GPU has no more memory")
-        if code:
-            text = (self._library.cublasLtGetStatusString(code) or b"unknown error").decode()
-            raise DeviceError(f"{name}: {text} ({code})")
-
-    def status(self, name: str, *arguments: object) -> int:
-        """Calls the library; what it returns."""
-        found: int = getattr(self._library, name)(*arguments)
-        return found
-
-    def find(self, product: MatrixProduct) -> Plan | None:
-        """How a product is made; None for one that it does not make."""
-        with self._guard:
-            if product not in self._plans:
-                while len(self._plans) >= MOST_PLANS:
-                    self._plans.pop(next(iter(self._plans)))
-                self._plans[product] = self._planned(product)
-            return self._plans[product]
 
     def _planned(self, product: MatrixProduct) -> Plan | None:
         operands = {product.lhs.dtype, product.rhs.dtype}
@@ -170,7 +133,7 @@ class Library:
     def workspace(self) -> ctypes.c_void_p:
         """The address of the memory that products share."""
         if self._workspace is None:
-            with self._guard:
+            with self.guard:
                 if self._memory is None:
                     self._memory = driver.Memory(WORKSPACE_BYTES)
                 self._workspace = ctypes.c_void_p(self._memory.address)
@@ -293,10 +256,4 @@ def alignment(offset: int) -> int:
 @functools.cache
 def library() -> Library | None:
     """cuBLASLt; None where it is not installed, or does not work with the driver."""
-    found = load("cublasLt")
-    if found is None:
-        return None
-    try:
-        return Library(found)
-    except (DeviceError, AttributeError):
-        return None
+    return opened(Library, load("cublasLt"))

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from .fake_driver import FakeDriver
+from .fake_library import Texts
 
 SUCCESS, INVALID_VALUE, NOT_SUPPORTED = 0, 7, 15
 #: cudaDataType_t.
@@ -28,15 +29,6 @@ CTYPES = {"i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "P": c
 RELU, BIAS, GELU = 2, 4, 32
 
 
-class _Status:
-    """A function whose result is a text."""
-
-    restype: Any = None
-
-    def __call__(self, code: int) -> bytes:
-        return {INVALID_VALUE: b"an invalid value", NOT_SUPPORTED: b"not supported"}.get(code, b"an error")
-
-
 class FakeBlas:
     """Attributes:
     products: what was computed: the descriptors of each.
@@ -50,7 +42,7 @@ class FakeBlas:
         self.products: list[dict[str, Any]] = []
         self.without: set[int] = set()
         self.fails = self.captured = 0
-        self.cublasLtGetStatusString = _Status()
+        self.cublasLtGetStatusString = Texts({INVALID_VALUE: b"an invalid value", NOT_SUPPORTED: b"not supported"})
 
     def _make(self, made: Any, **content: Any) -> int:
         number = 70_000 + len(self.objects)

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from .fake_driver import FakeDriver
+from .fake_library import Texts
 
 SUCCESS, BAD_PARAM, NOT_FINALIZED, WRONG_TYPE, NOT_SUPPORTED = 0, 2000, 2004, 2010, 3000
 #: cudnnDataType_t.
@@ -48,15 +49,6 @@ ENGINES: list[tuple[set[int], set[int], int]] = [
 ]  # fmt: skip
 
 
-class _Text:
-    """A function whose result is a text."""
-
-    restype: Any = None
-
-    def __call__(self, code: int) -> bytes:
-        return {BAD_PARAM: b"a bad parameter", NOT_SUPPORTED: b"not supported"}.get(code, b"an error")
-
-
 class FakeDnn:
     """Attributes:
     done: what was computed: which of x, w and y was written, the descriptors of all, and the engine.
@@ -70,7 +62,7 @@ class FakeDnn:
         self.done: list[dict[str, Any]] = []
         self.without: set[int] = set()
         self.fails = self.captured = 0
-        self.cudnnGetErrorString = _Text()
+        self.cudnnGetErrorString = Texts({BAD_PARAM: b"a bad parameter", NOT_SUPPORTED: b"not supported"})
         self._next, self._stream = 90_000, None
 
     def cudnnCreate(self, handle: Any) -> int:

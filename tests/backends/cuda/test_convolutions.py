@@ -20,6 +20,7 @@ from smelt.ir.settings import override
 
 from .fake_dnn import FakeDnn
 from .fake_driver import FakeDriver
+from .fake_library import installed
 from .test_device import _forget, fake, gpu
 from .test_products import ALL
 
@@ -31,12 +32,9 @@ assert fake and gpu  # fixtures
 def dnn(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDnn]:
     """The device's library."""
     found = FakeDnn(fake)
-    monkeypatch.setattr(convolutions, "load", lambda name: found)
     monkeypatch.setitem(GPUS, "nvidia", ALL)
-    _forget()
-    with override(tier="program"):
+    with installed(monkeypatch, convolutions, dict.fromkeys(("cublasLt", "cudnn"), found)):
         yield found
-    _forget()
 
 
 def numbers(*shape: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 
 import smelt
 from smelt.backends.buffer import pools
-from smelt.backends.cuda import compiler, convolutions, driver, executable, memory, products
+from smelt.backends.cuda import compiler, driver, executable, installed, memory
 from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
 from smelt.ir.errors import DeviceError, OutOfMemoryError
@@ -32,8 +32,8 @@ def gpu() -> Iterator[FakeDriver]:
         patch.setattr(driver, "driver_library", lambda: found)
         patch.setattr(executable, "cuda_sources", _as_it_is)
         patch.setattr(executable, "cubin", lambda source, architecture: source.encode())
-        for library in (products, convolutions):
-            patch.setattr(library, "load", lambda name: None)
+        for module in installed.MODULES.values():
+            patch.setattr(module, "load", lambda name: None)
         patch.setitem(devices, "cuda", registered["cuda"])
         _forget()
         yield found
@@ -51,8 +51,8 @@ def _forget() -> None:
     gc.collect()
     memory.MEMORY.pool.clear()
     executable._code.cache_clear()
-    products.library.cache_clear()
-    convolutions.library.cache_clear()
+    for module in installed.MODULES.values():
+        module.library.cache_clear()
     driver._context.cache_clear()
     if memory.MEMORY.pool in pools:
         pools.remove(memory.MEMORY.pool)

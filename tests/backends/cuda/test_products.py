@@ -24,6 +24,7 @@ from smelt.ir.settings import override
 
 from .fake_blas import BIAS, RELU, FakeBlas
 from .fake_driver import FakeDriver
+from .fake_library import installed
 from .test_device import _forget, fake, gpu
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -38,12 +39,9 @@ ALL = dataclasses.replace(GPUS["nvidia"], library_work=0, library_reuse=0, half_
 def blas(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBlas]:
     """The device's library."""
     found = FakeBlas(fake)
-    monkeypatch.setattr(products, "load", lambda name: found if name == "cublasLt" else None)
     monkeypatch.setitem(GPUS, "nvidia", ALL)
-    _forget()
-    with override(tier="program"):
+    with installed(monkeypatch, products, {"cublasLt": found}):
         yield found
-    _forget()
 
 
 def numbers(*shape: int) -> np.ndarray:
