@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from smelt.ir.builder import Function, Value
 from smelt.ir.errors import SmeltError
-from smelt.ir.index import Access, Index, variables
+from smelt.ir.index import Access, Index, names_of, variables
 from smelt.passes.kernels.analysis import Coordinates, collect_reads, plain_variable
 from smelt.passes.kernels.attention import Softmax, attention_plan
 from smelt.passes.kernels.attention_masks import seen_keys
@@ -49,10 +49,6 @@ class Attention:
         return self.softmax.scores.results[0]
 
 
-def _names(places: tuple[Index, ...]) -> set[str]:
-    return {a.args[0] for i in places for a in i.atoms() if a.kind == "var"}
-
-
 def analyse_attention(body: Function) -> Attention:
     """The loops and addresses of a body that is attention.
 
@@ -64,12 +60,12 @@ def analyse_attention(body: Function) -> Attention:
         raise SmeltError(f"@{body.name} is no attention: {plan}")
     softmax, value = plan.softmax, plan.softmax.product.results[0]
     extents = [(f"c{i}", n) for i, n in enumerate(value.shape)]
-    of_values, of_keys = _names(plan.values.place), _names(plan.scores[1 - plan.side].place)
-    of_logits = _names(plan.logits_place) | _names(plan.scores[plan.side].place) | of_keys
+    of_values, of_keys = names_of(plan.values.place), names_of(plan.scores[1 - plan.side].place)
+    of_logits = names_of(plan.logits_place) | names_of(plan.scores[plan.side].place) | of_keys
     numbers: list[Index] = []
     roots = [(softmax.logits, plan.logits_place)]
     collect_reads(body.ops, roots, numbers)
-    of_logits |= _names(tuple(numbers))
+    of_logits |= names_of(numbers)
     columns = [v for v in extents if v[0] in of_values and v[0] not in of_logits]
     rows = [v for v in extents if v[0] in of_logits and v[0] not in of_values | of_keys]
     batch = [v for v in extents if v not in columns and v not in rows]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.errors import SmeltError
-from smelt.ir.index import Access, Index
+from smelt.ir.index import Access, Index, names_of
 from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.conversion import Convert
@@ -65,11 +65,6 @@ class Chain:
     is_placed: bool
     exponentials: tuple[OpView, ...]
     bounds: tuple[Index, ...]
-
-
-def names_of(place: Sequence[Index]) -> set[str]:
-    """The variables of a place."""
-    return {a.args[0] for i in place for a in i.atoms() if a.kind == "var"}
 
 
 def analyse_chain(body: Function) -> Chain:

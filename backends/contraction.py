@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from smelt.backends.lowering import Coordinates, Fused, FusionKernel
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Access, Index, linearize
+from smelt.ir.index import Access, Index, linearize, names_of
 from smelt.ir.kinds import Contraction, Movement, fetch_guarded
 from smelt.ir.ops.conversion import Convert
 from smelt.ir.scalar import Scalar, compute_dtype
@@ -59,7 +59,7 @@ class Operand:
         if self.source is None or not runs_along(self.source[1], loop, width):
             return False
         inner = next((name for name, extent in reversed(loop.variables) if extent > 1), None)
-        used = {atom.args[0] for guard in self.access.guards for atom in guard.index.atoms() if atom.kind == "var"}
+        used = names_of(guard.index for guard in self.access.guards)
         return width == 1 or inner not in used
 
     def lies_along(self, loop: Fused, other: Fused) -> bool | None:
@@ -217,8 +217,7 @@ def _uses(body: Function, value: Value, access: Access) -> list[Index]:
 
 def _variables_of(access: Access) -> set[str]:
     """The loop variables on which an access depends."""
-    uses = [*access.place, *(guard.index for guard in access.guards)]
-    return {atom.args[0] for i in uses for atom in i.atoms() if atom.kind == "var"}
+    return names_of([*access.place, *(guard.index for guard in access.guards)])
 
 
 def argument_reads(body: Function, roots: Sequence[tuple[Value, Coordinates]]) -> list[tuple[Value, Coordinates]]:

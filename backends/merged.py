@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from smelt.ir import dtypes
 from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Index
+from smelt.ir.index import Index, names_of
 from smelt.ir.ops.transcendental import Exp
 from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, is_row_reduction
@@ -72,8 +72,7 @@ def _only_reduction(plan: Plan, v: Value, at: Coordinates) -> OpView | None:
     if len(reduced) != 1 or any(u.owner is None for u in reads):
         return None
     inner = {name for name, _ in plan.spaces.get(plan.space_of[reduced[0]], ())}
-    used = {a.args[0] for place in (*reads[reduced[0]], tuple(numbers)) for i in place for a in i.atoms()
-            if a.kind == "var"}  # fmt: skip
+    used = names_of(i for place in (*reads[reduced[0]], numbers) for i in place)
     return None if used & inner else reduced[0].owner
 
 

@@ -9,7 +9,7 @@ costs nothing unless it must.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +199,11 @@ Coordinates = tuple[Index, ...]
 def variables(shape: Sequence[int], prefix: str = "i") -> Coordinates:
     """One loop variable for each axis of `shape`."""
     return tuple(Index.variable(f"{prefix}{axis}", extent) for axis, extent in enumerate(shape))
+
+
+def names_of(indices: Iterable[Index]) -> set[str]:
+    """The names of the variables that occur in some indices, in quotients and remainders too."""
+    return {atom.args[0] for index in indices for atom in index.atoms() if atom.kind == "var"}
 
 
 def strides_of(shape: Sequence[int]) -> tuple[int, ...]:

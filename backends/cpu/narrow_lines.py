@@ -15,7 +15,7 @@ from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.plan import Plan
 from smelt.ir.builder import Value
-from smelt.ir.index import Atom, linearize
+from smelt.ir.index import Atom, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .kernel import CpuKernel, Memory
@@ -60,7 +60,7 @@ class NarrowRowKernel(RowKernel):
         self.same = [
             (v, at[0]) for v, at in places.items()
             if len(at) == 1 and not v.dtype.is_complex and _moves(v, at[0], lane)
-            and inner.isdisjoint(a.args[0] for a in linearize(at[0], v.shape).atoms() if a.kind == "var")
+            and inner.isdisjoint(names_of([linearize(at[0], v.shape)]))
         ]  # fmt: skip
 
     def lane_offset(self) -> Scalar:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.index import Access, Coordinates, Index, variables
+from smelt.ir.index import Access, Coordinates, Index, names_of, variables
 
 from .analysis import collect_reads, is_pointwise
 from .contraction_places import depth_of, inverse_place, is_contraction, operand_accesses, rules_of, substitute
@@ -138,7 +138,7 @@ def chain_places(ops: Sequence[OpView], scores: Sequence[OpView], ends: Sequence
         return "its contractions sum over different axes"
     (depth,) = depths
     reads = collect_reads(ops, roots)
-    beside = _names([i for end in found for i in end.access.place])
+    beside = names_of([i for end in found for i in end.access.place])
     made = []
     for op in scores:
         places = reads.get(op.results[0], {})
@@ -147,11 +147,11 @@ def chain_places(ops: Sequence[OpView], scores: Sequence[OpView], ends: Sequence
             return "the results of a contraction are read at several places, or none"
         place = next(iter(places))
         accesses = operand_accesses(op, place, features)
-        of_depth = [bool(_names(access.place) & depth) for access in accesses]
+        of_depth = [bool(names_of(access.place) & depth) for access in accesses]
         if of_depth.count(True) != 1 or any(access.guards for access in accesses):
             return "not just one operand of a contraction lies along what is summed"
         made.append(Score(op, place, features, of_depth.index(False), accesses))
-        beside |= _names(accesses[of_depth.index(True)].place)
+        beside |= names_of(accesses[of_depth.index(True)].place)
     extents = [(f"c{i}", n) for i, n in enumerate(first.shape) if n > 1]
     rows = tuple(v for v in extents if v[0] not in beside | depth)
     batch = tuple(v for v in extents if v[0] in beside - depth)
@@ -172,28 +172,24 @@ def _end(ops: Sequence[OpView], first: Value, op: OpView) -> tuple[End, frozense
     if len(reads[side]) != 1 or reads[1 - side]:
         return "not just one operand of a contraction is made of another one's result"
     place = next(iter(reads[side]))
-    used = _names(place)
-    loops = [i for i in (*at, *depth) if not _names([i]) - used]
+    used = names_of(place)
+    loops = [i for i in (*at, *depth) if not names_of([i]) - used]
     inverse = inverse_place(place, first.shape, tuple(loops))
-    if inverse is None or any(_names([i]) - used for i in depth):
+    if inverse is None or any(names_of([i]) - used for i in depth):
         return "the results of a contraction are not read once each"
     by = dict(zip([_name(i) for i in loops], inverse))
     columns = 0
     for i, n in zip(at, result.shape):
-        if _names([i]) - used:
+        if names_of([i]) - used:
             by[_name(i)] = Index.variable(f"f{columns}", n)
             columns += 1
     if not columns:
         return "a contraction has no columns"
     at, depth = (tuple(substitute(i, by) for i in place) for place in (at, depth))
     accesses = operand_accesses(op, at, depth)
-    return End(op, at, accesses[side].place, side, accesses[1 - side]), frozenset(_names(depth))
-
-
-def _names(places: Sequence[Index]) -> set[str]:
-    return {a.args[0] for i in places for a in i.atoms() if a.kind == "var"}
+    return End(op, at, accesses[side].place, side, accesses[1 - side]), frozenset(names_of(depth))
 
 
 def _name(index: Index) -> str:
     """The variable that an index is; nothing where it is none."""
-    return next(iter(_names([index])), "")
+    return next(iter(names_of([index])), "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from smelt.backends.contraction import Operand, Product
 from smelt.backends.lowering import Fused, fuse_variables
-from smelt.ir.index import Atom, linearize
+from smelt.ir.index import Atom, linearize, names_of
 from smelt.ir.scalar import Scalar, compute_dtype
 
 from ..kernel import KernelModule
@@ -71,7 +71,7 @@ def _strides(operand: Operand, loops: Sequence[Fused]) -> bool:
     names = set(loops[-1].names)
     for v, at in operand.loads:
         offset = linearize(at, v.shape)
-        moves = any(atom.kind == "var" and atom.args[0] in names for i in at for atom in i.atoms())
+        moves = not names_of(at).isdisjoint(names)
         if moves and not runs_along(offset, loops):
             return True
     return False

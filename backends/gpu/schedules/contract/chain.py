@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.chains import Chain, Load, analyse_chain, names_of
+from smelt.backends.chains import Chain, Load, analyse_chain
 from smelt.backends.contraction import Operand
 from smelt.backends.lowering import Fused
 from smelt.ir import dtypes
 from smelt.ir.builder import Function
+from smelt.ir.index import names_of
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuModule

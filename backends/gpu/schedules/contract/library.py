@@ -16,7 +16,7 @@ from smelt.backends.contraction import Product, only_moves, operand_of
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
-from smelt.ir.index import Access, Coordinates, Index, linearize
+from smelt.ir.index import Access, Coordinates, Index, linearize, names_of
 from smelt.ir.ops.arithmetic import Add, Maximum, Mul
 from smelt.ir.ops.constants import Constant, constant_array
 from smelt.ir.settings import settings
@@ -114,7 +114,7 @@ def _wider(aval: Aval, place: Coordinates, wide: Mapping[str, int]) -> Aval | No
     """An array whose axes along some loops are as long as these are; None where they are no axes of it."""
     shape = []
     for i, n in zip(place, aval.shape):
-        names = {atom.args[0] for atom in i.atoms() if atom.kind == "var"} & wide.keys()
+        names = names_of([i]) & wide.keys()
         variable = plain_variable(i)
         if names and (variable is None or variable.hi + 1 != n):
             return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.plan import Plan
 from smelt.ir.builder import Value
-from smelt.ir.index import linearize
+from smelt.ir.index import linearize, names_of
 from smelt.passes.kernels.analysis import Coordinates, is_row_reduction, reduced_axes
 
 from ...devices import Gpu
@@ -182,7 +182,7 @@ def lane_width(plan: Plan, lane: Fused, ragged: bool = False) -> int:
 
 
 def _moves(at: Coordinates, loop: Fused) -> bool:
-    return bool(set(loop.names) & {a.args[0] for i in at for a in i.atoms() if a.kind == "var"})
+    return bool(set(loop.names) & names_of(at))
 
 
 def row_team(gpu: Gpu, rows: int, items: int, width: int, held: int) -> Team:

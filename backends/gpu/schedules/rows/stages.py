@@ -14,6 +14,7 @@ from smelt.backends.lowering import Coordinates
 from smelt.backends.plan import Plan
 from smelt.backends.recompute import Kept, values_to_keep
 from smelt.ir.builder import Value
+from smelt.ir.index import names_of
 from smelt.ir.scalar import compute_dtype
 from smelt.passes.kernels.analysis import is_pointwise, is_row_reduction, operand_reads
 
@@ -106,7 +107,7 @@ def _find_reads(plan: Plan, stage: Stage, kept: dict[Read, Kept]) -> None:
         kinds = {a.kind for i in at for a in i.atoms()}
         inside = all(i.lo >= 0 and i.hi < d for i, d in zip(at, v.shape)) and "dynamic" not in kinds
         op = v.owner
-        if not any(a.args[0] in inner for i in at for a in i.atoms() if a.kind == "var") and "dynamic" not in kinds:
+        if inner.isdisjoint(names_of(at)) and "dynamic" not in kinds:
             if inside and (op is None or is_pointwise(op)):
                 stage.fixed.append(read)
                 continue
