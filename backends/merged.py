@@ -7,6 +7,7 @@ schedules of all backends ask for them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ def _only_reduction(plan: Plan, v: Value, at: Coordinates) -> OpView | None:
 
 
 @dataclass
-class MergingPair:
+class MergingPair(ABC):
     """Two reductions of which the second needs the first one's result.
 
     Attributes:
@@ -105,29 +106,29 @@ class MergingPair:
         return compute_dtype(self.op.operands[0].dtype)
 
     @property
+    @abstractmethod
     def state(self) -> list[DType]:
         """The dtypes of the state's parts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, k: FusionKernel) -> list[Scalar]:
         """The state before the first element."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
         """The state after the element at the current position."""
-        raise NotImplementedError
 
+    @abstractmethod
     def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         """The state of the elements of two."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of_first(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
         """The first one's result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of_second(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
         """The second one's result."""
-        raise NotImplementedError
 
 
 @dataclass

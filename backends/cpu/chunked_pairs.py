@@ -153,10 +153,13 @@ class ChunkedDistances(ChunkedPair):
         return squares + (apart * count) * apart
 
 
+#: How each kind of pair is carried.
+CHUNKED: dict[type[MergingPair], type[ChunkedPair]] = {
+    ShiftedExponentials: ChunkedExponentials,
+    SquaredDistances: ChunkedDistances,
+}
+
+
 def chunked(pair: MergingPair) -> ChunkedPair:
     """How a pair is carried from chunk to chunk."""
-    if isinstance(pair, ShiftedExponentials):
-        return ChunkedExponentials(pair)
-    if isinstance(pair, SquaredDistances):
-        return ChunkedDistances(pair)
-    raise NotImplementedError(f"{type(pair).__name__} has no chunks")
+    return CHUNKED[type(pair)](pair)

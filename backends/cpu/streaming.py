@@ -143,12 +143,8 @@ def emit_streaming(
         for (memory, offset), scratch in zip(targets, pieces):
             copy_out(k, scratch, memory, offset, length)
 
-    def rest(at: Scalar) -> None:
-        for (memory, place), x in zip(outputs, element()):
-            k.store(x, memory, place)
-
     k.loop(None, first, whole, piece, step=length)
-    k.loop(loop, whole, last, rest)
+    _store_each(k, loop, whole, last, outputs, element)
 
 
 def emit_line(
@@ -166,17 +162,29 @@ def emit_line(
     Args:
         width: of a line whose `reads` are far apart (`far_apart`): they are fetched either way.
     """
-
-    def stored(at: Scalar) -> None:
-        for x, (memory, place) in zip(element(), outputs):
-            k.store(x, memory, place)
-
     if can_stream(loop, outputs):
         emit_streaming(k, loop, first, last, outputs, element, reads)
         return
     if width:
         fetch_line(k, loop, first, reads, width)
-    k.loop(loop, first, last, stored)
+    _store_each(k, loop, first, last, outputs, element)
+
+
+def _store_each(
+    k: CpuKernel,
+    loop: Fused,
+    first: Scalar,
+    last: Scalar,
+    outputs: Sequence[tuple[Memory, Coordinates]],
+    element: Callable[[], Sequence[Scalar]],
+) -> None:
+    """Run `loop` over first … last, with a store for each element."""
+
+    def store(_: Scalar) -> None:
+        for x, (memory, place) in zip(element(), outputs):
+            k.store(x, memory, place)
+
+    k.loop(loop, first, last, store)
 
 
 def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
