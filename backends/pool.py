@@ -12,6 +12,7 @@ most leave a sum too high, and what is refused for a sum is counted first.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import weakref
@@ -22,6 +23,7 @@ from smelt.ir.errors import OutOfMemoryError, at_user_line
 from smelt.ir.settings import settings
 
 
+@functools.lru_cache(maxsize=4096)
 def size_class(nbytes: int, smallest: int = 256) -> int:
     """Bytes of the block that holds `nbytes`: rounded up to an eighth of the power of two below, and to `smallest`,
     so that near sizes share blocks."""

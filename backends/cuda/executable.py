@@ -113,7 +113,7 @@ class CudaProgram:
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
         tables: _Tables = {"argument": arguments, "result": results, "arena": [arena] if arena else []}
-        bases = {(kind, n): b.home.address for kind, table in tables.items() for n, b in enumerate(table)}
+        bases = {kind: [b.home.address for b in table] for kind, table in tables.items()}
 
         def read(where: Where, nbytes: int) -> int:
             kind, index, offset = where
@@ -127,13 +127,13 @@ class CudaProgram:
                 if self._is_known:
                     walked = self._walked = list(walked)
             for kernel, places in walked:
-                yield kernel, [bases[kind, n] + offset for kind, n, offset in places]
+                yield kernel, [bases[kind][n] + offset for kind, n, offset in places]
 
         if not self._is_graph:
             for kernel, addresses in every():
                 kernel.launch(addresses)
             return
-        key = tuple(bases.values())
+        key = *bases["argument"], *bases["result"], *bases["arena"]
         with _guard:
             is_repeated = key in self._seen
             graph = self._seen.pop(key, None)

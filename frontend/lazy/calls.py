@@ -13,7 +13,7 @@ from typing import Any
 from smelt.ir import locks
 from smelt.runtime import Buffer, Executable
 
-from .core import Node, Ref, state
+from .core import ALIAS, Node, Ref, state
 
 
 class NotedCall:
@@ -35,6 +35,14 @@ class NotedCall:
     ):  # fmt: skip
         self.run, self.program, self.captured = run, program, captured
         self.prepared: Any = None
+
+
+def have_run(refs: Iterable[Ref]) -> bool:
+    """Whether all these have values, or are results of calls that have."""
+    return all(
+        node.values is not None or (node.op is ALIAS and all(child.values is not None for child, _ in node.inputs))
+        for node, _ in refs
+    )
 
 
 def run_call(node: Node) -> None:

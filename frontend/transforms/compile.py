@@ -20,7 +20,7 @@ from smelt.runtime.pipelines import spelled
 
 from ..lazy import tree
 from ..lazy.arrays import array, wrap
-from ..lazy.calls import NotedCall
+from ..lazy.calls import NotedCall, have_run
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.exports import kept, put_back
@@ -195,7 +195,8 @@ class CompiledFunction(Generic[P, R]):
         try:
             buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
         except TypeError:
-            if executable.results and not any(n.op is PARAMETER for n, _ in refs):
+            is_noted = executable.donatable or not have_run(refs)  # memory is given up in calls that are noted
+            if is_noted and executable.results and not any(n.op is PARAMETER for n, _ in refs):
                 if self._donations is not None:
                     self._donations.take(self._donations.arrays(args, kwargs))
                 return self._noted(version, refs)
