@@ -31,7 +31,7 @@ CUDA = register(
             "smelt.backends.gpu", "smelt.backends.metal.emit", "smelt.backends.metal.program", "smelt.backends.cuda",
         ),
         stages=("gpu", "msl", "manifest"),
-        lower=Lazy("smelt.backends.metal.program:compile_module"),
+        lower=Lazy("smelt.backends.cuda.executable:lowered"),
         languages={"msl": Lazy("smelt.backends.cuda.executable:launch")},
         missing=_missing(),
         details=Lazy("smelt.backends.cuda.executable:details"),

@@ -18,7 +18,6 @@ from smelt.ir.ops.constants import constant_array
 from smelt.ir.settings import settings
 
 from ..buffer import Buffer
-from ..device import Device
 from ..gpu.executable import GpuExecutable, HostCall
 from ..gpu.library import LibraryStep
 from ..gpu.manifest import KernelInfo, Manifest, Size
@@ -233,13 +232,15 @@ class StagedCall(HostCall):
             tables[place.kind][place.index].home.memory.write(staged.address, aval.nbytes, place.offset)
 
 
+def lowered(module: Any, gpu: str | None = None) -> Program:
+    """A program from a module that has been through the device's passes, with what is installed here."""
+    return compile_module(module, gpu, installed.LIBRARY if settings.libraries else None)
+
+
 class CudaExecutable(GpuExecutable):
     """Programs of ``cuda``."""
 
     host_call = StagedCall
-
-    def lowered(self, module: Any, device: Device) -> Program:
-        return compile_module(module, device.target.name, installed.LIBRARY if settings.libraries else None)
 
     def load(self, text: str, manifest: Manifest) -> CudaProgram:
         return CudaProgram(text, manifest)

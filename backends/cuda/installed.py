@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from smelt.ir.errors import DeviceError
 
-from ..gpu.library import Convolution, LibraryStep, MatrixProduct
-from . import convolutions, products
+from ..gpu.library import Convolution, LibraryCall, LibraryStep, MatrixProduct
+from . import convolutions, products, transforms
 
 
 class Plan(Protocol):
@@ -35,12 +35,15 @@ class Plan(Protocol):
         ...
 
 
-#: By kind of step the module whose ``library()`` plans it; that is None where it is not installed.
-MODULES: dict[type, Any] = {MatrixProduct: products, Convolution: convolutions}
+#: By kind of step, or op of a call, the module whose ``library()`` plans it; that is None where it is not installed.
+MODULES: dict[str, Any] = {
+    MatrixProduct.kind: products, Convolution.kind: convolutions, **dict.fromkeys(transforms.OPS, transforms),
+}  # fmt: skip
 
 
 def _find(step: LibraryStep) -> Plan | None:
-    library = MODULES[type(step)].library()
+    module = MODULES.get(step.op if isinstance(step, LibraryCall) else step.kind)
+    library = None if module is None else module.library()
     found: Plan | None = None if library is None else library.find(step)
     return found
 

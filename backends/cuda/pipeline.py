@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from smelt.ir.builder import OpView
 from smelt.ir.settings import settings
+from smelt.passes.kernels import place
 
+from ..gpu.schedules.calls import call_of
 from ..metal.program import PIPELINE_WITH_FLOAT64
-from . import convolutions
+from . import convolutions, installed
 
+
+def _takes(op: OpView) -> bool:
+    call = call_of(op) if settings.libraries else None
+    return call is not None and installed.LIBRARY.takes(call)
+
+
+place.libraries["nvidia"] = _takes
+PIPELINE = PIPELINE_WITH_FLOAT64.replace("kernels=msl", "kernels=msl library=nvidia")
 #: Where there is cuDNN, gradients of convolutions with strides are one convolution of its, and not one for each phase.
-PIPELINE = PIPELINE_WITH_FLOAT64
 if settings.libraries and convolutions.library() is not None:
     PIPELINE = PIPELINE.replace(",canonicalize,", ",canonicalize{without=conv-of-spread-input},", 1)

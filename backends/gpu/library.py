@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from smelt.ir import mlir
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
 from smelt.ir.dialect import context
 
 
@@ -138,13 +139,73 @@ class Convolution:
         return cls(**parts)
 
 
+@dataclass(frozen=True)
+class Array:
+    """The elements of a kernel's buffer, row by row."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, aval: Aval) -> Array:
+        """That of a value's type."""
+        return cls(aval.dtype.name, aval.shape)
+
+    @property
+    def aval(self) -> Aval:
+        """The type of a value that lies so."""
+        return Aval(self.shape, dtypes.by_name(self.dtype))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Array:
+        """From plain data."""
+        return cls(found["dtype"], tuple(found["shape"]))
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """An op on whole arrays that the device's library computes: a Fourier transform, a factorization.
+
+    The kernel's buffers are the op's operands and results, as `smelt.backends.gpu.schedules.calls` lays them out for
+    the library, and its workspace.
+
+    Attributes:
+        op, attributes: the op.
+        operands, results: those of the op.
+        overwritten: operands whose memory the library may use for something else.
+        line: where the user wrote it, for the end of a message.
+    """
+
+    kind: ClassVar = "call"
+
+    op: str
+    attributes: tuple[tuple[str, Any], ...]
+    operands: tuple[Array, ...]
+    results: tuple[Array, ...]
+    overwritten: tuple[int, ...] = ()
+    line: str = field(default="", compare=False)
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that it writes."""
+        count = len(self.operands)
+        return frozenset((*self.overwritten, *range(count, count + len(self.results) + 1)))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> LibraryCall:
+        """From plain data."""
+        attributes = tuple((name, value) for name, value in found["attributes"])
+        arrays = {name: tuple(map(Array.read, found[name])) for name in ("operands", "results")}
+        return cls(found["op"], attributes, **arrays, overwritten=tuple(found["overwritten"]), line=found["line"])
+
+
 #: What a library does.
-LibraryStep = MatrixProduct | Convolution
-_KINDS: dict[str, type[LibraryStep]] = {found.kind: found for found in (MatrixProduct, Convolution)}
+LibraryStep = MatrixProduct | Convolution | LibraryCall
+_KINDS: dict[str, type[LibraryStep]] = {found.kind: found for found in (MatrixProduct, Convolution, LibraryCall)}
 
 
 class DeviceLibrary(Protocol):
-    """What makes matrix products and convolutions where a program will run."""
+    """What computes in place of kernels where a program will run."""
 
     def takes(self, step: LibraryStep) -> bool:
         """Whether it can do a step, with all that follows in it. Buffers lie at multiples of 16 bytes."""

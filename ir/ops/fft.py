@@ -31,7 +31,8 @@ SCALES = {"none": ("backward", "forward"), "ortho": ("ortho", "ortho"), "mean": 
 _TAKES_OUT = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
 
-def _factor(scale: str, n: int) -> float:
+def scale_factor(scale: str, n: int) -> float:
+    """What the sums of a transform of n numbers are multiplied by."""
     return {"none": 1.0, "ortho": 1 / math.sqrt(n), "mean": 1 / n}[scale]
 
 
@@ -71,17 +72,17 @@ class Fft(Library, name="fft"):
 
     @silent
     def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
-        found = fourier.fft(x, inverse, _factor(scale, x.shape[-1]), out)
+        found = fourier.fft(x, inverse, scale_factor(scale, x.shape[-1]), out)
         if found is None:
             found = (np.fft.ifft if inverse else np.fft.fft)(x, norm=SCALES[scale][inverse])  # type: ignore[arg-type]
         return found.astype(x.dtype, copy=False)
 
     def host_of_views(self, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray | None:
-        return fourier.fft_of_columns(x, inverse, _factor(scale, x.shape[-1]))
+        return fourier.fft_of_columns(x, inverse, scale_factor(scale, x.shape[-1]))
 
     @silent
     def reference(self, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
-        found = _fourier(x.astype(np.complex128), 1 if inverse else -1) * _factor(scale, x.shape[-1])
+        found = _fourier(x.astype(np.complex128), 1 if inverse else -1) * scale_factor(scale, x.shape[-1])
         return found.astype(x.dtype)
 
     def transpose(
@@ -117,7 +118,7 @@ class Rfft(Library, name="rfft"):
 
     @silent
     def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, scale: Str) -> np.ndarray:
-        found = fourier.rfft(x, _factor(scale, x.shape[-1]), out)
+        found = fourier.rfft(x, scale_factor(scale, x.shape[-1]), out)
         if found is None:
             found = np.fft.rfft(x, norm=SCALES[scale][0])  # type: ignore[arg-type]
         return found.astype(_complex_of(x), copy=False)
@@ -125,7 +126,7 @@ class Rfft(Library, name="rfft"):
     @silent
     def reference(self, x: np.ndarray, *, scale: Str) -> np.ndarray:
         n = x.shape[-1]
-        found = _fourier(x.astype(np.complex128), -1) * _factor(scale, n)
+        found = _fourier(x.astype(np.complex128), -1) * scale_factor(scale, n)
         return found[..., : n // 2 + 1].astype(_complex_of(x))
 
     def transpose(
@@ -170,7 +171,7 @@ class Irfft(Library, name="irfft"):
 
     @silent
     def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, n: Int, scale: Str) -> np.ndarray:
-        found = fourier.irfft(x, n, _factor(scale, n), out)
+        found = fourier.irfft(x, n, scale_factor(scale, n), out)
         if found is None:
             fits = _TAKES_OUT and out is not None and out.dtype == x.real.dtype
             into: dict[str, Any] = {"out": out} if fits else {}
@@ -184,7 +185,7 @@ class Irfft(Library, name="irfft"):
         whole[..., n - (n - 1) // 2 :] = x[..., (n - 1) // 2 : 0 : -1].conj()
         for k in {0, n // 2 if n % 2 == 0 else 0}:
             whole[..., k] = whole[..., k].real
-        return (_fourier(whole, 1).real * _factor(scale, n)).astype(x.real.dtype)
+        return (_fourier(whole, 1).real * scale_factor(scale, n)).astype(x.real.dtype)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, n: Int, scale: Str
@@ -198,9 +199,13 @@ class Irfft(Library, name="irfft"):
 
 def _weights(b: Builder, x: Value, n: int, inner: float) -> Value:
     """1 for the coefficients that are their own partners, 0 and n/2, `inner` for the others; in the shape of x."""
+    return b.select(inside(b, x, n), b.full(x.shape, inner, x.dtype), b.full(x.shape, 1.0, x.dtype))
+
+
+def inside(b: Builder, x: Value, n: int) -> Value:
+    """Where in the shape of x, the coefficients of n real numbers, one is not its own partner."""
     k = b.iota(shape=x.shape, axis=x.ndim - 1, dtype=dtypes.int32)
-    inside = b.logical_and(b.greater(k, b.full(x.shape, 0, k.dtype)), b.less(k, b.full(x.shape, (n + 1) // 2, k.dtype)))
-    return b.select(inside, b.full(x.shape, inner, x.dtype), b.full(x.shape, 1.0, x.dtype))
+    return b.logical_and(b.greater(k, b.full(x.shape, 0, k.dtype)), b.less(k, b.full(x.shape, (n + 1) // 2, k.dtype)))
 
 
 #: Coefficients that are summed at a time, of a transform of a large prime.

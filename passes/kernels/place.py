@@ -20,12 +20,12 @@ After::
 
     func.func private @host_0(%x: tensor<4xf32>) -> tensor<4xf32> attributes {smelt.device = "cpu"}
 
-An op is placed if an operand or result has one of `dtypes`, or if its kind is one of `kinds`; the
-pass does not know which device the rest runs on. Ops are put in an order in which control changes
-as seldom as possible: all that is ready on the device, then all that is ready on the CPU, which is
-one function, and so on. Values that cross are arguments and results of these functions. Control flow
-is placed if a function that it runs has something to place: these functions go along, marked in the
-same way. Without options nothing is placed.
+An op is placed if an operand or result has one of `dtypes`, or if its kind is one of `kinds` and the
+device's `library` does not take it; the pass does not know which device the rest runs on. Ops are put
+in an order in which control changes as seldom as possible: all that is ready on the device, then all
+that is ready on the CPU, which is one function, and so on. Values that cross are arguments and results
+of these functions. Control flow is placed if a function that it runs has something to place: these
+functions go along, marked in the same way. Without options nothing is placed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,16 @@ from smelt.ir import mlir
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, function_named, functions, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
+from smelt.ir.errors import PipelineError
 
 from ..call_graph import reached
 from ..extract import copy_function, extract, inputs_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .options import dtype_called, words
+
+#: By name what says whether a device's library computes an op, as devices have registered it.
+libraries: dict[str, Callable[[OpView], bool]] = {}
 
 
 @register_pass("place")
@@ -57,24 +61,30 @@ class PlacePass(Pass):
         dtypes: names of dtypes that the device lacks, with commas in between: ``f64`` or ``float64``.
         kinds: kinds of ops that it lacks, with commas in between: ``opaque,sort``.
         kernels: of these kinds, ops stay that bring a kernel of their own in this language: ``msl``.
+        library: of these kinds, ops stay that the library of this name takes, which the device has registered.
     """
 
     dtypes: str = ""
     kinds: str = ""
     kernels: str = ""
+    library: str = ""
 
     def run(self, module: Any, statistics: Counter) -> None:
         lacking = {dtype_called(name, self.name) for name in words(self.dtypes)}
         kinds = set(words(self.kinds))
         if not lacking and not kinds:
             return
+        if self.library not in ("", *libraries):
+            known = ", ".join(libraries) or "none"
+            raise PipelineError(f"{self.name}: there is no library {self.library!r}; libraries: {known}")
+        takes = libraries.get(self.library, lambda op: False)
 
         def belongs(op: OpView) -> bool:
             if op.op.kind in STRUCTURAL:
                 return False
             if any(v.dtype in lacking for v in (*op.operands, *op.results)):
                 return True
-            if op.op.kind in kinds and not op.op.has_kernel(self.kernels, **op.attrs):
+            if op.op.kind in kinds and not op.op.has_kernel(self.kernels, **op.attrs) and not takes(op):
                 return True
             return op.op.kind == "control" and any(needs(name) for name in callees(op))
 

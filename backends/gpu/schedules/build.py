@@ -11,6 +11,7 @@ from smelt.passes.kernels.analysis import kept_axes
 from smelt.passes.kernels.check import verify_fusion
 
 from ..kernel import GpuModule
+from .calls import build_call
 from .contract.attention import build_attention
 from .contract.build import build_contract
 from .contract.chain import build_chain
@@ -58,4 +59,6 @@ def build_op(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[Schedu
     """The steps that run an op that no fusion took."""
     if op.op.kind == "sort":
         return build_sort(module, op, scratch)
+    if op.op.kind == "library" and module.library is not None:
+        return build_call(module, op, scratch)
     raise SmeltError(f"smelt.{op.name} has no kernel on Metal; the place pass gives such ops to the CPU")

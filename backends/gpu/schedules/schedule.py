@@ -10,11 +10,13 @@ from typing import Any
 
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.passes.kernels.analysis import Coordinates, is_row_reduction
 
 from ..kernel import GpuKernel, GpuModule
+from ..library import LibraryStep, mark_step
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,31 @@ def start_kernel(
         k.memory[v] = memory
     n, m = len(body.arguments), len(extra)
     return k, memories[n : n + m], memories[n + m :]
+
+
+def declare_step(
+    module: GpuModule, name: str, work: LibraryStep, avals: Sequence[Aval], names: Sequence[str], workspace: int,
+    flops: int, op: OpView,
+) -> str:  # fmt: skip
+    """A ``gpu.func`` without a body that stands for what a library does, and its name.
+
+    Args:
+        name: what it is called, unless that is taken.
+        avals, names: of its buffers.
+        workspace: bytes of memory in one buffer more.
+        op: what is computed.
+    """
+    read = sum(aval.nbytes for i, aval in enumerate(avals) if i not in work.written)
+    written = sum(avals[i].nbytes for i in work.written if i < len(avals))
+    if workspace:
+        avals, names = [*avals, Aval((workspace,), dtypes.uint8)], [*names, "workspace"]
+    key = work.kind, repr(work), *avals
+    if key not in module.functions:
+        k, _ = module.start(name, avals, names, op.location)
+        k.finish("library", (1, 1, 1), (1, 1, 1), read, written, flops, source_lines([op]))
+        mark_step(k.function, work)
+        module.functions[key] = k.name
+    return module.functions[key]
 
 
 def argument_name(v: Value) -> str:

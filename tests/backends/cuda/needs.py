@@ -24,3 +24,4 @@ needs_cublas = pytest.mark.skipif(libraries.load("cublasLt") is None, reason="cu
 needs_cudnn = pytest.mark.skipif(
     libraries.load("cublasLt") is None or libraries.load("cudnn") is None, reason="cuDNN is not installed"
 )
+needs_cufft = pytest.mark.skipif(libraries.load("cufft") is None, reason="cuFFT is not installed")

@@ -9,8 +9,8 @@ import smelt
 from smelt.backends.gpu.devices import GPUS
 from smelt.ir.settings import override
 
-from . import test_convolutions
-from .needs import needs_cublas, needs_cudnn, needs_gpu
+from . import test_convolutions, test_transforms
+from .needs import needs_cublas, needs_cudnn, needs_cufft, needs_gpu
 from .test_products import ALL, CASES, numbers, ran
 
 pytestmark = needs_gpu
@@ -56,3 +56,12 @@ def test_convolutions_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch
     with smelt.stream("cuda"), override(tier="program", small_work=0):
         for shape, filter, options in test_convolutions.CASES.values():
             test_convolutions.ran(shape, filter, getattr(smelt, dtype), **options)
+
+
+@needs_cufft
+@pytest.mark.parametrize("shape", [(3, 8), (1,), (2,), (7,), (2, 3, 5), (1031,), (4, 97), (4099, 6), (5, 4096)])
+def test_transforms_by_the_library(shape: tuple[int, ...]) -> None:
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for name, (f, real, *_) in test_transforms.CASES.items():
+            if name != "two" or len(shape) > 1:
+                test_transforms.ran(f, test_transforms.numbers(*shape, dtype=np.float32 if real else np.complex64))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from smelt.backends.contraction import Operand, Product, only_moves
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Value, fresh_name, new_function, read_function
-from smelt.ir.dialect import context
+from smelt.ir.builder import Builder, Value
 from smelt.ir.index import Index
-from smelt.passes.extract import inputs_of, named_location
+from smelt.passes.extract import inputs_of
 from smelt.passes.rewrite import replay
 
 from ...kernel import GpuModule
-from ...library import LibraryStep, mark_step
-from ..maps import build_map
-from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines
+from ...library import LibraryStep
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, declare_step
+from ..written import build_written
 
 #: Puts elements into another order.
 Lay = Callable[[Builder, Value], Value]
@@ -96,7 +94,7 @@ def steps_of(module: GpuModule, product: Product, way: Way, step: Step, scratch:
         places[head] = scratch.take(head.aval)
     buffers: list[Value | Scratch] = [places.get(v, v) for v, _ in step.buffers]
     if step.workspace:
-        buffers.append(scratch.take(_workspace(step)))
+        buffers.append(scratch.take(Aval((step.workspace,), dtypes.uint8)))
     found.append(ScheduledKernel(_declare(module, product, step), buffers))
     return found + (_mapped(module, product, rest, {head: places.get(head, head)}, {}) if rest else [])
 
@@ -119,21 +117,18 @@ def _mapped(
             wanted.update(op.operands)
             ops.append(op)
     ops.reverse()
-    inputs, location, around = inputs_of(ops, values), body.mlir.location, body.mlir.parent.opview
+    inputs = inputs_of(ops, values)
+
+    def compute(b: Builder, arguments: list[Value]) -> list[Value]:
+        env = {v: _first(b, argument, v.shape) for v, argument in zip(inputs, arguments)}
+        replay(b, ops, env)
+        found = [laid[v](b, env[v]) if v in laid else env[v] for v in values]
+        return [_with_zeros(b, x, place.aval.shape) for x, place in zip(found, write)]
+
     read, write = [known.get(v, v) for v in inputs], [written.get(v, v) for v in values]
-    operation, arguments, b = new_function(
-        around, fresh_name(around, f"{body.name}_{'rest' if known else 'operand'}"), [x.aval for x in read],
-        [x.aval for x in write], location, before=body.mlir,
-        argument_locations=[named_location(v, location) for v in inputs],
-    )  # fmt: skip
-    env = {v: _first(b, argument, v.shape) for v, argument in zip(inputs, arguments)}
-    replay(b, ops, env)
-    found = [laid[v](b, env[v]) if v in laid else env[v] for v in values]
-    b.return_([_with_zeros(b, x, place.aval.shape) for x, place in zip(found, write)])
-    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
-    function = read_function(operation)
-    outer: dict[Any, Value | Scratch] = dict(zip((*function.arguments, *function.returns), (*read, *write)))
-    return [replace(step, operands=[outer[x] for x in step.operands]) for step in build_map(module, function)]
+    return build_written(
+        module, body.mlir, f"{body.name}_{'rest' if known else 'operand'}", read, write, compute, inputs
+    )
 
 
 def _first(b: Builder, v: Value, shape: Sequence[int]) -> Value:
@@ -156,22 +151,7 @@ def origin(v: Value) -> Value:
     return v
 
 
-def _workspace(step: Step) -> Aval:
-    return Aval((step.workspace,), dtypes.uint8)
-
-
 def _declare(module: GpuModule, product: Product, step: Step) -> str:
     """A ``gpu.func`` without a body that stands for the step; its name."""
-    work, avals, names = step.work, [aval for _, aval in step.buffers], list(step.names)
-    read = sum(aval.nbytes for i, aval in enumerate(avals) if i not in work.written)
-    written = sum(avals[i].nbytes for i in work.written if i < len(avals))
-    if step.workspace:
-        avals.append(_workspace(step))
-        names.append("workspace")
-    key = work.kind, work, *avals
-    if key not in module.functions:
-        k, _ = module.start(work.kind, avals, names, product.op.location)
-        k.finish("library", (1, 1, 1), (1, 1, 1), read, written, 2 * product.size, source_lines([product.op]))
-        mark_step(k.function, work)
-        module.functions[key] = k.name
-    return module.functions[key]
+    avals, work = [aval for _, aval in step.buffers], step.work
+    return declare_step(module, work.kind, work, avals, step.names, step.workspace, 2 * product.size, product.op)
