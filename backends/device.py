@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, DeviceError, SmeltError, at_user_line, shown
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Lazy:
 
     def load(self) -> Any:
         module, _, name = self.reference.partition(":")
-        return getattr(importlib.import_module(module), name)
+        return getattr(locks.loaded(module), name)
 
 
 class _Part(Generic[T]):
@@ -331,9 +332,8 @@ def load_entry_points(name: str) -> None:
     Raises:
         DeviceError: it does not load, or registers no device of that name.
     """
-    import importlib.metadata  # 20 ms, which `import smelt` need not take
-
-    for entry in importlib.metadata.entry_points(group="smelt.devices"):
+    metadata = locks.loaded("importlib.metadata")  # 20 ms, which `import smelt` need not take
+    for entry in metadata.entry_points(group="smelt.devices"):
         if entry.name != name:
             continue
         try:

@@ -5,7 +5,6 @@
 array([1, 2.71828], dtype=float32)
 """
 
-import importlib as _importlib
 import math as _math
 import os as _os
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 __path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
 
 import smelt.ir.ops as _ops  # fills the registry
+from smelt.ir import locks as _locks
 from smelt.ir.dtypes import DType as Dtype
 from smelt.ir.dtypes import (
     bfloat16,
@@ -153,16 +153,16 @@ else:
     _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "to_linalg", "to_stablehlo")
 
     def _missing(name: str) -> AttributeError:
-        return _importlib.import_module(".foreign", __name__).missing(name, __all__)
+        return _locks.loaded(f"{__name__}.foreign").missing(name, __all__)
 
     def __getattr__(name):
         if name in _LAZY:
-            return _importlib.import_module(f".{name}", __name__)
+            return _locks.loaded(f"{__name__}.{name}")
         if name in _OF_EXCHANGE:
-            return getattr(_importlib.import_module(".exchange", __name__), name)
+            return getattr(_locks.loaded(f"{__name__}.exchange"), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = vars(_importlib.import_module(".rest", __name__)) if name in __all__ else {}
+        found = vars(_locks.loaded(f"{__name__}.rest")) if name in __all__ else {}
         if name not in found:
             raise _missing(name)
         for known in __all__:  # but for what a program has put in the place of one

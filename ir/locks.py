@@ -15,6 +15,7 @@ import _signal
 import _thread
 import contextlib
 import functools
+import importlib
 import logging  # noqa: F401  (see `_before_fork`)
 import os
 import sys
@@ -117,11 +118,11 @@ def whole(action: Callable[[], T]) -> T:
     `action` takes no lock and depends on nothing of the calling thread. What it makes it should keep itself: an
     interrupt raised here keeps the caller from doing so.
     """
+    if _is_importing():
+        return _here(action)
     if threading.get_ident() != threading.main_thread().ident:
         with _whole:
             return action()
-    if _is_importing():
-        return _here(action)
     _free_imports()
     job, interrupt = _Job(action), None
     while not job.over:
@@ -134,6 +135,21 @@ def whole(action: Callable[[], T]) -> T:
     if job.error is not None:
         raise job.error
     return job.result
+
+
+_loaded: dict[str, Any] = {}
+
+
+def loaded(name: str) -> Any:
+    """The module of that name, which the first call imports, whole.
+
+    For functions that import what a program loads only when it needs it. With a statement a handler of a signal that
+    comes in the middle, and needs the module as well, would find half of it.
+    """
+    found = _loaded.get(name)
+    if found is None:
+        found = _loaded[name] = whole(functools.partial(importlib.import_module, name))
+    return found
 
 
 def _free_imports() -> None:
@@ -158,7 +174,7 @@ def _imports(frame: FrameType | None) -> bool:
 
 
 def _here(action: Callable[[], T]) -> T:
-    """What `action` returns, in the main thread; handlers of signals run after it."""
+    """What `action` returns, in this thread; handlers of signals run after it."""
 
     def run() -> T:
         # Another thread may have it and wait for what this one imports; either does no harm to the other.

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from . import locks
 from .op import registry
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ GROUP = "smelt.ops"
 
 def entry_points() -> list[EntryPoint]:
     """What installed packages offer."""
-    import importlib.metadata  # 20 ms, which `import smelt` need not take
-
-    return list(importlib.metadata.entry_points(group=GROUP))
+    metadata = locks.loaded("importlib.metadata")  # 20 ms, which `import smelt` need not take
+    return list(metadata.entry_points(group=GROUP))
 
 
 def load_all() -> list[str]:

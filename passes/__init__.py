@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from smelt.ir import locks
 
 from .registry import Pass as Pass
 from .registry import register_pass as register_pass
@@ -18,5 +19,5 @@ def __getattr__(name: str) -> Any:
     """Rules of passes run without the driver: the first gradient does not wait for what pipelines need."""
     if name not in ("PassRecord", "Pipeline"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(".driver", __name__), name)
+    found = globals()[name] = getattr(locks.loaded(f"{__name__}.driver"), name)
     return found

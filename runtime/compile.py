@@ -104,12 +104,11 @@ def _recipe(module: Any, device: Device, pipeline: str | None) -> Recipe | None:
     """What a program is found by, or None where programs of the device have no form that could be kept."""
     if device.portable is None or device.portable.identity() is None:
         return None
-    from .kept import Recipe
-
     with mlir.lock:
         plain = module.operation.get_asm()
         located = module.operation.get_asm(enable_debug_info=True)
-    return Recipe(plain, device, lambda: located, pipeline)
+    recipe: Recipe = locks.loaded("smelt.runtime.kept").Recipe(plain, device, lambda: located, pipeline)
+    return recipe
 
 
 def compile_anew(

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable
-from smelt.ir import mlir
+from smelt.ir import locks, mlir
 from smelt.ir.errors import SmeltError
 from smelt.ir.op import registry
 from smelt.ir.settings import READ_AT, logs_compiles, settings
@@ -139,9 +139,9 @@ def _is_smelts_own(text: str) -> bool:
 
 def _is_foreign(pipeline: str) -> bool:
     """Whether code of another package takes part in a pipeline: its text does not say what that does."""
-    from smelt.passes import Pipeline  # pipelines of devices are smelt's own, so most programs need no passes here
-
-    return Pipeline.parse(pipeline).foreign
+    # Pipelines of devices are smelt's own, so most programs need no passes here.
+    foreign: bool = locks.loaded("smelt.passes.driver").Pipeline.parse(pipeline).foreign
+    return foreign
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smelt.backends.device import Device
+from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, PipelineError, at_user_line, shown
 from smelt.ir.settings import settings
 
@@ -34,16 +35,19 @@ def in_force(device: Device, asked: str | None) -> str | None:
     if ":" not in text:
         return text
     # Where nobody asks for anything, no pass need be loaded: programs come from disk.
-    from smelt.passes.driver import Pipeline
-    from smelt.passes.extension import is_change
-
-    if not is_change(text):
+    if not locks.loaded("smelt.passes.extension").is_change(text):
         return text
     try:
-        return str(Pipeline.parse(device.pipeline).changed(text))
+        return str(_pipelines().parse(device.pipeline).changed(text))
     except PipelineError as error:
         where = "; the setting pipeline (SMELT_PIPELINE) asks for it" if asked is None else ""
         raise PipelineError(f"{error} (of {device.name}){where}") from None
+
+
+def _pipelines() -> type[Pipeline]:
+    """The class, which is loaded when it is asked for: programs that come from disk need no passes."""
+    found: type[Pipeline] = locks.loaded("smelt.passes.driver").Pipeline
+    return found
 
 
 def spelled(pipeline: Any, asked: str) -> str | None:
@@ -54,9 +58,7 @@ def spelled(pipeline: Any, asked: str) -> str | None:
     """
     if pipeline is None or isinstance(pipeline, str):
         return pipeline
-    from smelt.passes.driver import Pipeline  # whoever has such an object has loaded it
-
-    if not isinstance(pipeline, Pipeline):
+    if not isinstance(pipeline, _pipelines()):
         message = f"{asked}: pipeline must be a text or a smelt.passes.Pipeline, is {shown(pipeline)}"
         raise ArgumentTypeError(at_user_line(message))
     return str(pipeline)
@@ -75,6 +77,4 @@ def default_pipeline(device: Device | str | None = None) -> Pipeline:
     >>> print(smelt.default_pipeline("reference").after("canonicalize", "cse,dce"))
     fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,cse,dce
     """
-    from smelt.passes.driver import Pipeline  # programs that come from disk need no passes
-
-    return Pipeline.parse((default_device() if device is None else device_named(device)).pipeline)
+    return _pipelines().parse((default_device() if device is None else device_named(device)).pipeline)

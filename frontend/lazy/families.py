@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from smelt.ir import locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import SmeltError
 from smelt.ir.kinds import Contraction
@@ -202,10 +203,9 @@ class _Writer:
         self.sizes, self.numbers = sizes, numbers
 
     def function(self, f: GraphFunction, transforms: Transforms) -> Recorded:
-        from smelt.passes.transform import listed  # the transformations are loaded when one is met
-        from smelt.passes.transform import tape as tapes
-        from smelt.passes.transform import tape_transforms as transforming
-
+        # The transformations are loaded when one is met.
+        listed, tapes = locks.loaded("smelt.passes.transform.listed"), locks.loaded("smelt.passes.transform.tape")
+        transforming = locks.loaded("smelt.passes.transform.tape_transforms")
         module, tape = listed.ListedModule(), tapes.Tape()
         arguments = [tape.argument(self.aval(aval)) for aval in f.arguments]
         env: dict[Ref, Any] = {}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from smelt.ir import profiling
+from smelt.ir import locks, profiling
 from smelt.ir.errors import line_of
 from smelt.runtime import Device, Executable, compile_module, explain
 from smelt.runtime.compile import compile_anew, looks_on_disk
@@ -94,12 +94,10 @@ def program_in_background(
         elif pending.ready():
             program = pending.program()
     """
-    from smelt.runtime.background import submit
-
     if profiling.active is not None:  # what another process compiles has no events
         return None
     recipe = _recipe(inputs, body, outputs, device, (), None)
-    pending = None if recipe is None else submit(recipe)
+    pending = None if recipe is None else locks.loaded("smelt.runtime.background").submit(recipe)
     if pending is not None:
         pending.subject = _subject(inputs, body, name)
     return pending
@@ -136,7 +134,6 @@ def _recipe(
     pipeline: str | None,
 ) -> Recipe | None:
     """What a program is found by; None where it cannot be kept."""
-    from smelt.runtime.kept import Recipe, can_keep
-
-    written = write_graph(inputs, body, outputs, names) if can_keep(device) else None
-    return None if written is None else Recipe(written.text, device, written.located, pipeline, READER)
+    kept = locks.loaded("smelt.runtime.kept")
+    written = write_graph(inputs, body, outputs, names) if kept.can_keep(device) else None
+    return None if written is None else kept.Recipe(written.text, device, written.located, pipeline, READER)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from smelt.ir import locks
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import SmeltError
 from smelt.ir.op_program import OpProgram
@@ -53,9 +54,7 @@ class Transformed(NamedTuple):
 
 def recorded(f: GraphFunction, transforms: Transforms) -> Transformed | None:
     """A function, transformed; None where that takes the passes."""
-    from smelt.passes.transform import listed, tape  # the transformations are loaded when one is met
-
-    recorder = _Recorder(listed, tape)
+    recorder = _Recorder()
     try:
         body = recorder.transformed(f, transforms, bool(transforms))
         recorder.module.reached(body.ops)
@@ -67,9 +66,9 @@ def recorded(f: GraphFunction, transforms: Transforms) -> Transformed | None:
 class _Recorder:
     """Writes functions of the graph as functions of one listed module."""
 
-    def __init__(self, listed: Any, tapes: Any) -> None:
-        self.tapes = tapes
-        self.module: ListedModule = listed.ListedModule()
+    def __init__(self) -> None:  # the transformations are loaded when one is met
+        self.tapes = locks.loaded("smelt.passes.transform.tape")
+        self.module: ListedModule = locks.loaded("smelt.passes.transform.listed").ListedModule()
         self.made: dict[Any, ListedFunction] = {}
 
     def transformed(self, f: GraphFunction, transforms: Transforms, around: bool) -> tape.Recorded:
@@ -84,9 +83,8 @@ class _Recorder:
         else:
             body = self.body(f, around)
         for name, attrs in transforms:
-            from smelt.passes.transform import tape_transforms  # loaded when the first is met
-
-            body = tape_transforms.transform(self.module, body.pruned(self.module), name, attrs)
+            transforming = locks.loaded("smelt.passes.transform.tape_transforms")
+            body = transforming.transform(self.module, body.pruned(self.module), name, attrs)
         return body.pruned(self.module)
 
     def called(self, f: GraphFunction) -> tape.Recorded:

@@ -93,17 +93,14 @@ class Kernel:
         return f"its ops have taken {self.spent * 1e3:.0f} ms, in all sizes"
 
     def _begin(self) -> Pending | None:
-        from smelt.runtime.background import submit  # loaded when the first program is compiled
-
-        pending = submit(self._recipe())
+        pending = locks.loaded("smelt.runtime.background").submit(self._recipe())
         if pending is not None:
             pending.subject = self._subject()
         return pending
 
     def _recipe(self) -> Any:
-        from smelt.runtime.kept import Recipe  # as above
-
-        return Recipe(self._text, self._device, reader=READER, pipeline=WITHOUT_SIZES)
+        kept = locks.loaded("smelt.runtime.kept")
+        return kept.Recipe(self._text, self._device, reader=READER, pipeline=WITHOUT_SIZES)
 
     def _find(self) -> Executable | None:
         found = self._recipe().find() if looks_on_disk() else None

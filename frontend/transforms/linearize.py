@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
-from smelt.ir import mlir
+from smelt.ir import locks, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import CALL, OpView, Value, functions, read_function
 from smelt.ir.control import ControlOp
@@ -104,20 +104,18 @@ def _halves(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves 
 
 def _divided_on_tape(f: GraphFunction, transform: str, attrs: dict[str, Any]) -> _Halves | None:
     """The halves without a module, where that can be: in microseconds an op."""
-    from smelt.passes.dependence import split
-    from smelt.passes.extract import inputs_of
-
     transformed = recorded(f, ((transform, attrs),))
     n, results = len(f.parameters), len(f.outputs)
     if transformed is None:
         return None
     body = transformed.body
     primals, given = body.arguments[:n], body.arguments[n:]
-    linear, before, after = split(body.ops, given)
+    linear, before, after = locks.loaded("smelt.passes.dependence").split(body.ops, given)
     outs, found = body.returns[:results], body.returns[results:]
     if any(v in linear for v in outs):
         return None
-    residuals = [v for v in inputs_of(after, found) if v not in linear]
+    inputs = locks.loaded("smelt.passes.extract").inputs_of(after, found)
+    residuals = [v for v in inputs if v not in linear]
     step_of = _Steps(transformed.module)
     first = _numbered(primals, before, [*outs, *residuals], step_of)
     return _Halves(first, _numbered([*residuals, *given], after, found, step_of))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt.backends.device import offering, registered_device, stages
-from smelt.ir import text
+from smelt.ir import locks, text
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IRError, PipelineError, SmeltError, at_user_line, shown
 from smelt.ir.op_program import OpProgram
@@ -104,9 +104,7 @@ class Lowered:
             return self.compile(keep_texts=True).as_text(stage, short, lines)
         if not short:
             return text.to_text(self.module)
-        from smelt.ir.short import to_short_text
-
-        return to_short_text(self.module, lines)
+        return locks.loaded("smelt.ir.short").to_short_text(self.module, lines)
 
     def compile(self, pipeline: str | Pipeline | None = None, keep_texts: bool = True) -> Compiled:
         """Run the passes and the backend.
@@ -182,9 +180,7 @@ class Compiled:
         >>> [(step.name, step.least_bytes) for step in cost.steps], cost.peak_bytes
         ([('fused_exp_mul', 256)], 256)
         """
-        from smelt.runtime.measure import cost_of
-
-        return cost_of(self.executable, default_device() if measure else None)
+        return locks.loaded("smelt.runtime.measure").cost_of(self.executable, default_device() if measure else None)
 
     def remarks(self) -> list[Remark]:
         """What the passes say about the program, in order: of `fuse` each kernel (``passed``), and for each two
@@ -225,8 +221,6 @@ class Compiled:
         >>> program.view().startswith("<!doctype html>")
         True
         """
-        from smelt.runtime.view.page import page
-
         target = None if path is None else path_of("Compiled.view", "path", path)
         texts = {}
         for stage in dict.fromkeys([*self.executable.texts, *stages()]):
@@ -235,6 +229,7 @@ class Compiled:
             except SmeltError as error:  # a device that cannot run it says why
                 texts[stage] = f"// {error}\n"
         title = title or self.trace.function.name
+        page = locks.loaded("smelt.runtime.view.page").page
         found = page(self.executable, self.cost(measure), texts, title, self.remarks())
         if target is not None:
             with open(target, "w", encoding="utf-8") as file:

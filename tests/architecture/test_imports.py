@@ -32,7 +32,7 @@ def imported_modules(tree: ast.AST, module: str, is_package: bool) -> Iterator[t
             yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+            if name in ("import_module", "__import__", "loaded") and isinstance(node.args[0].value, str):
                 yield node.lineno, node.args[0].value
 
 
@@ -80,6 +80,11 @@ LOADED_ON_USE = {
 }
 
 
+def _loads(node: ast.AST) -> bool:
+    """Whether a module is loaded when it is needed, by `locks.loaded`."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "locks.loaded"
+
+
 def own_imports(path: Path) -> Iterator[tuple[int, str, bool]]:
     """Line and module of everything of smelt's that a module imports at run time, and whether a function does."""
     module, tree = module_name(path), ast.parse(path.read_text(encoding="utf-8"))
@@ -89,7 +94,7 @@ def own_imports(path: Path) -> Iterator[tuple[int, str, bool]]:
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             pending += [(child, inside) for child in node.orelse]
             continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or _loads(node):
             for line, target in imported_modules(ast.Module([node], []), module, path.name == "__init__.py"):
                 found = target if target in MODULES else target.rpartition(".")[0]
                 if found in MODULES and found != module:
@@ -116,6 +121,24 @@ def test_a_function_imports_only_what_is_loaded_on_use(module: str) -> None:
     for line, target, inside in own_imports(path):
         on_use = target.startswith(LOADED_ON_USE.get(room, ()))
         assert not inside or on_use, f"{path.relative_to(ROOT)}:{line}: import {target} at the top of the module"
+
+
+#: Their functions run where a handler of a signal may need the same module.
+INTERRUPTED = ("ir", "runtime", "frontend")
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m) in INTERRUPTED])
+def test_what_is_loaded_on_use_is_loaded_whole(module: str) -> None:
+    """By `locks.loaded`, or after `load_compiler`, which loads a compiler whole."""
+    path = MODULES[module]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            calls = {ast.unparse(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
+            imports = [t for _, t in imported_modules(function, module, path.name == "__init__.py") if room_of(t)]
+            by_statement = any(isinstance(n, ast.Import | ast.ImportFrom) for n in ast.walk(function))
+            if imports and by_statement and not calls & {"load_compiler", "_need_metal"}:
+                assert function.name == "_import_compiler", f"{module}: {function.name} imports {imports}"
 
 
 def test_no_modules_import_each_other() -> None:

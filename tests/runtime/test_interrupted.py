@@ -42,6 +42,47 @@ def run(code: str) -> str:
     return done.stdout
 
 
+#: What a program needs first of each family of modules that are loaded on use.
+FIRST = {
+    "smelt.rest": "smelt.nansum(x)",
+    "smelt.passes.transform.listed": "smelt.grad(lambda v: (v * v * v).sum())(x)",
+    "smelt.passes.transform.tape_transforms": "smelt.vmap(lambda v: smelt.softmax(v))(x)",
+    "smelt.passes.dependence": "smelt.linearize(lambda v: smelt.sin(v) * v, x)[1](x)",
+    "smelt.nn": "smelt.nn.Linear(4, 1)(x).shape[0]",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGUSR1")
+@pytest.mark.parametrize("module", FIRST)
+def test_a_handler_may_need_the_module_that_is_being_imported(module: str) -> None:
+    code = f"""
+import importlib.machinery, signal, sys
+import numpy as np
+import smelt
+
+def compute():
+    x = smelt.array(np.full((3, 4), 2.0, np.float32))
+    return np.asarray({FIRST[module]}).tolist()
+
+found = []
+signal.signal(signal.SIGUSR1, lambda number, frame: found.append(compute()))
+
+class Loader(importlib.machinery.SourceFileLoader):
+    def exec_module(self, module):
+        importlib.machinery.SourceFileLoader.exec_module = execute  # once
+        signal.raise_signal(signal.SIGUSR1)
+        execute(self, module)
+
+execute = importlib.machinery.SourceFileLoader.exec_module
+importlib.machinery.SourceFileLoader.exec_module = (
+    lambda self, module: (Loader.exec_module if module.__name__ == {module!r} else execute)(self, module))
+assert {module!r} not in sys.modules
+want = compute()
+print(found == [want])
+"""
+    assert run(code) == "True\n"
+
+
 def test_interrupts_while_dialects_register_themselves() -> None:
     """One after each registration of a dialect with the bindings, which can be done only once."""
     code = """
