@@ -34,7 +34,8 @@ class Machine:
 
     def measure(self, python: str, framework: str, program: Program) -> dict[str, Any]:
         """The worker's answer of the first process, with the first runs of later ones added to its runs."""
-        with tempfile.TemporaryDirectory() as folder:  # where frameworks keep what they compiled
+        # Where frameworks keep what they compiled; a compiler of theirs may still write there.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             answer = self._process(python, framework, program, folder)
             for _ in range(1, self.processes):
                 if len(answer.get("runs", [])) >= 2:
