@@ -60,9 +60,7 @@ class Batching:
         self._decoded: dict[str, Function] = {}
         self._made: dict[Any, str] = {}
         self._depends: dict[Any, tuple[bool, ...]] = {}
-        self._loops: dict[str, bool] = {}
-        #: Results of branches of which each element takes one: the index, and what each branch made.
-        self.chosen: dict[Value, tuple[Value, Sequence[Value]]] = {}
+        self._found: dict[tuple[str, str], bool] = {}
 
     def read(self, name: str) -> Function:
         """A function of the module, decoded."""
@@ -72,13 +70,24 @@ class Batching:
 
     def loops(self, name: str) -> bool:
         """Whether a function runs a while loop, itself or in what it calls."""
-        if name not in self._loops:
+        return self._contains(name, "while", self._runs_loop)
+
+    def may_fail(self, name: str) -> bool:
+        """Whether a function runs what refuses some operands by their values, as LAPACK does."""
+        return self._contains(name, "library", self._runs_library)
+
+    def _contains(self, name: str, what: str, test: Callable[[OpView], bool]) -> bool:
+        key = (name, what)
+        if key not in self._found:
             known = has_body(functions(self.module)[name])  # else a declaration
-            self._loops[name] = any(self._runs_loop(op) for op in self.read(name).ops) if known else False
-        return self._loops[name]
+            self._found[key] = any(test(op) for op in self.read(name).ops) if known else False
+        return self._found[key]
 
     def _runs_loop(self, op: OpView) -> bool:
         return op.op is WHILE or any(self.loops(name) for name in callees(op))
+
+    def _runs_library(self, op: OpView) -> bool:
+        return op.op.kind == "library" or any(self.may_fail(name) for name in callees(op))
 
     def depends(self, name: str, batched: Sequence[bool]) -> tuple[bool, ...]:
         """Which results of a function may differ between elements of the batch, given which arguments do."""

@@ -253,23 +253,23 @@ def _batched_with_rules(batching: Batching, function: Function, flags: list[bool
         _mark(module, name, CHECKPOINT)
     inexact = [flag for a, flag in zip(function.arguments, flags) if a.aval.dtype.is_inexact]
     if JVP in rules:
-        _set_rule(made, JVP, rules[JVP])  # rules may refer to each other: this one counts as made
+        set_rule(made, JVP, rules[JVP])  # rules may refer to each other: this one counts as made
         rule = batching.read(rules[JVP])
         jvp_name = batching.function(rule.name, [*flags, *inexact], [True] * len(rule.returns), False)
-        _set_rule(made, JVP, jvp_name)
+        set_rule(made, JVP, jvp_name)
     if PRIMAL in rules:
-        _set_rule(made, PRIMAL, rules[PRIMAL])
+        set_rule(made, PRIMAL, rules[PRIMAL])
         primal = batching.read(rules[PRIMAL])
-        _set_rule(made, PRIMAL, batching.function(primal.name, flags, [True] * count, False))
+        set_rule(made, PRIMAL, batching.function(primal.name, flags, [True] * count, False))
     if VJP in rules:
-        _set_rule(made, VJP, rules[VJP])
+        set_rule(made, VJP, rules[VJP])
         kept = [*flags, *[True] * count]
         if FORWARD in rules:
             forward = batching.read(rules[FORWARD])
             forward_name = batching.function(forward.name, flags, [True] * len(forward.returns), False)
-            _set_rule(made, FORWARD, forward_name)
+            set_rule(made, FORWARD, forward_name)
             kept = [True] * (len(forward.returns) - count)
-        _set_rule(made, VJP, _batched_pullback(batching, batching.read(rules[VJP]), kept, inexact))
+        set_rule(made, VJP, _batched_pullback(batching, batching.read(rules[VJP]), kept, inexact))
     return name
 
 
@@ -377,7 +377,7 @@ def _mark(module: Any, name: str, attribute: str) -> None:
     operation.attributes[attribute] = True if isinstance(operation, Function) else mlir.ir.UnitAttr.get(context())
 
 
-def _set_rule(operation: Any, attribute: str, name: str) -> None:
+def set_rule(operation: Any, attribute: str, name: str) -> None:
     """Give a function a rule: the function called `name`."""
     operation.attributes[attribute] = name if isinstance(operation, Function) else _symbol(name)
 

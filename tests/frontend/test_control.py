@@ -315,54 +315,6 @@ def test_derivatives_and_batches_of_cond() -> None:
     close(smelt.vmap(third)(smelt.array([0, 2]), smelt.stack([H, H])), smelt.stack([smelt.cos(H), 2 * H]))
 
 
-#: Smooth functions whose derivatives divide by something that they have computed.
-_DIVIDING = {
-    "twice": lambda x: x * 2,
-    "softmax": smelt.softmax,
-    "log1p": lambda x: smelt.log1p(x * x),
-    "norm": lambda x: x / smelt.sqrt(1 + (x * x).sum()),
-    "arctanh": lambda x: smelt.arctanh(0.9 * smelt.sin(x)),
-}
-
-
-@pytest.mark.parametrize("second", _DIVIDING)
-@pytest.mark.parametrize("first", _DIVIDING)
-def test_branches_that_an_element_does_not_take_leave_its_derivatives_alone(first, second) -> None:
-    """Of second order, where what each element keeps is that of its own branch."""
-    rows = smelt.array(np.random.default_rng(7).standard_normal((4, 3)), smelt.float64)
-    weights = smelt.array([1.0, -2.0, 3.0], smelt.float64)
-    branches = (_DIVIDING[first], _DIVIDING[second])
-
-    def once(x):
-        return smelt.grad(lambda x: (smelt.sin(smelt.cond(x[0] > 0, *branches, x)) * weights).sum())(x)
-
-    def thrice(x):
-        return smelt.grad(lambda x: smelt.switch((x > 0).sum(), (*branches, smelt.tanh), x).sum())(x)
-
-    def repeated(x):
-        def body(c, s):
-            return smelt.cond(c[0] * s > 0, *branches, c), c.sum()
-
-        return smelt.grad(lambda x: (smelt.sin(smelt.scan(body, x, weights)[0]) * weights).sum())(x)
-
-    for f in (once, thrice, repeated):
-        with override(tier="ops"):
-            found = smelt.grad(lambda rows: (smelt.vmap(f)(rows) * weights).sum())(rows)  # noqa: B023
-            want = [smelt.grad(lambda x: (f(x) * weights).sum())(x) for x in rows]  # noqa: B023
-            same(found, np.array(smelt.stack(want)), 1e-10)
-
-
-def test_what_an_element_does_not_take_has_no_infinite_derivative() -> None:
-    def root(x):
-        return smelt.cond(x >= 0, smelt.sqrt, lambda x: 0 * x, x)
-
-    rows = array64([-9.0, 0.25, 4.0])
-    for f in (root, lambda x: smelt.scan(lambda c, s: (root(c) * s, c), x, array64([1.0, -2.0]))[0]):
-        want = [smelt.grad(f)(x) for x in rows]
-        same(smelt.grad(lambda rows, f=f: smelt.vmap(f)(rows).sum())(rows), np.array(smelt.stack(want)), 1e-12)
-        same(smelt.jvp(smelt.vmap(f), [rows], [smelt.ones_like(rows)])[1][0], np.array(smelt.stack(want)), 1e-12)
-
-
 def test_derivatives_and_batches_of_while_loop() -> None:
     tangent = array64([1.0, 0.0, 0.0])
     steps = 0

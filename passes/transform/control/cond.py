@@ -11,12 +11,9 @@ transposed                a branch over transposed functions
 
 Where not every element of the batch takes a branch, loops inside run for those that do only (the mask of `Batching`),
 so a batched program terminates if the program does for each element. Other ops compute something for all elements,
-and what was computed for those that do not take part is dropped. What a branch reads passes derivatives on for the
-elements that take it alone, so an infinite derivative elsewhere does not show in the gradient of an operand that each
-element has of its own. In that of an operand which all share, it does: zero times what the op's rule gives is added. A
-branch of the reverse mode reads what the same branch of the forward one made, for all elements, so that this is as
-finite as the function is. What comes out of a loop has been chosen already: there an element that did not take a
-branch has zeros or residuals of another one, and a second derivative by a shared operand that divides by them is NaN.
+and what was computed for those that do not take part is dropped. So that its derivatives are finite, these read what
+one reads that does (`rows`). What may refuse its operands, as LAPACK does, reads that in any case, and runs only where
+there is one.
 """
 
 from __future__ import annotations
@@ -35,6 +32,7 @@ from ...simplify.reads import ModuleReads, Needs
 from ..partition import BOTH, drop_separated, linear_values, merge, pick, residuals_of, separate, stem_of
 from ..transpose import make_transpose
 from .common import ControlRules, Pushed, choose_rows, in_front, interleave, reached
+from .rows import of_rows, read_by_rows
 
 if TYPE_CHECKING:
     from ..batch import Batching
@@ -205,37 +203,43 @@ def _batch_each(
     chosen = _chosen(b, index, len(branches))
     everywhere = [True] * len(op.results)
     results: list[Value] = []
-    each: list[list[Value]] = []
     # From the last branch, which also stands for an index out of range, to the first.
-    for i, (name, own) in reversed(list(enumerate(zip(branches, chosen)))):
+    for name, own in reversed(list(zip(branches, chosen))):
         inside = None
         if t.loops(name):
             inside = own if mask is None else b.logical_and(own, mask)
-        # What the same branch of another op with this index made, for all elements: residuals are those of this branch
-        # there, too, where it is not taken. Others, or zeros, could make its derivatives infinite.
-        arguments = [_made_by(t, operands[0], i, x) for x in operands[1:]]
-        arguments = [
-            made if made is not x or dim is None or not x.dtype.is_inexact else _of_rows(b, own, made, dim)
-            for x, made, dim in zip(operands[1:], arguments, dims[1:])
-        ]
-        found, places = t.emit(b, t.read(name), arguments, dims[1:], inside)
-        found = t.settle(b, found, places, everywhere)
-        each.insert(0, found)
+        if t.may_fail(name) and t.size:
+            found = _where_taken(t, b, op, name, own, inside, operands[1:], dims[1:])
+        else:
+            arguments = of_rows(t, b, name, own, operands[1:], dims[1:])
+            found, places = t.emit(b, t.read(name), arguments, dims[1:], inside)
+            found = t.settle(b, found, places, everywhere)
         results = [choose_rows(b, own, f, r) for f, r in zip(found, results)] if results else found
-    t.chosen.update((result, (operands[0], values)) for result, *values in zip(results, *each))
     return results, [0] * len(results)
 
 
-def _made_by(t: Batching, index: Value, branch: int, x: Value) -> Value:
-    """`x`, or what a branch made where `x` is chosen from the results of branches by the same index."""
-    by, values = t.chosen.get(x, (None, ()))
-    return values[branch] if by is index and branch < len(values) else x
+def _where_taken(
+    t: Batching, b: Builder, op: OpView, branch: str, rows: Value, inside: Value | None, values: Values, dims: Dims
+) -> list[Value]:
+    """What a branch that may refuse its operands makes of those of `rows` alone; nothing where `rows` are none."""
+    given = [rows, *([] if inside is None else [inside]), *values]
+    arguments = [v.aval for v in given]
+    avals = t.batched([r.aval for r in op.results], [True] * len(op.results))
 
+    def taken(to: Builder, given: list[Value]) -> Values:
+        operands = read_by_rows(to, given[0], given[len(given) - len(values) :], dims)
+        found, places = t.emit(to, t.read(branch), operands, dims, None if inside is None else given[1])
+        return t.settle(to, found, places, [True] * len(found))
 
-def _of_rows(b: Builder, rows: Value, x: Value, dim: int) -> Value:
-    """x, with derivatives for the elements of the batch in `rows` alone: those of others are dropped, even infinite."""
-    condition = b.reshape_to(rows, tuple(d if i == dim else 1 for i, d in enumerate(x.shape)))
-    return b.select(b.broadcast_to(condition, x.shape), x, b.stop_gradient(x))
+    def none(to: Builder, _: list[Value]) -> Values:
+        return [to.zeros(aval) for aval in avals]
+
+    key = (branch, *arguments, *dims)
+    names = (
+        t.build(branch, f"{branch}_none", ("none", *key), arguments, avals, none),
+        t.build(branch, f"{branch}_some", ("some", *key), arguments, avals, taken),
+    )
+    return list(b.control(COND, [b.reduce_any(rows, axes=(0,)), *given], {"branches": names}, avals))
 
 
 def _chosen(b: Builder, index: Value, count: int) -> list[Value]:
