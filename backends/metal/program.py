@@ -16,7 +16,7 @@ from .emit import emit
 #: What makes a module ready for `compile_module`. Metal has neither float64 nor complex128; what libraries compute,
 #: and ops of no kind, have no kernels.
 PIPELINE = (
-    f"{SIMPLIFY},select,recompute-attention{{features={GRADIENT_FEATURES}}},"
+    f"{SIMPLIFY},select,recompute-attention{{features={GRADIENT_FEATURES}}},split-sums,dce,"
     "place{dtypes=f64,complex128 kinds=library,opaque kernels=msl},"
     f"loops{{max-buffers={METAL.max_buffers}}},"
     f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true flops-per-byte=4 "
