@@ -186,6 +186,9 @@ class ScalarBuilder(Protocol):
     def mul_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
         """``x * y`` of a product whose factors may be multiplied in any order."""
 
+    def div_coarse(self, x: Scalar, y: Scalar) -> Scalar:
+        """``x / y`` within 3e-7 of it where a target has a quicker way, for results of half precision."""
+
     def bitwise(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         """andi, ori, xori of bools or integers; shli, shrsi, shrui of integers, by less than their bits."""
 

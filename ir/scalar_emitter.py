@@ -207,6 +207,9 @@ class ScalarEmitter(ABC):
     def _reassociating(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         return self.op(name, [x, y], x.dtype, fastmath=self.attr("#arith.fastmath<reassoc>"))
 
+    def div_coarse(self, x: Scalar, y: Scalar) -> Scalar:
+        return self.op("arith.divf", [x, y], x.dtype, fastmath=self.attr("#arith.fastmath<afn>"))
+
     def bitwise(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         return self.op(f"arith.{name}", [x, y], x.dtype)
 

@@ -191,6 +191,12 @@ def sigmoid(k: ScalarBuilder, x: Scalar) -> Scalar:
     return k.select(x < 0.0, e, 1.0) / (e + 1.0)
 
 
+def sigmoid_half(k: ScalarBuilder, x: Scalar) -> Scalar:
+    """1 / (1 + e⁻ˣ) for half precision, with the error of `exp_half`."""
+    e = exp_half(k, -absolute(k, x))
+    return k.div_coarse(k.select(x < 0.0, e, 1.0), e + 1.0)
+
+
 def _log2_exact(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     """log₂ x for finite x > 0 as a head and a rest, about 12 bits beyond the precision.
 

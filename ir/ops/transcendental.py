@@ -394,7 +394,9 @@ class Tanh(Elementwise, name="tanh"):
         return [t * (1 - y * y)]
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
-        return elementary.complex_tanh(k, x) if x.dtype.kind == "c" else elementary.tanh(k, x)
+        if x.dtype.kind == "c":
+            return elementary.complex_tanh(k, x)
+        return elementary.tanh_half(k, x) if k.is_half else elementary.tanh(k, x)
 
 
 class Arcsinh(Elementwise, name="arcsinh"):
@@ -534,7 +536,7 @@ class Sigmoid(Elementwise, name="sigmoid"):
         return [t * y * (1 - y)]
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
-        return elementary.sigmoid(k, x)
+        return elementary.sigmoid_half(k, x) if k.is_half else elementary.sigmoid(k, x)
 
 
 class Arctan2(Elementwise, name="arctan2"):

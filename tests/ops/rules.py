@@ -166,6 +166,9 @@ class ScalarMachine:
         with np.errstate(all="ignore"):
             return Number(function(*(x.mlir for x in xs)), dtype or xs[0].dtype)
 
+    def div_coarse(self, x: Scalar, y: Scalar) -> Scalar:
+        return self.div(x, y)
+
     def const(self, value: Any, dtype: DType) -> Scalar:
         return Number(constant_array(value, dtype), dtype)
 

@@ -388,6 +388,25 @@ def test_erf_of_every_half_precision_number(dtype):
     assert np.max(np.abs(found)) == 1
 
 
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+def test_tanh_and_sigmoid_of_every_half_precision_number(dtype, device):
+    """Within six tenths of a unit in the last place, never above 1; NaN, infinities and signed zeros."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
+    with smelt.stream(device):
+        found = [np.array(y) for y in smelt.compile(lambda x: (smelt.tanh(x), smelt.sigmoid(x)))(smelt.array(x))]
+    limits, real = ml_dtypes.finfo(dtype.numpy), ~np.isnan(x.astype(np.float32))
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float32).astype(np.float64)
+        wanted = [np.tanh(wide), 1 / (1 + np.exp(-wide))]
+    for y, want in zip(found, wanted):
+        y = y.astype(np.float32)
+        unit = np.maximum(np.abs(want), float(limits.smallest_normal)) * float(limits.eps)
+        assert np.max(np.abs(y - want)[real] / unit[real]) <= 0.6
+        assert np.isnan(y[~real]).all() and np.max(np.abs(y[real])) == 1
+        np.testing.assert_array_equal(np.signbit(y[real]), np.signbit(want[real]))
+
+
 @pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
 def test_exp_of_every_half_precision_number(dtype):
     """Within one unit in the last place, subnormal results included; ∞, 0 and NaN where they belong; exact at 0."""

@@ -214,6 +214,8 @@ def _rounded_division(b: Body, op: Op) -> Expression:
 
 def _float_operator(b: Body, op: Op) -> Expression:
     operator = _FLOAT_OPERATORS[op.name]
+    if operator == "/" and _approximate(op):
+        return call("metal::fast::divide", *(b.use(v) for v in op.operands))
     x, y = (b.use(v) for v in op.operands)
     if y.atom and y.precedence == UNARY and operator in "+-":  # a negative literal
         y = Expression(y.text[1:], atom=True)
@@ -221,12 +223,17 @@ def _float_operator(b: Body, op: Op) -> Expression:
     return binary(operator, x, y)
 
 
+def _approximate(op: Op) -> bool:
+    """Whether an approximation will do."""
+    return "afn" in str(op.attribute("fastmath"))
+
+
 def _metal_call(b: Body, op: Op) -> Expression:
     operands = [b.use(v) for v in op.operands]
     if op.results and _kind(op.results[0]).kind == "bool":
         return _boolean(b, op)
     name = _CALLS[op.name]
-    if "afn" in str(op.attribute("fastmath")):
+    if _approximate(op):
         name = name.replace("precise::", "fast::")
     return call(f"metal::{name}", *operands)
 
