@@ -26,7 +26,7 @@ from tests.ops.test_registry import assert_close
 
 #: Calls of functions that Metal has fast and precise versions of, without saying which.
 PLAIN_MATH = re.compile(
-    r"(?<!precise::)(?<!\w)(?:sqrt|rsqrt|exp|exp2|exp10|log|log2|log10|sin|cos|tan|sincos|asin|acos|atan|atan2|sinh"
+    r"(?<!precise::)(?<!fast::)(?<!\w)(?:sqrt|rsqrt|exp|exp2|exp10|log|log2|log10|sin|cos|tan|sincos|asin|acos|atan|atan2|sinh"
     r"|cosh|tanh|asinh|acosh|atanh|pow|powr|sinpi|cospi|tanpi|divide)\("
 )
 #: Cases in one program.
