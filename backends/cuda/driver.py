@@ -104,25 +104,18 @@ class Memory:
 
     def read(self, target: int, nbytes: int | None = None, offset: int = 0) -> None:
         """Copies from `offset` to an address of the host, when what was launched before has finished."""
-        enter()
-        size = ctypes.c_size_t(self.nbytes if nbytes is None else nbytes)
-        if size.value:
-            wait()
-            call("cuMemcpyDtoH_v2", ctypes.c_void_p(target), ctypes.c_uint64(self.address + offset), size)
+        fetch(target, self.address + offset, self.nbytes if nbytes is None else nbytes)
 
     def number(self, offset: int, nbytes: int) -> int:
         """The signed integer at an offset, when what was launched before has finished."""
-        enter()
         found = (ctypes.c_char * nbytes)()
-        wait()
-        call("cuMemcpyDtoH_v2", found, ctypes.c_uint64(self.address + offset), ctypes.c_size_t(nbytes))
+        fetch(ctypes.addressof(found), self.address + offset, nbytes)
         return int.from_bytes(bytes(found), sys.byteorder, signed=True)
 
     def copy_from(self, other: Memory) -> None:
         """Copies the bytes of another memory, of the same length or a longer one, on the GPU, without waiting."""
         enter()
-        size = ctypes.c_size_t(min(self.nbytes, other.nbytes))
-        call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(self.address), ctypes.c_uint64(other.address), size, None)
+        copy(self.address, other.address, min(self.nbytes, other.nbytes))
 
     def free(self) -> None:
         """Gives the memory back; it must not be used after."""
@@ -130,6 +123,20 @@ class Memory:
             enter()
             call("cuMemFree_v2", ctypes.c_uint64(self.address))
             self.address = 0
+
+
+def fetch(target: int, address: int, nbytes: int) -> None:
+    """Copies from an address of the GPU to one of the host, when what was launched before has finished."""
+    enter()
+    if nbytes:
+        wait()
+        call("cuMemcpyDtoH_v2", ctypes.c_void_p(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
+
+
+def copy(target: int, source: int, nbytes: int, stream: ctypes.c_void_p | None = None) -> None:
+    """Copies from an address of the GPU to another, without waiting. stream: None: that of all launches."""
+    size = ctypes.c_size_t(nbytes)
+    call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), size, stream)
 
 
 def memory_info() -> tuple[int, int]:
@@ -149,17 +156,34 @@ def gpu_name() -> str:
     return name.value.decode(errors="replace")
 
 
-class Event:
-    """A point in the stream of launches, for measuring time."""
+def pinned(nbytes: int) -> int:
+    """The address of new memory of the host that is never moved, so that the GPU's own copies reach it."""
+    enter()
+    found = ctypes.c_void_p()
+    call("cuMemHostAlloc", ctypes.byref(found), ctypes.c_size_t(nbytes), 0)
+    return found.value or 0
 
-    def __init__(self) -> None:
+
+def copy_async(way: str, target: int, source: int, nbytes: int) -> None:
+    """Copies behind what was launched before, without waiting: "HtoD" from pinned memory, or "DtoH" to it."""
+    call(f"cuMemcpy{way}Async_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(nbytes), None)
+
+
+class Event:
+    """A point in the stream of launches. `timed`: for measuring time."""
+
+    def __init__(self, timed: bool = True) -> None:
         enter()
         self._handle = ctypes.c_void_p()
-        call("cuEventCreate", ctypes.byref(self._handle), 0)
+        call("cuEventCreate", ctypes.byref(self._handle), 0 if timed else 2)
 
     def record(self) -> None:
         """Puts the point after everything launched so far."""
         call("cuEventRecord", self._handle, None)
+
+    def wait(self) -> None:
+        """Waits for it, in such a way that Ctrl-C is noticed. Raises DeviceError if a kernel before it failed."""
+        _wait(lambda: driver_library().cuEventQuery(self._handle))
 
     def milliseconds_since(self, start: Event) -> float:
         """Waits for this point; the time since another."""
@@ -168,12 +192,20 @@ class Event:
         call("cuEventElapsedTime", ctypes.byref(elapsed), start._handle, self._handle)
         return elapsed.value
 
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing() and getattr(self, "_handle", None):
+            driver_library().cuEventDestroy_v2(self._handle)
+
 
 def wait() -> None:
     """Waits for everything launched, in such a way that Ctrl-C is noticed. Raises DeviceError if a kernel failed."""
     query = driver_library().cuStreamQuery
+    _wait(lambda: query(None))
+
+
+def _wait(query: Callable[[], int]) -> None:
     until, pause = time.perf_counter() + _SPIN, 20e-6
-    while (code := query(None)) == NOT_READY:
+    while (code := query()) == NOT_READY:
         if time.perf_counter() > until:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

@@ -16,10 +16,10 @@ from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
 
 from ..buffer import Buffer, pools
-from . import driver
+from . import driver, transfers
 
 
-class _Memory(driver.Memory):
+class _Memory(transfers.Memory):
     """Goes back to the driver when the pool lets go of it."""
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
@@ -106,7 +106,7 @@ class CudaBlock:
         return dlpack.capsule_of(aval, *place, block, done, versioned=versioned, copied=copy)
 
 
-class _Foreign(driver.Memory):
+class _Foreign(transfers.Memory):
     """Another library's bytes."""
 
     def __init__(self, address: int, nbytes: int, owner: Any) -> None:
@@ -114,6 +114,11 @@ class _Foreign(driver.Memory):
 
     def free(self) -> None:
         self._owner = None
+
+
+def memory_at(address: int, nbytes: int) -> driver.Memory:
+    """Bytes of memory that somebody else holds."""
+    return _Foreign(address, nbytes, None)
 
 
 def taken(tensor: dlpack.Tensor, copy: bool) -> Buffer:

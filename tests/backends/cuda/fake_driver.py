@@ -23,12 +23,15 @@ class FakeDriver:
     busy: questions whether the GPU has finished that are answered by no.
     order: events, and the streams that they were recorded on and that wait for them.
     graphs: how often a graph was launched.
+    pinnable: bytes of the host that can be pinned at once; transfers: copies from and to those.
     """
 
     def __init__(self, total: int = 1 << 32):
         self.total, self.used = total, 0
         self.launches: list[str] = []
-        self.busy = self.graphs = self._events = 0
+        self.busy = self.graphs = self._events = self.transfers = 0
+        self.pinnable = 1 << 30
+        self._pinned: list[np.ndarray] = []
         self.order: list[tuple[str, int | None]] = []
         self._captured: dict[int, list[Callable[[], int]]] = {}
         self._graphs: dict[int, list[tuple[Any, ...]]] = {}
@@ -118,6 +121,27 @@ class FakeDriver:
         ctypes.memmove(target, found[0], nbytes.value)
         return 0
 
+    def cuMemHostAlloc(self, address: Any, nbytes: ctypes.c_size_t, flags: int) -> int:
+        if nbytes.value > self.pinnable:
+            return OUT_OF_MEMORY
+        self._pinned.append(np.empty(nbytes.value, np.uint8))
+        address._obj.value = self._pinned[-1].__array_interface__["data"][0]
+        return 0
+
+    def _is_pinned(self, address: int, nbytes: int) -> bool:
+        starts = [(x.__array_interface__["data"][0], x.nbytes) for x in self._pinned]
+        return any(start <= address and address + nbytes <= start + size for start, size in starts)
+
+    def cuMemcpyHtoDAsync_v2(self, target: Any, source: Any, nbytes: ctypes.c_size_t, stream: None) -> int:
+        self.transfers += 1
+        is_pinned = self._is_pinned(source.value, nbytes.value)
+        return self.cuMemcpyHtoD_v2(target, ctypes.c_void_p(source.value), nbytes) if is_pinned else INVALID
+
+    def cuMemcpyDtoHAsync_v2(self, target: Any, source: Any, nbytes: ctypes.c_size_t, stream: None) -> int:
+        self.transfers += 1
+        is_pinned = self._is_pinned(target.value, nbytes.value)
+        return self.cuMemcpyDtoH_v2(ctypes.c_void_p(target.value), source, nbytes) if is_pinned else INVALID
+
     def cuMemcpyDtoDAsync_v2(self, target: Any, source: Any, nbytes: ctypes.c_size_t, stream: None) -> int:
         to, there = self._find(target.value), self._find(source.value)
         if to is None or there is None or nbytes.value > min(to[1], there[1]):
@@ -132,13 +156,17 @@ class FakeDriver:
         event._obj.value = self._events
         return 0
 
-    def cuEventRecord(self, event: Any, stream: ctypes.c_void_p) -> int:
-        self.order.append(("after", stream.value))
+    def cuEventRecord(self, event: Any, stream: ctypes.c_void_p | None) -> int:
+        if stream is not None:
+            self.order.append(("after", stream.value))
         return 0
 
     def cuStreamWaitEvent(self, stream: ctypes.c_void_p, event: Any, flags: int) -> int:
         self.order.append(("before", stream.value))
         return 0
+
+    def cuEventQuery(self, event: Any) -> int:
+        return self.cuStreamQuery(None)
 
     def cuEventDestroy_v2(self, event: Any) -> int:
         return 0

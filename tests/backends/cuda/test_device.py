@@ -11,7 +11,7 @@ import pytest
 
 import smelt
 from smelt.backends.buffer import pools
-from smelt.backends.cuda import compiler, driver, executable, installed, memory
+from smelt.backends.cuda import compiler, driver, executable, installed, memory, transfers
 from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
 from smelt.ir.errors import DeviceError, OutOfMemoryError
@@ -54,6 +54,7 @@ def _forget() -> None:
     for module in installed.MODULES.values():
         module.library.cache_clear()
     driver._context.cache_clear()
+    transfers.ring.cache_clear()
     if memory.MEMORY.pool in pools:
         pools.remove(memory.MEMORY.pool)
 
@@ -87,6 +88,22 @@ def test_arrays_stay_on_the_gpu_until_they_are_asked_for(fake: FakeDriver) -> No
     before = fake.used
     np.testing.assert_array_equal(np.array(z), np.full(1000, 4, np.float32))
     assert fake.used == before and len(fake.launches) == 2
+
+
+@pytest.mark.parametrize("pinnable", [1 << 30, 0])
+def test_transfers(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, pinnable: int) -> None:
+    """In parts, by way of pinned memory where there is some, which is lent anew when what it holds has arrived."""
+    monkeypatch.setattr(transfers, "RING_BYTES", 1024)
+    monkeypatch.setattr(transfers, "PART_BYTES", 256)
+    monkeypatch.setattr(fake, "pinnable", pinnable)
+    transfers.ring.cache_clear()
+    before = fake.transfers
+    for n in (1, 63, 64, 65, 255, 700, 1000):
+        x = np.arange(n, dtype=np.float32)
+        fake.busy = 3
+        np.testing.assert_array_equal(np.array(smelt.array(x) + 1), x + 1)
+    assert (fake.transfers > before) == (pinnable > 0)
+    transfers.ring.cache_clear()
 
 
 def test_what_the_cpu_computes_between_kernels(fake: FakeDriver) -> None:
