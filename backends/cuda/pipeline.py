@@ -8,7 +8,7 @@ from smelt.passes.kernels import place
 
 from ..gpu.schedules.calls import call_of
 from ..metal.program import PIPELINE_WITH_FLOAT64
-from . import convolutions, installed
+from . import convolutions, installed, products
 
 
 def _takes(op: OpView) -> bool:
@@ -21,3 +21,6 @@ PIPELINE = PIPELINE_WITH_FLOAT64.replace("kernels=msl", "kernels=msl library=nvi
 #: Where there is cuDNN, gradients of convolutions with strides are one convolution of its, and not one for each phase.
 if settings.libraries and convolutions.library() is not None:
     PIPELINE = PIPELINE.replace(",canonicalize,", ",canonicalize{without=conv-of-spread-input},", 1)
+#: Where there is cuBLASLt, products of 16 bits have rows that it reads quickly.
+if settings.libraries and products.library() is not None:
+    PIPELINE = PIPELINE.replace(",recompute-attention", ",pad-products,recompute-attention", 1)

@@ -17,6 +17,7 @@ from smelt.backends.cuda.memory import MEMORY
 from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.library import Matrix, MatrixProduct
 from smelt.backends.gpu.manifest import Manifest
+from smelt.backends.metal.program import PIPELINE_WITH_FLOAT64
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
@@ -145,6 +146,31 @@ def test_odd_rows_of_16_bits_get_zeros_behind_them(blas: FakeBlas, name: str, sh
     (found,) = blas.products
     for matrix in "abd":
         assert found[matrix]["rows"] % 8 == 0 and found[matrix]["lead"] % 8 == 0, matrix
+
+
+def test_wide_rows_go_from_product_to_product(blas: FakeBlas, fake: FakeDriver) -> None:
+    """Logits of an odd number of classes, their softmax, and its gradient: none of them is copied."""
+    x, w, classes = numbers(2, 40, 16), numbers(16, 61), np.arange(80, dtype=np.int32).reshape(2, 40) * 3 % 61
+
+    def loss(x: Any, w: Any, classes: Any) -> Any:
+        return smelt.fast.cross_entropy(x @ w, classes).sum()
+
+    pipeline = PIPELINE_WITH_FLOAT64.replace(",recompute", ",pad-products{work=0 reuse=16},recompute")
+    step = smelt.compile(smelt.grad(loss, argnums=(0, 1)), pipeline=pipeline)
+    given = [smelt.array(a).astype(smelt.bfloat16) for a in (x, w)]
+    smelt.eval(given)
+    fake.launches.clear()
+    found = step(*given, smelt.array(classes))
+    smelt.eval(found)
+    copies = [name for name in fake.launches if name.endswith("_operand")]
+    assert len(blas.products) == 3 and len(copies) == 2 and len(fake.launches) == 4  # w twice, softmax, the result
+    x, w = (np.array(a.astype(smelt.float32), np.float64) for a in given)
+    e = np.exp(x @ w - (x @ w).max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    np.put_along_axis(p, classes[..., None], np.take_along_axis(p, classes[..., None], -1) - 1, -1)
+    for a, want in zip(found, (p @ w.T, np.einsum("bnk,bnm->km", x, p))):
+        got = np.array(a.astype(smelt.float32))
+        np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-2 * np.abs(want).max())
 
 
 def test_an_odd_matrix_by_itself(blas: FakeBlas) -> None:
