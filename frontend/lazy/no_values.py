@@ -42,7 +42,8 @@ def no_value(aval: Aval, called: str) -> str:
         )
     what, instead = _ASKED.get(called, ("", _OTHERWISE))
     return (
-        f"the value of a traced array ({aval}) was asked for{what and f' by {what}'}, but inside smelt.compile, "
-        "smelt.vmap and the functions given to smelt.cond, smelt.scan and the like arrays have no values yet. "
+        f"the value of a traced array ({aval}) was asked for{what and f' by {what}'} during function "
+        "transformations: inside smelt.compile, smelt.vmap and the functions given to smelt.cond, smelt.scan and the "
+        "like arrays have no values yet. "
         f"{instead}, or leave this function uncompiled"
     )

@@ -53,7 +53,7 @@ class CustomCall(Op, name="custom_call"):
     ) -> Tangents:  # fmt: skip
         listed = ", ".join(str(v.aval) for v in primals)
         raise NotDifferentiableError(
-            f"smelt.custom_call of {target} has no derivative, and its operands ({listed}) depend on what is "
+            f"smelt.custom_call of {target} has no derivative (jvp or vjp), and its operands ({listed}) depend on what is "
             "differentiated; give a function that calls it rules by smelt.custom_function, or apply "
             f"smelt.stop_gradient to its operands{place(b.location)}"
         )

@@ -100,3 +100,11 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert getattr(mx, str(mx.zeros(2).dtype).rpartition(".")[2]) is mx.float32
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize("transform", [smelt.compile, smelt.vmap])
+@pytest.mark.parametrize("ask", [smelt.eval, lambda x: x.tolist(), lambda x: x.item(), lambda x: bool(x)])
+def test_programs_know_that_they_are_traced_by_the_message(transform, ask) -> None:
+    """MLX has no other sign of it, so programs that time their kernels, where they can, look for these words."""
+    with pytest.raises(ValueError, match="during function transformations"):
+        transform(lambda x: ask(x.sum()))(smelt.ones((3,)))
