@@ -274,6 +274,35 @@ def test_products_left_to_a_library_need_none(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_allclose(found, np.einsum(order, *arrays), rtol=1e-4, atol=1e-4)
 
 
+#: Shape of the images, taps a side, and how windows lie.
+BY_CHANNEL = [
+    ((2, 7, 9, 33), 3, {"padding_low": (1, 1), "padding_high": (1, 1)}),
+    ((1, 9, 8, 32), 3, {"padding_low": (2, 0), "padding_high": (0, 1), "window_strides": (2, 3)}),
+    ((1, 6, 6, 130), 2, {"input_dilation": (2, 1), "kernel_dilation": (1, 2)}),
+    ((1, 1, 1, 35), 5, {"padding_low": (2, 2), "padding_high": (3, 2)}),
+]
+
+
+@pytest.mark.parametrize(("shape", "taps", "windows"), BY_CHANNEL)
+def test_convolutions_by_channel(shape: tuple[int, ...], taps: int, windows: dict[str, Any]) -> None:
+    """Lines of channels in the middle of an image and at its edges, with numbers that are none on either side."""
+    channels = shape[-1]
+    attrs = {"window_strides": (1, 1), "padding_low": (0, 0), "padding_high": (0, 0), "input_dilation": (1, 1)}
+    attrs |= {"kernel_dilation": (1, 1), **windows, "feature_groups": channels}
+    for dtype in (f32, dtypes.float16, dtypes.bfloat16, dtypes.float64, dtypes.int8, dtypes.complex64):
+        avals = [Aval(shape, dtype), Aval((channels, taps, taps, 1), dtype)]
+        module = module_of(avals, lambda b, x, w: b.conv_general(x, w, **attrs))
+        arrays = [random_array(a, i) for i, a in enumerate(avals)]
+        if dtype.kind == "f":
+            for a in arrays:
+                a[..., 0, 0, 0], a[0, 0], a[-1, -1, -1, -1] = np.inf, -0.0, np.nan
+        [want] = Interpreter(module)("main", arrays)
+        Pipeline.parse(PASSES).run(module)
+        body = read_function(next(f for name, f in functions(module).items() if name != "main"))
+        assert build.path(analyse(body)) is elements.build_elements
+        close(run(compile_(module, "plan-buffers"), arrays)[0], want, taps * taps)
+
+
 ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32),
         (97, 1, 16), (9, 300, 12), (301, 512, 3), (77, 4160, 1), (3, 64, 2)]  # fmt: skip
 

@@ -10,7 +10,7 @@ from smelt.ir.builder import Function
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .dots import build_dots, suits_dots
-from .elements import build_elements
+from .elements import build_elements, is_by_channel
 from .order import in_memory_order
 from .panels import build_panels
 from .tiles import Sides, lanes_of
@@ -30,6 +30,8 @@ def build_contract(module: KernelModule, name: str, body: Function) -> Scheduled
 def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKernel]:
     """How a product is made: the builder of its kernel."""
     if product.dtype.kind == "c" or product.size < SMALL or product.depth.extent < SHALLOW:
+        return build_elements
+    if is_by_channel(product):
         return build_elements
     sides = Sides.of(product)
     if suits_dots(sides):

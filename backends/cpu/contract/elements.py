@@ -1,53 +1,75 @@
-"""Contractions that are small, shallow or complex: loops over the elements of the result, with the depth inside."""
+"""Contractions that are small, shallow or complex: loops over the elements of the result, with the depth inside.
+
+So are batches of which one operand has a vector each, and whose elements lie beside each other: a convolution by
+channel. What lies across the lines of the result, as its weights do, is turned once.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from smelt.backends.contraction import Operand, Product
 from smelt.backends.lowering import Fused, fuse_variables
-from smelt.ir.index import Atom, linearize, names_of
-from smelt.ir.scalar import Scalar, compute_dtype
+from smelt.ir.index import Access, Atom, Index, linearize, names_of
+from smelt.ir.kinds import holds
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
-from ..kernel import KernelModule
-from ..loops import Nest, emit_nest, reduce_loops
-from ..rows import LINE, line_width
+from ..kernel import CpuKernel, KernelModule, Memory
+from ..loops import Nest, emit_nest, inner_loops, reduce_loops
+from ..rows import LINE, SCRATCH_BYTES, line_width
 from ..schedules import ScheduledKernel, start_kernel
-from .tiles import addresses, runs_along, store_outputs
+from .tiles import addresses, lanes_of, runs_along, store_outputs
 
 #: Lines of sums that are shorter than this stay in registers.
 SHORT = 4
+#: So many steps of the depth are taken at once, with sums in registers.
+UNROLLED = 32
+#: To turn an operand takes as long as a line; with fewer lines it does not pay.
+FEWEST_LINES = 8
 
 
 def build_elements(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """Every element of the result by itself, or a line of them, with the sums in L1, where that is contiguous."""
-    uses = addresses(product)
     k, outputs, lo, hi = start_kernel(module, name, product.body)
-    out = linearize(product.outputs[0][1], product.outputs[0][0].shape)
-    free = [v for loop in (product.batch, product.rows, product.columns) for v in loop.variables]
-    free.sort(key=lambda v: -out.coefficient(Atom("var", (v[0],), 0, v[1] - 1)))
-    loops = fuse_variables(free, uses)
-    depth = fuse_variables(product.depth.variables, uses)
+    loops, depth = _free_loops(product), fuse_variables(product.depth.variables, addresses(product))
     dtype = compute_dtype(product.dtype)
     operands = (product.lhs, product.rhs)
-    lanes = bool(loops) and loops[-1].extent >= SHORT and not any(_strides(o, loops[-1:]) for o in operands)
+    lanes = has_lines(product)
     nest = Nest.plan(loops, lanes, line_width(loops) if lanes else None)
     start = k.const(0, dtype)
+    turned = [o for o in operands if lanes and _strides(o, loops[-1:])]
+    tiles = {id(o): _Turned(k, o, loops[-1], product.depth) for o in turned}
 
-    def step(total: Scalar) -> Scalar:
-        return product.rules.accumulate(k, total, *(operand.read(k) for operand in operands))
+    def read(operand: Operand, inside: bool) -> Scalar:
+        if id(operand) in tiles:
+            return tiles[id(operand)].read()
+        return (replace(operand, access=Access(operand.access.place)) if inside else operand).read(k)
+
+    def step(total: Scalar, inside: bool = False) -> Scalar:
+        return product.rules.accumulate(k, total, *(read(operand, inside) for operand in operands))
+
+    def each_step(loops: Sequence[Fused], body: Callable[[], Any]) -> None:
+        """Every position of some loops, one by one."""
+        if not loops:
+            body()
+        for i in range(loops[0].extent if loops else 0):
+            with k.at_position(loops[0], k.const(i, INDEX)):
+                each_step(loops[1:], body)
 
     def element() -> None:
-        (total,) = reduce_loops(k, depth, lambda carried: [step(*carried)], [start])
+        (total,) = reduce_loops(k, depth, lambda carried: [step(carried[0])], [start])
         store_outputs(k, product, outputs, lambda: total)
 
     def line(first: Any = None, last: Any = None) -> None:
         if not lanes:
             element()
             return
-        sums = k.scratch(LINE, dtype)
-        lane = loops[-1]
+        lane, lane_names = loops[-1], set(loops[-1].names)
+        guards = [guard for o in operands if id(o) not in tiles for guard in o.access.guards]
 
         def each(body: Callable[[Scalar], Any]) -> None:
             k.loop(lane, first, last, lambda at: body(at - first))
@@ -56,14 +78,91 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
             each(lambda i: k.write(step(k.read(sums, i)), sums, i))
             return []
 
-        each(lambda i: k.write(start, sums, i))
-        reduce_loops(k, depth, steps, [])
-        each(lambda i: store_outputs(k, product, outputs, lambda: k.read(sums, i)))
+        def in_registers(_: Scalar) -> None:
+            totals = [start]
+            each_step(depth, lambda: totals.append(step(totals[-1], inside=True)))
+            store_outputs(k, product, outputs, lambda: totals[-1])
+
+        def in_memory() -> None:
+            each(lambda i: k.write(start, sums, i))
+            reduce_loops(k, depth, steps, [])
+            each(lambda i: store_outputs(k, product, outputs, lambda: k.read(sums, i)))
+
+        sums = k.scratch(LINE, dtype)
+        if k.hasty or product.depth.extent > UNROLLED or not lane_names.isdisjoint(names_of(g.index for g in guards)):
+            in_memory()
+            return
+        conditions: list[Scalar] = []
+        each_step(depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
+        if not conditions:
+            each(in_registers)
+            return
+        inside = functools.reduce(k.logical_and, conditions)  # of all steps: a line in the middle of an image
+        k.when(inside, lambda: each(in_registers))
+        k.when(~inside, in_memory)
 
     if product.result.aval.size:
+        for tile in tiles.values():
+            tile.fill()
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
+
+
+def has_lines(product: Product) -> bool:
+    """Whether elements of the result that lie beside each other are made from such, or from what can be turned."""
+    loops = _free_loops(product)
+    if not loops or loops[-1].extent < SHORT:
+        return False
+    many = product.result.aval.size >= FEWEST_LINES * loops[-1].extent
+    return all(
+        not _strides(operand, loops[-1:]) or (many and _can_turn(operand, loops[-1], product.depth))
+        for operand in (product.lhs, product.rhs)
+    )
+
+
+def is_by_channel(product: Product) -> bool:
+    """Whether neighbours in the result are members of a batch, each of which multiplies with one short vector."""
+    loops = _free_loops(product)
+    if not loops or min(product.rows.extent, product.columns.extent) > 1 or product.depth.extent > UNROLLED:
+        return False
+    batched = set(loops[-1].names) <= set(product.batch.names)
+    return batched and loops[-1].extent >= lanes_of(product.dtype) and has_lines(product)
+
+
+def _free_loops(product: Product) -> list[Fused]:
+    """The loops over the result, in the order in which it lies."""
+    out = linearize(product.outputs[0][1], product.outputs[0][0].shape)
+    free = [v for loop in (product.batch, product.rows, product.columns) for v in loop.variables]
+    free.sort(key=lambda v: -out.coefficient(Atom("var", (v[0],), 0, v[1] - 1)))
+    return fuse_variables(free, addresses(product))
+
+
+def _can_turn(operand: Operand, lane: Fused, depth: Fused) -> bool:
+    """Whether an operand is the same for all lines, and small."""
+    used = names_of([*operand.access.place, *(guard.index for guard in operand.access.guards)])
+    nbytes = lane.extent * depth.extent * compute_dtype(operand.dtype).size
+    return used <= {*lane.names, *depth.names} and 0 < nbytes <= SCRATCH_BYTES
+
+
+class _Turned:
+    """An operand of all lines with its elements in their order."""
+
+    def __init__(self, k: CpuKernel, operand: Operand, lane: Fused, depth: Fused):
+        self.k, self.operand, self.loops = k, operand, [Fused([v]) for v in (*depth.variables, *lane.variables)]
+        variables = [(name, extent) for loop in self.loops for name, extent in loop.variables]
+        extents = [extent for _, extent in variables]
+        self._at = linearize([Index.variable(name, extent) for name, extent in variables], extents)
+        self.memory: Memory = k.scratch(math.prod(extents), compute_dtype(operand.dtype))
+
+    def fill(self) -> None:
+        """Compute all of it."""
+        k = self.k
+        inner_loops(k, self.loops, lambda: k.write(self.operand.read(k), self.memory, k.index(self._at)))
+
+    def read(self) -> Scalar:
+        """The element where the loops stand."""
+        return self.k.read(self.memory, self.k.index(self._at))
 
 
 def _strides(operand: Operand, loops: Sequence[Fused]) -> bool:
