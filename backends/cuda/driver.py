@@ -22,8 +22,9 @@ from smelt.ir.errors import DeviceError, OutOfMemoryError
 
 #: What the driver says where memory has run out, and where what was launched still runs.
 OUT_OF_MEMORY, NOT_READY = 2, 600
-#: Seconds for which `wait` asks again and again, and those that it sleeps between two questions at most after that.
-_SPIN, _LONGEST_PAUSE = 200e-6, 1e-3
+#: Seconds for which `wait` asks again and again; what part of the time that it has waited it sleeps between two
+#: questions after that, and how many seconds at most.
+_SPIN, _PAUSE, _LONGEST_PAUSE = 200e-6, 1 / 256, 1e-3
 
 
 def call(name: str, *arguments: object) -> None:
@@ -204,11 +205,11 @@ def wait() -> None:
 
 
 def _wait(query: Callable[[], int]) -> None:
-    until, pause = time.perf_counter() + _SPIN, 20e-6
+    start = time.perf_counter()
     while (code := query()) == NOT_READY:
-        if time.perf_counter() > until:
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        waited = time.perf_counter() - start
+        if waited > _SPIN:
+            time.sleep(min(waited * _PAUSE, _LONGEST_PAUSE))
     if code:
         call("cuCtxSynchronize")
 
