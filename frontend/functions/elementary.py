@@ -16,6 +16,7 @@ from ..lazy.arrays import (
     as_array,
     convert,
     emit,
+    emit_elementwise,
     promote_operands,
 )
 from ..lazy.core import remembered, remembered_numbers
@@ -50,7 +51,8 @@ def exp2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     check_stream(stream)
     x = as_floating(a)
     if x.dtype.is_complex:
-        return exp(x * math.log(2))
+        scale = math.log(2)
+        return exp(emit_elementwise(ops["complex"], real(x) * scale, imag(x) * scale))  # a product of infinities is NaN
     wide = widened(x)
     return convert(power(filled(wide.shape, 2, wide.dtype), wide), x.dtype)
 

@@ -155,9 +155,9 @@ def _digamma(x: array) -> array:
 
 @remembered
 def zeta(a: ArrayLike, q: ArrayLike = 1, /, *, stream: StreamOrDevice = None) -> array:
-    """Hurwitz' zeta function Σₖ (q + k)⁻ᵃ from k = 0 on; of q = 1, Riemann's. inf at a = 1.
+    """Hurwitz' zeta function Σₖ (q + k)⁻ᵃ from k = 0 on; of q = 1, Riemann's. inf at a = 1, and where a term is.
 
-    Euler's and Maclaurin's sum. NaN for a < 1 and for q ≤ 0.
+    Euler's and Maclaurin's sum. NaN for a < 1, and for q < 0 that is no integer.
 
     >>> import smelt
     >>> smelt.zeta(smelt.array([2.0, 4.0]))
@@ -169,7 +169,10 @@ def zeta(a: ArrayLike, q: ArrayLike = 1, /, *, stream: StreamOrDevice = None) ->
 
 def _zeta(s: array, q: array) -> array:
     known, end = logical_and(s >= 1, q > 0), logical_and(q == math.inf, s > 1)
-    s, q = where(known, s, 2), where(logical_and(known, q < math.inf), q, 1)
+    pole = logical_and(logical_and(s >= 1, q <= 0), q == floor(q))
+    first = power(where(known, q, 1), -s)  # of s = inf the only term
+    alone = logical_and(known, s == math.inf)
+    s, q = where(logical_and(known, s < math.inf), s, 2), where(logical_and(known, q < math.inf), q, 1)
     found = power(q, -s)
     for k in range(1, _TERMS):
         found = found + power(q + k, -s)
@@ -181,7 +184,8 @@ def _zeta(s: array, q: array) -> array:
     for k, c in enumerate(_EULER):
         found = found + factor * c
         factor = factor * square * (s + (2 * k + 1)) * (s + (2 * k + 2))
-    return where(end, 0, where(known, found, math.nan))
+    found = where(alone, first, where(known, found, where(pole, math.inf, math.nan)))
+    return where(end, 0, found)
 
 
 @remembered

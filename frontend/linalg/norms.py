@@ -15,6 +15,7 @@ from ..functions.logic import equal, not_equal, where
 from ..functions.reductions import max as largest
 from ..functions.reductions import min as smallest
 from ..functions.reductions import sum as total
+from ..functions.reductions import widened
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, many_axes, permuted, shape_tuple, to_shape
@@ -56,7 +57,7 @@ def _order(name: str, order: Order) -> Order:
 
 def _of_vectors(name: str, x: array, axes: tuple[int, ...], keepdims: bool, order: Order) -> array:
     if order is None or order == 2:
-        return _root(total(_squares(x), axes, keepdims), 2)
+        return _euclidean(x, axes, keepdims)
     if isinstance(order, str):
         message = f"smelt.{name}: the order of a norm of vectors must be a number, is {shown(order)}"
         raise AttributeValueError(at_user_line(message))
@@ -67,8 +68,12 @@ def _of_vectors(name: str, x: array, axes: tuple[int, ...], keepdims: bool, orde
         return _largest(size, axes, keepdims) if order > 0 else smallest(size, axes, keepdims)
     if order == 1:
         return total(size, axes, keepdims)
-    sums = total(power(size, float(order)), axes, keepdims)
-    return _root(sums, order) if order > 0 else divide(1.0, power(sums, -1 / order))
+    sums = total(power(widened(size), float(order)), axes, keepdims)
+    return convert(_root(sums, order) if order > 0 else divide(1.0, power(sums, -1 / order)), size.dtype)
+
+
+def _euclidean(x: array, axes: tuple[int, ...], keepdims: bool) -> array:
+    return convert(_root(total(_squares(widened(x)), axes, keepdims), 2), x.dtype.real)
 
 
 def _largest(sizes: array, axes: tuple[int, ...], keepdims: bool = False) -> array:
@@ -80,7 +85,7 @@ def _largest(sizes: array, axes: tuple[int, ...], keepdims: bool = False) -> arr
 def _of_matrices(name: str, x: array, axes: tuple[int, ...], keepdims: bool, order: Order) -> array:
     rows, columns = axes
     if order is None or order in ("fro", "f"):
-        return _root(total(_squares(x), axes, keepdims), 2)
+        return _euclidean(x, axes, keepdims)
     if order == "nuc" or order in (2, -2):
         last = (*(i for i in range(x.ndim) if i not in axes), rows, columns)
         s = svdvals(permuted(x, last))

@@ -247,6 +247,14 @@ def test_beside_scipy() -> None:
     agree(smelt.linalg.cho_solve(factor, f64(V[:4])), np.linalg.solve(positive, V[:4]), 1e-11)
 
 
+def test_powers_of_two_of_complex_numbers_that_are_not_finite() -> None:
+    parts = [-np.inf, -1.5, 0.0, np.inf, np.nan]
+    z = np.array([complex(a, b) for a in parts for b in (-0.0, 1.0, np.inf, np.nan)])
+    with np.errstate(invalid="ignore"):
+        want = np.exp([complex(a * np.log(2), b * np.log(2)) for a, b in zip(z.real, z.imag)])
+    np.testing.assert_allclose(np.asarray(smelt.exp2(smelt.array(z))), want, rtol=1e-6)
+
+
 def test_batches_and_kernels() -> None:
     """vmap and the simulated GPU give what the function itself gives."""
     x = smelt.array(SMOOTH.astype(np.float32))

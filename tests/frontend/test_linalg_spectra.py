@@ -246,6 +246,20 @@ def test_norms_of_other_things() -> None:
     assert np.isnan(L.norm(smelt.array([np.nan, 1.0])).item())
 
 
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16])
+@pytest.mark.parametrize("order", [None, 2, 3, 0.5, -2, 1, np.inf])
+def test_norms_of_half_precision_are_those_of_single_precision(dtype: smelt.Dtype, order: Any) -> None:
+    """Whose powers have room: 300² is beyond float16."""
+    x = smelt.array([[300.0, -0.01], [500.0, 2.0]]).astype(dtype)
+    axes = -1 if order is not None else None
+    for f in (L.norm, smelt.compile(L.norm)):
+        found, want = f(x, ord=order, axis=axes), L.norm(x.astype(smelt.float32), ord=order, axis=axes)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(
+            np.asarray(found.astype(smelt.float32)), np.asarray(want.astype(dtype).astype(smelt.float32))
+        )
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_are_not_finite(value: float) -> None:
     a = np.stack([np.diag([1.0, 2.0, 3.0]), np.diag([2.0, 4.0, 5.0])]).astype(np.float32)

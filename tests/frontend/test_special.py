@@ -80,8 +80,10 @@ def test_special_values_of_two_operands() -> None:
         found = np.asarray(getattr(smelt, name)(f64(a), f64(x)))
         want = np.where(np.isnan(a + x), NAN, getattr(scipy.special, name)(a, x))  # SciPy before 1.16 has numbers there
         np.testing.assert_allclose(found, want, rtol=1e-12)
-    found = smelt.zeta(f64([1.0, 0.5, 2.0, 2.0]), f64([1.0, 1.0, 0.0, -1.0]))
-    np.testing.assert_array_equal(np.asarray(found), [INF, NAN, NAN, NAN])
+    s, q = np.meshgrid([1.0, 0.5, 2.0, 2.5], [1.0, 0.5, 1.5, INF, 0.0, -1.0, -INF])
+    np.testing.assert_allclose(np.asarray(smelt.zeta(f64(s), f64(q))), scipy.special.zeta(s, q), rtol=1e-12)
+    found = smelt.zeta(f64([INF, INF, INF, 2.0, 2.0]), f64([0.5, 1.0, 1.5, -0.5, NAN]))
+    np.testing.assert_array_equal(np.asarray(found), [INF, 1, 0, NAN, NAN])
     found = smelt.betainc(
         f64([1, 1, 0, INF, 2, 2, 2]), f64([1, 1, 1, 1, 2, 2, 2]), f64([0, 1, 0.5, 0.5, NAN, -0.1, 1.1])
     )
