@@ -18,7 +18,7 @@ answers are remarks (see `smelt.passes.remarks`). Whatever it answers, programs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from smelt.ir.builder import OpView, Value
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MAX_PLACES = 8
 #: Additions that cost as much as moving one byte.
 FLOPS_PER_BYTE = 2.0
+#: What is made by so many ops of so many additions each is computed rather than read.
+CHEAP_OPS, CHEAP_FLOPS = 6, 4.0
 #: Results that a kernel has at most where equal loops merge.
 MAX_OUTPUTS = 8
 
@@ -104,20 +106,25 @@ class Candidate:
         """Bytes of the op's operands that kernels would read which do not read them now."""
         if self._added is None:
             operands = set(self.op.operands)
-            self._added = sum(_moved_bytes(v) for group in self.readers for v in operands if v not in group.reads)
+            self._added = sum(_moved_bytes(v, group.reads) for group in self.readers for v in operands)
         return self._added
 
 
-def _moved_bytes(value: Value) -> int:
+def _moved_bytes(value: Value, read: Container[Value], ops: int = CHEAP_OPS) -> int:
     """Bytes that a kernel reads for a value: movement is free, so what is spread over many places is read as it is, and
-    what is widened before."""
+    what is widened before. What few additions make of what the kernel reads anyway takes none.
+
+    Args:
+        read: what the kernel reads.
+        ops: so many of them, one after the other, are looked through.
+    """
     least = value.aval.nbytes
-    while value.owner is not None and is_pointwise(value.owner) and (value.owner.op.flops == 0 or _widens(value.owner)):
-        if len(value.owner.operands) != 1:
-            return least if value.owner.operands else 0
-        (value,) = value.owner.operands
-        least = min(least, value.aval.nbytes)
-    return least
+    if value in read:
+        return 0
+    op = value.owner
+    if op is None or not ops or not is_pointwise(op) or not (op.op.flops <= CHEAP_FLOPS or _widens(op)):
+        return least
+    return min(least, sum(_moved_bytes(v, read, ops - 1) for v in set(op.operands)))
 
 
 def _widens(op: OpView) -> bool:
