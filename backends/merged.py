@@ -1,8 +1,8 @@
 """Reductions of which one needs the other's result: their states merge, so that what both go over is read once.
 
 The sum of exp(x - m) with m the maximum of x (softmax, log-softmax, cross entropy), and the sum of (x - c)² with c
-from the sum of x (variance, norms), are recognized in a fusion's body, whatever functions made it. No target's:
-schedules of all backends ask for them.
+from the sum of x (variance, norms), are recognized in a fusion's body, whatever functions made it; sums of r·(x - c),
+which gradients of norms need, go along with the latter. No target's: schedules of all backends ask for them.
 """
 
 from __future__ import annotations
@@ -217,3 +217,73 @@ class SquaredDistances(MergingPair):
         total, squares, count = state
         apart = total / at_least_one(k, count) - k.value(self.shift, self.place)
         return squares + (apart * count) * apart
+
+
+@dataclass
+class Deviations:
+    """Σ r·(x - shift), or Σ(x - shift), which go along with the squared distances of x.
+
+    What is carried is the sum of r and that of r·(x - mean); both merge as the pair's own state does.
+
+    Attributes:
+        op: the sum.
+        factor: r; None for 1, where the mean alone says what the sum is.
+    """
+
+    op: OpView
+    factor: Value | None
+
+    @property
+    def parts(self) -> int:
+        """How many numbers it adds to the state."""
+        return 0 if self.factor is None else 2
+
+    def merge(
+        self, k: FusionKernel, own: Sequence[Scalar], later: Sequence[Scalar], pair: Sequence[Scalar],
+        pair_later: Sequence[Scalar],
+    ) -> list[Scalar]:  # fmt: skip
+        """Its part of the state of two; the states of the pair go along."""
+        if self.factor is None:
+            return []
+        (weight, products), (weight2, products2) = own, later
+        (total, _, count), (total2, _, count2) = pair, pair_later
+        apart = total2 / at_least_one(k, count2) - total / at_least_one(k, count)
+        both = at_least_one(k, count + count2)
+        moved = apart * (weight2 * (count / both) - weight * (count2 / both))
+        return [weight + weight2, products + products2 + moved]
+
+    def of(self, k: FusionKernel, own: Sequence[Scalar], pair: Sequence[Scalar], shift: Scalar) -> Scalar:
+        """The sum."""
+        total, _, count = pair
+        apart = total / at_least_one(k, count) - shift
+        return apart * count if self.factor is None else own[1] + own[0] * apart
+
+
+def deviations_of(plan: Plan, pair: MergingPair) -> list[Deviations]:
+    """The sums of a fusion that are carried together with squared distances."""
+    if not isinstance(pair, SquaredDistances):
+        return []
+    found = []
+    for op in plan.reductions:
+        place = plan.places[op.results[0]]
+        if op.name != "reduce_sum" or op is pair.op or place != pair.place:
+            continue
+        term = op.operands[0]
+        factors = term.owner.operands if term.owner is not None and term.owner.name == "mul" else (term,)
+        if compute_dtype(term.dtype) is not pair.dtype or sum(_is_distance(v, pair) for v in factors) != 1:
+            continue
+        others = [v for v in factors if not _is_distance(v, pair)]
+        if all(not _waits(plan, v, place) for v in others):
+            found.append(Deviations(op, others[0] if others else None))
+    return found
+
+
+def _is_distance(v: Value, pair: MergingPair) -> bool:
+    """Whether a value is that whose squares a pair sums."""
+    return v.owner is not None and v.owner.name == "sub" and v.owner.operands == (pair.x, pair.shift)
+
+
+def _waits(plan: Plan, v: Value, at: Coordinates) -> bool:
+    """Whether an element of `v` needs a reduction of the fusion."""
+    reads = collect_reads(plan.body.ops, [(v, at)], None, lambda u: u.owner is not None and is_row_reduction(u.owner))
+    return any(u.owner is not None and is_row_reduction(u.owner) for u in reads)

@@ -31,6 +31,10 @@ def normalized(x: Any, axis: int) -> Any:
     return centered * smelt.rsqrt(smelt.mean(centered * centered, axis=axis, keepdims=True) + 1e-5)
 
 
+def gradient(x: Any, ct: Any, axis: int) -> Any:
+    return smelt.vjp(lambda x: normalized(x, axis), [x], [ct])[1][0]
+
+
 FUNCTIONS: dict[str, Callable[[Any, int], Any]] = {
     "softmax": lambda x, axis: smelt.softmax(x, axis=axis),
     "logsumexp": lambda x, axis: smelt.logsumexp(x, axis=axis),
@@ -39,6 +43,7 @@ FUNCTIONS: dict[str, Callable[[Any, int], Any]] = {
     "variance": lambda x, axis: smelt.var(x, axis=axis),
     "mean_too": lambda x, axis: (smelt.mean(x, axis=axis), smelt.std(x, axis=axis, ddof=1)),
     "normalized": normalized,
+    "gradient": lambda x, axis: gradient(x, smelt.cos(3 * x), axis),
 }
 SHAPES = [((LONG, 16), 0), ((1501, 21), 0), ((3000, 1), 0), ((7, 4099), 1), ((4, 700, 10), 1), ((16, 20000), 1)]
 
@@ -75,6 +80,40 @@ def test_no_array_is_read_once_more(name: str) -> None:
     nbytes = LONG * 16 * 4
     loops = 2 if name in ("softmax", "log_softmax") else 1
     assert loops * nbytes <= sum(k.bytes_read for k in program.kernels) < (loops + 0.5) * nbytes
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_all_sums_of_a_gradient_in_one_loop(shape: tuple[int, ...], axis: int) -> None:
+    """Means, squared distances and what the cotangent adds to them; then one loop for the result."""
+    x = S(shape, f32)
+    program = races(lambda x, ct: gradient(x, ct, axis), x, x, tolerance=2e-4)
+    nbytes = 2 * int(np.prod(shape)) * 4
+    assert 2 * nbytes <= sum(k.bytes_read for k in program.kernels) < 2.5 * nbytes
+
+
+@pytest.mark.parametrize("first", [0.0, 1e3, -3e4])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_gradient_far_from_zero(first: float, axis: int) -> None:
+    rng = np.random.default_rng(0)
+    x, ct = rng.normal(1e3, 3, (LONG, 16)).astype(np.float32), rng.standard_normal((LONG, 16), np.float32)
+    x[:200] = first
+    ct[:, 3] += 100
+    x, ct = (v if axis == 0 else np.ascontiguousarray(v.T) for v in (x, ct))
+    (found,), _ = run_on(lambda x, ct: gradient(x, ct, axis), x, ct)
+    wide, far = x.astype(np.float64), ct.astype(np.float64)
+    apart = wide - wide.mean(axis, keepdims=True)
+    inverse = 1 / np.sqrt((apart * apart).mean(axis, keepdims=True) + 1e-5)
+    unit = apart * inverse
+    want = inverse * (far - far.mean(axis, keepdims=True) - unit * (far * unit).mean(axis, keepdims=True))
+    np.testing.assert_allclose(found, want, rtol=0, atol=2e-4 * np.abs(inverse * far).max())
+
+
+def test_a_gradient_of_what_is_no_number() -> None:
+    x, ct = (np.random.default_rng(i).standard_normal((LONG, 16)).astype(np.float32) for i in range(2))
+    x[5, 0], x[7, 1], ct[9, 2], ct[1300, 3] = np.nan, np.inf, np.nan, -np.inf
+    (found,), (want,) = run_on(lambda x, ct: gradient(x, ct, 0), x, ct)
+    assert not np.isfinite(found[:, :4]).any() and np.isfinite(found[:, 4:]).all()
+    np.testing.assert_allclose(found[:, 4:], want[:, 4:], rtol=0, atol=1e-4)
 
 
 SPECIAL = {

@@ -71,7 +71,7 @@ def find_stages(plan: Plan, merged: Sequence[MergedState] = ()) -> list[Stage]:
     for state in [*(s for s in row_states(plan) if s.result not in together), *merged]:
         each = stage(state.results[0])
         each.states.append(state)
-        each.roots.append(state.root)
+        each.roots += state.roots
     for v in plan.body.returns:
         if is_row_output(plan, v):
             each = stage(v)

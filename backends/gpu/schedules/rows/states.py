@@ -44,6 +44,11 @@ class RowState(Accumulator):
         """What it goes over, at the current position."""
         return self.op.operands[0], self.place
 
+    @property
+    def roots(self) -> list[tuple[Value, Coordinates]]:
+        """All that it goes over."""
+        return [self.root]
+
     def partial(self, k: FusionKernel, v: Value, state: Sequence[Scalar]) -> Scalar:
         """One of its results."""
         return self.finish(state)
