@@ -48,7 +48,8 @@ class Target:
         name: letters, digits, ``_`` and dots; best begins with the name of its package: ``acme.rotate``.
         host: ``host(call, *arrays)`` gives the results: an array, or a tuple of arrays. The operands are read-only.
         kernels: for devices that launch kernels in a language: ``kernels["msl"](call)`` gives what to launch, in the
-            Metal Shading Language a `smelt.backends.gpu.custom.CustomKernel`.
+            Metal Shading Language a `smelt.backends.gpu.custom.CustomKernel`. In ``"nccl"``, for devices that have
+            that library, it is what the library does: a `smelt.backends.gpu.library.Collective`.
         vectorized: `smelt.vmap` calls it once, on operands that all have a batch axis in front, and so have the
             results. Otherwise it is called for one element after the other, in a loop of the program.
         batch: a rule of its own for that: ``batch(b, operands, dims, call)`` as `smelt.ir.op.Op.batch`.

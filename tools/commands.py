@@ -179,10 +179,15 @@ def _launch(commands: Commands) -> None:
         "launch",
         help="run a program in several processes",
         description="Run a program in several processes of this machine, which compute together by smelt.distributed: "
-        "mpiexec, with mpi4py. If one ends with an error, all do.",
-        epilog="Exit status: that of mpiexec. Example: smelt launch -n 4 train.py --epochs 3",
+        "mpiexec, with mpi4py; or with a GPU each, over NCCL. If one ends with an error, all do.",
+        epilog="Exit status: that of mpiexec, or of the first process that failed. Example: smelt launch -n 4 train.py "
+        "--epochs 3",
     )
     parser.add_argument("-n", type=int, required=True, metavar="COUNT", help="how many processes")
+    parser.add_argument(
+        "--backend", choices=("mpi", "nccl"), default="mpi",
+        help="what they talk over; nccl: each runs on an NVIDIA GPU of its own (default: mpi)",
+    )
     parser.add_argument("--mpiexec", metavar="FILE", help="the launcher; default: that of this environment, or PATH's")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help="a file and its arguments")
 

@@ -6,10 +6,16 @@ import argparse
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 
+from smelt.distributed.launched import NCCL
 from smelt.ir.errors import DistributedError
+
+#: Seconds that processes have to end when they are told to.
+PATIENCE = 5.0
 
 
 def command(processes: int, program: list[str], mpiexec: str | None = None) -> list[str]:
@@ -35,8 +41,37 @@ def command(processes: int, program: list[str], mpiexec: str | None = None) -> l
 
 
 def launch(options: argparse.Namespace) -> int:
-    """Run the subcommand; the exit status of mpiexec."""
+    """Run the subcommand; the exit status of mpiexec, or of the first process that failed."""
     environment = dict(os.environ)
     threads = max(1, (os.cpu_count() or 1) // options.n)
     environment.setdefault("SMELT_NUM_THREADS", str(threads))
+    if options.backend == "nccl":
+        return _beside_each_other(options.n, options.program, environment)
     return subprocess.run(command(options.n, options.program, options.mpiexec), env=environment).returncode
+
+
+def _beside_each_other(processes: int, program: list[str], environment: dict[str, str]) -> int:
+    """Processes that meet at an address of this machine, each on its GPU. When one fails, the others end."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment.setdefault("SMELT_DEVICE", "cuda")
+    shared = {NCCL.host: "127.0.0.1", NCCL.port: str(port), NCCL.size: str(processes)}
+    running = [
+        subprocess.Popen([sys.executable, *program], env={**environment, **shared, NCCL.rank: str(rank)})
+        for rank in range(processes)
+    ]
+    status = 0
+    try:
+        while not status and any(process.poll() is None for process in running):
+            time.sleep(0.02)
+            status = next((process.returncode for process in running if process.poll()), 0)
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+    return status if status >= 0 else 128 - status

@@ -1,4 +1,4 @@
-"""NVIDIA's driver API through ctypes: memory, machine code, launches, events of the first GPU.
+"""NVIDIA's driver API through ctypes: memory, machine code, launches, events of one GPU.
 
     >>> module = Module(compile_cubin(source, architecture()))       # doctest: +SKIP
     >>> module.launch("add", [a.address, b.address], (4, 1, 1), (256, 1, 1))   # doctest: +SKIP
@@ -51,12 +51,41 @@ def driver_library() -> Any:
         raise DeviceError(f"there is no NVIDIA driver: {error}") from None
 
 
+#: Which GPU this process uses, and what else than launches may fail while they are waited for: functions that raise.
+_ordinal = 0
+checks: list[Callable[[], None]] = []
+
+
+def count() -> int:
+    """How many GPUs there are."""
+    found = ctypes.c_int()
+    call("cuInit", 0)
+    call("cuDeviceGetCount", ctypes.byref(found))
+    return found.value
+
+
+def ordinal() -> int:
+    """The number of the GPU that this process uses."""
+    return _ordinal
+
+
+def choose(number: int) -> None:
+    """Use another GPU than the first. Raises DeviceError: there is none of that number, or one is in use already."""
+    global _ordinal
+    if number != _ordinal:
+        if not 0 <= number < count():
+            raise DeviceError(f"there is no GPU of number {number}; there are {count()}")
+        if _context.cache_info().currsize:
+            raise DeviceError(f"this process uses GPU {_ordinal} already, and cannot use GPU {number}: choose it before")
+        _ordinal = number
+
+
 @functools.cache
 def _context() -> tuple[ctypes.c_void_p, int]:
-    """The first GPU's context, and the process that has it."""
+    """The GPU's context, and the process that has it."""
     call("cuInit", 0)
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDeviceGet", ctypes.byref(device), _ordinal)
     call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
     return context, os.getpid()
 
@@ -72,7 +101,7 @@ def enter() -> None:
 
 
 def architecture() -> str:
-    """Of the first GPU: ``sm_90``, ... Raises DeviceError if there is none."""
+    """Of the GPU: ``sm_90``, ... Raises DeviceError if there is none."""
     enter()
     device, value, digits = ctypes.c_int(), ctypes.c_int(), ""
     call("cuCtxGetDevice", ctypes.byref(device))
@@ -182,6 +211,11 @@ class Event:
         """Puts the point after everything launched so far."""
         call("cuEventRecord", self._handle, None)
 
+    def before(self, stream: ctypes.c_void_p | None) -> None:
+        """What a stream gets from now on comes after it."""
+        enter()
+        call("cuStreamWaitEvent", stream, self._handle, 0)
+
     def wait(self) -> None:
         """Waits for it, in such a way that Ctrl-C is noticed. Raises DeviceError if a kernel before it failed."""
         _wait(lambda: driver_library().cuEventQuery(self._handle))
@@ -210,8 +244,25 @@ def _wait(query: Callable[[], int]) -> None:
         waited = time.perf_counter() - start
         if waited > _SPIN:
             time.sleep(min(waited * _PAUSE, _LONGEST_PAUSE))
+            for check in checks:
+                check()
     if code:
         call("cuCtxSynchronize")
+    for check in checks:
+        check()
+
+
+def new_stream() -> ctypes.c_void_p:
+    """A stream that waits for no other."""
+    enter()
+    made = ctypes.c_void_p()
+    call("cuStreamCreate", ctypes.byref(made), 1)
+    return made
+
+
+def wait_for(stream: ctypes.c_void_p | None) -> None:
+    """Waits for what a stream has. Raises DeviceError if something of it failed."""
+    call("cuStreamSynchronize", stream)
 
 
 def order(first: int | None, then: int | None) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +20,7 @@ from smelt.ir.settings import settings
 
 from ..buffer import Buffer
 from ..gpu.executable import GpuExecutable, HostCall
-from ..gpu.library import LibraryStep
+from ..gpu.library import Collective, LibraryStep
 from ..gpu.manifest import KernelInfo, Manifest, Size
 from ..gpu.program import Program
 from ..gpu.steps import Where, known_launches, walk
@@ -86,7 +87,7 @@ def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> Ma
 class CudaProgram:
     """Compiled kernels and the order of their launches.
 
-    Launches whose order is known before become a graph of the driver when they come a second time on the same memory:
+    Launches whose order is known before become graphs of the driver when they come a second time on the same memory:
     handing over a graph takes less than a microsecond a launch.
     """
 
@@ -107,7 +108,7 @@ class CudaProgram:
         self._is_graph = not own and self._is_known and (launches or 0) >= LEAST_LAUNCHES
         #: kernels with the places of their buffers, once they have been walked, where no value decides about them
         self._walked: list[tuple[_Kernel | _LibraryStep, list[Where]]] | None = None
-        self._seen: OrderedDict[tuple[int, ...], driver.Graph | None] = OrderedDict()
+        self._seen: OrderedDict[tuple[int, ...], list[Callable[[], None]] | None] = OrderedDict()
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
@@ -135,34 +136,47 @@ class CudaProgram:
         key = *bases["argument"], *bases["result"], *bases["arena"]
         with _guard:
             is_repeated = key in self._seen
-            graph = self._seen.pop(key, None)
-        if is_repeated and graph is None:
-            graph = self._graph_of(every())
-        if graph is not None:
-            graph.launch()
+            parts = self._seen.pop(key, None)
+        if is_repeated and parts is None:
+            parts = self._graphs_of(every())
+        if parts is not None:
+            for launch in parts:
+                launch()
         else:
             for kernel, addresses in every():
                 kernel.launch(addresses)
         with _guard:
-            self._seen[key] = graph
+            self._seen[key] = parts
             while len(self._seen) > MOST_GRAPHS:
                 self._seen.popitem(last=False)
 
-    def _graph_of(self, launches: Iterable[tuple[_Kernel | _LibraryStep, list[int]]]) -> driver.Graph | None:
-        """Launches as a graph; None where the driver makes none, as one without memory for it: then not again."""
+    def _graphs_of(
+        self, launches: Iterable[tuple[_Kernel | _LibraryStep, list[int]]]
+    ) -> list[Callable[[], None]] | None:
+        """Launches as graphs, and what stands between them by itself; None where the driver makes none, as one
+        without memory for it: then not again."""
+        parts: list[Callable[[], None]] = []
         try:
-            graph = driver.Graph()
-            for kernel, addresses in launches:
-                kernel.add_to(graph, addresses)
-            graph.finish()
+            for alone, group in itertools.groupby(launches, key=lambda launch: launch[0].is_alone):
+                if alone:
+                    parts += [functools.partial(kernel.launch, addresses) for kernel, addresses in group]
+                    continue
+                graph = driver.Graph()
+                for kernel, addresses in group:
+                    kernel.add_to(graph, addresses)
+                graph.finish()
+                parts.append(graph.launch)
         except (DeviceError, OutOfMemoryError):
             self._is_graph = False
             return None
-        return graph
+        return parts
 
 
 class _Kernel:
     """A kernel, and the constants it is launched with, which lie on the GPU."""
+
+    #: Whether it cannot be part of a graph.
+    is_alone = False
 
     def __init__(self, info: KernelInfo, module: driver.Module):
         self.info, self.module = info, module
@@ -192,6 +206,8 @@ class _LibraryStep:
 
     def __init__(self, step: LibraryStep):
         self._plan = installed.plan(step)
+        #: a step of several processes is part of a graph in all of them or in none, and each has memory of its own
+        self.is_alone = isinstance(step, Collective)
 
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         graph.add_captured(lambda stream: self._plan.run(addresses, stream))

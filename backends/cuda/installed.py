@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from smelt.ir.errors import DeviceError
 
-from ..gpu.library import Convolution, LibraryCall, LibraryStep, MatrixProduct
-from . import convolutions, products, transforms
+from ..gpu.library import Collective, Convolution, LibraryCall, LibraryStep, MatrixProduct
+from . import collectives, convolutions, products, transforms
 
 
 class Plan(Protocol):
@@ -37,7 +37,8 @@ class Plan(Protocol):
 
 #: By kind of step, or op of a call, the module whose ``library()`` plans it; that is None where it is not installed.
 MODULES: dict[str, Any] = {
-    MatrixProduct.kind: products, Convolution.kind: convolutions, **dict.fromkeys(transforms.OPS, transforms),
+    MatrixProduct.kind: products, Convolution.kind: convolutions, Collective.kind: collectives,
+    **dict.fromkeys(transforms.OPS, transforms),
 }  # fmt: skip
 
 

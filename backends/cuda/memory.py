@@ -27,6 +27,11 @@ class _Memory(transfers.Memory):
             self.free()
 
 
+def dlpack_device() -> tuple[int, int]:
+    """The GPU that this process uses, in DLPack's words."""
+    return dlpack.CUDA, driver.ordinal()
+
+
 class CudaPool(pool.Pool):
     """The GPU's memory by size class. A block may be lent again at once: all launches go to one stream, in order."""
 
@@ -74,12 +79,14 @@ class CudaBlock:
 
     __slots__ = ("__weakref__", "address", "memory", "nbytes")
 
-    #: Where it is, in DLPack's words.
-    dlpack_device = (dlpack.CUDA, 0)
-
     def __init__(self, memory: driver.Memory, nbytes: int):
         self.memory, self.nbytes = memory, nbytes
         self.address = memory.address
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """Where it is, in DLPack's words."""
+        return dlpack_device()
 
     def to_host(self, aval: Aval) -> np.ndarray:
         found = Buffer.empty(aval)
@@ -127,8 +134,8 @@ def taken(tensor: dlpack.Tensor, copy: bool) -> Buffer:
     Raises:
         DeviceError: it is on another GPU.
     """
-    if tensor.device != CudaBlock.dlpack_device:
-        raise DeviceError(f"smelt uses the first GPU; the array is on number {tensor.device[1]}")
+    if tensor.device != dlpack_device():
+        raise DeviceError(f"smelt uses GPU {driver.ordinal()}; the array is on number {tensor.device[1]}")
     driver.enter()
     last = sum((n - 1) * stride for n, stride in zip(tensor.aval.shape, tensor.strides))
     size = 0 if 0 in tensor.aval.shape else last + 1
@@ -142,12 +149,15 @@ def taken(tensor: dlpack.Tensor, copy: bool) -> Buffer:
 
 
 class CudaMemory:
-    """Arrays on the first GPU."""
-
-    dlpack_device = CudaBlock.dlpack_device
+    """Arrays on the GPU that this process uses."""
 
     def __init__(self) -> None:
         self.pool = CudaPool()
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """Where they are, in DLPack's words."""
+        return dlpack_device()
 
     def block(self, nbytes: int) -> CudaBlock:
         """Uninitialized bytes. Raises OutOfMemoryError; DeviceError where there is no GPU."""

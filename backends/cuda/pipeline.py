@@ -6,6 +6,7 @@ from smelt.ir.builder import OpView
 from smelt.ir.settings import settings
 from smelt.passes.kernels import place
 
+from ..gpu.custom import LIBRARY_LANGUAGE
 from ..gpu.schedules.calls import call_of
 from ..metal.program import PIPELINE_WITH_FLOAT64
 from . import convolutions, installed, products
@@ -17,7 +18,7 @@ def _takes(op: OpView) -> bool:
 
 
 place.libraries["nvidia"] = _takes
-PIPELINE = PIPELINE_WITH_FLOAT64.replace("kernels=msl", "kernels=msl library=nvidia")
+PIPELINE = PIPELINE_WITH_FLOAT64.replace("kernels=msl", f"kernels=msl,{LIBRARY_LANGUAGE} library=nvidia")
 #: Where there is cuDNN, gradients of convolutions with strides are one convolution of its, and not one for each phase.
 if settings.libraries and convolutions.library() is not None:
     PIPELINE = PIPELINE.replace(",canonicalize,", ",canonicalize{without=conv-of-spread-input},", 1)

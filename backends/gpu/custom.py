@@ -15,11 +15,14 @@ from smelt.ir.ops.constants import constant_array
 from smelt.ir.scalar import Scalar, compute_dtype
 
 from .kernel import GpuModule
+from .library import LibraryStep, mark_step
 from .manifest import Constant, KernelBuffer, OwnText, Size
 from .schedules.schedule import ScheduledKernel, source_lines, threads_for
 
 #: That of the texts of programs, and so of kernels that become launches of them.
 LANGUAGE = "msl"
+#: That of steps which a library of the device does; what stands for a kernel is a `LibraryStep`.
+LIBRARY_LANGUAGE = "nccl"
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,7 @@ class CustomKernel:
 def build_custom(module: GpuModule, op: OpView) -> list[ScheduledKernel]:
     """The steps that run a call: its kernel, and what fills the results before it."""
     avals = [v.aval for v in (*op.operands, *op.results)]
-    attrs = op.attrs
-    call = Call(
-        attrs["target"], tuple(v.aval for v in op.operands), tuple(v.aval for v in op.results), attrs["parameters"]
-    )
+    call = _call(op)
     kernel: CustomKernel = target_called(call.target).kernels[LANGUAGE](call)
     steps = []
     if kernel.initial is not None:
@@ -59,6 +59,29 @@ def build_custom(module: GpuModule, op: OpView) -> list[ScheduledKernel]:
     if key not in module.functions:
         module.functions[key] = _declare(module, kernel, avals, op)
     return [*steps, ScheduledKernel(module.functions[key], [*op.operands, *op.results])]
+
+
+def _call(op: OpView) -> Call:
+    attrs = op.attrs
+    operands, results = (tuple([v.aval for v in values]) for values in (op.operands, op.results))
+    return Call(attrs["target"], operands, results, attrs["parameters"])
+
+
+def build_library_call(module: GpuModule, op: OpView) -> list[ScheduledKernel]:
+    """The step of a library that a call is: on its operands and results, in this order."""
+    values = [*op.operands, *op.results]
+    call = _call(op)
+    step: LibraryStep = target_called(call.target).kernels[LIBRARY_LANGUAGE](call)
+    key = "library", step, call
+    if key not in module.functions:
+        avals = [v.aval for v in values]
+        k, _ = module.start(step.kind, avals, [f"buffer_{i}" for i in range(len(avals))], op.location)
+        written = sum(avals[i].nbytes for i in step.written)
+        read = sum(aval.nbytes for aval in avals) - written
+        k.finish("library", (1, 1, 1), (1, 1, 1), read, written, 0, source_lines([op]))
+        mark_step(k.function, step)
+        module.functions[key] = k.name
+    return [ScheduledKernel(module.functions[key], values)]
 
 
 def _declare(module: GpuModule, kernel: CustomKernel, avals: Sequence[Aval], op: OpView) -> str:

@@ -17,7 +17,7 @@ from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.kernels.plan_buffers import is_view
 
 from . import schedules
-from .custom import LANGUAGE, build_custom, read_custom
+from .custom import LANGUAGE, LIBRARY_LANGUAGE, build_custom, build_library_call, read_custom
 from .kernel import GpuKernel, GpuModule
 from .library import read_step
 from .schedules.schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
@@ -46,6 +46,8 @@ class FunctionPlanner:
             return GpuPlannedOp(op, "control", [], tuple(self.body(name) for name in callees(op)))
         if op.op.has_kernel(LANGUAGE, **op.attrs):
             return GpuPlannedOp(op, "kernel", build_custom(self.module, op))
+        if op.op.has_kernel(LIBRARY_LANGUAGE, **op.attrs):
+            return GpuPlannedOp(op, "kernel", build_library_call(self.module, op))
         if op.op.kind != "call":
             scratch = ScratchPlan()
             return GpuPlannedOp(op, "kernel", schedules.build_op(self.module, op, scratch), (), None, scratch.end)

@@ -199,9 +199,49 @@ class LibraryCall:
         return cls(found["op"], attributes, **arrays, overwritten=tuple(found["overwritten"]), line=found["line"])
 
 
+@dataclass(frozen=True)
+class Collective:
+    """What the processes of a group do together, each with the first buffer of its own step.
+
+    Attributes:
+        how: "reduce" (the same result in all), "gather" (the arrays of all, one behind the other), "scatter" (of what
+            "reduce" gives, the part of each), "send" or "recv".
+        operation: of those that reduce: "sum", "max" or "min".
+        dtype: of the elements: float32, ...
+        count: elements that a process gives; of "scatter", and "recv", those that it gets.
+        group: the number of the group in this process.
+        out: the buffer that is written.
+        process: of messages, whom with.
+        order: of messages, which of those with this process: each order is one of its own.
+    """
+
+    kind: ClassVar = "collective"
+
+    how: str
+    operation: str
+    dtype: str
+    count: int
+    group: int
+    out: int
+    process: int = -1
+    order: int = 0
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that it writes."""
+        return frozenset((self.out,))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Collective:
+        """From plain data."""
+        return cls(**found)
+
+
 #: What a library does.
-LibraryStep = MatrixProduct | Convolution | LibraryCall
-_KINDS: dict[str, type[LibraryStep]] = {found.kind: found for found in (MatrixProduct, Convolution, LibraryCall)}
+LibraryStep = MatrixProduct | Convolution | LibraryCall | Collective
+_KINDS: dict[str, type[LibraryStep]] = {
+    found.kind: found for found in (MatrixProduct, Convolution, LibraryCall, Collective)
+}
 
 
 class DeviceLibrary(Protocol):

@@ -1,4 +1,4 @@
-"""Collectives as ops: calls of MPI on the host, with derivatives and vectorization."""
+"""Collectives as ops: calls of what a group talks over, with derivatives and vectorization."""
 
 from __future__ import annotations
 
@@ -7,128 +7,29 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import smelt
 from smelt import array
-from smelt.ir.custom_call import Call, Target, register_target
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DistributedError, ShapeError, at_user_line
 
 from ..lazy.streams import check_stream
-from .groups import Group, communicator_of, group_or_world
+from .groups import Group, group_or_world
+from .launched import processes_of
 
 __all__ = ["all_gather", "all_max", "all_min", "all_sum", "recv", "recv_like", "send", "sum_scatter"]
 
-#: Sends that may still read their memory.
-_pending: list[tuple[Any, np.ndarray]] = []
 #: An operand that tells apart messages of one type: two are not one.
 _messages = itertools.count()
 
 
-# On the host. Types that MPI does not have travel as bytes, and are added up in single precision.
-
-
-def _communicator(call: Call) -> Any:
-    return communicator_of(call.parameters["group"])
-
-
-def _reduced(how: str) -> Callable[[Call, np.ndarray], np.ndarray]:
-    def run(call: Call, x: np.ndarray) -> np.ndarray:
-        kind = _MPI_OF_BOOLS[how] if x.dtype == np.bool_ else how
-        wide = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else np.asarray(x, order="C")
-        result = np.empty_like(wide)
-        communicator = _communicator(call)
-        communicator.Allreduce(wide, result, op=_operation(kind))
-        return result.astype(x.dtype)
-
-    return run
-
-
-#: What sums and extremes of truth values are.
-_MPI_OF_BOOLS = {"SUM": "LOR", "MAX": "LOR", "MIN": "LAND"}
-
-
-@functools.cache
-def _operation(name: str) -> Any:
-    from mpi4py import MPI  # only where processes were launched: nobody else has it, and it starts MPI
-
-    return getattr(MPI, name)
-
-
-def _gathered(communicator: Any, x: np.ndarray) -> np.ndarray:
-    """[processes, *x.shape]."""
-    sent = np.asarray(x, order="C")
-    found = np.empty((communicator.Get_size(), *x.shape), x.dtype)
-    communicator.Allgather(sent.reshape(-1).view(np.uint8), found.reshape(-1).view(np.uint8))
-    return found
-
-
-def _gather(call: Call, x: np.ndarray) -> np.ndarray:
-    own = call.parameters["axes"]
-    batch = x.ndim - own
-    parts = list(_gathered(_communicator(call), x))
-    return np.concatenate([p.reshape(*p.shape, 1) for p in parts] if own == 0 else parts, axis=batch)
-
-
-def _scatter(call: Call, x: np.ndarray) -> np.ndarray:
-    communicator = _communicator(call)
-    batch = x.ndim - call.parameters["axes"]
-    n = communicator.Get_size()
-    wide = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
-    parts = np.stack(np.split(wide, n, axis=batch))
-    result = np.empty(parts.shape[1:], parts.dtype)
-    communicator.Reduce_scatter_block(parts, result, op=_operation("SUM"))
-    return result.astype(x.dtype)
-
-
-def _send(call: Call, x: np.ndarray, *_: np.ndarray) -> np.ndarray:
-    # Without waiting for who receives it: two processes that send to each other would wait for ever.
-    held = np.array(x, order="C")
-    to, tag = call.parameters["process"], call.parameters["order"]
-    request = _communicator(call).Isend(held.reshape(-1).view(np.uint8), dest=to, tag=tag)
-    _pending[:] = [(r, memory) for r, memory in [*_pending, (request, held)] if not r.Test()]
-    return x
-
-
-def _recv(call: Call, *_: np.ndarray) -> np.ndarray:
-    from mpi4py import MPI  # as in _operation
-
-    wanted, status = call.results[0], MPI.Status()
-    found = np.empty(wanted.shape, wanted.dtype.numpy)
-    into = found.reshape(-1).view(np.uint8)
-    source = call.parameters["process"]
-    try:
-        _communicator(call).Recv(into, source=source, tag=call.parameters["order"], status=status)
-        size = status.Get_count(MPI.BYTE)
-    except MPI.Exception as error:
-        if error.Get_error_class() != MPI.ERR_TRUNCATE:
-            raise
-        size = -1
-    if size != into.size:
-        sent = "more" if size < 0 else f"{size} bytes"
-        raise DistributedError(
-            f"smelt.distributed.recv: {wanted} has {into.size} bytes, process {source} sent {sent}; shape and dtype "
-            "must be those of what is sent"
-        )
-    return found
-
-
-for _name, _host in (
-    ("all_sum", _reduced("SUM")), ("all_max", _reduced("MAX")), ("all_min", _reduced("MIN")),
-    ("all_gather", _gather), ("sum_scatter", _scatter),
-):  # fmt: skip
-    register_target(Target(f"smelt.distributed.{_name}", _host, vectorized=True))
-register_target(Target("smelt.distributed.send", _send, vectorized=True))
-register_target(Target("smelt.distributed.recv", _recv, vectorized=True))
-
-
-# Recorded
-
-
 def _call(name: str, number: int, x: array, shape: Sequence[int]) -> array:
     types = smelt.ShapeDtype(tuple(shape), x.dtype)
-    return smelt.custom_call(f"smelt.distributed.{name}", x, types=types, group=number, axes=x.ndim)
+    return smelt.custom_call(f"{processes_of(number).calls}.{name}", x, types=types, group=number)
+
+
+def _reduced(name: str, number: int, x: array) -> array:
+    wide = processes_of(number).wider.get(x.dtype)
+    return _call(name, number, x, x.shape) if wide is None else _reduced(name, number, x.astype(wide)).astype(x.dtype)
 
 
 @functools.cache
@@ -137,14 +38,14 @@ def _rule(name: str, number: int, size: int) -> Callable[[array], array]:
     if name in ("all_max", "all_min"):
         return _extreme(name, number, size)
 
-    def shape_of(x: array) -> tuple[int, ...]:
-        if name == "all_sum":
-            return x.shape
-        first = x.shape[0] if x.ndim else 1
-        return (first * size if name == "all_gather" else first // size, *x.shape[1:])
-
     def recorded(x: array) -> array:
-        return _call(name, number, x, shape_of(x))
+        if name == "all_sum":
+            return _reduced(name, number, x)
+        if name == "all_gather":
+            parts = _call(name, number, x, (size, *x.shape))
+            return parts.reshape(-1, *x.shape[1:]) if x.ndim else parts
+        parts = x.reshape(size, x.shape[0] // size, *x.shape[1:])
+        return _call(name, number, parts, parts.shape[1:])
 
     recorded.__name__ = name
     found = smelt.custom_function(recorded)
@@ -160,7 +61,7 @@ def _rule(name: str, number: int, size: int) -> Callable[[array], array]:
 
 def _extreme(name: str, number: int, size: int) -> Callable[[array], array]:
     def recorded(x: array) -> array:
-        return _call(name, number, x, x.shape)
+        return _reduced(name, number, x)
 
     recorded.__name__ = name
     found = smelt.custom_function(recorded)
@@ -279,8 +180,8 @@ def _message_rule(name: str, number: int, process: int, order: int, times: int =
 
     def recorded(x: array, message: array, before: array) -> array:
         return smelt.custom_call(
-            f"smelt.distributed.{name}", x, message, before, types=smelt.ShapeDtype(x.shape, x.dtype), group=number,
-            process=process, order=order,
+            f"{processes_of(number).calls}.{name}", x, message, before, types=smelt.ShapeDtype(x.shape, x.dtype),
+            group=number, process=process, order=order,
         )  # fmt: skip
 
     def pushed(primals: tuple[array, ...], tangents: tuple[array, ...]) -> array:

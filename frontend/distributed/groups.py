@@ -1,27 +1,21 @@
-"""Groups of processes, over MPI by mpi4py."""
+"""Groups of processes, over MPI or NCCL."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
-import sys
-from types import TracebackType
 from typing import Any
 
+import smelt
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DistributedError, at_user_line, shown
 from smelt.ir.settings import settings
 
 from ..lazy.explained import explained
+from .launched import Processes, by_mpi, by_nccl, number_of
 
 __all__ = ["Group", "init", "is_available"]
 
-#: What those who launch MPI programs (Open MPI, MPICH and its kin, Slurm's PMI) leave in the environment.
-_LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
-_BACKENDS = ("any", "mpi")
-
-#: The communicators by number; a group is one in programs, which outlive objects.
-_communicators: list[Any] = []
+_BACKENDS = ("any", "mpi", "nccl")
 
 
 class Group:
@@ -32,12 +26,9 @@ class Group:
     Group(rank=0, size=1)
     """
 
-    def __init__(self, communicator: Any = None):
-        self._communicator = communicator
-        self._number = -1
-        if communicator is not None:
-            self._number = len(_communicators)
-            _communicators.append(communicator)
+    def __init__(self, processes: Processes | None = None):
+        self._processes = processes
+        self._number = -1 if processes is None else number_of(processes)
 
     def __repr__(self) -> str:
         return f"Group(rank={self.rank()}, size={self.size()})"
@@ -50,7 +41,7 @@ class Group:
 
     def __reduce__(self) -> Any:
         """What another process reads is its own group of all processes."""
-        if self._communicator is not None and self is not _world:
+        if self._processes is not None and self is not _world:
             raise DistributedError(at_user_line("smelt.distributed: only the group of all processes can be pickled"))
         return init, ()
 
@@ -61,7 +52,7 @@ class Group:
         >>> smelt.distributed.init().rank()
         0
         """
-        return 0 if self._communicator is None else self._communicator.Get_rank()
+        return 0 if self._processes is None else self._processes.rank
 
     def size(self) -> int:
         """How many processes there are.
@@ -70,7 +61,7 @@ class Group:
         >>> smelt.distributed.init().size()
         1
         """
-        return 1 if self._communicator is None else self._communicator.Get_size()
+        return 1 if self._processes is None else self._processes.size
 
     def split(self, color: int, key: int = -1) -> Group:
         """The group of all processes that give the same `color`. All processes of this group have to call it.
@@ -82,30 +73,35 @@ class Group:
         >>> smelt.distributed.init().split(0).size()
         1
         """
-        if self._communicator is None:
+        if self._processes is None:
             return Group()
-        made = self._communicator.Split(color, key if key >= 0 else self.rank())
-        return Group(made if made.Get_size() > 1 else None)
+        made = self._processes.split(color, key if key >= 0 else self.rank())
+        return Group(made if made.size > 1 else None)
 
 
-def communicator_of(number: int) -> Any:
-    """The communicator of a group, by its number."""
-    if not 0 <= number < len(_communicators):
-        raise DistributedError(at_user_line("smelt.distributed: a program of another group; init makes groups"))
-    return _communicators[number]
-
-
+#: The group of all processes, and what it talks over.
 _world: Group | None = None
+_backend = ""
 
 
 def is_available(backend: str = "any") -> bool:
-    """Whether several processes can compute together: whether mpi4py is installed.
+    """Whether several processes can compute together: whether mpi4py is installed, or NCCL, beside a GPU for it.
 
     >>> import smelt
     >>> smelt.distributed.is_available("ring")
     False
     """
+    if backend == "any":
+        return is_available("mpi") or is_available("nccl")
+    if backend == "nccl":
+        found: bool = smelt.is_available("cuda") and _part("nccl").collectives.is_installed()
+        return found
     return backend in _BACKENDS and importlib.util.find_spec("mpi4py") is not None
+
+
+def _part(name: str) -> Any:
+    """A module beside this one, which a program without several processes does without."""
+    return importlib.import_module(f"{__package__}.{name}")
 
 
 @explained
@@ -113,55 +109,73 @@ def init(strict: bool = False, backend: str = "any", *, all_gather_factory: Any 
     """The group of all processes that were launched together; of this one, where none were. Again: the same one.
 
     Where there are several, an uncaught error of one ends them all, and graphs run in one way (`SMELT_TIER` is
-    ``program``): which is quicker is not the same in all processes.
+    ``program``): which is quicker is not the same in all processes. Over NCCL each has a GPU of its own, the one of its
+    number among those here: programs of the device ``cuda`` run there, and what they do together stays there.
 
     Args:
-        strict: it is an error if nothing was launched. backend: ``"mpi"``, or any.
+        strict: it is an error if nothing was launched. backend: ``"mpi"``, ``"nccl"``, or any: NCCL where ``smelt launch
+            --backend nccl`` launched, or who else sets ``NCCL_HOST_IP``, ``NCCL_PORT``, ``MLX_RANK`` and
+            ``MLX_WORLD_SIZE``; else MPI. Processes that MPI launched can have ``"nccl"``, too.
         all_gather_factory: what MLX takes; without effect.
 
     Raises:
         AttributeValueError: another backend.
-        DistributedError: `strict`, and nothing was launched; or something was, and mpi4py is not installed.
+        DistributedError: `strict`, and nothing was launched; or something was, and mpi4py, or NCCL, is not installed;
+            or there is another backend already.
 
     >>> import smelt
     >>> smelt.distributed.init() is smelt.distributed.init()
     True
     """
-    global _world
+    global _world, _backend
     if backend not in _BACKENDS:
+        names = ", ".join(_BACKENDS[:-1])
         raise AttributeValueError(
-            at_user_line(f"smelt.distributed.init: backend must be any or mpi, is {shown(backend)}")
+            at_user_line(f"smelt.distributed.init: backend must be {names} or {_BACKENDS[-1]}, is {shown(backend)}")
         )
     if _world is None:
-        _world = _launched() if any(name in os.environ for name in _LAUNCHED) else Group()
+        _backend = backend if backend != "any" else "nccl" if by_nccl() else "mpi"
+        _world = _launched(_backend)
+    if backend not in ("any", _backend) and _world.size() > 1:
+        message = f"processes compute together over {_backend} already, not over {backend}"
+        raise DistributedError(at_user_line(f"smelt.distributed.init: {message}"))
     if strict and _world.size() == 1:
         message = "nothing was launched; run the program by: smelt launch -n 2 program.py"
         raise DistributedError(at_user_line(f"smelt.distributed.init: {message}"))
     return _world
 
 
-def _launched() -> Group:
+def _launched(backend: str) -> Group:
+    if not (by_mpi() or (backend == "nccl" and by_nccl())):
+        return Group()
+    made = _over_nccl() if backend == "nccl" else _over_mpi()
+    if made.size == 1:
+        return Group()
+    # Processes that took different ways would meet in different collectives.
+    settings.tier = "program"
+    return Group(made)
+
+
+def _over_mpi() -> Processes:
     try:
-        MPI = importlib.import_module("mpi4py.MPI")
+        importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:  # the latter: there is no MPI library
         message = "several processes were launched, which needs mpi4py and an MPI library"
         raise DistributedError(
             at_user_line(f"smelt.distributed.init: {message}: pip install 'smelt-mlir[distributed]' ({error})")
         ) from None
-    world = MPI.COMM_WORLD
-    if world.Get_size() == 1:
-        return Group()
-    # Processes that took different ways would meet in different collectives.
-    settings.tier = "program"
-    previous = sys.excepthook
+    found: Processes = _part("mpi").connect()
+    return found
 
-    def end_all(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        previous(kind, error, traceback)
-        sys.stderr.flush()
-        world.Abort(1)  # the others would wait for this one for ever
 
-    sys.excepthook = end_all
-    return Group(world.Dup())
+def _over_nccl() -> Processes:
+    if by_nccl():
+        found: Processes = _part("nccl").connect()
+        return found
+    found = _over_mpi()
+    if found.size > 1:
+        found = _part("nccl").connect_over(found)
+    return found
 
 
 def group_or_world(name: str, group: Any) -> Group:

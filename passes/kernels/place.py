@@ -60,7 +60,7 @@ class PlacePass(Pass):
     Attributes:
         dtypes: names of dtypes that the device lacks, with commas in between: ``f64`` or ``float64``.
         kinds: kinds of ops that it lacks, with commas in between: ``opaque,sort``.
-        kernels: of these kinds, ops stay that bring a kernel of their own in this language: ``msl``.
+        kernels: of these kinds, ops stay that bring a kernel of their own in one of these languages: ``msl``.
         library: of these kinds, ops stay that the library of this name takes, which the device has registered.
     """
 
@@ -71,7 +71,7 @@ class PlacePass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         lacking = {dtype_called(name, self.name) for name in words(self.dtypes)}
-        kinds = set(words(self.kinds))
+        kinds, languages = set(words(self.kinds)), words(self.kernels)
         if not lacking and not kinds:
             return
         if self.library not in ("", *libraries):
@@ -84,8 +84,8 @@ class PlacePass(Pass):
                 return False
             if any(v.dtype in lacking for v in (*op.operands, *op.results)):
                 return True
-            if op.op.kind in kinds and not op.op.has_kernel(self.kernels, **op.attrs) and not takes(op):
-                return True
+            if op.op.kind in kinds:
+                return not any(op.op.has_kernel(language, **op.attrs) for language in languages) and not takes(op)
             return op.op.kind == "control" and any(needs(name) for name in callees(op))
 
         @functools.cache

@@ -24,10 +24,12 @@ class FakeDriver:
     order: events, and the streams that they were recorded on and that wait for them.
     graphs: how often a graph was launched.
     pinnable: bytes of the host that can be pinned at once; transfers: copies from and to those.
+    gpus: how many there are; device: the one that was asked for last.
     """
 
-    def __init__(self, total: int = 1 << 32):
+    def __init__(self, total: int = 1 << 32, gpus: int = 1):
         self.total, self.used = total, 0
+        self.gpus, self.device = gpus, 0
         self.launches: list[str] = []
         self.busy = self.graphs = self._events = self.transfers = 0
         self.pinnable = 1 << 30
@@ -45,9 +47,13 @@ class FakeDriver:
     def cuInit(self, flags: int) -> int:
         return 0
 
-    def cuDeviceGet(self, device: Any, ordinal: int) -> int:
-        device._obj.value = ordinal
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = self.gpus
         return 0
+
+    def cuDeviceGet(self, device: Any, ordinal: int) -> int:
+        device._obj.value = self.device = ordinal
+        return 0 if ordinal < self.gpus else INVALID
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
         context._obj.value = 7
@@ -230,6 +236,9 @@ class FakeDriver:
 
     def cuStreamCreate(self, stream: Any, flags: int) -> int:
         stream._obj.value = 9000 + len(self._captured)
+        return 0
+
+    def cuStreamSynchronize(self, stream: Any) -> int:
         return 0
 
     def cuStreamDestroy_v2(self, stream: Any) -> int:

@@ -1,0 +1,76 @@
+"""Messages between two processes by NCCL: sent by a thread, received on the stream of launches."""
+
+from __future__ import annotations
+
+import ctypes
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from smelt.ir.errors import SmeltError
+
+from . import driver
+from .memory import MEMORY
+
+if TYPE_CHECKING:
+    from .collectives import Communicator
+
+#: ncclUint8: messages are bytes.
+_BYTES = 1
+_TO, _FROM = 1, 0
+
+
+class Receiver:
+    """One end of messages between two processes."""
+
+    def __init__(self, communicator: Communicator):
+        self._communicator = communicator
+
+    def recv(self, address: int, nbytes: int) -> None:
+        """Receive the next message, without waiting: what is launched later sees it."""
+        self._communicator.run("ncclRecv", ctypes.c_void_p(address), ctypes.c_size_t(nbytes), _BYTES, _FROM)
+
+
+class Sender:
+    """The other end. Messages are sent in order, by a thread that waits for who receives them."""
+
+    def __init__(self, connect: Callable[[], Communicator]):
+        self._connect = connect
+        self._waiting: queue.Queue[tuple[Any, driver.Event]] = queue.Queue()
+        self._failed: list[SmeltError] = []
+        threading.Thread(target=self._run, name="smelt-send", daemon=True).start()
+
+    def send(self, address: int, nbytes: int) -> None:
+        """Send bytes as they are after what was launched before. Raises what went wrong with those before."""
+        if self._failed:
+            raise self._failed[0]
+        block = MEMORY.block(nbytes)
+        driver.enter()
+        driver.copy(block.address, address, nbytes)
+        copied = driver.Event(timed=False)
+        copied.record()
+        self._waiting.put((block, copied))
+
+    def _run(self) -> None:
+        communicator = stream = None
+        while True:
+            block, copied = self._waiting.get()
+            try:
+                if not self._failed:
+                    if communicator is None:
+                        communicator, stream = self._connect(), driver.new_stream()
+                    copied.before(stream)
+                    size = ctypes.c_size_t(block.nbytes)
+                    where = ctypes.c_void_p(block.address)
+                    communicator.run("ncclSend", where, size, _BYTES, _TO, stream=stream)
+                    driver.wait_for(stream)
+            except SmeltError as error:
+                self._failed.append(error)
+            finally:
+                del block  # which others may have now
+                self._waiting.task_done()
+
+    def finish(self) -> None:
+        """Wait until all have been sent."""
+        self._waiting.join()
