@@ -1,8 +1,7 @@
 """What processes compute together by NCCL, each on a GPU of its own: from a `Collective` to its functions.
 
-Numbers are those of ``nccl.h``. All steps are put on the stream of launches and do not wait, but messages that are sent:
-a thread for each destination hands these over on a stream of its own, so that two processes may send to each other
-before they receive.
+Numbers are those of ``nccl.h``. All steps are put on the stream of launches and do not wait. What is sent is handed
+over by a thread for each destination, on a stream of its own: two processes may send to each other before they receive.
 """
 
 from __future__ import annotations
@@ -174,9 +173,7 @@ class Group:
         """Who receives messages of an order of a process."""
         with self._guard:
             if (process, order) not in self._receivers:
-                self._receivers[process, order] = Receiver(
-                    self._pair(False, process, self.communicator.rank, order)
-                )
+                self._receivers[process, order] = Receiver(self._pair(False, process, self.communicator.rank, order))
             return self._receivers[process, order]
 
     def finish(self) -> None:

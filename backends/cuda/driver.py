@@ -76,7 +76,9 @@ def choose(number: int) -> None:
         if not 0 <= number < count():
             raise DeviceError(f"there is no GPU of number {number}; there are {count()}")
         if _context.cache_info().currsize:
-            raise DeviceError(f"this process uses GPU {_ordinal} already, and cannot use GPU {number}: choose it before")
+            raise DeviceError(
+                f"this process uses GPU {_ordinal} already, and cannot use GPU {number}: choose it before"
+            )
         _ordinal = number
 
 

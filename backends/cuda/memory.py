@@ -63,9 +63,7 @@ class CudaPool(pool.Pool):
         )
 
     def why_limited(self, nbytes: int, active: int) -> str:
-        return (
-            f"smelt was asked for {nbytes:,} bytes on the GPU; {active:,} are in use and the limit is {self.limit:,}"
-        )
+        return f"smelt was asked for {nbytes:,} bytes on the GPU; {active:,} are in use and the limit is {self.limit:,}"
 
 
 class CudaBlock:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import DistributedError, SmeltError
 
 from . import driver
 from .memory import MEMORY
@@ -42,9 +42,9 @@ class Sender:
         threading.Thread(target=self._run, name="smelt-send", daemon=True).start()
 
     def send(self, address: int, nbytes: int) -> None:
-        """Send bytes as they are after what was launched before. Raises what went wrong with those before."""
+        """Send bytes as they are after what was launched before. Raises DistributedError: others could not be sent."""
         if self._failed:
-            raise self._failed[0]
+            raise DistributedError(f"messages could not be sent: {self._failed[0]}")
         block = MEMORY.block(nbytes)
         driver.enter()
         driver.copy(block.address, address, nbytes)

@@ -27,9 +27,9 @@ def _call(name: str, number: int, x: array, shape: Sequence[int]) -> array:
     return smelt.custom_call(f"{processes_of(number).calls}.{name}", x, types=types, group=number)
 
 
-def _reduced(name: str, number: int, x: array) -> array:
-    wide = processes_of(number).wider.get(x.dtype)
-    return _call(name, number, x, x.shape) if wide is None else _reduced(name, number, x.astype(wide)).astype(x.dtype)
+def _reduced(name: str, number: int, x: array, shape: Sequence[int]) -> array:
+    wide = processes_of(number).wider.get(x.dtype, x.dtype)
+    return _call(name, number, x.astype(wide), shape).astype(x.dtype)
 
 
 @functools.cache
@@ -40,12 +40,12 @@ def _rule(name: str, number: int, size: int) -> Callable[[array], array]:
 
     def recorded(x: array) -> array:
         if name == "all_sum":
-            return _reduced(name, number, x)
+            return _reduced(name, number, x, x.shape)
         if name == "all_gather":
             parts = _call(name, number, x, (size, *x.shape))
             return parts.reshape(-1, *x.shape[1:]) if x.ndim else parts
         parts = x.reshape(size, x.shape[0] // size, *x.shape[1:])
-        return _call(name, number, parts, parts.shape[1:])
+        return _reduced(name, number, parts, parts.shape[1:])
 
     recorded.__name__ = name
     found = smelt.custom_function(recorded)
@@ -61,7 +61,7 @@ def _rule(name: str, number: int, size: int) -> Callable[[array], array]:
 
 def _extreme(name: str, number: int, size: int) -> Callable[[array], array]:
     def recorded(x: array) -> array:
-        return _reduced(name, number, x)
+        return _reduced(name, number, x, x.shape)
 
     recorded.__name__ = name
     found = smelt.custom_function(recorded)

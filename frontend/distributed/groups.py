@@ -113,8 +113,8 @@ def init(strict: bool = False, backend: str = "any", *, all_gather_factory: Any 
     number among those here: programs of the device ``cuda`` run there, and what they do together stays there.
 
     Args:
-        strict: it is an error if nothing was launched. backend: ``"mpi"``, ``"nccl"``, or any: NCCL where ``smelt launch
-            --backend nccl`` launched, or who else sets ``NCCL_HOST_IP``, ``NCCL_PORT``, ``MLX_RANK`` and
+        strict: it is an error if nothing was launched. backend: ``"mpi"``, ``"nccl"``, or any: NCCL where
+            ``smelt launch --backend nccl`` launched, or who else sets ``NCCL_HOST_IP``, ``NCCL_PORT``, ``MLX_RANK`` and
             ``MLX_WORLD_SIZE``; else MPI. Processes that MPI launched can have ``"nccl"``, too.
         all_gather_factory: what MLX takes; without effect.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
 from smelt.ir.custom_call import Call, Target, register_target
 from smelt.ir.dtypes import DType
@@ -19,6 +19,13 @@ from .launched import Processes, processes_of
 
 #: Sends that may still read their memory.
 _pending: list[tuple[Any, np.ndarray]] = []
+
+
+@functools.cache
+def _mpi() -> Any:
+    from mpi4py import MPI  # only where processes were launched: nobody else has it, and it starts MPI
+
+    return MPI
 
 
 class MpiProcesses(Processes):
@@ -46,7 +53,7 @@ class MpiProcesses(Processes):
 
 def connect() -> MpiProcesses:
     """All processes that were launched together. An uncaught error of one ends them all."""
-    world = MPI.COMM_WORLD
+    world = _mpi().COMM_WORLD
     if world.Get_size() > 1:
         previous = sys.excepthook
 
@@ -82,9 +89,13 @@ def _reduced(how: str) -> Callable[[Call, np.ndarray], np.ndarray]:
     return run
 
 
+_OPERATIONS = {"sum": "SUM", "max": "MAX", "min": "MIN"}
+#: What sums and extremes of truth values are.
+_OF_BOOLS = {"sum": "LOR", "max": "LOR", "min": "LAND"}
+
+
 def _operation(how: str, dtype: np.dtype) -> Any:
-    of_bools = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND}
-    return of_bools[how] if dtype == np.bool_ else {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}[how]
+    return getattr(_mpi(), (_OF_BOOLS if dtype == np.bool_ else _OPERATIONS)[how])
 
 
 def _gather(call: Call, x: np.ndarray) -> np.ndarray:
@@ -111,6 +122,7 @@ def _send(call: Call, x: np.ndarray, *_: np.ndarray) -> np.ndarray:
 
 
 def _recv(call: Call, *_: np.ndarray) -> np.ndarray:
+    MPI = _mpi()
     wanted, status = call.results[0], MPI.Status()
     found = np.empty(wanted.shape, wanted.dtype.numpy)
     into = found.reshape(-1).view(np.uint8)

@@ -57,7 +57,7 @@ def connect() -> NcclProcesses:
     except ValueError:
         values = ", ".join(f"{name}={os.environ[name]}" for name in NCCL)
         raise DistributedError(at_user_line(f"smelt.distributed.init: numbers are wanted: {values}")) from None
-    return _met(Rendezvous(rank, size, (os.environ[NCCL.host], port)))
+    return together(Rendezvous(rank, size, (os.environ[NCCL.host], port)))
 
 
 def connect_over(processes: Any) -> NcclProcesses:
@@ -68,10 +68,10 @@ def connect_over(processes: Any) -> NcclProcesses:
         tell(meeting.address)
     else:
         meeting = Rendezvous(rank, size, tell(None))
-    return _met(meeting)
+    return together(meeting)
 
 
-def _met(meeting: Rendezvous) -> NcclProcesses:
+def together(meeting: Rendezvous) -> NcclProcesses:
     """The processes that met, each on its GPU."""
     try:
         found = NcclProcesses(collectives.connect(meeting, meeting.rank, meeting.size))

@@ -63,7 +63,7 @@ def test_layers_of_one_process_are_whole() -> None:
     "call, message",
     [
         (lambda: distributed.init(strict=True), "nothing was launched; run the program by: smelt launch"),
-        (lambda: distributed.init(backend="ring"), "backend must be any or mpi, is 'ring'"),
+        (lambda: distributed.init(backend="ring"), "backend must be any, mpi or nccl, is 'ring'"),
         (lambda: distributed.send(smelt.ones(1), 0), "send: there is one process"),
         (lambda: distributed.recv((1,), smelt.float32, 0), "recv: there is one process"),
         (lambda: distributed.all_sum(smelt.ones(1), group=3), "group must be a smelt.distributed.Group, is 3"),
