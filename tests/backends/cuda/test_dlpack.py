@@ -144,7 +144,7 @@ def test_elements_in_another_order(fake: FakeDriver) -> None:
 
 
 def test_refused(fake: FakeDriver) -> None:
-    with pytest.raises(BufferExportError, match=r"no data that is in reach: .*first GPU.*number 3.*test_dlpack\.py"):
+    with pytest.raises(BufferExportError, match=r"no data that is in reach: .*GPU 0.*number 3.*test_dlpack\.py"):
         capsule = on_gpu([1.0]).__dlpack__()
         dlpack.tensor_in(capsule).device_id = 3
         smelt.from_dlpack(Library(capsule, device=3))
