@@ -34,19 +34,20 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.index import names_of, variables
 from smelt.ir.kinds import Elementwise
 from smelt.ir.ops.arithmetic import Sub
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.contract import DotGeneral
 from smelt.ir.ops.movement import Broadcast, Iota
+from smelt.ir.ops.reduce import ReduceMax, ReduceMin, ReduceSum
 
 from ..extract import reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
 from .attention_masks import constant_of
+from .contraction_places import depth_of, operand_accesses
 
-#: What a reduction takes columns for that are not there.
-_NEUTRAL = {"reduce_sum": 0.0, "reduce_max": float("-inf"), "reduce_min": float("inf")}
 #: Ops that are made anew for wide rows, at most, for one that reads them.
 _MOST_OPS = 32
 
@@ -76,13 +77,29 @@ class PadProductsPass(Pass):
                 statistics["products"] += plan.seeds
 
 
+def _loops(op: OpView) -> tuple[dict[str, int], dict[str, int]]:
+    """Of each operand of a product: the loops that move along its axes, i0, i1, ... of the result, k0, ... of sums.
+
+    Axes of one element have none.
+    """
+    accesses = operand_accesses(op, variables(op.results[0].shape), variables(depth_of(op), "k"))
+    lhs, rhs = ({name: axis for axis, i in enumerate(x.place) for name in names_of([i])} for x in accesses)
+    return lhs, rhs
+
+
 def _free_axes(op: OpView) -> list[tuple[int, int]]:
     """Of each axis of a product's result: the operand that it comes from, and the axis there; (-1, 0) for batches."""
-    batch, found = op.attrs["lhs_batch"], []
-    for side, name in enumerate(("lhs", "rhs")):
-        inner = {*op.attrs[f"{name}_batch"], *op.attrs[f"{name}_contracting"]}
-        found += [(side, axis) for axis in range(op.operands[side].ndim) if axis not in inner]
-    return [(-1, 0)] * len(batch) + found
+    loops, found = _loops(op), []
+    for name in (f"i{axis}" for axis in range(op.results[0].ndim)):
+        sides = [side for side in (0, 1) if name in loops[side]]
+        found.append((sides[0], loops[sides[0]][name]) if len(sides) == 1 else (-1, 0))
+    return found
+
+
+def _partner(op: OpView, side: int, axis: int) -> int | None:
+    """The axis of the other operand with which a product sums over an axis of one; None if it does not."""
+    loops = _loops(op)
+    return next((loops[1 - side][k] for k, i in loops[side].items() if i == axis and k.startswith("k")), None)
 
 
 class _Plan:
@@ -118,8 +135,7 @@ class _Plan:
         (result,), reuse = op.results, self.options.reuse
         if any(v.dtype.size != 2 or not v.dtype.is_float for v in (*op.operands, result)):
             return None
-        depth = math.prod(op.operands[0].shape[i] for i in op.attrs["lhs_contracting"])
-        if result.aval.size * depth < self.options.work:
+        if result.aval.size * math.prod(depth_of(op)) < self.options.work:
             return None
         for axis, (side, of_operand) in enumerate(_free_axes(op)):
             extent, operands = result.shape[axis], op.operands
@@ -136,11 +152,8 @@ class _Plan:
         """Whether a product sums over a wide value's columns, so that the other operand had better be copied."""
         if v not in self.axis or any(x in self.axis for x in op.operands if x != v):
             return False
-        side = op.operands.index(v)
-        return (
-            self.axis[v] in op.attrs[("lhs_contracting", "rhs_contracting")[side]]
-            and v.aval.size >= self.options.reuse * v.shape[self.axis[v]]
-        )
+        summed = _partner(op, op.operands.index(v), self.axis[v]) is not None
+        return summed and v.aval.size >= self.options.reuse * v.shape[self.axis[v]]
 
     def can_stretch(self, v: Value, axis: int, left: int = _MOST_OPS) -> bool:
         """Whether a value is as quickly made with a longer axis."""
@@ -225,13 +238,15 @@ class _Rewrite:
         if not wide:
             return None
         axis = self.plan.axis[wide[0]]
-        if op.name in _NEUTRAL:
-            return [self._masked(b, wide[0], _NEUTRAL[op.name])] if axis in op.attrs["axes"] else None
+        if isinstance(op.op, ReduceSum | ReduceMax | ReduceMin):
+            number = float(op.op.identity(wide[0].dtype).real)
+            return [self._masked(b, wide[0], number)] if axis in op.attrs["axes"] else None
         if not isinstance(op.op, DotGeneral) or not self.plan.is_summed(op, wide[0]):
             return None
         side = op.operands.index(wide[0])
-        own, others = (op.attrs[f"{name}_contracting"] for name in (("lhs", "rhs") if side == 0 else ("rhs", "lhs")))
-        other = self._padded(b, op.operands[1 - side], others[own.index(axis)], env)
+        partner = _partner(op, side, axis)
+        assert partner is not None
+        other = self._padded(b, op.operands[1 - side], partner, env)
         found = [self._masked(b, wide[0], 0.0), other]
         return found if side == 0 else found[::-1]
 

@@ -32,6 +32,7 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.ops.arithmetic import Add, Sub
 
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, is_placed
@@ -133,9 +134,9 @@ class _Splitting:
         while pending:
             v, outer = pending.pop()
             op = None if v in self.stored else v.owner
-            if op is not None and op.name in ("add", "sub") and not any(_spread(x, axes) for x in op.operands):
+            if op is not None and isinstance(op.op, Add | Sub) and not any(_spread(x, axes) for x in op.operands):
                 x, y = op.operands
-                pending += [(y, outer.times(_Term(op.name == "sub"))), (x, outer)]
+                pending += [(y, outer.times(_Term(isinstance(op.op, Sub)))), (x, outer)]
             else:
                 product = self._product(v, axes)
                 if len(product.factors) == 1 and product.factors[0] is not v:

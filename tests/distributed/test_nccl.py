@@ -103,7 +103,8 @@ def launched(
     path.write_text((FAKES if gpus else "") + head + program + "\nprint(f'rank {rank} of {size} is done')\n")
     (folder / "meeting").mkdir()
     fakes = {"FAKE_GPUS": str(gpus), "FAKE_FOLDER": str(folder / "meeting")}
-    environment = {**os.environ, **fakes, "PYTHONPATH": str(ROOT), "SMELT_NUM_THREADS": "1", "SMELT_CACHE": "0"}
+    path_of_modules = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, **fakes, "PYTHONPATH": path_of_modules, "SMELT_NUM_THREADS": "1", "SMELT_CACHE": "0"}
     command = [sys.executable, "-m", "smelt", "launch", "--backend", backend, "-n", str(processes), str(path)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
 

@@ -112,8 +112,9 @@ def test_a_batch_is_one_call_of_the_library(op: Library, monkeypatch: pytest.Mon
         text = str(module)
         assert text.count(f'"smelt.{op.name}"') == 1 and "scf." not in text
         calls.clear()
-        found = smelt.compile(batched)(*inputs)
-        smelt.eval(found)
+        with smelt.stream(smelt.cpu):  # a device may have a library of its own
+            found = smelt.compile(batched)(*inputs)
+            smelt.eval(found)
         assert len(calls) == 1
         assert [x.size for x in calls[0]] == [x.size for x in operands]
         for x in found:

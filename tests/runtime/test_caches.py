@@ -39,6 +39,8 @@ KEPT = {
     "backends/cuda/collectives.py _groups": "the groups there are, which programs name",
     "backends/cuda/collectives.py _lost": "one",
     "backends/cuda/driver.py checks": "one",
+    "ir/locks.py _loaded": "the modules of the package",
+    "passes/kernels/place.py libraries": "the devices there are",
     "frontend/distributed/mpi.py _pending": "messages that are under way",
     "frontend/distributed/launched.py _numbered": "the groups there are, which programs name",
     "frontend/functions/methods.py _NO_NAMES": "empty",
@@ -100,6 +102,7 @@ KEPT = {
 FUNCTIONS = {
     "backends/cpu/hasty.py _annotation": "two kinds of loops",
     "backends/cpu/jit.py _manager": "two pipelines",
+    "backends/cuda/transfers.py ring": "two ways",
     "frontend/distributed/collectives.py _message_rule": "32,768 orders of derivatives of two kinds to each process",
     "frontend/distributed/collectives.py _rule": "five collectives of each group",
     "frontend/nn/layers/distributed.py _gather_mean": "the groups there are",
