@@ -240,10 +240,13 @@ def finish() -> None:
     driver.synchronize()
 
 
-class Plan:
-    """How a step is done: a call of NCCL."""
+class Plan(libraries.Plan):
+    """How a step is done: a call of NCCL.
 
-    workspace = 0
+    A step of several processes is part of a graph in all of them or in none, and each has memory of its own.
+    """
+
+    in_graphs = False
 
     def __init__(self, step: Collective):
         self._step, self._group = step, _groups[step.group]

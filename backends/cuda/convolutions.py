@@ -188,7 +188,7 @@ def _plan(library: Library, convolution: Convolution, parts: list[_Descriptor], 
     return None if workspace > convolution.workspace else Plan(library, convolution, [*parts, made], workspace)
 
 
-class Plan:
+class Plan(libraries.Plan):
     """How a convolution is made.
 
     Attributes:

@@ -15,19 +15,21 @@ import numpy as np
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.interpreter import run_op
+from smelt.ir.op import get
 from smelt.ir.ops.constants import constant_array
 from smelt.ir.settings import settings
 
 from ..buffer import Buffer
 from ..gpu.executable import GpuExecutable, HostCall
-from ..gpu.library import Collective, LibraryStep
+from ..gpu.library import LibraryCall, LibraryStep
 from ..gpu.manifest import KernelInfo, Manifest, Size
 from ..gpu.program import Program
 from ..gpu.steps import Where, known_launches, walk
 from ..metal.program import compile_module
 from . import driver, installed
 from .compiler import cubin
-from .memory import MEMORY
+from .memory import MEMORY, memory_at
 from .source import cuda_source, cuda_sources
 
 _Tables = Mapping[str, Sequence[Any]]
@@ -205,15 +207,33 @@ class _LibraryStep:
     """What a library does."""
 
     def __init__(self, step: LibraryStep):
-        self._plan = installed.plan(step)
-        #: a step of several processes is part of a graph in all of them or in none, and each has memory of its own
-        self.is_alone = isinstance(step, Collective)
+        self._step, self._plan = step, installed.plan(step)
+        self.is_alone = not self._plan.in_graphs
 
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         graph.add_captured(lambda stream: self._plan.run(addresses, stream))
 
     def launch(self, addresses: Sequence[int]) -> None:
         self._plan.run(addresses)
+        if isinstance(self._step, LibraryCall) and self._plan.failed(addresses):
+            _run_on_host(self._step, addresses)
+
+
+def _run_on_host(call: LibraryCall, addresses: Sequence[int]) -> None:
+    """Compute on the CPU what a library could not: the op knows whether that is an error, and says so.
+
+    Raises:
+        LibraryError: the operands have no such result.
+    """
+    operands, places = [], iter(addresses)
+    for array, address in zip(call.operands, places):
+        staged = Buffer.empty(array.aval)
+        memory_at(address, array.aval.nbytes).read(staged.address)
+        operands.append(staged.array)
+    found = run_op(get(call.op), operands, dict(call.attributes), call.line)
+    for i, (x, address) in enumerate(zip(found, places)):
+        x = np.ascontiguousarray(np.swapaxes(x, -2, -1) if i in call.columns else x)
+        memory_at(address, x.nbytes).write(x.ctypes.data)
 
 
 def _own_code(kernel: KernelInfo) -> driver.Module:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from smelt.ir.errors import DeviceError
 
 from ..gpu.library import Collective, Convolution, LibraryCall, LibraryStep, MatrixProduct
-from . import collectives, convolutions, products, transforms
+from . import collectives, convolutions, products, solvers, transforms
 
 
 class Plan(Protocol):
@@ -17,10 +17,14 @@ class Plan(Protocol):
 
     Attributes:
         workspace: bytes of memory that it uses beside the step's buffers.
+        in_graphs: whether it may be put on a stream that is captured.
     """
 
     @property
     def workspace(self) -> int: ...
+
+    @property
+    def in_graphs(self) -> bool: ...
 
     def run(self, addresses: Sequence[int], stream: c_void_p | None = None) -> None:
         """Does it, without waiting.
@@ -34,11 +38,16 @@ class Plan(Protocol):
         """
         ...
 
+    def failed(self, addresses: Sequence[int]) -> bool:
+        """Whether what was done last for these buffers cannot be done, and the op had better be asked why; waits for
+        it, if so. Raises DeviceError: from the driver."""
+        ...
+
 
 #: By kind of step, or op of a call, the module whose ``library()`` plans it; that is None where it is not installed.
 MODULES: dict[str, Any] = {
     MatrixProduct.kind: products, Convolution.kind: convolutions, Collective.kind: collectives,
-    **dict.fromkeys(transforms.OPS, transforms),
+    **dict.fromkeys(transforms.OPS, transforms), **dict.fromkeys(solvers.OPS, solvers),
 }  # fmt: skip
 
 

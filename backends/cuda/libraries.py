@@ -7,6 +7,7 @@ import ctypes.util
 import glob
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from smelt.ir import locks
@@ -17,8 +18,21 @@ from . import driver
 #: Plans that a library remembers.
 MOST_PLANS = 1024
 
+
+
+class Plan:
+    """What plans of libraries have in common. See `smelt.backends.cuda.installed.Plan`."""
+
+    workspace = 0
+    in_graphs = True
+
+    def failed(self, addresses: Sequence[int]) -> bool:
+        """Whether what was done for these buffers cannot be done."""
+        return False
+
+
 Step = TypeVar("Step")
-Plan = TypeVar("Plan")
+Found = TypeVar("Found")
 
 
 def load(name: str) -> ctypes.CDLL | None:
@@ -39,7 +53,7 @@ def load(name: str) -> ctypes.CDLL | None:
     return None
 
 
-class Library(Generic[Step, Plan]):
+class Library(Generic[Step, Found]):
     """A library on the GPU, and its plans of steps.
 
     Attributes:
@@ -65,7 +79,7 @@ class Library(Generic[Step, Plan]):
         self.handle = ctypes.c_void_p()
         if self.create:
             self.call(self.create, ctypes.byref(self.handle))
-        self._plans: dict[Step, Plan | None] = {}
+        self._plans: dict[Step, Found | None] = {}
 
     def call(self, name: str, *arguments: object) -> None:
         """Calls the library.
@@ -85,7 +99,7 @@ class Library(Generic[Step, Plan]):
         found: int = getattr(self._library, name)(*arguments)
         return found
 
-    def find(self, step: Step) -> Plan | None:
+    def find(self, step: Step) -> Found | None:
         """How a step is done; None for one that the library does not do."""
         with self.guard:
             if step not in self._plans:
@@ -95,15 +109,15 @@ class Library(Generic[Step, Plan]):
                 self._plans[step] = self._planned(step)
             return self._plans[step]
 
-    def _planned(self, step: Step) -> Plan | None:
+    def _planned(self, step: Step) -> Found | None:
         """What `find` finds for a step that it has not seen."""
         raise NotImplementedError
 
 
-Found = TypeVar("Found", bound=Library[Any, Any])
+Kind = TypeVar("Kind", bound=Library[Any, Any])
 
 
-def opened(kind: type[Found], loaded: Any) -> Found | None:
+def opened(kind: type[Kind], loaded: Any) -> Kind | None:
     """A library that was loaded, or None; None also where it does not work with the driver."""
     try:
         return None if loaded is None else kind(loaded)

@@ -140,15 +140,12 @@ class Library(libraries.Library[MatrixProduct, "Plan"]):
         return self._workspace
 
 
-class Plan:
+class Plan(libraries.Plan):
     """A product's descriptors and algorithm.
 
     Attributes:
         has_algorithm: whether the library has one.
     """
-
-    #: All products share one.
-    workspace = 0
 
     def __init__(self, library: Library, product: MatrixProduct, found: Sequence[Placed]):
         self._library, self._product = library, product

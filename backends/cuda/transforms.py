@@ -40,7 +40,7 @@ class Library(libraries.Library[LibraryCall, "Plan"]):
             return None
 
 
-class Plan:
+class Plan(libraries.Plan):
     """How transforms are made. See `smelt.backends.cuda.installed.Plan`.
 
     Raises:
@@ -69,13 +69,14 @@ class Plan:
     def run(self, addresses: Sequence[int], stream: ctypes.c_void_p | None = None) -> None:
         """See `smelt.backends.cuda.installed.Plan`."""
         driver.enter()
-        x, y, *workspace = map(ctypes.c_void_p, addresses)
+        places = list(map(ctypes.c_void_p, addresses))
         library = self._library
         with library.guard:
             library.call("cufftSetStream", self._plan, stream)
-            for area in workspace:
-                library.call("cufftSetWorkArea", self._plan, area)
-            library.call(self._name, self._plan, x, y, *self._direction)
+            if self.workspace:
+                library.call("cufftSetWorkArea", self._plan, places.pop())
+            x, y, *laid = places
+            library.call(self._name, self._plan, laid[0] if laid else x, y, *self._direction)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if not is_finalizing() and hasattr(self, "_plan"):

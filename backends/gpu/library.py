@@ -166,13 +166,13 @@ class Array:
 class LibraryCall:
     """An op on whole arrays that the device's library computes: a Fourier transform, a factorization.
 
-    The kernel's buffers are the op's operands and results, as `smelt.backends.gpu.schedules.calls` lays them out for
-    the library, and its workspace.
+    The kernel's buffers are the op's operands, its results, what `smelt.backends.gpu.schedules.calls` has laid out for
+    the library, and its workspace. All but the operands may be written to.
 
     Attributes:
         op, attributes: the op.
         operands, results: those of the op.
-        overwritten: operands whose memory the library may use for something else.
+        columns: results that the library writes column by column: their last two axes change places.
         line: where the user wrote it, for the end of a message.
     """
 
@@ -182,21 +182,21 @@ class LibraryCall:
     attributes: tuple[tuple[str, Any], ...]
     operands: tuple[Array, ...]
     results: tuple[Array, ...]
-    overwritten: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
     line: str = field(default="", compare=False)
 
     @property
     def written(self) -> frozenset[int]:
         """The buffers that it writes."""
         count = len(self.operands)
-        return frozenset((*self.overwritten, *range(count, count + len(self.results) + 1)))
+        return frozenset(range(count, 2 * count + len(self.results) + 1))  # of each operand there may be another layout
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> LibraryCall:
         """From plain data."""
         attributes = tuple((name, value) for name, value in found["attributes"])
         arrays = {name: tuple(map(Array.read, found[name])) for name in ("operands", "results")}
-        return cls(found["op"], attributes, **arrays, overwritten=tuple(found["overwritten"]), line=found["line"])
+        return cls(found["op"], attributes, **arrays, columns=tuple(found["columns"]), line=found["line"])
 
 
 @dataclass(frozen=True)

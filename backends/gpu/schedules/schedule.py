@@ -79,7 +79,7 @@ def declare_step(
         op: what is computed.
     """
     read = sum(aval.nbytes for i, aval in enumerate(avals) if i not in work.written)
-    written = sum(avals[i].nbytes for i in work.written if i < len(avals))
+    written = sum(aval.nbytes for i, aval in enumerate(avals) if i in work.written)
     if workspace:
         avals, names = [*avals, Aval((workspace,), dtypes.uint8)], [*names, "workspace"]
     key = work.kind, repr(work), *avals

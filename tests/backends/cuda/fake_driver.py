@@ -31,7 +31,7 @@ class FakeDriver:
         self.total, self.used = total, 0
         self.gpus, self.device = gpus, 0
         self.launches: list[str] = []
-        self.busy = self.graphs = self._events = self.transfers = 0
+        self.busy = self.graphs = self._events = self._loaded = self.transfers = 0
         self.pinnable = 1 << 30
         self._pinned: list[np.ndarray] = []
         self.order: list[tuple[str, int | None]] = []
@@ -180,7 +180,8 @@ class FakeDriver:
     # Code
 
     def cuModuleLoadData(self, module: Any, cubin: bytes) -> int:
-        module._obj.value = 100 + len(self._modules)
+        self._loaded += 1
+        module._obj.value = 100 + self._loaded
         self._modules[module._obj.value] = Library(cubin.decode())
         return 0
 

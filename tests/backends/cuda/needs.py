@@ -25,3 +25,4 @@ needs_cudnn = pytest.mark.skipif(
     libraries.load("cublasLt") is None or libraries.load("cudnn") is None, reason="cuDNN is not installed"
 )
 needs_cufft = pytest.mark.skipif(libraries.load("cufft") is None, reason="cuFFT is not installed")
+needs_cusolver = pytest.mark.skipif(libraries.load("cusolver") is None, reason="cuSOLVER is not installed")

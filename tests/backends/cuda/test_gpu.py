@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.cuda import solvers
 from smelt.backends.gpu.devices import GPUS
+from smelt.ir.errors import LibraryError
 from smelt.ir.settings import override
 
-from . import test_convolutions, test_transforms
-from .needs import needs_cublas, needs_cudnn, needs_cufft, needs_gpu
+from . import test_convolutions, test_solvers, test_transforms
+from .needs import needs_cublas, needs_cudnn, needs_cufft, needs_cusolver, needs_gpu
 from .test_products import ALL, CASES, numbers, ran
 
 pytestmark = needs_gpu
@@ -65,3 +67,29 @@ def test_transforms_by_the_library(shape: tuple[int, ...]) -> None:
         for name, (f, real, *_) in test_transforms.CASES.items():
             if len(shape) > (name == "two") and shape[-1] > (name == "irfft"):
                 test_transforms.ran(f, test_transforms.numbers(*shape, dtype=np.float32 if real else np.complex64))
+
+
+@needs_cusolver
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("name", test_solvers.CASES)
+def test_linear_algebra_by_the_library(name: str, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solvers, "LEAST", 1)
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for shapes in test_solvers.CASES[name][3]:
+            for times in (1, 30):
+                large = [(*s[:-2], *(n if n == 1 else times * n for n in s[-2:])) for s in shapes]
+                test_solvers.ran(name, large, dtype)
+
+
+@needs_cusolver
+def test_what_has_no_factors_by_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solvers, "LEAST", 1)
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for f, rule in (
+            (lambda x: smelt.linalg.cholesky(-x), "not positive definite"),
+            (lambda x: smelt.linalg.solve(x - x, x), "singular"),
+        ):
+            with pytest.raises(LibraryError, match=f"{rule}.*test_gpu.py"):
+                smelt.eval(smelt.compile(f)(smelt.eye(200)))
+        nan = smelt.full((200, 200), float("nan"))
+        assert np.isnan(np.array(smelt.linalg.cholesky(nan))).any()

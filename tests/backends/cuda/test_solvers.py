@@ -1,0 +1,159 @@
+"""Linear algebra of the device ``cuda`` by cuSOLVER, over a library and a driver without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.cuda import solvers
+from smelt.ir import op as ops
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import of
+from smelt.ir.errors import DeviceError, LibraryError, OutOfMemoryError
+from smelt.ir.kinds import Library
+from smelt.ir.settings import override
+
+from .fake_driver import FakeDriver
+from .fake_library import installed
+from .fake_solver import FakeSolver
+from .test_device import fake, gpu
+
+pytestmark = pytest.mark.usefixtures("small_heap")
+assert fake and gpu  # fixtures
+
+
+@pytest.fixture
+def solver(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSolver]:
+    """The device's library."""
+    found = FakeSolver(fake)
+    monkeypatch.setattr(solvers, "LEAST", 1)
+    with installed(monkeypatch, solvers, {"cusolver": found}):
+        yield found
+
+
+#: Functions of arrays, the op that they are, its attributes, and shapes.
+CASES: dict[str, tuple[Any, str, dict[str, Any], list[list[tuple[int, ...]]]]] = {
+    "cholesky": (smelt.linalg.cholesky, "cholesky", {}, [[(5, 5)], [(3, 4, 4)], [(1, 1)]]),
+    "solve": (
+        smelt.linalg.solve, "solve", {}, [[(5, 5), (5, 1)], [(5, 5), (5, 3)], [(2, 4, 4), (2, 4, 3)], [(1, 1), (1, 1)]],
+    ),
+    "qr": (smelt.linalg.qr, "qr", {}, [[(5, 5)], [(6, 3)], [(3, 6)], [(2, 5, 4)], [(1, 4)], [(4, 1)]]),
+    "eigh": (smelt.linalg.eigh, "eigh", {}, [[(5, 5)], [(2, 4, 4)], [(1, 1)]]),
+    "eigvalsh": (smelt.linalg.eigvalsh, "eigvalsh", {}, [[(5, 5)], [(2, 4, 4)]]),
+    "svd": (smelt.linalg.svd, "svd", {"full": True}, [[(5, 5)], [(6, 3)], [(3, 6)], [(2, 5, 4)]]),
+    "svd, some": (
+        lambda x: smelt.linalg.svd(x, full_matrices=False), "svd", {"full": False},
+        [[(5, 5)], [(6, 3)], [(3, 6)], [(2, 4, 5)]],
+    ),
+    "values": (
+        lambda x: smelt.linalg.svd(x, compute_uv=False), "singular_values", {}, [[(5, 5)], [(6, 3)], [(2, 3, 6)]],
+    ),
+}  # fmt: skip
+
+
+def ran(name: str, shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
+    """An op on the device: its properties, or what the reference has."""
+    f, op_name, attrs, _ = CASES[name]
+    op = ops.get(op_name)
+    assert isinstance(op, Library)
+    given = op.sample(np.random.default_rng(len(shapes[0])), *(Aval(s, of(np.dtype(dtype))) for s in shapes), **attrs)
+    found = smelt.compile(lambda *xs: f(*xs))(*(smelt.array(x, dtype=of(x.dtype)) for x in given))
+    results = [np.array(x) for x in (found if isinstance(found, (tuple, list)) else (found,))]
+    exact = 1e-10 if dtype == np.float64 else 5e-4
+    checked = list(op.properties(given, results, **attrs))
+    if not checked:
+        wide = [x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in given]
+        want = op.reference(*wide, **attrs)
+        checked = [(op_name, *pair) for pair in zip(results, want if isinstance(want, tuple) else (want,))]
+    for what, x, want in checked:
+        np.testing.assert_allclose(x, want, rtol=exact, atol=exact * max(1, np.abs(want).max()), err_msg=what)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_values(solver: FakeSolver, name: str, dtype: Any) -> None:
+    for shapes in CASES[name][3]:
+        solver.done.clear()
+        ran(name, shapes, dtype)
+        assert bool(solver.done) == (dtype != np.complex64 or name in ("cholesky", "solve", "qr")), shapes
+
+
+def test_what_surrounds_it_stays_on_the_gpu(solver: FakeSolver, fake: FakeDriver) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
+    f = smelt.compile(lambda x: smelt.linalg.cholesky(x @ x.T + 4 * smelt.eye(4)) * 2)
+    for _ in range(3):
+        found = np.array(f(smelt.array(x)))
+        np.testing.assert_allclose(found, 2 * np.linalg.cholesky(x @ x.T + 4 * np.eye(4)), rtol=1e-5, atol=1e-6)
+    assert len(solver.done) == 3
+
+
+def test_in_loops(solver: FakeSolver) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5, 5)).astype(np.float32) + 4 * np.eye(5, dtype=np.float32)
+
+    def f(x: Any) -> Any:
+        step = lambda c, a: (smelt.linalg.solve(a, c), c)  # noqa: E731
+        return smelt.scan(step, smelt.ones((5, 1)), x)[0]
+
+    want = np.ones((5, 1))
+    for a in x:
+        want = np.linalg.solve(a, want)
+    np.testing.assert_allclose(np.array(smelt.compile(f)(smelt.array(x))), want, rtol=1e-4)
+    assert solver.done == ["getrf", "getrs"] * 3
+
+
+def test_what_has_no_factors_is_an_error_with_op_and_line(solver: FakeSolver) -> None:
+    bad = np.stack([np.eye(3), -np.eye(3)]).astype(np.float32)
+    for f, rule in (
+        (smelt.linalg.cholesky, r"smelt.cholesky: .*1.* not positive definite.*test_solvers.py"),
+        (lambda x: smelt.linalg.solve(x - x, x), r"smelt.solve: .*singular.*test_solvers.py"),
+    ):
+        with pytest.raises(LibraryError, match=rule):
+            smelt.eval(smelt.compile(f)(smelt.array(bad)))
+    assert solver.done
+
+
+def test_nan_is_what_it_is_on_the_cpu(solver: FakeSolver) -> None:
+    x = np.full((3, 3), np.nan, np.float32)
+    for f in (smelt.linalg.cholesky, smelt.linalg.eigh, lambda x: smelt.linalg.svd(x, compute_uv=False)):
+        found, wants = [], []
+        for device, into in (("cuda", found), ("cpu", wants)):
+            with smelt.stream(device):
+                out = smelt.compile(f)(smelt.array(x))
+                into += [np.array(a) for a in (out if isinstance(out, (tuple, list)) else (out,))]
+        for a, want in zip(found, wants):
+            np.testing.assert_array_equal(a, want)
+    assert solver.done == ["potrf", "syevd", "gesvd"]
+
+
+def test_what_it_is_not_asked_for(solver: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small matrices, many of them, batches that are broadcast, what is too large for it, and nothing."""
+    def solved(*shapes: tuple[int, ...]) -> None:
+        a, b = (np.ones(s, np.float32) + (5 * np.eye(4, dtype=np.float32) if s[-1] == 4 else 0) for s in shapes)
+        np.testing.assert_allclose(
+            np.array(smelt.linalg.solve(smelt.array(a), smelt.array(b))), np.linalg.solve(a, b), rtol=1e-5
+        )
+        assert not solver.done
+
+    solved((4, 4), (2, 4, 1))
+    monkeypatch.setattr(solvers, "MOST", 2)
+    solved((3, 4, 4), (3, 4, 2))
+    solver.without = 3
+    solved((4, 4), (4, 3))
+    monkeypatch.setattr(solvers, "LEAST", 5)
+    solved((4, 4), (4, 5))
+    with override(libraries=False):
+        solved((4, 4), (4, 6))
+    assert np.array(smelt.linalg.cholesky(smelt.zeros((0, 3, 3)))).shape == (0, 3, 3)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(7, DeviceError), (2, OutOfMemoryError)])
+def test_errors(solver: FakeSolver, code: int, kind: type[Exception]) -> None:
+    solver.fails = code
+    with pytest.raises(kind, match="cusolverDnXpotrf"):
+        smelt.eval(smelt.linalg.cholesky(smelt.eye(4) * 2))
+    solver.fails = 0
+    ran("cholesky", [(4, 4)], np.float32)
