@@ -154,6 +154,6 @@ def test_what_it_is_not_asked_for(solver: FakeSolver, monkeypatch: pytest.Monkey
 def test_errors(solver: FakeSolver, code: int, kind: type[Exception]) -> None:
     solver.fails = code
     with pytest.raises(kind, match="cusolverDnXpotrf"):
-        smelt.eval(smelt.linalg.cholesky(smelt.eye(4) * 2))
+        smelt.eval(smelt.linalg.cholesky(smelt.array(np.eye(4, dtype=np.float32) * 2)))
     solver.fails = 0
     ran("cholesky", [(4, 4)], np.float32)
