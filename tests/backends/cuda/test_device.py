@@ -16,7 +16,7 @@ from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
-from smelt.lazy import evaluate, tiers
+from smelt.lazy import arrays, evaluate, tiers
 
 from .fake_driver import FakeDriver
 from .needs import needs_nvrtc
@@ -45,8 +45,8 @@ def _as_it_is(text: str, threads: Mapping[str, object], most: int) -> dict[str, 
 
 
 def _forget() -> None:
-    """Programs and memory of another driver."""
-    for cache in (evaluate.executables, evaluate._known, tiers.structures):
+    """Programs and memory of another driver, in which numbers that are remembered lie, too."""
+    for cache in (evaluate.executables, evaluate._known, tiers.structures, arrays._scalar_buffers):
         cache.clear()
     gc.collect()
     memory.MEMORY.pool.clear()

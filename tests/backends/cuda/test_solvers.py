@@ -31,6 +31,7 @@ def solver(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSo
     """The device's library."""
     found = FakeSolver(fake)
     monkeypatch.setattr(solvers, "LEAST", 1)
+    monkeypatch.setattr(solvers._Svd, "scale", 1)
     with installed(monkeypatch, solvers, {"cusolver": found}):
         yield found
 
