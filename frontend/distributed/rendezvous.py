@@ -10,6 +10,7 @@ import threading
 import time
 from typing import Any
 
+from smelt.ir import locks
 from smelt.ir.errors import DistributedError
 
 #: Seconds for which a process tries to reach the server, which may start later.
@@ -52,7 +53,8 @@ class _Server:
         self._listening, self._size = listening, size
         self._values: dict[str, str] = {}
         self._left: set[int] = set()
-        self._changed = threading.Condition()
+        self._waiting: dict[str, list[_Line]] = {}  #: those who have asked for what nobody has put yet
+        self._guard = locks.lock()
         threading.Thread(target=self._accept, name="smelt-rendezvous", daemon=True).start()
 
     def _accept(self) -> None:
@@ -73,29 +75,35 @@ class _Server:
                 elif what == "put":
                     self._put(name, value)
                 else:
-                    line.write(self._get(name))
+                    self._get(name, line)
         if rank >= 0 and rank not in self._left:
             self._put(_GONE, f"process {rank} of {self._size} has ended before the others")
 
     def _put(self, name: str, value: str) -> None:
-        with self._changed:
+        with self._guard:
             self._values.setdefault(name, value)
-            self._changed.notify_all()
+            for asked in [*self._waiting] if name == _GONE else [name]:
+                for line in self._waiting.pop(asked, []):
+                    self._get(asked, line)
 
-    def _get(self, name: str) -> list[Any]:
-        with self._changed:
-            self._changed.wait_for(lambda: name in self._values or _GONE in self._values)
-            return [True, self._values[name]] if name in self._values else [False, self._values[_GONE]]
+    def _get(self, name: str, line: _Line) -> None:
+        """Answer with what was put, now or when it is."""
+        with self._guard, contextlib.suppress(OSError):  # who has asked may be gone
+            if name in self._values:
+                line.write([True, self._values[name]])
+            elif _GONE in self._values:
+                line.write([False, self._values[_GONE]])
+            else:
+                self._waiting.setdefault(name, []).append(line)
 
     def _leave(self, rank: int) -> None:
-        with self._changed:
+        with self._guard:
             self._left.add(rank)
-            self._changed.notify_all()
 
     def close(self) -> None:
         """Wait until all have left, or one is gone."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._left) == self._size or _GONE in self._values)
+        while len(self._left) < self._size and _GONE not in self._values:
+            time.sleep(0.005)
         self._put(_GONE, "")
         self._listening.close()
 
@@ -122,7 +130,7 @@ class Rendezvous:
                 raise DistributedError(f"process 0 cannot listen at {address[0]}:{address[1]}: {error}") from None
             self._address = listening.getsockname()[:2]
             self._server = _Server(listening, size)
-        self._guard = threading.Lock()
+        self._guard = locks.lock()
         self._line = self._connect()
         self._line.write("enter", str(rank), "")
 
