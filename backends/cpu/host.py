@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import profiling
+from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
@@ -30,18 +30,21 @@ class Sequence:
 
     Args:
         keep_lock: whether its entry points are so short that Python's lock is kept.
+        unforked: whether they call a library that does not survive a fork in the middle of its work.
 
     Attributes:
         steps: filled when all functions are there.
     """
 
-    def __init__(self, function: FunctionDescription, team: Team, keep_lock: bool):
+    def __init__(self, function: FunctionDescription, team: Team, keep_lock: bool, unforked: bool):
         self.arguments, self.results = function.arguments, function.results
         self._copies, self._wide = function.copies, function.wide
         self.steps: list[Any] = []
         self.labels = [label_of(step) for step in function.steps]
         self.keep_lock = keep_lock
-        self._team = team
+        self.unforked = unforked and not keep_lock  # with Python's lock no other thread forks meanwhile
+        # Python's threads each have their gate, which who waits for them must not keep from them.
+        self._launch = locks.unforked(team.launch) if self.unforked and not team.renewable else team.launch
         self._local = threading.local()
 
     def frame(self) -> Any:
@@ -62,6 +65,8 @@ class Sequence:
         values[n] = base + 8 * TABLE
         kind = ctypes.PYFUNCTYPE if self.keep_lock else ctypes.CFUNCTYPE
         calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self.steps]
+        if self.unforked:
+            calls = [locks.unforked(c) if isinstance(s, int) else c for s, c in zip(self.steps, calls)]
         self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)
         return frame
 
@@ -80,7 +85,7 @@ class Sequence:
                 continue
             values[at + 1] = 0
             if count > 1:
-                self._team.launch(call, step, table, count)
+                self._launch(call, step, table, count)
             else:
                 call(table)
 
@@ -93,13 +98,13 @@ class Sequence:
             if isinstance(step, HostLoop):  # its functions have events
                 step.run(values, table, arena, count)
             elif name == PART:
-                self._team.launch(call, step, table, count) if count > 1 else call(table)
+                self._launch(call, step, table, count) if count > 1 else call(table)
             elif isinstance(step, HostOp):
                 profiler.timed(name, "host", line, step.run, values, table, arena, count)
             elif not isinstance(step, int):
                 profiler.timed(name, "kernel", line, step.run, values, table, arena, count)
             elif count > 1:
-                profiler.timed(name, "kernel", line, self._team.launch, call, step, table, count)
+                profiler.timed(name, "kernel", line, self._launch, call, step, table, count)
             else:
                 profiler.timed(name, "kernel", line, call, table)
 
@@ -117,8 +122,9 @@ class Sequence:
 class AloneStep:
     """Machine code that one thread runs, whatever the team."""
 
-    def __init__(self, address: int):
-        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+    def __init__(self, address: int, unforked: bool):
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._call = locks.unforked(call) if unforked else call
 
     def run(self, values: Any, table: int, arena: int, count: int) -> None:
         self._call(table)

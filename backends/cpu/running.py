@@ -30,10 +30,15 @@ class MachineCode(Protocol):
 
 
 class Symbols:
-    """What machine code calls and reads, by name. The BLAS is loaded for those who use it."""
+    """What machine code calls and reads, by name. The BLAS is loaded for those who use it.
+
+    Attributes:
+        has_blas: whether the BLAS was asked for.
+    """
 
     def __init__(self, team: threads.Team, has_long: bool, checks: Checks | None):
         self._near = team.symbols()
+        self.has_blas = False
         if has_long:
             self._near |= interrupts.symbols()
         if checks is not None:
@@ -41,7 +46,10 @@ class Symbols:
 
     def find(self, name: str) -> int:
         """An address; 0 where nothing has that name."""
-        return self._near.get(name) or (blas.symbols().get(name, 0) if "blas" in name else 0)
+        if "blas" in name:
+            self.has_blas = True
+            return blas.symbols().get(name, 0)
+        return self._near.get(name, 0)
 
     def all(self, called: Iterable[str]) -> dict[str, int]:
         """Addresses for a module that calls these functions, and may read and write what has none."""
@@ -88,7 +96,11 @@ class Program:
         self._checks = Checks(description.sites) if description.is_checked else None
         symbols = Symbols(self.team, self.has_long, self._checks)
         self._code = code = find_code(symbols) if description.has_code else None  # lives as long as the program
-        functions = {name: Sequence(f, self.team, description.keep_lock) for name, f in description.functions.items()}
+        # In a child process whose parent was in the middle of a product, the lock of the BLAS's memory is never free.
+        functions = {
+            name: Sequence(f, self.team, description.keep_lock, unforked=symbols.has_blas)
+            for name, f in description.functions.items()
+        }
         for name, function in functions.items():
             for step in description.functions[name].steps:
                 if not isinstance(step, EntryStep):
@@ -97,7 +109,7 @@ class Program:
                     continue
                 assert code is not None, "a function of machine code"
                 address = code.raw_lookup(step.symbol)
-                function.steps.append(AloneStep(address) if step.alone else address)
+                function.steps.append(AloneStep(address, function.unforked) if step.alone else address)
         self._main = functions["main"]
         #: Whether a run is one call by this thread, and nothing before or after it.
         self._is_one_call = not (self._parallel or self.has_long or self._checks) and (
