@@ -3,6 +3,7 @@ was launched before, unless its result is asked for."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 from collections import deque
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from smelt.ir import host_threads, locks
-from smelt.ir.errors import OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError
 
 from . import driver
 
@@ -32,10 +33,29 @@ class Ring:
     """Pinned memory that is lent in turn."""
 
     def __init__(self) -> None:
-        self.guard = locks.lock()
+        self._guard = locks.lock()
         self._address: int | None = None
         self._at = 0
+        self._is_used = False
         self._lent: deque[_Lent] = deque()
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[bool]:
+        """Whether the block may use it: not where there is none, nor in a handler of a signal that came while it is
+        used. When the block is cut short, whatever it has begun, all of the ring is the GPU's until that has run."""
+        with self._guard:
+            if self._is_used or not self.address:
+                yield False
+                return
+            try:
+                self._is_used = True
+                yield True
+            except BaseException:
+                with contextlib.suppress(DeviceError, OutOfMemoryError):
+                    self.lend(self.address, RING_BYTES)
+                raise
+            finally:
+                self._is_used = False
 
     @property
     def address(self) -> int:
@@ -89,9 +109,9 @@ class Memory(driver.Memory):
         host may use its memory again."""
         size = self.nbytes if nbytes is None else nbytes
         way = ring(to_gpu=True)
-        with way.guard:
-            driver.enter()
-            if not size or not way.address:
+        driver.enter()
+        with way.used() as is_mine:
+            if not is_mine:
                 super().write(source, size, offset)
                 return
             for at, length, place in way.parts(size):
@@ -102,9 +122,9 @@ class Memory(driver.Memory):
     def read(self, target: int, nbytes: int | None = None, offset: int = 0) -> None:
         size = self.nbytes if nbytes is None else nbytes
         way = ring(to_gpu=False)
-        with way.guard:
-            driver.enter()
-            if not size or not way.address:
+        driver.enter()
+        with way.used() as is_mine:
+            if not is_mine:
                 super().read(target, size, offset)
                 return
             coming: deque[tuple[driver.Event, int, int, int]] = deque()

@@ -90,20 +90,74 @@ def test_arrays_stay_on_the_gpu_until_they_are_asked_for(fake: FakeDriver) -> No
     assert fake.used == before and len(fake.launches) == 2
 
 
-@pytest.mark.parametrize("pinnable", [1 << 30, 0])
-def test_transfers(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, pinnable: int) -> None:
-    """In parts, by way of pinned memory where there is some, which is lent anew when what it holds has arrived."""
+@pytest.fixture
+def small_ring(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(transfers, "RING_BYTES", 1024)
     monkeypatch.setattr(transfers, "PART_BYTES", 256)
-    monkeypatch.setattr(fake, "pinnable", pinnable)
     transfers.ring.cache_clear()
+    yield
+    transfers.ring.cache_clear()
+
+
+@pytest.mark.parametrize("pinnable", [1 << 30, 0])
+@pytest.mark.usefixtures("small_ring")
+def test_transfers(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, pinnable: int) -> None:
+    """In parts, by way of pinned memory where there is some, which is lent anew when what it holds has arrived."""
+    monkeypatch.setattr(fake, "pinnable", pinnable)
     before = fake.transfers
     for n in (1, 63, 64, 65, 255, 700, 1000):
         x = np.arange(n, dtype=np.float32)
         fake.busy = 3
         np.testing.assert_array_equal(np.array(smelt.array(x) + 1), x + 1)
     assert (fake.transfers > before) == (pinnable > 0)
-    transfers.ring.cache_clear()
+
+
+def _there_and_back(x: np.ndarray) -> np.ndarray:
+    found, on_gpu = np.empty_like(x), transfers.Memory(x.nbytes)
+    on_gpu.write(x.ctypes.data)
+    on_gpu.read(found.ctypes.data)
+    on_gpu.free()
+    return found
+
+
+@pytest.mark.usefixtures("small_ring")
+def test_transfers_in_handlers_of_signals(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes in the middle of another transfer, on the same thread, leaves the parts alone that this one has."""
+    move, inner = transfers._move, np.arange(3000, 5000, dtype=np.uint16)
+    inside: list[bool] = []
+
+    def moved(target: int, source: int, nbytes: int) -> None:
+        for when in range(2):
+            if not inside:
+                inside.append(True)
+                np.testing.assert_array_equal(_there_and_back(inner), inner)
+                inside.pop()
+            if not when:
+                move(target, source, nbytes)
+
+    monkeypatch.setattr(transfers, "_move", moved)
+    outer = np.arange(2000, dtype=np.uint16)
+    np.testing.assert_array_equal(_there_and_back(outer), outer)
+
+
+@pytest.mark.usefixtures("small_ring")
+def test_ctrl_c_while_a_transfer_waits(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the GPU may still read is waited for the next time, too."""
+    x, waits = np.zeros(1024, np.uint8), []
+
+    def wait(self: driver.Event) -> None:
+        waits.append(self)
+        if len(waits) == 1:
+            raise KeyboardInterrupt
+
+    on_gpu = transfers.Memory(x.nbytes)
+    on_gpu.write(x.ctypes.data)
+    monkeypatch.setattr(driver.Event, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        on_gpu.write(x.ctypes.data, 256)
+    on_gpu.write(x.ctypes.data, 256)
+    assert len(waits) > 1
+    on_gpu.free()
 
 
 def test_what_the_cpu_computes_between_kernels(fake: FakeDriver) -> None:
