@@ -56,15 +56,18 @@ def _beside_each_other(processes: int, program: list[str], environment: dict[str
         port = free.getsockname()[1]
     environment.setdefault("SMELT_DEVICE", "cuda")
     shared = {NCCL.host: "127.0.0.1", NCCL.port: str(port), NCCL.size: str(processes)}
-    running = [
-        subprocess.Popen([sys.executable, *program], env={**environment, **shared, NCCL.rank: str(rank)})
-        for rank in range(processes)
-    ]
+    running: list[subprocess.Popen[bytes]] = []
     status = 0
     try:
-        while not status and any(process.poll() is None for process in running):
+        for rank in range(processes):
+            own = {**environment, **shared, NCCL.rank: str(rank)}
+            running.append(subprocess.Popen([sys.executable, *program], env=own))
+        while True:
+            ended = [process.poll() for process in running]
+            status = next((code for code in ended if code), 0)
+            if status or None not in ended:
+                break
             time.sleep(0.02)
-            status = next((process.returncode for process in running if process.poll()), 0)
     finally:
         for process in running:
             process.terminate()

@@ -13,6 +13,7 @@ import pytest
 from smelt.backends.cuda import driver
 from smelt.backends.cuda.collectives import is_installed
 from smelt.ir.errors import DeviceError
+from smelt.tools import launch
 
 from .test_processes import COLLECTIVES, DERIVATIVES, ENDS, HEAD, MESSAGES, TRAINING
 
@@ -134,6 +135,34 @@ def test_a_process_that_ends_ends_the_others(name: str, tmp_path: Path) -> None:
     assert time.monotonic() - start < 120
     if name == "an error":
         assert "as it happens" in done.stderr
+
+
+class _Process:
+    """One that ends with a status after so many questions."""
+
+    def __init__(self, questions: int, status: int):
+        self.questions, self.status = questions, status
+
+    def poll(self) -> int | None:
+        self.questions -= 1
+        return None if self.questions >= 0 else self.status
+
+    def terminate(self) -> None:
+        pass
+
+    def wait(self, timeout: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("status, wanted", [(0, 0), (3, 3), (-9, 137)])
+def test_the_exit_status_is_that_of_who_failed(status: int, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it ends, also between two questions to different processes."""
+    monkeypatch.setattr(launch.time, "sleep", lambda seconds: None)
+    for first in range(4):
+        for second in range(4):
+            made = iter([_Process(first, 0), _Process(second, status)])
+            monkeypatch.setattr(launch.subprocess, "Popen", lambda *_, made=made, **__: next(made))
+            assert launch._beside_each_other(2, ["program.py"], {}) == wanted
 
 
 def test_processes_that_share_a_gpu(tmp_path: Path) -> None:
