@@ -6,6 +6,7 @@ over by a thread for each destination, on a stream of its own: two processes may
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
@@ -94,7 +95,7 @@ class Communicator:
 
     def __init__(self, library: Library, handle: ctypes.c_void_p, rank: int, size: int):
         self.library, self.handle, self.rank, self.size = library, handle, rank, size
-        self._is_aborted = False
+        self._is_aborted, self._guard = False, locks.lock()
 
     @classmethod
     def connect(cls, library: Library, name: bytes, rank: int, size: int) -> Communicator:
@@ -116,19 +117,22 @@ class Communicator:
     def check(self) -> None:
         """Raises DistributedError: something went wrong since."""
         code = ctypes.c_int()
-        if not self._is_aborted:
-            self.library.call("ncclCommGetAsyncError", self.handle, ctypes.byref(code))
+        with self._guard:  # aborted meanwhile, the handle would be none
+            if not self._is_aborted:
+                self.library.call("ncclCommGetAsyncError", self.handle, ctypes.byref(code))
         if code.value not in (_SUCCESS, _IN_PROGRESS):
             raise DistributedError(f"NCCL: {self.library.text(code.value)}")
 
     def abort(self) -> None:
         """End what it does: others have gone."""
-        if not self._is_aborted:
-            self._is_aborted = True
-            self.library.call("ncclCommAbort", self.handle)
+        with self._guard:
+            if not self._is_aborted:
+                self._is_aborted = True
+                self.library.call("ncclCommAbort", self.handle)
 
     def run(self, name: str, *arguments: object, stream: Any = None) -> None:
-        """Put a function on a stream; None: that of all launches."""
+        """Put a function on a stream; None: that of all launches. Raises DistributedError: others have gone."""
+        check_gone()
         driver.enter()
         self.library.call(name, *arguments, self.handle, stream)
 
@@ -149,7 +153,7 @@ class Group:
     def split(self, color: int, key: int) -> Group:
         self._splits += 1
         made = self.communicator.split(color, key)
-        return _kept(Group(made, self._board, f"{self.name}/{self._splits}.{color}"))
+        return Group(_kept(made), self._board, f"{self.name}/{self._splits}.{color}")
 
     def _pair(self, sends: bool, source: int, target: int, order: int) -> Communicator:
         """The two processes of a message: the one that sends it is the first."""
@@ -157,9 +161,7 @@ class Group:
         library = self.communicator.library
         if sends:
             self._board.put(name, library.new_id())
-        found = Communicator.connect(library, self._board.get(name), 0 if sends else 1, 2)
-        _communicators.append(found)
-        return found
+        return _kept(Communicator.connect(library, self._board.get(name), 0 if sends else 1, 2))
 
     def sender(self, process: int, order: int) -> Sender:
         """Who sends messages of an order to a process."""
@@ -173,11 +175,12 @@ class Group:
         """Who receives messages of an order of a process."""
         with self._guard:
             if (process, order) not in self._receivers:
-                self._receivers[process, order] = Receiver(self._pair(False, process, self.communicator.rank, order))
+                connect = functools.partial(self._pair, False, process, self.communicator.rank, order)
+                self._receivers[process, order] = Receiver(connect)
             return self._receivers[process, order]
 
     def finish(self) -> None:
-        """Wait until all messages have been sent."""
+        """Wait until all messages have been sent. Raises DistributedError: some could not be."""
         for sender in list(self._senders.values()):
             sender.finish()
 
@@ -189,9 +192,11 @@ _communicators: list[Communicator] = []
 _lost: list[str] = []
 
 
-def _kept(group: Group) -> Group:
-    _communicators.append(group.communicator)
-    return group
+def _kept(communicator: Communicator) -> Communicator:
+    _communicators.append(communicator)
+    if _lost:  # meanwhile
+        communicator.abort()
+    return communicator
 
 
 def numbered(group: Group) -> int:
@@ -212,17 +217,18 @@ def connect(board: Board, rank: int, size: int) -> Group:
         raise DistributedError("NCCL is not installed: pip install nvidia-nccl-cu13, or -cu12 for CUDA 12")
     if rank == 0:
         board.put("world", found.new_id())
-    made = Group(Communicator.connect(found, board.get("world"), rank, size), board, "world")
+    made = _kept(Communicator.connect(found, board.get("world"), rank, size))
     if check not in driver.checks:
         driver.checks.append(check)
-    return _kept(made)
+    return Group(made, board, "world")
 
 
 def lose(reason: str) -> None:
     """Others have gone: what waits for them ends, and says why."""
     _lost.append(reason)
     for communicator in list(_communicators):
-        communicator.abort()
+        with contextlib.suppress(DistributedError):  # the others have to end, too
+            communicator.abort()
 
 
 def check() -> None:
@@ -234,7 +240,8 @@ def check() -> None:
 
 
 def finish() -> None:
-    """Wait until all messages have been sent, and all steps are done."""
+    """Wait until all messages have been sent, and all steps are done. Raises DistributedError: see `check`, or some
+    could not be sent."""
     for group in _groups:
         group.finish()
     driver.synchronize()

@@ -240,6 +240,11 @@ def wait() -> None:
     _wait(lambda: query(None))
 
 
+def wait_until(done: Callable[[], bool]) -> None:
+    """Waits for what the driver does not know, as for launches. Raises what `checks` raise."""
+    _wait(lambda: 0 if done() else NOT_READY)
+
+
 def _wait(query: Callable[[], int]) -> None:
     start = time.perf_counter()
     while (code := query()) == NOT_READY:

@@ -258,7 +258,8 @@ def recv(shape: Sequence[int], dtype: DType, src: int, *, group: Group | None = 
         stream: without effect.
 
     Raises:
-        DistributedError: there is one process; or, when evaluated, what came has another size.
+        DistributedError: there is one process; or, when evaluated over MPI, what came has another number of bytes.
+            NCCL compares none: what has another size is wrong there, or waited for without end.
         AttributeValueError: no other process is called `src`.
 
     >>> import smelt

@@ -18,6 +18,8 @@ PATIENCE = 120.0
 #: Put by the server: why somebody has gone, or nothing when all have left.
 _GONE = "gone"
 _MOST_BYTES = 1 << 20
+#: What a process says that cannot reach the server any more.
+_NO_SERVER = "process 0 has ended before the others"
 
 
 class _Line:
@@ -29,6 +31,7 @@ class _Line:
         self._file = connection.makefile("rb")
 
     def write(self, *message: Any) -> None:
+        """Raises OSError: the connection has ended."""
         self._connection.sendall(json.dumps(message).encode() + b"\n")
 
     def read(self) -> list[Any] | None:
@@ -65,7 +68,7 @@ class _Server:
 
     def _serve(self, line: _Line) -> None:
         rank = -1
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # it is gone, or none of the processes
             while (message := line.read()) is not None:
                 what, name, value = message
                 if what == "enter":
@@ -108,6 +111,14 @@ class _Server:
         self._listening.close()
 
 
+def _tell(line: _Line, what: str, name: str, value: str = "") -> None:
+    """Ask the server for something. Raises DistributedError: it has gone."""
+    try:
+        line.write(what, name, value)
+    except OSError as error:
+        raise DistributedError(f"smelt.distributed: {_NO_SERVER} ({error})") from None
+
+
 class Rendezvous:
     """A process's connection to the server, which is in process 0.
 
@@ -132,7 +143,7 @@ class Rendezvous:
             self._server = _Server(listening, size)
         self._guard = locks.lock()
         self._line = self._connect()
-        self._line.write("enter", str(rank), "")
+        _tell(self._line, "enter", str(rank))
 
     @property
     def address(self) -> tuple[str, int]:
@@ -155,9 +166,9 @@ class Rendezvous:
                 return _Line(connection)
 
     def put(self, name: str, value: bytes) -> None:
-        """Leave bytes for others. What has been put first stays."""
+        """Leave bytes for others. What has been put first stays. Raises DistributedError: process 0 has gone."""
         with self._guard:
-            self._line.write("put", name, base64.b64encode(value).decode())
+            _tell(self._line, "put", name, base64.b64encode(value).decode())
 
     def get(self, name: str) -> bytes:
         """Wait until somebody has put it there, on a connection of its own. Raises DistributedError: nobody will."""
@@ -168,15 +179,17 @@ class Rendezvous:
 
     def _ask(self, name: str) -> list[Any]:
         line = self._connect()
-        line.write("get", name, "")
+        _tell(line, "get", name)
         found = line.read()
         line.close()
-        return found[0] if found else [False, "process 0 has ended before the others"]
+        return found[0] if found else [False, _NO_SERVER]
 
     def gone(self) -> str:
         """Wait until a process is gone that has not left; which. Empty when all have left."""
-        found = self._ask(_GONE)
-        return str(found[1])
+        try:
+            return str(self._ask(_GONE)[1])
+        except DistributedError:
+            return _NO_SERVER
 
     def leave(self) -> None:
         """This process has done its part. The first one waits for the others."""
