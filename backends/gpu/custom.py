@@ -15,9 +15,9 @@ from smelt.ir.ops.constants import constant_array
 from smelt.ir.scalar import Scalar, compute_dtype
 
 from .kernel import GpuModule
-from .library import LibraryStep, mark_step
+from .library import LibraryStep
 from .manifest import Constant, KernelBuffer, OwnText, Size
-from .schedules.schedule import ScheduledKernel, source_lines, threads_for
+from .schedules.schedule import ScheduledKernel, declare_step, source_lines, threads_for
 
 #: That of the texts of programs, and so of kernels that become launches of them.
 LANGUAGE = "msl"
@@ -69,19 +69,11 @@ def _call(op: OpView) -> Call:
 
 def build_library_call(module: GpuModule, op: OpView) -> list[ScheduledKernel]:
     """The step of a library that a call is: on its operands and results, in this order."""
-    values = [*op.operands, *op.results]
-    call = _call(op)
+    values, call = [*op.operands, *op.results], _call(op)
     step: LibraryStep = target_called(call.target).kernels[LIBRARY_LANGUAGE](call)
-    key = "library", step, call
-    if key not in module.functions:
-        avals = [v.aval for v in values]
-        k, _ = module.start(step.kind, avals, [f"buffer_{i}" for i in range(len(avals))], op.location)
-        written = sum(avals[i].nbytes for i in step.written)
-        read = sum(aval.nbytes for aval in avals) - written
-        k.finish("library", (1, 1, 1), (1, 1, 1), read, written, 0, source_lines([op]))
-        mark_step(k.function, step)
-        module.functions[key] = k.name
-    return [ScheduledKernel(module.functions[key], values)]
+    names = [f"buffer_{i}" for i in range(len(values))]
+    name = declare_step(module, step.kind, step, [v.aval for v in values], names, 0, 0, op)
+    return [ScheduledKernel(name, values)]
 
 
 def _declare(module: GpuModule, kernel: CustomKernel, avals: Sequence[Aval], op: OpView) -> str:
