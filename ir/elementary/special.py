@@ -31,12 +31,12 @@ def erf(k: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def erf_half(k: ScalarBuilder, x: Scalar) -> Scalar:
-    """erf x for half precision: x·P(x²) with |x| limited to 2.9, within 5e-5 and never above 1.
+    """erf x for half precision: x·P(x²) up to 2.9, within 5e-5 and never above 1; then 1, as `tanh_half` is.
 
     Too coarse for float32, but the rounding of a float16 result is 2.4e-4, of a bfloat16 result 2e-3.
     """
-    limited = k.select(x > 2.9, 2.9, k.select(x < -2.9, -2.9, x))
-    return limited * polynomial(k, limited * limited, c.ERF_HALF)
+    found = x * polynomial(k, x * x, c.ERF_HALF)
+    return k.select(x > 2.9, 1.0, k.select(x < -2.9, -1.0, found))
 
 
 def erfinv(k: ScalarBuilder, x: Scalar) -> Scalar:

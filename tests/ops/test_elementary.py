@@ -407,6 +407,23 @@ def test_tanh_and_sigmoid_of_every_half_precision_number(dtype, device):
         np.testing.assert_array_equal(np.signbit(y[real]), np.signbit(want[real]))
 
 
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+def test_what_rounds_to_one_is_one_inside_a_kernel(dtype, device):
+    """Large numbers times what is left of 1 are nothing, as they are of rounded numbers: GELU and its gradient."""
+    x = smelt.array(np.array([5.1, 8, 30, 1000, 6e4]).astype(dtype.numpy))
+    x = smelt.concatenate([x, -x])
+
+    def left(x):
+        return [abs(x) * (1 - abs(f(x))) for f in (smelt.tanh, smelt.erf)]
+
+    with smelt.stream(device):
+        for found in smelt.compile(left)(x):
+            assert not smelt.any(found).item(), found
+        slopes = smelt.compile(smelt.grad(lambda x: smelt.nn.gelu_approx(x).astype(smelt.float32).sum()))(x)
+    assert slopes.tolist() == [1.0] * 5 + [0.0] * 5
+
+
 @pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
 def test_exp_of_every_half_precision_number(dtype):
     """Within one unit in the last place, subnormal results included; ∞, 0 and NaN where they belong; exact at 0."""
