@@ -69,10 +69,16 @@ class Group:
         Args:
             key: ranks are in the order of these; by default in that of the ranks here.
 
+        Raises:
+            AttributeValueError: `color` is negative.
+
         >>> import smelt
         >>> smelt.distributed.init().split(0).size()
         1
         """
+        if color < 0:
+            message = f"smelt.distributed.Group.split: color must be 0 or more, is {color}"
+            raise AttributeValueError(at_user_line(message))
         if self._processes is None:
             return Group()
         made = self._processes.split(color, key if key >= 0 else self.rank())
