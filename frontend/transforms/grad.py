@@ -120,10 +120,10 @@ def _of_scalar(count: int) -> dict[str, Any]:
     return {"wrt": tuple(range(count)), "seeds": (0,)}
 
 
-def _value_and_grad(
-    fun: Callable[..., Any], argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
-) -> Callable[..., Any]:
-    check_function(fun, what)
+def _differentiated(
+    argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions, in order, and the names of the arguments that are differentiated."""
     if isinstance(argnames, str):
         names: tuple[str, ...] = (argnames,)
     elif isinstance(argnames, (list, tuple)) and all(isinstance(n, str) for n in argnames):
@@ -134,14 +134,21 @@ def _value_and_grad(
         positions: tuple[int, ...] = () if names else (0,)
     else:
         positions = tuple(sorted(positions_of(what, argnums)))  # as MLX does
-    titles = [f"argument {p}" for p in positions]
-    single = len(positions) == 1  # MLX's rule: also for a sequence of one
-    who = name_of(fun)
     if len(set(names)) != len(names):
         raise AttributeValueError(at_user_line(f"{what}: argnames {names} must not repeat"))
     if not positions and not names:
         raise AttributeValueError(at_user_line(f"{what}: argnums and argnames are empty: nothing to differentiate"))
+    return positions, names
 
+
+def _value_and_grad(
+    fun: Callable[..., Any], argnums: int | Sequence[int] | None, argnames: str | Sequence[str], what: str
+) -> Callable[..., Any]:
+    check_function(fun, what)
+    positions, names = _differentiated(argnums, argnames, what)
+    titles = [f"argument {p}" for p in positions]
+    single = len(positions) == 1  # MLX's rule: also for a sequence of one
+    who = name_of(fun)
     highest = max(positions, default=-1)
 
     @functools.wraps(fun)
