@@ -106,7 +106,7 @@ class _Descriptor:
         return count.value
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and self.handle:
+        if not is_finalizing() and self.handle and not driver.is_forked():
             self._library.status("cudnnBackendDestroyDescriptor", self.handle)
 
 

@@ -92,6 +92,11 @@ def _context() -> tuple[ctypes.c_void_p, int]:
     return context, os.getpid()
 
 
+def is_forked() -> bool:
+    """Whether the GPU's context is another process's, of which this one was forked: it has nothing to give back."""
+    return bool(_context.cache_info().currsize) and _context()[1] != os.getpid()
+
+
 def enter() -> None:
     """Makes the GPU's context that of the calling thread. Raises DeviceError where there is no GPU."""
     context, process = _context()
@@ -230,7 +235,7 @@ class Event:
         return elapsed.value
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and getattr(self, "_handle", None):
+        if not is_finalizing() and getattr(self, "_handle", None) and not is_forked():
             driver_library().cuEventDestroy_v2(self._handle)
 
 
@@ -354,7 +359,7 @@ class Module:
             call("cuModuleUnload", handle)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and getattr(self, "_handle", None):
+        if not is_finalizing() and getattr(self, "_handle", None) and not is_forked():
             self.unload()
 
 
@@ -425,7 +430,7 @@ class Graph:
         call("cuGraphLaunch", self._ready, None)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if is_finalizing():
+        if is_finalizing() or is_forked():
             return
         for name, handle in (("cuGraphExecDestroy", "_ready"), ("cuGraphDestroy", "_graph")):
             if getattr(self, handle, None):

@@ -23,7 +23,7 @@ class _Memory(transfers.Memory):
     """Goes back to the driver when the pool lets go of it."""
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and hasattr(self, "address"):
+        if not is_finalizing() and hasattr(self, "address") and not driver.is_forked():
             self.free()
 
 

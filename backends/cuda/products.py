@@ -234,7 +234,7 @@ class Plan(libraries.Plan):
         )  # fmt: skip
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if is_finalizing():
+        if is_finalizing() or driver.is_forked():
             return
         for name, descriptor in getattr(self, "_keep", ()):
             self._library.status(name, descriptor)

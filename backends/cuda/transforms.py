@@ -79,7 +79,7 @@ class Plan(libraries.Plan):
             library.call(self._name, self._plan, laid[0] if laid else x, y, *self._direction)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and hasattr(self, "_plan"):
+        if not is_finalizing() and hasattr(self, "_plan") and not driver.is_forked():
             self._library.status("cufftDestroy", self._plan)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -307,6 +308,23 @@ def test_a_forked_child_is_told(fake: FakeDriver, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(DeviceError, match="forked"):
         driver.enter()
+
+
+def test_a_forked_child_gives_nothing_back(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dies there is its parent's: the driver is not asked, and nothing is said of errors in destructors."""
+    graph = driver.Graph()
+    graph.finish()
+    had, ignored, asked = [memory._Memory(16), driver.Event(), graph], [], []
+    del graph
+    used = fake.used
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        child.setattr(sys, "unraisablehook", ignored.append)
+        for name in ("cuEventDestroy_v2", "cuGraphExecDestroy", "cuMemFree_v2"):
+            child.setattr(fake, name, lambda *arguments: asked.append(arguments) or 0)
+        had.clear()
+        gc.collect()
+    assert not ignored and not asked and fake.used == used
 
 
 @pytest.mark.parametrize("grid", [(8, 1, 1), (10, 1, 1), (3, 1, 1), (5, 7, 2), (4, 2, 3), (0, 3, 1)])
