@@ -52,14 +52,6 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
     def step(total: Scalar, inside: bool = False) -> Scalar:
         return product.rules.accumulate(k, total, *(read(operand, inside) for operand in operands))
 
-    def each_step(loops: Sequence[Fused], body: Callable[[], Any]) -> None:
-        """Every position of some loops, one by one."""
-        if not loops:
-            body()
-        for i in range(loops[0].extent if loops else 0):
-            with k.at_position(loops[0], k.const(i, INDEX)):
-                each_step(loops[1:], body)
-
     def element() -> None:
         (total,) = reduce_loops(k, depth, lambda carried: [step(carried[0])], [start])
         store_outputs(k, product, outputs, lambda: total)
@@ -80,7 +72,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
 
         def in_registers(_: Scalar) -> None:
             totals = [start]
-            each_step(depth, lambda: totals.append(step(totals[-1], inside=True)))
+            _unrolled(k, depth, lambda: totals.append(step(totals[-1], inside=True)))
             store_outputs(k, product, outputs, lambda: totals[-1])
 
         def in_memory() -> None:
@@ -93,7 +85,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
             in_memory()
             return
         conditions: list[Scalar] = []
-        each_step(depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
+        _unrolled(k, depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
         if not conditions:
             each(in_registers)
             return
@@ -107,6 +99,16 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
+
+
+def _unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:
+    """Every position of some loops, one by one."""
+    if not loops:
+        body()
+        return
+    for i in range(loops[0].extent):
+        with k.at_position(loops[0], k.const(i, INDEX)):
+            _unrolled(k, loops[1:], body)
 
 
 def has_lines(product: Product) -> bool:
