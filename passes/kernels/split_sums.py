@@ -56,7 +56,7 @@ class SplitSumsPass(Pass):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            sums = [op for op in function.ops if op.name == "reduce_sum" and op.results[0].dtype.name in _WIDE]
+            sums = [op for op in function.ops if op.name == "reduce_sum" and _can_split(op)]
             if len(sums) > 1:
                 statistics["sums split"] += _Splitting(function, sums, self.terms).run()
 
@@ -224,6 +224,11 @@ class _Splitting:
         source = aligned(x.shape, v.ndim)
         x = b.reshape_to(self.instead.get(x, x), [d for a, d in enumerate(source) if a not in axes])
         return b.broadcast_to(x, op.results[0].shape)
+
+
+def _can_split(op: OpView) -> bool:
+    """Whether a sum may be split: it is wide, and has elements (the mean of none is NaN, and so is 0 times it)."""
+    return op.results[0].dtype.name in _WIDE and op.operands[0].aval.size > 0
 
 
 def _spread(v: Value, axes: Sequence[int]) -> bool:

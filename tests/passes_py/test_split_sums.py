@@ -132,6 +132,21 @@ def test_least_sizes(shape: tuple[int, ...], device: str) -> None:
         np.testing.assert_allclose(x, want, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 2)])
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+def test_sums_of_nothing(shape: tuple[int, ...], device: str) -> None:
+    """The mean of no elements is NaN, but no sum of no elements is."""
+
+    def found(x: Any, y: Any) -> list[Any]:
+        mean = smelt.mean(x, keepdims=True)
+        return [(x + y * mean).sum(), (y * (x * mean - y)).sum(), smelt.var(x * mean - y), (x * mean).sum(0)]
+
+    with smelt.stream(device):
+        total, products, variance, columns = smelt.compile(found)(smelt.zeros(shape), smelt.ones(shape))
+    assert total.item() == products.item() == 0 and np.isnan(variance.item())
+    np.testing.assert_array_equal(np.array(columns), np.zeros(shape[1:], np.float32))
+
+
 def test_what_lies_in_memory_is_read_as_it_is() -> None:
     """A softmax that is a result: its gradient reads it and makes no exponentials."""
 
