@@ -7,13 +7,13 @@ struct alignas(16) bfloat_8 {
 };
 
 static inline float erf_bf16(float x) {
-    float chosen = x > 2.9f ? 2.9f : x < -2.9f ? -2.9f : x;
-    float product = chosen * chosen;
+    float product = x * x;
     float fma = metal::fma(5.8062522e-08f, product, -2.5543948e-06f);
     float fma_1 = metal::fma(metal::fma(fma, product, 4.9884078e-05f), product, -0.0005787354f);
     float fma_2 = metal::fma(metal::fma(fma_1, product, 0.0045309933f), product, -0.025834538f);
     float fma_3 = metal::fma(metal::fma(fma_2, product, 0.112040125f), product, -0.37588227f);
-    return chosen * metal::fma(fma_3, product, 1.1283666f);
+    float chosen = x < -2.9f ? -1.0f : x * metal::fma(fma_3, product, 1.1283666f);
+    return x > 2.9f ? 1.0f : chosen;
 }
 
 // fused_mul_erf_add: map
