@@ -31,17 +31,18 @@ def is_narrow(plan: Plan, lane: Fused) -> bool:
     inner = {name for variables in plan.spaces.values() for name, _ in variables}
     if lane.extent > NARROW or not all(plan.space_of[op.results[0]] for op in plan.reductions):
         return False
-    return not any(op.op.kind == "arg_reduction" for op in plan.reductions) and any(
-        _goes_on(v, at, lane, inner) for v, at in plan.loads
-    )
+    if any(op.op.kind == "arg_reduction" for op in plan.reductions):
+        return False
+    steps = [_steps(v, at, lane, inner) for v, at in plan.loads]
+    return any(lane.extent in s for s in steps) and all(lane.extent in s for s in steps if s)
 
 
-def _goes_on(v: Value, at: Coordinates, lane: Fused, inner: set[Any]) -> bool:
-    """Whether what is read follows the end of a line in the next step."""
-    steps = [(c, a) for a, c in linearize(at, v.shape).terms if a.kind == "var"]
-    along = {a.args[0]: c for c, a in steps}
+def _steps(v: Value, at: Coordinates, lane: Fused, inner: set[Any]) -> set[int]:
+    """How far what is read along a line is from the same in the next step of each loop over the rows; as far as the
+    line is long: it follows its end."""
+    along = {a.args[0]: c for a, c in linearize(at, v.shape).terms if a.kind == "var"}
     name, _ = lane.variables[-1]
-    return along.get(name) == 1 and lane.extent in (c for n, c in along.items() if n in inner)
+    return {c for n, c in along.items() if n in inner} if along.get(name) == 1 else set()
 
 
 class NarrowRowKernel(RowKernel):

@@ -292,7 +292,7 @@ class ConvGeneral(Contraction, name="conv_general"):
 
 
 #: Taps of which each is a sum of its own.
-FEW_TAPS = 25
+FEW_TAPS = 49
 
 
 def _plain(x: Value, taps: Ints, low: Ints, high: Ints, input_dilation: Ints) -> bool:

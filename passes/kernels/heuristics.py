@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
+from smelt.ir.kinds import Movement
 from smelt.ir.ops.conversion import Convert
 
 from .analysis import is_pointwise, is_row_reduction
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 #: A value read at more places than this exists in memory.
 MAX_PLACES = 8
+#: What is padded or joined exists in memory where reductions read it at more places than this, if threads have rows of
+#: their own.
+CHOSEN_PLACES = 5
 #: Additions that cost as much as moving one byte.
 FLOPS_PER_BYTE = 2.0
 #: What is made by so many ops of so many additions each is computed rather than read.
@@ -150,7 +154,7 @@ def fewest_bytes(kernel: Group, candidate: Candidate) -> Reason | None:
     if places > MAX_PLACES:
         return Reason("places", "it is read at {places} places, of {most}", places=places, most=MAX_PLACES)
     if way == "movement":
-        return None
+        return _chosen_often(candidate) if kernel.schedule == "row" and not kernel.shared_rows else None
     if is_row_reduction(op):
         return kernel.reduction_loses(op)
     if not is_pointwise(op):
@@ -165,6 +169,17 @@ def fewest_bytes(kernel: Group, candidate: Candidate) -> Reason | None:
             )  # fmt: skip
     if way == "again" and not candidate.computed:
         return _dear_everywhere(kernel, candidate)
+    return None
+
+
+def _chosen_often(candidate: Candidate) -> Reason | None:
+    """Why reductions should not each choose what they read: a loop of many choices is no vector's."""
+    if not candidate.op.operands or isinstance(candidate.op.op, Movement):
+        return None
+    places = sum(len(group.reads[candidate.value]) for group in candidate.readers)
+    if places > CHOSEN_PLACES:
+        return Reason("choices", "reductions read it at {places} places, of {most}, and would choose at each",
+                      places=places, most=CHOSEN_PLACES)  # fmt: skip
     return None
 
 

@@ -134,6 +134,21 @@ def test_candidates_say_what_would_join(named: Any) -> None:
     assert [a[0] for a in asked] == ["sibling"] and asked[0][4] == 1
 
 
+def test_padding_that_many_sums_read_is_written() -> None:
+    def sums(count: int) -> Any:
+        def program(b: Any, x: Any) -> Any:
+            padded = b.pad(x, b.full((), 0, x.dtype), low=(9, 0), high=(9, 0), interior=(0, 0))
+            shifted = (b.slice(padded, start=(i, 0), stop=(i + 32, 48), stride=(1, 1)) for i in range(count))
+            return tuple(b.reduce_sum(y * x, axes=(0,)) for y in shifted)
+
+        return program
+
+    few, _ = fused(sums(heuristics.CHOSEN_PLACES), "fewest-bytes")
+    many, found = fused(sums(heuristics.CHOSEN_PLACES + 1), "fewest-bytes")
+    assert len(few) == 1 and many[0] == "fused_pad" and len(many) == 2
+    assert any(r.rule == "choices" for r in found)
+
+
 def test_a_reason_is_a_word_a_sentence_and_its_numbers() -> None:
     reason = Reason("dear", "{cost} additions, worth {saved}", cost=3.0, saved=2)
     assert str(reason) == "3 additions, worth 2" and reason.numbers == {"cost": 3.0, "saved": 2}
