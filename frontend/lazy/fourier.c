@@ -21,6 +21,11 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 #define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 #define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define EXCHANGED 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#define REAL_TWICE 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14
+#define IMAG_TWICE 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15
+#define REVERSED 14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1
+#define SIGNS 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1
 #define NAME(name) name##_f32
 #include "fourier_rows.h"
 #undef REAL
@@ -32,12 +37,22 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 #undef ODD
 #undef LOW
 #undef HIGH
+#undef EXCHANGED
+#undef REAL_TWICE
+#undef IMAG_TWICE
+#undef REVERSED
+#undef SIGNS
 #define REAL double
 #define WHOLE long long
 #define EVEN 0, 2, 4, 6, 8, 10, 12, 14
 #define ODD 1, 3, 5, 7, 9, 11, 13, 15
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define EXCHANGED 1, 0, 3, 2, 5, 4, 7, 6
+#define REAL_TWICE 0, 0, 2, 2, 4, 4, 6, 6
+#define IMAG_TWICE 1, 1, 3, 3, 5, 5, 7, 7
+#define REVERSED 6, 7, 4, 5, 2, 3, 0, 1
+#define SIGNS 1, -1, 1, -1, 1, -1, 1, -1
 #define NAME(name) name##_f64
 #include "fourier_rows.h"
 

@@ -145,7 +145,8 @@ INLINE void NAME(transpose)(VECTOR *x)
             y[2 * i] = SHUFFLE(x[i], x[i + LANES / 2], LOW);
             y[2 * i + 1] = SHUFFLE(x[i], x[i + LANES / 2], HIGH);
         }
-        memcpy(x, y, sizeof y);
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            x[i] = y[i];
     }
 }
 
@@ -155,9 +156,12 @@ CLONES static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict i
 {
     for (Py_ssize_t j = 0; j < rows; j++, in += 2 * width, x += 2) {
         VECTOR pair[2];
-        if (count < LANES)
+        if (count == LANES) {
+            memcpy(pair, in, sizeof pair);
+        } else {
             memset(pair, 0, sizeof pair);
-        memcpy(pair, in, (size_t)(2 * count) * sizeof(REAL));
+            memcpy(pair, in, (size_t)(2 * count) * sizeof(REAL));
+        }
         x[swap] = SHUFFLE(pair[0], pair[1], EVEN);
         x[!swap] = SHUFFLE(pair[0], pair[1], ODD);
     }
@@ -177,7 +181,7 @@ CLONES static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict 
 }
 
 /* Rows of n complex numbers to lanes, and back. */
-CLONES static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
+INLINE void NAME(load_some)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
 {
     Py_ssize_t j = 0;
     for (; j + LANES / 2 <= n; j += LANES / 2, x += LANES) {
@@ -198,8 +202,18 @@ CLONES static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, 
         }
 }
 
-CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
-                                    Py_ssize_t count, int swap, REAL scale)
+CLONES static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
+{
+    if (count < LANES)
+        NAME(load_some)(x, in, n, count, swap);
+    else if (swap)
+        NAME(load_some)(x, in, n, LANES, 1);
+    else
+        NAME(load_some)(x, in, n, LANES, 0);
+}
+
+INLINE void NAME(store_some)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
+                             Py_ssize_t count, int swap, REAL scale)
 {
     Py_ssize_t j = 0;
     for (; j + LANES / 2 <= n; j += LANES / 2, x += LANES) {
@@ -215,6 +229,17 @@ CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out
             out[2 * (i * width + j)] = x[swap][i] * scale;
             out[2 * (i * width + j) + 1] = x[!swap][i] * scale;
         }
+}
+
+CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
+                                    Py_ssize_t count, int swap, REAL scale)
+{
+    if (count < LANES)
+        NAME(store_some)(x, out, n, width, count, swap, scale);
+    else if (swap)
+        NAME(store_some)(x, out, n, width, LANES, 1, scale);
+    else
+        NAME(store_some)(x, out, n, width, LANES, 0, scale);
 }
 
 /* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of the
@@ -276,12 +301,34 @@ static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out
     }
 }
 
-/* The coefficients of 2·h real numbers from the transform of them as h complex ones, in place; w[k] = e^(-2πik/2h). */
+/* Complex numbers of a vector: their parts exchanged, the real parts or the imaginary ones twice, in reverse order. */
+INLINE VECTOR NAME(exchanged)(VECTOR x) { return SHUFFLE(x, x, EXCHANGED); }
+INLINE VECTOR NAME(real_twice)(VECTOR x) { return SHUFFLE(x, x, REAL_TWICE); }
+INLINE VECTOR NAME(imag_twice)(VECTOR x) { return SHUFFLE(x, x, IMAG_TWICE); }
+INLINE VECTOR NAME(reversed)(VECTOR x) { return SHUFFLE(x, x, REVERSED); }
+
+/* The coefficients of 2·h real numbers from the transform of them as h complex ones, in place; w[k] = e^(-2πik/2h). Those
+   at k and h - k are e ± t for the half sum e of one and the other's conjugate, and t = -i·w[k] times their half
+   difference. */
 CLONES static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
 {
     const REAL half = (REAL)0.5;
-    x[2 * h] = x[0], x[2 * h + 1] = x[1];
-    for (Py_ssize_t k = 0; k <= h / 2; k++) {
+    const VECTOR signs = {SIGNS};
+    Py_ssize_t k = 1;
+    const REAL first = x[0];
+    x[0] = first + x[1], x[2 * h] = first - x[1];
+    x[1] = x[2 * h + 1] = 0;
+    for (; 2 * k + LANES <= h + 1; k += LANES / 2) {
+        REAL *one = x + 2 * k, *other = x + 2 * (h - k + 1) - LANES;
+        VECTOR a, b, v;
+        memcpy(&a, one, sizeof a), memcpy(&b, other, sizeof b), memcpy(&v, w + 2 * k, sizeof v);
+        b = NAME(reversed)(b) * signs;
+        const VECTOR e = (a + b) * half, d = (a - b) * half;
+        const VECTOR t = NAME(real_twice)(v) * signs * NAME(exchanged)(d) + NAME(imag_twice)(v) * d;
+        a = e + t, b = NAME(reversed)((e - t) * signs);
+        memcpy(one, &a, sizeof a), memcpy(other, &b, sizeof b);
+    }
+    for (; k <= h / 2; k++) {
         REAL *one = x + 2 * k, *other = x + 2 * (h - k);
         const REAL er = (one[0] + other[0]) * half, ei = (one[1] - other[1]) * half;
         const REAL or = (one[1] + other[1]) * half, oi = (other[0] - one[0]) * half; /* -i times the difference */
