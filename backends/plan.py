@@ -20,6 +20,8 @@ from .lowering import Coordinates, Fused
 
 #: A map is divided into so many parts at most, none of which has fewer elements than this beside each other.
 PARTS, NARROW = 8, 16
+#: Elements of a part around a border, a multiple of them: lines of memory of any dtype, so that parts can be streamed.
+AROUND = 64
 
 
 @dataclass
@@ -122,7 +124,8 @@ def _collect_uses(plan: Plan) -> None:
 
 def parts_of(body: Function) -> list[list[tuple[int, int]]]:
     """A map in parts in each of which all elements are computed in one way (see `Fusible.borders`): a product of
-    ranges of the axes. It stays whole where the parts would be many or narrow."""
+    ranges of the axes. A border that would make a narrow part has a part around it, whose elements ask which way is
+    theirs. It stays whole where the parts would be many."""
     shape = body.returns[0].shape
     whole = [(0, extent) for extent in shape]
     plan = make_plan(body, None)
@@ -139,12 +142,25 @@ def parts_of(body: Function) -> list[list[tuple[int, int]]]:
                 at = border - index.const
                 if variable is not None and 0 < at <= variable.hi:
                     cuts[axes[variable.args[0]]].add(at)
-    found = [[(start, stop) for start, stop in itertools.pairwise(sorted(at))] for at in cuts]
     long = max((a for a, extent in enumerate(shape) if extent > 1), default=0)
-    narrow = any(len(ranges) > 1 and min(b - a for a, b in ranges) < NARROW for ranges in found[long:])
-    if narrow or not 1 < math.prod(map(len, found)) <= PARTS:
+    widened = [*cuts[:long], *map(_widened, cuts[long:])]
+    if any(len(at) > 2 for at in cuts[long:]) and all(len(at) == 2 for at in widened[long:]):
+        return [whole]
+    found = [list(itertools.pairwise(sorted(at))) for at in widened]
+    if not 1 < math.prod(map(len, found)) <= PARTS:
         return [whole]
     return [list(part) for part in itertools.product(*found)]
+
+
+def _widened(cuts: set[int]) -> set[int]:
+    """Cuts of an axis without narrow ranges between them: those as they are, or multiples of AROUND around each."""
+    extent = max(cuts)
+    if all(stop - start >= NARROW for start, stop in itertools.pairwise(sorted(cuts))):
+        return cuts
+    last = (extent - NARROW) // AROUND * AROUND
+    inner = cuts - {0, extent}
+    around = {min(at - at % AROUND, last) for at in inner} | {at + -at % AROUND for at in inner}
+    return {0, extent} | {at for at in around if 0 < at <= last}
 
 
 def is_static(place: Coordinates) -> bool:

@@ -19,6 +19,9 @@ JOINED = {
     "blocks": lambda x, y: smelt.concatenate([smelt.concatenate([x, x], 1), smelt.concatenate([x * x, x], 1)], 0),
     "cut and turned": lambda x, y: smelt.concatenate([x, x + 3], axis=1)[::-1, 5:-3],
     "two results": lambda x, y: (smelt.concatenate([x, y], axis=0), smelt.concatenate([y, x], axis=0) * 2),
+    "few in front": lambda x, y: smelt.concatenate([x[:, :3], x, x, x[:, :40]], axis=1),
+    "few behind": lambda x, y: smelt.concatenate([x, x, x[:, :1]], axis=1),
+    "rolled and turned": lambda x, y: smelt.roll(smelt.concatenate([x, x], axis=1), -3, 1)[:, ::-1],
     "narrow": lambda x, y: smelt.concatenate([x, x[:, :3], x], axis=1),
     "with nothing": lambda x, y: smelt.concatenate([x, x[:, :0], x], axis=1),
 }
@@ -51,3 +54,20 @@ def test_parts_have_no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "scf.if" not in kernel(3) and "_part2" in kernel(3)
     assert "scf.if" in kernel(plan.PARTS + 1)
+
+
+def test_narrow_parts_have_others_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few elements that are computed in another way put no condition into the loop of all others."""
+    monkeypatch.setattr(maps, "WHOLE", 0)
+    x = smelt.array(np.ones((4, 1000), np.int8))
+    text = smelt.compile(lambda x: smelt.roll(x, 7, 1)).trace(x).lower().compile().as_text("kernel")
+    first, second = text.split("func.func private @fused_concatenate_part")[1:]
+    assert "scf.if" in first and "scf.if" not in second.split("func.func")[0]
+    assert "memref.store" in second
+
+
+@pytest.mark.parametrize("cuts", [{0, 7, 4096}, {0, 4089, 4096}, {0, 70, 73, 200}, {0, 1, 2, 3}, {0, 100, 200}])
+def test_parts_around_borders(cuts: set[int]) -> None:
+    found = plan._widened(cuts)
+    assert {0, max(cuts)} <= found <= {*range(0, max(cuts), plan.AROUND)} | cuts
+    assert len(found) == 2 or min(np.diff(sorted(found))) >= plan.NARROW
