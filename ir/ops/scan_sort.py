@@ -223,17 +223,25 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
         self, b: Builder, primals: Values, tangents: Tangents, results: Values,
         *, axis: Int, reverse: Bool, inclusive: Bool,
     ) -> Tangents:  # fmt: skip
-        """ẏ[i] = exp(y[i-1] - y[i])·ẏ[i-1] + exp(x[i] - y[i])·ẋ[i]: no factor exceeds 1."""
+        """ẏ[i] = Σ_{j≤i} exp(x[j] - m[i])·ẋ[j] / Σ_{j≤i} exp(x[j] - m[i]) with m[i] = max_{j≤i} Re x[j].
+
+        Not exp(x[j] - y[i]): the result's rounding, which grows with its size, would be in each weight.
+        """
         (x,), t = primals, only(tangents)
         if not x.shape[axis]:
             return [None]
         x, t = _widen(b, x), _widen(b, t)
-        y = b.logcumsumexp(x, axis=axis, reverse=reverse)
-        # Where nothing but -inf has been seen, x - y would be NaN: there the factors are 0.
-        size = b.real(y) if y.dtype.is_complex else y
-        finite = b.select(b.equal(size, b.full(y.shape, -math.inf, size.dtype)), b.zeros_like(y), y)
-        before = _shifted(b, y, 1, -math.inf, axis, reverse)
-        found = _recurrence(b, b.exp(before - finite), b.exp(x - finite) * t, axis, reverse)
+        size = b.stop_gradient(b.real(x) if x.dtype.is_complex else x)  # the quotient is the same for any m
+        top = b.cummax(size, axis=axis, reverse=reverse)
+        # Where nothing but -inf has been seen, x - m would be NaN: there the weights are 0.
+        finite = b.select(b.equal(top, b.full(top.shape, -math.inf, top.dtype)), b.zeros_like(top), top)
+        before = _shifted(b, top, 1, -math.inf, axis, reverse)
+        kept = b.convert_to(b.exp(before - finite), x.dtype)
+        weight = b.exp(x - b.convert_to(finite, x.dtype))
+        total = _recurrence(b, kept, weight, axis, reverse)
+        empty = b.equal(total, b.zeros_like(total))
+        total = b.select(empty, b.full(total.shape, 1, total.dtype), total)
+        found = _recurrence(b, kept, weight * t, axis, reverse) / total
         return [_finish(b, found, primals[0].dtype, axis, reverse, inclusive)]
 
     def identity(self, dtype: DType) -> float:

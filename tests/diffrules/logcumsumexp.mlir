@@ -8,7 +8,7 @@ func.func private @f(%arg0: tensor<4x4xf64>) -> tensor<4x4xf64> {
 }
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.logcumsumexp"(%arg0) {axis = 1 : i64, inclusive = true, reverse = false} : (tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.cummax"(%arg0) {axis = 1 : i64, inclusive = true, reverse = false} : (tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 0xFFF0000000000000 : f64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.equal"(%[[V0]], %[[V2]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
@@ -21,19 +21,32 @@ func.func private @f(%arg0: tensor<4x4xf64>) -> tensor<4x4xf64> {
 // CHECK-NEXT: %[[V10:.*]] = "smelt.exp"(%[[V9]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V11:.*]] = "smelt.sub"(%arg0, %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V12:.*]] = "smelt.exp"(%[[V11]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.mul"(%[[V12]], %arg1) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.slice"(%[[V13]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V15:.*]] = "smelt.pad"(%[[V14]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%[[V10]], %[[V15]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.add"(%[[V13]], %[[V16]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.slice"(%[[V10]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.pad"(%[[V18]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.mul"(%[[V10]], %[[V19]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.slice"(%[[V17]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
-// CHECK-NEXT: %[[V22:.*]] = "smelt.pad"(%[[V21]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V23:.*]] = "smelt.mul"(%[[V20]], %[[V22]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V24:.*]] = "smelt.add"(%[[V17]], %[[V23]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: return %[[V24]] : tensor<4x4xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.slice"(%[[V12]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.pad"(%[[V13]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.mul"(%[[V10]], %[[V14]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.add"(%[[V12]], %[[V15]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.slice"(%[[V10]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.pad"(%[[V17]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.mul"(%[[V10]], %[[V18]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.slice"(%[[V16]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.pad"(%[[V20]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.mul"(%[[V19]], %[[V21]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V23:.*]] = "smelt.add"(%[[V16]], %[[V22]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V24:.*]] = "smelt.equal"(%[[V23]], %[[V5]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V25:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V26:.*]] = "smelt.broadcast"(%[[V25]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V27:.*]] = "smelt.select"(%[[V24]], %[[V26]], %[[V23]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V28:.*]] = "smelt.mul"(%[[V12]], %arg1) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V29:.*]] = "smelt.slice"(%[[V28]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V30:.*]] = "smelt.pad"(%[[V29]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V31:.*]] = "smelt.mul"(%[[V10]], %[[V30]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V32:.*]] = "smelt.add"(%[[V28]], %[[V31]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V33:.*]] = "smelt.slice"(%[[V32]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V34:.*]] = "smelt.pad"(%[[V33]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V35:.*]] = "smelt.mul"(%[[V19]], %[[V34]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V36:.*]] = "smelt.add"(%[[V32]], %[[V35]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V37:.*]] = "smelt.div"(%[[V36]], %[[V27]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: return %[[V37]] : tensor<4x4xf64>
 func.func @forward(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4xf64> {
   %f = constant @f : (tensor<4x4xf64>) -> tensor<4x4xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0>} : ((tensor<4x4xf64>) -> tensor<4x4xf64>) -> ((tensor<4x4xf64>, tensor<4x4xf64>) -> (tensor<4x4xf64>, tensor<4x4xf64>))
@@ -42,7 +55,7 @@ func.func @forward(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.logcumsumexp"(%arg0) {axis = 1 : i64, inclusive = true, reverse = false} : (tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.cummax"(%arg0) {axis = 1 : i64, inclusive = true, reverse = false} : (tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 0xFFF0000000000000 : f64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V3:.*]] = "smelt.equal"(%[[V0]], %[[V2]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
@@ -55,19 +68,32 @@ func.func @forward(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4
 // CHECK-NEXT: %[[V10:.*]] = "smelt.exp"(%[[V9]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V11:.*]] = "smelt.sub"(%arg0, %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V12:.*]] = "smelt.exp"(%[[V11]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.slice"(%[[V10]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.slice"(%[[V12]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
 // CHECK-NEXT: %[[V14:.*]] = "smelt.pad"(%[[V13]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V15:.*]] = "smelt.mul"(%[[V10]], %[[V14]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%arg1, %[[V15]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.slice"(%[[V16]]) {start = array<i64: 0, 2>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.pad"(%[[V17]], %[[V4]]) {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.add"(%arg1, %[[V18]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.mul"(%[[V19]], %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.slice"(%[[V20]]) {start = array<i64: 0, 1>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V22:.*]] = "smelt.pad"(%[[V21]], %[[V4]]) {high = array<i64: 0, 1>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V23:.*]] = "smelt.add"(%[[V19]], %[[V22]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V24:.*]] = "smelt.mul"(%[[V23]], %[[V12]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: return %[[V24]] : tensor<4x4xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.add"(%[[V12]], %[[V15]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.slice"(%[[V10]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.pad"(%[[V17]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.mul"(%[[V10]], %[[V18]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.slice"(%[[V16]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.pad"(%[[V20]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.mul"(%[[V19]], %[[V21]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V23:.*]] = "smelt.add"(%[[V16]], %[[V22]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V24:.*]] = "smelt.equal"(%[[V23]], %[[V5]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V25:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V26:.*]] = "smelt.broadcast"(%[[V25]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V27:.*]] = "smelt.select"(%[[V24]], %[[V26]], %[[V23]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V28:.*]] = "smelt.div"(%arg1, %[[V27]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V29:.*]] = "smelt.mul"(%[[V28]], %[[V19]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V30:.*]] = "smelt.slice"(%[[V29]]) {start = array<i64: 0, 2>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V31:.*]] = "smelt.pad"(%[[V30]], %[[V4]]) {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V32:.*]] = "smelt.add"(%[[V28]], %[[V31]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V33:.*]] = "smelt.mul"(%[[V32]], %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V34:.*]] = "smelt.slice"(%[[V33]]) {start = array<i64: 0, 1>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V35:.*]] = "smelt.pad"(%[[V34]], %[[V4]]) {high = array<i64: 0, 1>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V36:.*]] = "smelt.add"(%[[V32]], %[[V35]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V37:.*]] = "smelt.mul"(%[[V36]], %[[V12]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: return %[[V37]] : tensor<4x4xf64>
 func.func @reverse(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4xf64> {
   %f = constant @f : (tensor<4x4xf64>) -> tensor<4x4xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0>} : ((tensor<4x4xf64>) -> tensor<4x4xf64>) -> ((tensor<4x4xf64>, tensor<4x4xf64>) -> (tensor<4x4xf64>, tensor<4x4xf64>))

@@ -80,6 +80,23 @@ def test_logcumsumexp_far_from_overflow(rng):
     np.testing.assert_allclose(jvp("logcumsumexp", [x], [t], axis=0), want, atol=1e-12)
 
 
+@pytest.mark.parametrize("offset", [0.0, -3e4, 1e6, 2e30], ids=str)
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_logcumsumexp_derivative_of_large_elements(offset, variant, rng):
+    """However large the elements are, weights are those of their differences: the result's rounding is not in them."""
+    x, t = np.round(rng.standard_normal(9) * 4) + np.float32(offset), rng.standard_normal(9).astype(np.float32)
+    x = x.astype(np.float32)
+    x[variant["reverse"] * -3 :][:3] = -1e9 - np.abs(offset)  # what a mask hides, first in the scan
+    wide = x.astype(np.float64)
+    want = np.zeros(9)
+    for i in range(9):
+        seen = slice(i + (not variant["inclusive"]), None) if variant["reverse"] else slice(i + variant["inclusive"])
+        if len(wide[seen]):
+            weights = np.exp(wide[seen] - wide[seen].max())
+            want[i] = weights @ t[seen] / weights.sum()
+    np.testing.assert_allclose(jvp("logcumsumexp", [x], [t], axis=0, **variant), want, rtol=1e-5, atol=1e-6)
+
+
 def test_cumulative_extrema_give_ties_to_the_latest():
     x, t = np.array([1.0, 3, 3, 2, 3, 5]), np.arange(6.0)
     assert jvp("cummax", [x], [t], axis=0).tolist() == [0, 1, 2, 2, 4, 5]
