@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class Calls:
-    """The calls of a program, noted while its rules run.
+    """The calls of a program, noted by the types of its values.
 
     Attributes:
         fit: whether all that was noted can be called.
@@ -49,8 +49,9 @@ class Calls:
         self.fit = True
 
     def note(
-        self, op: Op, rule: Callable[..., Any] | None, attrs: dict[str, Any], otherwise: Callable[..., list[Any]],
-        operands: Sequence[Aval], result: Aval | None, place: tuple[tuple[int, ...], int, tuple[int, ...]],
+        self, op: Op, rule: Callable[..., Any] | None, attrs: dict[str, Any],
+        otherwise: Callable[..., list[Any]] | None, operands: Sequence[Aval], result: Aval | None,
+        place: tuple[tuple[int, ...], int, tuple[int, ...]],
     ) -> None:  # fmt: skip
         """Note what gives a result.
 

@@ -149,8 +149,11 @@ class OpProgram:
         """`run`, where NumPy is silent already."""
         frame = self._frame.copy()
         checked = settings.check
-        if self._calls is not None and not checked and profiling.active is None:
-            return self._run_calls(frame, arrays)
+        if not checked and profiling.active is None:
+            if self._calls is None and self._runs == 0 and self.origin is None:
+                self._calls = self._noted()
+            if self._calls is not None:
+                return self._run_calls(frame, arrays)
         frame[: len(arrays)] = arrays
         self._run_rules(frame, checked)
         return [frame[i] for i in self._returns]
@@ -172,6 +175,18 @@ class OpProgram:
             raise out_of_memory(view.op, error, view) from None
         return [frame[i] for i in self._returns]
 
+    def _noted(self) -> list[host_calls.Call] | None:
+        """What the steps call, by the types of their values; None where not all can be called."""
+        calls = host_calls.Calls()
+        for view, op, rule, attrs, *where in self._steps:
+            result = None if rule is None else view.results[0].aval
+            otherwise = self._otherwise(view, attrs) if rule is None else None
+            calls.note(op, rule, attrs, otherwise, [v.aval for v in view.operands], result, tuple(where))
+        return calls.done(self._returns) if calls.fit else None
+
+    def _otherwise(self, view: OpView, attrs: dict[str, Any]) -> Callable[..., list[np.ndarray]]:
+        return functools.partial(self._result_list, view, attrs)
+
     def _view(self, place: int) -> OpView:
         return self._steps[place][0]
 
@@ -180,7 +195,7 @@ class OpProgram:
         return [x if type(x) is np.ndarray else np.asarray(x) for x in self._run(arrays)]
 
     def _run_rules(self, frame: list[Any], checked: bool) -> None:
-        """Run on a frame; in the second run what is called is noted, for those to come."""
+        """Run on a frame. Where values have types with symbols, what is called is noted in the second run."""
         profiler = profiling.active
         calls = host_calls.Calls() if self._runs == 1 and not checked and profiler is None else None
         avals: dict[int, Aval] = {}  # of what is called; those of values may have symbols
@@ -200,10 +215,10 @@ class OpProgram:
             except MemoryError as error:
                 raise out_of_memory(op, error, view) from None
             if calls is not None:
-                otherwise = functools.partial(self._result_list, view, attrs)
                 for i in read if rule is None else (*read, first):
                     if i not in avals:
                         avals[i] = host_calls.aval_of(frame[i])
+                otherwise = self._otherwise(view, attrs) if rule is None else None
                 calls.note(op, rule, attrs, otherwise, [avals[i] for i in read], avals.get(first), (read, first, dead))
             operands.clear()
             for i in dead:

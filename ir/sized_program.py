@@ -71,16 +71,12 @@ class SizedProgram(OpProgram):
 
     def _noted(self) -> list[host_calls.Call] | None:
         """The steps as calls of NumPy, with symbols; None where that takes values."""
-        calls = host_calls.Calls()
+        if any(step[2] is None for step in self._steps):
+            return None
         try:
-            for view, op, rule, attrs, *place in self._steps:
-                if rule is None:
-                    return None
-                avals = [v.aval for v in view.operands]
-                calls.note(op, rule, attrs, _no_function, avals, view.results[0].aval, tuple(place))
+            return super()._noted()
         except Exception:  # a rule that symbols are nothing for
             return None
-        return calls.done(self._returns) if calls.fit else None
 
     def _fold(self, op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
         sized = any(map(has_symbol, op.attrs.values())) or any(has_symbol(r.aval.shape) for r in op.results)

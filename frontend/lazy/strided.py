@@ -319,6 +319,9 @@ class StridedProgram(OpProgram):
     def is_pure(self) -> bool:
         return all(op.pure and (rule is not None or type(view) is StridedStep) for view, op, rule, *_ in self._steps)
 
+    def _noted(self) -> None:
+        """Nothing: steps may come from a family, whose types have symbols, and groups name no values."""
+
     def _results(self, view: Any, attrs: dict[str, Any], operands: list[np.ndarray]) -> Sequence[np.ndarray]:
         if type(view) is StridedStep:
             return view.run([np.asarray(x) for x in operands])
