@@ -128,7 +128,12 @@ def _moved_bytes(value: Value, read: Container[Value], ops: int = CHEAP_OPS) -> 
     op = value.owner
     if op is None or not ops or not is_pointwise(op) or not (op.op.flops <= CHEAP_FLOPS or _widens(op)):
         return least
-    return min(least, sum(_moved_bytes(v, read, ops - 1) for v in set(op.operands)))
+    total = 0
+    for operand in set(op.operands):
+        total += _moved_bytes(operand, read, ops - 1)
+        if total >= least:
+            return least
+    return total
 
 
 def _widens(op: OpView) -> bool:
