@@ -117,7 +117,7 @@ def _copied_whole(match: re.Match[str]) -> str:
     )
 
 
-_LOAD = re.compile(r"\s*simdgroup_load\((\w+), (\w+ \+ .+), (\d+)(, ulong2\(0\), true)?\);")
+_LOAD = re.compile(r"\s*simdgroup_load\((\w+), (\w+(?: \+ .+)?), (\d+)(, ulong2\(0\), true)?\);")
 _MATRIX = re.compile(r"\s*(simdgroup_(?:half|bfloat)8x8|smelt::Right<\w+>) (\w+);")
 _PURE = re.compile(r"\s*uint \w+ = [^;=]*;")
 
@@ -154,6 +154,28 @@ def _by_fours(text: str) -> str:
     return "\n".join(out)
 
 
+#: A vector that is stored to threadgroup memory as soon as it has been read, and is read no more.
+_MOVED = re.compile(
+    r"^ *(\w+) (\w+) = (\*\(device const \1\*\)\([^;=]+\));\n((?: *uint \w+ = [^;=]*;\n)*)"
+    r"( *\*\(threadgroup \1\*\)\([^;=]+\) = )\2;\n(?![\s\S]*\b\2\b)", re.M,
+)  # fmt: skip
+_COPY = re.compile(r"\*\(threadgroup (\w+)\*\)\((\w+)([^;=]*)\) = \*\(device const \1\*\)\(([^;=]+)\);")
+_BARRIER = re.compile(r"\b(?:threadgroup|simdgroup)_barrier\(")
+
+
+def _copied_meanwhile(text: str) -> str:
+    """Vectors that go from buffers to threadgroup memory as they are, without registers; barriers wait for them."""
+    arrays = set(re.findall(r"__shared__ \w+ (\w+)\[", text))
+
+    def copy(match: re.Match[str]) -> str:
+        kind, array, offset, source = match.groups()
+        return f"smelt::copy_meanwhile(({kind}*)({array}{offset}), (const {kind}*)({source}));"
+
+    moved = _MOVED.sub(r"\n\4\5\3;\n", text)
+    found = _COPY.sub(lambda match: copy(match) if match[2] in arrays else match[0], moved)
+    return text if found == moved else _BARRIER.sub(r"smelt::await_copies(), \g<0>", found)
+
+
 _UNROLLED = re.compile(r"^( *)#pragma unroll\n\1for \([^\n]*\{\n((?:\1 +[^\n]*\n)*)\1\}\n", re.M)
 #: Statements of a loop that only loads: indices, vectors, and what goes into a thread's array.
 _LOADING = re.compile(
@@ -179,6 +201,11 @@ def _loads_first(kernel: str) -> str:
         return f"{match[0][:-1]} SMELT_LOADED\n" if loads and targets <= arrays and only else match[0]
 
     return _UNROLLED.sub(closed, kernel) if buffers else kernel
+
+
+def _of_aligned(text: str) -> str:
+    """What is done with smelt's own texts, whose vectors and matrices are aligned."""
+    return _loads_first(_copied_meanwhile(_by_fours(_for_tensor_cores(text))))
 
 
 def _shared(number: int, type_: str, name: str, dimensions: str) -> str:
@@ -281,7 +308,7 @@ def _translated(text: str, aligned: bool) -> tuple[str, dict[str, Entry]]:
     found = parse(text, _shared)
     body = re.sub(r"^[ \t]*#[ \t]*include\b.*$", "", found.text, flags=re.M)
     body = _WIDE.sub(_copied_whole, body)
-    each = (lambda part: _loads_first(_by_fours(_for_tensor_cores(part)))) if aligned else _for_tensor_cores
+    each = _of_aligned if aligned else _for_tensor_cores
     return "".join(each(part) for part in re.split(r"(?=\bextern \"C\"|\bkernel\b)", body)), found.entries
 
 

@@ -36,6 +36,8 @@ class Gpu(Target):
         simd: lanes of a simdgroup.
         fragment: where a lane's elements of an 8 × 8 matrix begin: what each bit of its number adds to row and column;
             None where that is not specified.
+        copies_itself: whether vectors that go from a buffer to threadgroup memory need no registers on their way, and
+            nobody waits for them before the next barrier.
         float64: whether it computes in that.
         library_work: multiplications from which on a product or convolution is its library's work, where it has one.
         library_reuse: multiplications for each element that kernels must copy before, or read and write behind it, from
@@ -59,6 +61,7 @@ class Gpu(Target):
     tiles: int = 64
     simd: int = 32
     fragment: tuple[tuple[int, int], ...] | None = None
+    copies_itself: bool = False
     float64: bool = False
     library_work: int = 1 << 28
     library_reuse: int = 64
@@ -73,7 +76,7 @@ GPUS = {
         Gpu("apple9"),  # A17, M3, M4
         Gpu("simulator", groups=64, own_tiles=4, measured_bytes=0),
         Gpu(
-            "nvidia", float64=True, groups=65536, half_tile=(128, 128, 32), tiles=128,
+            "nvidia", float64=True, groups=65536, half_tile=(128, 128, 32), tiles=128, copies_itself=True,
             fragment=((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)),  # of mma.m16n8k16's sums (PTX ISA)
         ),
     )

@@ -62,6 +62,27 @@ def test_other_texts_are_left_alone() -> None:
     assert "load_four" not in stored
 
 
+def test_vectors_that_need_no_registers() -> None:
+    """What goes from a buffer to threadgroup memory, and nowhere else, goes by itself; barriers wait for it."""
+    head = (
+        "#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device const float* x [[buffer(0)]], "
+        "device float* y [[buffer(1)]]) {\n    alignas(16) threadgroup float t[64];\n"
+    )
+    fetched = "    float4 v = *(device const float4*)(x + 4u);\n    uint at = 8u;\n"
+    moved = fetched + "    *(threadgroup float4*)(t + at) = v;\n"
+    whole = "    *(threadgroup float4*)(t + 8u) = *(device const float4*)(x + (4u));\n"
+    barrier = "    threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+    for text in (moved, whole):
+        source = cuda_source(head + text + barrier + "}\n", aligned=True)[0]
+        assert "smelt::copy_meanwhile(" in source and "smelt::await_copies(), threadgroup_barrier(" in source
+    read = "    y[0] = v.x;\n"
+    elsewhere = "    *(device float4*)(y + 8u) = *(device const float4*)(x + 4u);\n"
+    for text in (moved + barrier + read, elsewhere + barrier, barrier):
+        source = cuda_source(head + text + "}\n", aligned=True)[0]
+        assert "copy_meanwhile" not in source and "await_copies" not in source
+    assert "copy_meanwhile" not in cuda_source(head + whole + barrier + "}\n")[0]
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize(

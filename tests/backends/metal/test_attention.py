@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import smelt
 from smelt.backends.cuda.source import cuda_source
@@ -103,7 +104,9 @@ def test_where_elements_of_matrices_are_known() -> None:
         (plain, operands(1, 2, 1, 40, 50, 24)),
         (masked("causal"), operands(1, 2, 2, 40, 50, 64, dtype="float16")),
         (masked(None), [*operands(1, 2, 2, 24, 40, 32, dtype="bfloat16"), of(1, 1, 24, 40, dtype="bool_")]),
-        (masked("causal"), operands(4, 64, 32, 70, 40, 16, dtype="bfloat16")),  # so many that simdgroups have more rows
+        # so many that simdgroups have more rows, and tiles come in turn
+        (masked("causal"), operands(4, 64, 32, 70, 140, 16, dtype="bfloat16")),
+        (plain, operands(4, 64, 64, 16, 192, 16, dtype="float16")),
         gpu="nvidia",
     )
 
@@ -245,7 +248,7 @@ def test_what_is_no_attention() -> None:
 
 def test_texts_are_for_tensor_cores() -> None:
     """All products of 16-bit matrices go to tensor cores two by two, and their loads four by four."""
-    for heads, products, loads in ((16, 32, 20), (64, 64, 24)):
+    for heads, products, loads in ((16, 32, 20), (64, 128, 40)):
         text = harness.metal_text(plain, *operands(4, heads, heads, 128, 128, 64, dtype="bfloat16"), gpu="nvidia")
         source, _ = cuda_source(text, {"fused_attention": (128, 1, 1)}, aligned=True)
         assert source.count("smelt::multiply_accumulate_pairs(") == products
@@ -262,3 +265,19 @@ def test_half_precision_is_as_exact_as_three_kernels() -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     exact = weights / weights.sum(-1, keepdims=True) @ v
     np.testing.assert_allclose(found.astype(np.float64), exact, atol=2.0**-7 * np.abs(v).max())
+
+
+@pytest.mark.parametrize("gpu", ["simulator", "nvidia"])
+def test_great_logits(gpu: str) -> None:
+    """The largest one wins, however far apart neighbours are at its size; none but infinite ones give NaN."""
+    shapes = operands(1, 1, 1, 5, 72, 16, dtype="bfloat16")
+    _, program = program_of([(plain, shapes)], gpu)
+    values = harness.sample(program.arguments[2], seed=0)
+    for size in (1.0, 2.0**20, 2.0**28, 2.0**29, 2.0**33, 1e12, 1e35):
+        signs = np.array([1, -1, 1, -1, 1])[:, None]
+        q, k = (np.broadcast_to(x, a.shape).astype(a.dtype.numpy) for x, a in zip(
+            (size * signs, np.linspace(-64, 64, 72)[:, None]), program.arguments
+        ))  # fmt: skip
+        (found,) = harness.run(program, [q, k, values])
+        ends = np.where(signs > 0, values[0, 0, -1], values[0, 0, 0]).astype(np.float64)
+        np.testing.assert_allclose(found[0, 0].astype(np.float64), ends, atol=2.0**-6 * np.abs(ends).max())

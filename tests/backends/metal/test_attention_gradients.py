@@ -88,6 +88,7 @@ def test_where_elements_of_matrices_are_known() -> None:
     right(
         (masked("causal"), operands(1, 4, 2, 40, 50, 16, dtype="float16")),
         (capped, operands(1, 1, 1, 18, 40, 8)),
+        (masked(None), operands(4, 64, 64, 20, 70, 16, dtype="bfloat16")),  # simdgroups have more rows
         gpu="nvidia",
     )
 

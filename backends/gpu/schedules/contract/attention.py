@@ -14,6 +14,7 @@ found in the same way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,13 +31,14 @@ from ..schedule import ScheduledKernel
 from .epilogue import Epilogue
 from .key_range import KeyRange, hides_later, key_range
 from .positions import summed, where
-from .row_tiles import SIMDGROUPS, RowTiles, held_as, line_of, rounded_up, slice_of
+from .row_tiles import MANY_STRIPS, SIMDGROUPS, TILE, RowTiles, held_as, line_of, rounded_up, slice_of
 from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
 
-#: Strips of matrices that a simdgroup has where there are rows for it and registers: each tile of keys is read for all.
-MANY_STRIPS = 2 * STRIPS
 #: The most features and columns for which there are registers.
 FEW_FEATURES = 64
+#: Neighbours of such a float32 differ by 64: exponentials of differences are 0 or 1, to whatever base. The product with
+#: log2(e) is rounded, and beyond would be too far from the exact one.
+COARSE = 2.0**29
 
 
 def build_attention(module: GpuModule, body: Function) -> list[ScheduledKernel]:
@@ -57,7 +59,8 @@ class AttentionKernel(RowTiles):
         keys, values = attention.keys.dtype, attention.values.dtype
         self.lines = [line_of(rounded_up(attention.features.extent, slice_of(keys))), line_of(self.columns)]
         sizes = [(self.lines[0], held_as(keys)), (self.lines[1], held_as(values))]
-        left = self._share_depth(gpu, product.depth.extent, slice_of(values), sizes)
+        most = 2 * TILE if self.strips == MANY_STRIPS else TILE
+        left = self._share_depth(gpu, product.depth.extent, slice_of(values), sizes, most, gpu.copies_itself)
         self.some_features = self._some_features(held_as(keys), self.lines[0], left)
         self.epilogue = Epilogue(module, product)
         self.k = self.epilogue.k
@@ -120,7 +123,9 @@ class AttentionKernel(RowTiles):
     def _attend(self, first: Scalar, step: Scalar | None, state: Sequence[Any]) -> list[Any]:
         k = self.k
         best, totals, sums = self._parts(state)
-        logits = self._logits(self._products("key", self.queries, self.keys, self.attention.features, step), first)
+        scores = self._products("key", self.queries, self.keys, self.attention.features, step)
+        self._turn(step)
+        logits = self._logits(scores, first)
         highest = [
             [self._largest([logits[i, j][e] for j in range(self.n // MATRIX)]) for e in range(OWN)]
             for i in range(self.strips)
@@ -130,14 +135,14 @@ class AttentionKernel(RowTiles):
         with k.named("shift"):  # of a row in which everything is -infinity so far nothing is to be scaled
             shift = [k.select(x.eq(float("-inf")), 0.0, x) for x in now]
         with k.named("scale"):
-            scale = [self._exp(x - y) for x, y in zip(best, shift)]
+            scale = [self._exp(x, *self._exponent(y)) for x, y in zip(best, shift)]
         scales, shifts = self.lanes.beside(scales=scale, shifts=shift)
         weights = {}
         for i in range(self.strips):
             for e in range(OWN):
                 with k.named("shift"):
-                    by = self.matrices.element(shifts[i], e)
-                found = [self._exp(logits[i, j][e] - by) for j in range(self.n // MATRIX)]
+                    own = self._exponent(self.matrices.element(shifts[i], e))
+                found = [self._exp(logits[i, j][e], *own) for j in range(self.n // MATRIX)]
                 total = totals[i * OWN + e] * self.matrices.element(scales[i], e)
                 with k.named("total"):
                     for x in found:
@@ -159,11 +164,23 @@ class AttentionKernel(RowTiles):
                      for pair in (found[i : i + 2] for i in range(0, len(found), 2))]  # fmt: skip
         return found[0]
 
-    def _exp(self, x: Scalar) -> Scalar:
-        """The exponential, as exact as the weights are."""
-        if self.product.lhs.dtype.size == 2:
-            return self._fast_exp(x)
-        return self.k.elementary(self.attention.softmax.exponentials.rules(Elementwise), [x], [x.dtype], x.dtype)
+    def _exponent(self, shift: Scalar) -> tuple[Scalar, Scalar | None]:
+        """What is subtracted from a row's logits, and by what they are multiplied before, where `_exp` wants that."""
+        if self.product.lhs.dtype.size == 4:
+            return shift, None
+        k = self.k
+        with k.named("slope"):
+            slope = k.select(k.math("absf", shift) < COARSE, k.const(math.log2(math.e), dtypes.float32), 1.0)
+        return shift * slope, slope
+
+    def _exp(self, x: Scalar, shift: Scalar, slope: Scalar | None) -> Scalar:
+        """The exponential of a logit less the row's shift, as exact as the weights are."""
+        k = self.k
+        if slope is None:
+            rules = self.attention.softmax.exponentials.rules(Elementwise)
+            return k.elementary(rules, [x - shift], [x.dtype], x.dtype)
+        exponent = k.op("math.fma", [x, slope, -shift], dtypes.float32)
+        return k.op("math.exp2", [exponent], dtypes.float32, fastmath=k.attr("#arith.fastmath<afn>"))
 
     def _logits(self, scores: dict[tuple[int, int], Any], key: Scalar) -> dict[tuple[int, int], list[Scalar]]:
         """What the body makes of the scores, by matrix and a lane's own elements; -infinity where no key is."""

@@ -11,22 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.backends.chains import Chain, Load, analyse_chain
+from smelt.backends.chains import Chain, ChainScore, Load, analyse_chain
 from smelt.backends.contraction import Operand
 from smelt.backends.lowering import Fused
 from smelt.ir import dtypes
 from smelt.ir.builder import Function
+from smelt.ir.dtypes import DType
 from smelt.ir.index import names_of
 from smelt.ir.scalar import INDEX, Scalar
 
+from ...devices import Gpu
 from ...kernel import GpuModule
 from ..parts import split, times
 from ..schedule import ScheduledKernel
 from .epilogue import Epilogue
 from .key_range import KeyRange, hides_later, key_range
 from .positions import summed
-from .row_tiles import RowTiles, held_as, line_of, rounded_up, slice_of
+from .row_tiles import MANY_STRIPS, SIMDGROUPS, TILE, RowTiles, held_as, line_of, rounded_up, slice_of
 from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
+
+#: Elements that each row of many strips may have (sums, operands of 16 bits by two, scores): lanes keep as many.
+REGISTERS = 224
 
 
 def build_chain(module: GpuModule, body: Function) -> list[ScheduledKernel]:
@@ -40,7 +45,8 @@ class ChainKernel(RowTiles):
     def __init__(self, module: GpuModule, chain: Chain):
         self.chain, gpu = chain, module.gpu
         self.columns = [rounded_up(end.product.columns.extent, MATRIX) for end in chain.ends]
-        self._share_rows(gpu, chain.rows.extent, STRIPS, max(self.columns))
+        strips, most = self._strips(gpu)
+        self._share_rows(gpu, chain.rows.extent, strips, max(self.columns))
         self.tiles = -(-chain.rows.extent // self.m)
         self.groups = self.tiles * chain.batch.extent
         #: operands along what is summed, each once, with their features
@@ -50,16 +56,34 @@ class ChainKernel(RowTiles):
         self.lines = [line_of(rounded_up(f.extent, slice_of(x.dtype))) for x, f in self.operands]
         sizes = [(line, held_as(x.dtype)) for line, (x, _) in zip(self.lines, self.operands)]
         least = max(slice_of(end.product.rhs.dtype) for end in chain.ends)
-        left = self._share_depth(gpu, chain.depth.extent, least, sizes)
-        self.some_features, self.least_of = [], []
-        for line, held in sizes:  # the first may take what is left
-            self.some_features.append(self._some_features(held, line, left))
-            self.least_of.append(self.least)
+        left = self._share_depth(gpu, chain.depth.extent, least, sizes, most)
+        #: by the type of rows' operands the tile in whose memory they come, one after the other
+        self.hosts: dict[DType, int] = {}
+        for n in self.of_scores:
+            self.hosts.setdefault(sizes[n][1], n)
+        self.some_features, self.least_of = {}, {}
+        for held, n in self.hosts.items():  # the first may take what is left
+            self.some_features[held] = self._some_features(held, self.lines[n], left)
+            self.least_of[n] = self.least
             left = 0
         first = Epilogue(module, chain.ends[0].product)
         self.epilogues = [first, *(Epilogue(module, end.product, first) for end in chain.ends[1:])]
         self.k = first.k
         self.matrices = Matrices(self.k)
+
+    def _strips(self, gpu: Gpu) -> tuple[int, int]:
+        """How many strips of matrices a simdgroup has, and how much a step sums over, at most."""
+        chain = self.chain
+        scores = [score.left for score in chain.scores] + [score.right for score in chain.scores]
+        are_half = all(x.dtype.size == 2 for x in (*scores, *(end.product.rhs for end in chain.ends)))
+        groups = chain.batch.extent * -(-chain.rows.extent // (SIMDGROUPS * MANY_STRIPS * MATRIX))
+        # where positions hide tiles, few rows leave more of them out
+        if gpu.fragment and are_half and groups >= 2 * gpu.tiles and not chain.bounds:
+            kept = sum(self.columns) + sum(rounded_up(score.features.extent, MATRIX) for score in chain.scores) // 2
+            for n in (TILE, TILE // 2):
+                if kept + n * len(chain.scores) <= REGISTERS:
+                    return MANY_STRIPS, n
+        return STRIPS, TILE
 
     def _number(self, operand: Operand, features: Fused) -> int:
         """The place of an operand among those that are different."""
@@ -83,16 +107,14 @@ class ChainKernel(RowTiles):
             self.row = times(tile, self.m)
         self.simd_row = times(k.simdgroup(), self.rows_of_simdgroup)
         self.halves = [
-            self._half(
-                f"tile{i}", x, chain.depth, features, self.lines[i], self.least_of[i] if i in self.of_scores else 0
-            )
+            self._half(f"tile{i}", x, chain.depth, features, self.lines[i], self.least_of.get(i, 0))
             for i, (x, features) in enumerate(self.operands)
         ]
         self._place_own()
         self.own_rows, self.own_columns = self.lanes.positions()
         self.left = [
-            self._of_rows((f"rows{i}", "left"), x.left, chain.rows, x.features, self.some_features[n], self.halves[n])
-            for i, (x, n) in enumerate(zip(chain.scores, self.of_scores))
+            self._left(f"rows{i}", score, self.lines[n])
+            for i, (score, n) in enumerate(zip(chain.scores, self.of_scores))
         ]
         self._read_rows()
         zero = self.matrices.filled(k.const(0.0, dtypes.float32), "COp", dtypes.float32)
@@ -112,6 +134,12 @@ class ChainKernel(RowTiles):
             found.append(list(sums[first : first + count]))
             first += count
         return found
+
+    def _left(self, name: str, score: ChainScore, line: int) -> dict[tuple[int, int], Any]:
+        """The matrices of the rows' operand of a score, whose features fit in such lines."""
+        held = held_as(score.right.dtype)
+        some, host = min(self.some_features[held], line), self.halves[self.hosts[held]]
+        return self._of_rows((name, "left"), score.left, self.chain.rows, score.features, some, host)
 
     # What is read for rows, and for what is summed
 

@@ -30,6 +30,8 @@ from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
 from .tiles import Tile
 
 SIMDGROUPS = 4
+#: Strips of matrices that a simdgroup has where there are rows for it and registers: each tile is read for all.
+MANY_STRIPS = 2 * STRIPS
 #: What a step sums over, where there is room for it.
 TILE = 32
 #: Features of rows that are brought to threadgroup memory at once, at most.
@@ -83,6 +85,7 @@ class RowTiles(ABC):
     Attributes:
         strips: of matrices that a simdgroup has. m: rows of a threadgroup. n: what a step sums over, of `extent`.
         twice: whether threadgroup memory has room for the next step's tiles.
+        in_turn: whether each of two tiles is on its way while the other is multiplied.
         halves: the tiles. row, simd_row: where a threadgroup begins, and in it a simdgroup.
     """
 
@@ -105,18 +108,23 @@ class RowTiles(ABC):
         #: elements of a simdgroup's own threadgroup memory
         self.area = max(MATRIX * self.stage_pitch, EXCHANGED if gpu.fragment is None else 0)
 
-    def _share_depth(self, gpu: Gpu, extent: int, least: int, lines: Sequence[tuple[int, DType]]) -> int:
+    def _share_depth(
+        self, gpu: Gpu, extent: int, least: int, lines: Sequence[tuple[int, DType]], most: int = TILE,
+        in_turn: bool = False,
+    ) -> int:  # fmt: skip
         """How much a step sums over, whose tiles have lines of such lengths; the bytes that are left."""
 
         def room(n: int) -> int:
             return sum(rounded_up(n * (length + PADDING_BYTES // d.size) * d.size, 16) for length, d in lines)
 
         free = gpu.threadgroup_bytes - self.simdgroups * self.area * 4
-        self.n, self.extent = TILE, extent
+        self.n, self.extent = most, extent
         while self.n > least and (room(self.n) > free or extent <= self.n // 2):
             self.n //= 2
         self.steps = -(-extent // self.n)
-        self.twice = self.steps > 1 and 2 * room(self.n) <= free
+        fit = 2 * room(self.n) <= free
+        self.in_turn = in_turn and self.steps > 1 and not (fit and self.n <= TILE)
+        self.twice = self.steps > 1 and not self.in_turn and fit
         return free - room(self.n) * (2 if self.twice else 1)
 
     def _some_features(self, held: DType, line: int, left: int) -> int:
@@ -255,35 +263,50 @@ class RowTiles(ABC):
         """What is left of the state behind the steps from `first` to `end`: from the beginning, to the end."""
         k = self.k
         if self.steps == 1:
-            self._bring(k.const(0, INDEX), None)
+            self._bring(k.const(0, INDEX), None, self.halves)
             return self._attend(k.const(0, INDEX), None, state)
         begin = None if first is None else k.op("arith.minui", [first, self._last()], INDEX)
-        self._bring(k.const(0, INDEX) if begin is None else times(begin, self.n), begin)
-        return k.counted(
-            self.steps if end is None else end, lambda step, *state: self._step(step, state), state, first=first
-        )
+        halves = self.halves[:1] if self.in_turn else self.halves
+        self._bring(k.const(0, INDEX) if begin is None else times(begin, self.n), begin, halves)
+        step = self._step_in_turn if self.in_turn else self._step
+        return k.counted(self.steps if end is None else end, lambda i, *state: step(i, state), state, first=first)
 
-    def _bring(self, first: Scalar, step: Scalar | None) -> None:
-        zero = self.k.const(0, INDEX)
-        for half in self.halves:
+    def _bring(self, first: Scalar, step: Scalar | None, halves: Sequence[Half]) -> None:
+        for half in halves:
             other = self._half_of(half, step)
-            if half.tile.vectors:
-                half.tile.put(half.tile.fetch(first, zero), other)
-            else:
-                half.tile.copy(first, zero, other)
+            half.tile.put(self._begin(half, first, other), other)
         self.k.barrier()
+
+    def _begin(self, half: Half, first: Scalar, other: Scalar | None) -> list[Any]:
+        """Begins to bring a tile to threadgroup memory that nobody reads; what is to be put there later."""
+        tile, zero = half.tile, self.k.const(0, INDEX)
+        if tile.vectors and not self._is_direct(half):
+            return tile.fetch(first, zero)
+        (tile.bring if tile.vectors else tile.copy)(first, zero, other)
+        return []
+
+    def _is_direct(self, half: Half) -> bool:
+        """Whether a tile's vectors go to threadgroup memory by themselves, while others are multiplied."""
+        return self.k.gpu.copies_itself and (self.twice or self.in_turn) and half.tile.is_plain
 
     def _half_of(self, half: Half, step: Scalar | None) -> Scalar | None:
         return None if step is None or not self.twice else (step & 1) * half.tile.elements
 
+    def _next_key(self, step: Scalar) -> tuple[Scalar, Scalar]:
+        """The next step, and where it begins: of the last one the same tile once more, rather than a condition."""
+        k = self.k
+        with k.named("next"):
+            following = step + 1
+        with k.named("next_key"):
+            return following, k.op("arith.minui", [following, self._last()], INDEX) * self.n
+
     def _step(self, step: Scalar, state: Sequence[Any]) -> list[Any]:
         """One step; the next one's tiles are on their way meanwhile."""
         k, zero = self.k, self.k.const(0, INDEX)
-        with k.named("next"):
-            following = step + 1
-        with k.named("next_key"):  # of the last step the same tile once more, rather than a condition
-            key = k.op("arith.minui", [following, self._last()], INDEX) * self.n
-        fetched = [half.tile.fetch(key, zero) for half in self.halves]
+        following, key = self._next_key(step)
+        fetched = [
+            self._begin(half, key, self._half_of(half, following)) if half.tile.vectors else [] for half in self.halves
+        ]
 
         def copy() -> None:
             for half in self.halves:
@@ -303,6 +326,23 @@ class RowTiles(ABC):
             half.tile.put(vectors, self._half_of(half, following))
         k.barrier()
         return found
+
+    def _step_in_turn(self, step: Scalar, state: Sequence[Any]) -> list[Any]:
+        """One step: its second tile is on its way while the first is multiplied, then the next one's first."""
+        self.brought = self._begin(self.halves[1], step * self.n, None)
+        found = self._attend(step * self.n, step, state)
+        self.halves[0].tile.put(self.brought, None)
+        self.k.barrier()
+        return found
+
+    def _turn(self, step: Scalar | None) -> None:
+        """Behind what a step does with the first tile, and before what it does with the second."""
+        if not self.in_turn or step is None:
+            return
+        self.halves[1].tile.put(self.brought, None)
+        self.k.barrier()
+        _, key = self._next_key(step)
+        self.brought = self._begin(self.halves[0], key, None)
 
     def _last(self) -> Scalar:
         return self.k.const(self.steps - 1, INDEX)

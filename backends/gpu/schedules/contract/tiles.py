@@ -45,6 +45,7 @@ class Tile:
         self.pitch = self.length + padding
         self.elements = self.pitch * self.lines
         self.width = self._width(held, padding)
+        self.held = held
         self.vectors = self.size * self.depth_size // (threads * self.width) if self.width > 1 else 0
         width = self.width
         place = f"{name}_place" if width == 1 else ""
@@ -97,6 +98,26 @@ class Tile:
             line, position = self._piece(i)
             offset = summed(self.k, times(line, self.pitch), position)
             self.k.store_vector(vector, self.memory, self.at(offset, half))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether threadgroup memory gets whole vectors as they are, wherever the tile begins."""
+        operand = self.operand
+        return (
+            self.vectors > 0
+            and operand.source is not None
+            and operand.source[0].dtype is self.held
+            and not operand.access.guards
+            and self.free.extent % self.size == 0
+            and self.depth.extent % self.depth_size == 0
+        )
+
+    def bring(self, first: Scalar, depth_first: Scalar, half: Scalar | None) -> None:
+        """Each vector to threadgroup memory as soon as it is there."""
+        for i in range(self.vectors):
+            line, position = self._piece(i)
+            offset = self.at(summed(self.k, times(line, self.pitch), position), half)
+            self.k.store_vector(self._vector(i, first, depth_first), self.memory, offset)
 
     def copy(self, first: Scalar, depth_first: Scalar, half: Scalar | None) -> None:
         """Single elements to threadgroup memory."""

@@ -15,6 +15,21 @@ template <int Bytes> SMELT_FUNCTION void copy_whole(void* to, const void* from) 
   else if constexpr (Bytes == 8) *(uint2*)to = *(const uint2*)from;
   else memcpy(to, from, Bytes);
 }
+/// Copies an aligned vector from a buffer to shared memory, where it is once `await_copies` has returned.
+template <class T> SMELT_FUNCTION void copy_meanwhile(T* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(uint(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)) : "memory");
+    return;
+  }
+#endif
+  *to = *from;
+}
+SMELT_FUNCTION void await_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 }  // namespace smelt
 #endif
 
