@@ -1,7 +1,8 @@
 """A small GPT that learns to write Python's documentation, letter by letter.
 
 The text is what ``help()`` shows: `pydoc_data.topics` of the standard library. At the end the model goes on from a few
-words. Run it: ``python examples/char_gpt.py``.
+words. Run it: ``python examples/char_gpt.py``, or with a GPU for each half of a batch:
+``smelt launch --backend nccl -n 2 examples/char_gpt.py``.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ def main():
     parser.add_argument("--letters", type=int, default=400, help="how many to write at the end")
     options = parser.parse_args()
 
+    group = smelt.distributed.init()  # of one process, where nothing was launched
+    show = print if group.rank() == 0 else (lambda *_, **__: None)
     smelt.random.seed(0)
     rng = np.random.default_rng(0)
     corpus = text()
@@ -88,7 +91,7 @@ def main():
     train, valid = data[: -len(data) // 10], data[-len(data) // 10 :]
     model = GPT(len(letters), options.length, options.dims, options.layers, 4)
     count = sum(x.size for _, x in smelt.utils.tree_flatten(model.parameters()))
-    print(f"{len(data):,} letters, {len(letters)} different ones; {count:,} parameters")
+    show(f"{len(data):,} letters, {len(letters)} different ones; {count:,} parameters")
 
     warm = max(1, options.steps // 20)
     rate = optimizers.join_schedules(
@@ -105,6 +108,7 @@ def main():
 
     def step(x):
         value, gradients = loss_and_gradients(x)
+        value, gradients = nn.average_gradients((value, gradients))
         gradients, _ = optimizers.clip_grad_norm(gradients, 1.0)
         optimizer.update(model, gradients)
         return value
@@ -113,7 +117,8 @@ def main():
     measure = smelt.compile(loss, inputs=model.state)
 
     def batch(of, rng):
-        starts = rng.integers(0, len(of) - options.length - 1, options.batch)
+        """What this process gets of a batch that all processes draw."""
+        starts = rng.integers(0, len(of) - options.length - 1, options.batch)[group.rank() :: group.size()]
         return smelt.array(of[starts[:, None] + np.arange(options.length + 1)])
 
     start = time.perf_counter()
@@ -121,15 +126,16 @@ def main():
         value = step(batch(train, rng))
         if i % max(1, options.steps // 10) == 0:
             checks = np.random.default_rng(1)
-            held = np.mean([measure(batch(valid, checks)).item() for _ in range(8)])
+            held = np.mean([smelt.distributed.all_sum(measure(batch(valid, checks))).item() for _ in range(8)])
+            held /= group.size()
             done = i * options.batch * options.length / (time.perf_counter() - start)
-            print(f"step {i:5}  loss {value.item():.3f}  held out {held:.3f}  {done:,.0f} letters/s", flush=True)
+            show(f"step {i:5}  loss {value.item():.3f}  held out {held:.3f}  {done:,.0f} letters/s", flush=True)
         elif sys.stdout.isatty():
             smelt.eval(value)
-            print(f"\rstep {i:5}", end="\r", flush=True)
-    print(f"held-out loss  {held:.3f} nats a letter, {held / np.log(2):.2f} bits")
-    print("-" * 40)
-    print(written(model, codes, letters, "The statement", options.letters, 0.8, options.length))
+            show(f"\rstep {i:5}", end="\r", flush=True)
+    show(f"held-out loss  {held:.3f} nats a letter, {held / np.log(2):.2f} bits")
+    show("-" * 40)
+    show(written(model, codes, letters, "The statement", options.letters, 0.8, options.length))
 
 
 if __name__ == "__main__":

@@ -201,3 +201,12 @@ def test_processes_that_share_a_real_gpu(tmp_path: Path) -> None:
 def test_on_gpus(name: str, tmp_path: Path) -> None:
     """The same on real GPUs."""
     all_done(2, ON_GPUS[name], tmp_path)
+
+
+@pytest.mark.skipif(_gpus() < 2, reason="there are not two NVIDIA GPUs with NCCL")
+@pytest.mark.parametrize("name", ENDS)
+def test_a_process_that_ends_ends_the_others_on_gpus(name: str, tmp_path: Path) -> None:
+    """While these wait for it in a kernel of NCCL."""
+    program = f"smelt.eval(dist.all_sum(smelt.ones(2)))\n{ENDS[name]}\nprint(dist.all_sum(smelt.ones(2)))"
+    done = launched(2, program, tmp_path, timeout=120)
+    assert done.returncode != 0 and "is done" not in done.stdout, done.stdout + done.stderr
