@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy as np
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.host_threads import processors
 from smelt.ir.interpreter import run_op
 from smelt.ir.op import get
 from smelt.ir.ops.constants import constant_array
@@ -28,7 +27,7 @@ from ..gpu.program import Program
 from ..gpu.steps import Where, known_launches, walk
 from ..metal.program import compile_module
 from . import driver, installed
-from .compiler import cubin
+from .compiler import cubins
 from .memory import MEMORY, memory_at
 from .source import cuda_source, cuda_sources
 
@@ -53,21 +52,16 @@ def _code(text: str, threads: _Threads, dispatched: bool) -> dict[str, driver.Mo
         source, entries = cuda_source(text, dict(threads), dispatched)
         sources = dict.fromkeys(entries, source)
     else:
-        sources = cuda_sources(text, dict(threads), os.cpu_count() or 1)
+        sources = cuda_sources(text, dict(threads), processors())
     architecture = driver.architecture()
     several = list(dict.fromkeys(sources.values()))
-    if len(several) == 1:
-        made = [cubin(several[0], architecture)]
-    else:
-        with ThreadPoolExecutor(len(several), "smelt-nvrtc") as pool:
-            made = list(pool.map(functools.partial(cubin, architecture=architecture), several))
-    modules = {source: driver.Module(code) for source, code in zip(several, made)}
+    modules = {source: driver.Module(code) for source, code in zip(several, cubins(several, architecture))}
     return {entry: modules[source] for entry, source in sources.items()}
 
 
 def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> Mapping[str, driver.Module]:
     """A text's kernels on the GPU, by name. Those compiled before are remembered; large texts are compiled in parts
-    by several threads, and several texts at once if several threads ask for them.
+    by several processes, and several texts at once if several threads ask for them.
 
     Args:
         threads: of a threadgroup, by kernel; dispatched: whether grids may be no multiples of them.

@@ -17,7 +17,7 @@ nccl = FakeNccl(fake, Path(os.environ["FAKE_FOLDER"]))
 replaced: list[tuple[Any, str, Any]] = [
     (driver, "driver_library", lambda: fake),
     (executable, "cuda_sources", lambda text, threads, most: dict.fromkeys(threads, text)),
-    (executable, "cubin", lambda source, architecture: source.encode()),
+    (executable, "cubins", lambda sources, architecture: [source.encode() for source in sources]),
     *((module, "load", lambda name: None) for module in installed.MODULES.values()),
     (collectives, "load", lambda name: nccl),
 ]

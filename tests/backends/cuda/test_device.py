@@ -32,7 +32,7 @@ def gpu() -> Iterator[FakeDriver]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "driver_library", lambda: found)
         patch.setattr(executable, "cuda_sources", _as_it_is)
-        patch.setattr(executable, "cubin", lambda source, architecture: source.encode())
+        patch.setattr(executable, "cubins", lambda sources, architecture: [source.encode() for source in sources])
         for module in installed.MODULES.values():
             patch.setattr(module, "load", lambda name: None)
         patch.setitem(devices, "cuda", registered["cuda"])
@@ -375,6 +375,13 @@ def test_large_texts_are_compiled_in_parts() -> None:
     first = next(i for i in range(place, -1, -1) if lines[i].startswith("#line"))
     assert int(lines[first].split()[1]) + place - first - 1 == at
     assert len(set(cuda_sources(text, {}, 1).values())) == 1
+    # what takes long to compile is apart from the rest, and from each other
+    product = "    simdgroup_multiply_accumulate(a, b, c, a);\n"
+    for slow in ({0, 1}, {3, 8}):
+        several = list(kernels.split("\nkernel ")[1:])
+        several = [k.replace("}", product * 16 + "}") if i in slow else k for i, k in enumerate(several)]
+        found = cuda_sources(head + "".join(f"\nkernel {k}" for k in several), {}, 4)
+        assert all(sum(found[f"k{i}"] == s for i in range(9)) == 1 for s in {found[f"k{i}"] for i in slow})
 
 
 @needs_nvrtc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from smelt.backends import store
 from smelt.backends.cuda import compiler
 from smelt.backends.cuda.compiler import compile_cubin
 from smelt.backends.cuda.source import cuda_source
+from smelt.ir.errors import DeviceError
 from smelt.runtime.disk import disk
 from tests.backends.metal.harness import metal_text
 
@@ -115,13 +117,29 @@ def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = SimpleNamespace(get=found.get, put=lambda key, content: found.setdefault(key, content) is content)
     monkeypatch.setattr(store, "_place", [kept])
     source, _ = cuda_source(product("float16"))
-    first = compiler.cubin(source, "sm_90")
-    assert list(found.values()) == [first]
+    first = compiler.cubins([source], "sm_90")
+    assert list(found.values()) == first
     monkeypatch.setattr(compiler, "compile_cubin", lambda *_: pytest.fail("compiled once more"))
-    assert compiler.cubin(source, "sm_90") == first
+    assert compiler.cubins([source, source], "sm_90") == 2 * first
     monkeypatch.setattr(compiler, "compile_cubin", lambda source, arch: b"another")
-    assert compiler.cubin(source + "\n", "sm_90") == compiler.cubin(source, "sm_80") == b"another"
+    assert compiler.cubins([source + "\n"], "sm_90") == compiler.cubins([source], "sm_80") == [b"another"]
     assert len(found) == 3
+
+
+@needs_nvrtc
+def test_several_are_compiled_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order; by this process where no other can be started, or one dies; errors are NVRTC's."""
+    monkeypatch.setattr(store, "_place", [])
+    kernels = [f'extern "C" __global__ void k{i}(float* x) {{ x[0] = {i}; }}' for i in range(3)]
+    here = [compiler.compile_cubin(kernel) for kernel in kernels]
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "compile_cubin", lambda *_: pytest.fail("compiled here"))
+        assert compiler.cubins(kernels, "sm_90") == here
+        with pytest.raises(DeviceError, match=r'does not compile as CUDA\n.*"nothing" is undefined'):
+            compiler.cubins([*kernels, 'extern "C" __global__ void f() { nothing(); }'], "sm_90")
+    for python in ("no such file", shutil.which("false") or ""):
+        monkeypatch.setattr(compiler.sys, "executable", python)
+        assert compiler.cubins(kernels, "sm_90") == here
 
 
 def test_the_runtime_keeps_machine_code_on_disk() -> None:
