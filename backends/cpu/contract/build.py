@@ -11,6 +11,7 @@ from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .dots import build_dots, suits_dots
 from .elements import build_elements, is_by_channel
+from .lines import build_lines, suits_lines
 from .order import in_memory_order
 from .panels import build_panels
 from .tiles import Sides, lanes_of
@@ -36,6 +37,8 @@ def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKe
     sides = Sides.of(product)
     if suits_dots(sides):
         return build_dots
+    if suits_lines(sides):
+        return build_lines
     # A single row reads each column once: no tile is worth filling.
     wide = sides.rows.extent > 1 or sides.columns_along_depth
     return build_panels if wide and 2 * sides.columns.extent >= lanes_of(product.dtype) else build_elements

@@ -41,7 +41,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
     lanes = has_lines(product)
     nest = Nest.plan(loops, lanes, line_width(loops) if lanes else None)
     start = k.const(0, dtype)
-    turned = [o for o in operands if lanes and _strides(o, loops[-1:])]
+    turned = [o for o in operands if lanes and is_strided(o, loops[-1:])]
     tiles = {id(o): _Turned(k, o, loops[-1], product.depth) for o in turned}
 
     def read(operand: Operand, inside: bool) -> Scalar:
@@ -72,7 +72,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
 
         def in_registers(_: Scalar) -> None:
             totals = [start]
-            _unrolled(k, depth, lambda: totals.append(step(totals[-1], inside=True)))
+            unrolled(k, depth, lambda: totals.append(step(totals[-1], inside=True)))
             store_outputs(k, product, outputs, lambda: totals[-1])
 
         def in_memory() -> None:
@@ -85,7 +85,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
             in_memory()
             return
         conditions: list[Scalar] = []
-        _unrolled(k, depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
+        unrolled(k, depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
         if not conditions:
             each(in_registers)
             return
@@ -101,14 +101,14 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
     return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
 
 
-def _unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:
+def unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:
     """Every position of some loops, one by one."""
     if not loops:
         body()
         return
     for i in range(loops[0].extent):
         with k.at_position(loops[0], k.const(i, INDEX)):
-            _unrolled(k, loops[1:], body)
+            unrolled(k, loops[1:], body)
 
 
 def has_lines(product: Product) -> bool:
@@ -118,7 +118,7 @@ def has_lines(product: Product) -> bool:
         return False
     many = product.result.aval.size >= FEWEST_LINES * loops[-1].extent
     return all(
-        not _strides(operand, loops[-1:]) or (many and _can_turn(operand, loops[-1], product.depth))
+        not is_strided(operand, loops[-1:]) or (many and _can_turn(operand, loops[-1], product.depth))
         for operand in (product.lhs, product.rhs)
     )
 
@@ -167,7 +167,7 @@ class _Turned:
         return self.k.read(self.memory, self.k.index(self._at))
 
 
-def _strides(operand: Operand, loops: Sequence[Fused]) -> bool:
+def is_strided(operand: Operand, loops: Sequence[Fused]) -> bool:
     """Whether some array that an operand is read from is strided along the innermost of some loops."""
     names = set(loops[-1].names)
     for v, at in operand.loads:

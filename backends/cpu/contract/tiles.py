@@ -238,7 +238,7 @@ class Source:
         value, index = operand.source
         if value.dtype is not dtype or any(atom.kind != "var" for atom in index.atoms()):
             return None
-        pitch, step = (_step(index, loop) for loop in (free[0], depth[0]))
+        pitch, step = (step_of(index, loop) for loop in (free[0], depth[0]))
         return Source(k, k.memory[value], index, free[0], depth[0], pitch) if pitch and step == 1 else None
 
     def lines(self, first: Scalar, count: int, depth: Scalar) -> list[Scalar]:
@@ -250,7 +250,7 @@ class Source:
         return [base + k.op("arith.minui", [first + i, last], INDEX) * self.pitch for i in range(count)]
 
 
-def _step(index: Index, loop: Fused) -> int:
+def step_of(index: Index, loop: Fused) -> int:
     """How far an index moves with each step of a loop; 0 where that is not always as far."""
     steps = {
         index.coefficient(Atom("var", (name,), 0, extent - 1)) / loop.strides[name]

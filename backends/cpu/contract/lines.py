@@ -1,0 +1,140 @@
+"""Contractions with few rows whose columns lie beside each other: lines of sums stay in L1, and what the columns are
+made of is read once, in the order in which it lies.
+
+::
+
+    for depth, a few steps at once:
+        for c in columns of the block:
+            for i in rows: for the steps d:
+                sum[i, c] = accumulate(sum[i, c], a[i, d], b[d, c])
+"""
+
+from __future__ import annotations
+
+from smelt.backends.contraction import Product
+from smelt.backends.lowering import Fused
+from smelt.ir.index import linearize
+from smelt.ir.scalar import INDEX, Scalar
+
+from ..kernel import KernelModule
+from ..schedules import ScheduledKernel
+from ..streaming import follows, is_large, prefetch
+from .blocks import Blocks, Bounds
+from .elements import is_strided, unrolled
+from .tiles import Sides, TiledKernel, lanes_of, step_of
+
+#: With more rows than this a block of the columns is worth a copy in the order in which it is multiplied.
+FEW_ROWS = 16
+#: Fewer columns than so many vectors are no line.
+LEAST_VECTORS = 4
+#: Bytes of a block's sums, and columns of a block: at most, and as few as there may be for more blocks.
+SUMS_BYTES, MOST_COLUMNS, LEAST_COLUMNS = 16 * 1024, 1024, 256
+#: Enough blocks of the result for any number of threads that is likely.
+ENOUGH_BLOCKS = 16
+#: Products of a row that are added with their sum in a register, and those that have sums of their own.
+STEPS, BLOCK_STEPS = 4, 128
+#: How many steps ahead large operands are fetched.
+AHEAD = 8
+
+
+def suits_lines(sides: Sides) -> bool:
+    """Whether a product has few rows, and lines of columns."""
+    columns, operand = sides.merged(sides.columns), sides.column_operand
+    return (
+        sides.rows.extent <= FEW_ROWS
+        and sides.columns.extent >= LEAST_VECTORS * lanes_of(sides.product.dtype)
+        and len(columns) == 1
+        and not operand.access.guards
+        and not is_strided(operand, columns)
+    )
+
+
+def build_lines(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
+    """The kernel of a product with few rows; see `suits_lines`."""
+    return _Lines(module, name, product).build()
+
+
+class _Lines(TiledKernel):
+    def __init__(self, module: KernelModule, name: str, product: Product):
+        super().__init__(module, name, product)
+        tall, columns = self.sides.rows.extent, self.sides.merged(self.sides.columns)
+        self.each_row = self.sides.merged(self.sides.rows)
+        self.rows = Blocks.plan(self.each_row, max(tall, 1))
+        wide = min(MOST_COLUMNS, SUMS_BYTES // (self.dtype.size * max(tall, 1)))
+        while True:
+            self.columns = Blocks.plan(columns, max(wide, LEAST_COLUMNS), self.lanes)
+            if self.units >= ENOUGH_BLOCKS or wide <= LEAST_COLUMNS:
+                break
+            wide //= 2
+        self.steps = self.sides.merged(product.depth)
+        self.depth = Blocks.plan(self.steps, 1)
+        self.make_sums(tall, self.columns.capacity)
+        is_long = product.depth.extent > BLOCK_STEPS <= 4 * self.steps[-1].extent
+        self.adds = product.rules.multiplies and is_long
+        self.part = self.k.scratch(max(tall, 1) * self.pitch, self.dtype) if self.adds else self.sums
+
+    def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
+        k, zero = self.k, self.k.const(0, INDEX)
+        self.start_sums(self.rows.elements(rows))
+
+        def level(loops: list[Fused]) -> None:
+            if len(loops) > 1:
+                k.loop(loops[0], zero, k.const(loops[0].extent, INDEX), lambda _: level(loops[1:]))
+                return
+            inner = loops[0] if loops else Fused([])
+            blocks = Blocks.plan([inner], BLOCK_STEPS, STEPS)
+            blocks.run(k, lambda steps: block(inner, blocks.first(k, steps), blocks.elements(steps)))
+
+        def block(inner: Fused, first: Scalar, count: Scalar) -> None:
+            """Some steps by themselves: sums of sums round less often than one long sum."""
+            lines = self.rows.elements(rows) * self.pitch
+            if self.adds:
+                k.loop(None, zero, lines, lambda i: k.write(k.const(0, self.dtype), self.part, i))
+            whole = first + k.op("arith.divui", [count, k.const(STEPS, INDEX)], INDEX) * STEPS
+            k.loop(None, first, whole, lambda d: self._add(inner, d, STEPS, columns), step=STEPS)
+            k.loop(None, whole, first + count, lambda d: self._add(inner, d, 1, columns))
+            if self.adds:
+                k.loop(None, zero, lines, lambda i: k.write(k.read(self.sums, i) + k.read(self.part, i), self.sums, i))
+
+        level(self.steps)
+
+    def _add(self, depth: Fused, first: Scalar, count: int, columns: Bounds) -> None:
+        """Add the products of some steps of the depth's innermost loop."""
+        k, sides = self.k, self.sides
+        places = [first + d for d in range(count)]
+        left: list[list[Scalar]] = []
+        for place in places:
+            with k.at_position(depth, place):
+                row: list[Scalar] = []
+                unrolled(k, self.each_row, lambda row=row: row.append(sides.row_operand.read(k)))
+                left.append(row)
+
+        if count == STEPS and len(left[0]) > 1:  # beside the products of one row the hardware keeps up
+            self._fetch(depth, places, columns)
+
+        def column(c: Scalar) -> None:
+            right = []
+            for place in places:
+                with k.at_position(depth, place):
+                    right.append(sides.column_operand.read(k))
+            for i in range(len(left[0])):
+                at = c + i * self.pitch
+                total = k.read(self.part, at)
+                for row, y in zip(left, right):
+                    total = sides.accumulate(k, total, row[i], y)
+                k.write(total, self.part, at)
+
+        self.columns.each(k, columns, column)
+
+    def _fetch(self, depth: Fused, places: list[Scalar], columns: Bounds) -> None:
+        """Ask for what later steps read of large arrays, which the hardware does not foresee."""
+        k, count = self.k, self.columns.capacity
+        loop = self.columns.loops[-1]
+        for v, at in self.sides.column_operand.loads:
+            index = linearize(at, v.shape)
+            ahead = AHEAD * step_of(index, depth)
+            if v.owner is not None or not is_large(v.aval) or not ahead or not follows(index, loop):
+                continue
+            for place in places:
+                with k.at_position(depth, place), k.at_position(loop, columns[0]):
+                    prefetch(k, k.memory[v], k.index(index), ahead, count)
