@@ -2,7 +2,8 @@
 
 The vectorizer follows a converted value to its users, and to theirs, once for each path: `onlyFirstLaneUsed` of its
 VPlan remembers nothing. After 32 steps of `x = x + x * 0.1` in a kernel there are 2³² paths. Conversions are where it
-begins, and arithmetic is what it follows.
+begins, and arithmetic is what it follows. It goes no further at a value that is rotated, as those of random bits are:
+a rotation is an intrinsic of LLVM.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ def is_tangled(loop: Any) -> bool:
     operations = [operation.operation for operation in loop.regions[0].blocks[0].operations]
     if len(operations) < FEWEST:
         return False
+    rotated = {found for operation in operations if (found := _rotated(operation)) is not None}
     paths: dict[Any, int] = {}  #: to a value, for those that have any
     for operation in operations:
         name = operation.name
-        if not name.startswith("arith."):
+        if not name.startswith("arith.") or operation.results[0] in rotated:
             continue
         found = sum([paths.get(operand, 0) for operand in operation.operands]) + (name in _CONVERSIONS)
         if found:
@@ -37,3 +39,14 @@ def is_tangled(loop: Any) -> bool:
                 return True
             paths[operation.result] = found
     return False
+
+
+def _rotated(operation: Any) -> Any:
+    """The number of which bits leave one end and come back at the other; None where an operation does no such thing."""
+    if operation.name != "arith.ori":
+        return None
+    shifts = [getattr(operand.owner, "operation", None) for operand in operation.operands]
+    names = {shift.name for shift in shifts if shift is not None}
+    if names != {"arith.shli", "arith.shrui"} or shifts[0].operands[0] != shifts[1].operands[0]:
+        return None
+    return shifts[0].operands[0]
