@@ -100,6 +100,10 @@ class Interpreter:
             elif op.op.kind in ("function", "apply", "transform"):
                 raise IRError(f"{op.op.name} must be expanded before the module runs; see the pass pipeline")
             else:
-                results = run_op(op.op, operands, op.attrs, op, self._reference)
+                results = self.plain(op, operands)
             env.update(zip(op.results, results))
         return [env[v] for v in returns]
+
+    def plain(self, op: OpView, operands: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """The results of an op that calls no function."""
+        return run_op(op.op, operands, op.attrs, op, self._reference)

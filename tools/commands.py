@@ -116,7 +116,8 @@ def _verify(commands: Commands, compiles: argparse.ArgumentParser) -> None:
         parents=[compiles],
         help="check that passes keep the values of an IR file",
         description="Run @main of an IR file by the NumPy interpreter before and after each pass of a pipeline, on "
-        "random numbers, small integers and special values; name the first pass that changes a value.",
+        "random numbers, small integers, positive numbers and special values; name the first pass that changes a "
+        "value by more than another rounding of the values on the way does.",
         epilog="Exit status: 0 if none does, else 1. Example: smelt verify f.mlir --pass-pipeline=canonicalize,cse",
     )
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")

@@ -319,7 +319,7 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     if options.mlir_pass_statistics:
         sys.stderr.write(statistics_report(records))
     if (values := watched.values) is not None:
-        print(f"{len(values.checked)} runs of passes changed no value on {len(values.inputs)} inputs", file=sys.stderr)
+        print(values.report(), file=sys.stderr)
     progress("the interpreter" if options.execute else f"emitting {options.emit}")
     if options.execute:
         check_calls(module, options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import IRError, PipelineError
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation, PassRecord
-from smelt.passes.validation import ValueCheck, first_difference
+from smelt.passes.validation import ValueCheck, differences
 from smelt.tools import cli, opt
 
 PROGRAM = """
@@ -84,10 +86,36 @@ def test_special_values_are_seen(before, after):
 
 
 def test_the_sign_of_zero_counts():
-    assert first_difference(np.float32([0.0]), np.float32([-0.0])) == (0,)
-    assert first_difference(np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf])) is None
-    assert first_difference(np.complex64([1 + 2j]), np.complex64([1 + 3j])) == (0,)
-    assert first_difference(np.int32([1]), np.int64([1])) == ()
+    assert differences(np.float32([0.0, 1.0]), np.float32([-0.0, 1.0])).tolist() == [True, False]
+    assert not differences(np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf])).any()
+    assert differences(np.complex64([1 + 2j]), np.complex64([1 + 3j])).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"f32": "f64"}, "it takes (f64[4,6], f64[4,6], i32[3]), before (f32[4,6], f32[4,6], i32[3])"),
+        ({", %i: tensor<3xi32>": ""}, "it takes (f32[4,6], f32[4,6]), before (f32[4,6], f32[4,6], i32[3])"),
+        (
+            {
+                "-> (tensor<4xf32>, tensor<4x6xf32>) {": "-> tensor<4xf32> {",
+                "%4, %7 : tensor<4xf32>,": "%4 :",
+                " tensor<4x6xf32>\n}": "tensor<4xf32>\n}",
+            },
+            "it returns (f32[4]), before (f32[4], f32[4,6])",
+        ),
+        (
+            {"-> (tensor<4xf32>,": "-> (tensor<4x6xi1>,", "%4, %7 : tensor<4xf32>": "%5, %7 : tensor<4x6xi1>"},
+            "it returns (i1[4,6], f32[4,6]), before",
+        ),
+    ],
+)
+def test_other_arguments_and_results_are_seen(changes, message):
+    changed = PROGRAM
+    for old, new in changes.items():
+        changed = changed.replace(old, new)
+    with pytest.raises(PipelineError, match=re.escape(f"wrong changed @main: {message}")):
+        ValueCheck(text.parse(PROGRAM)).on_pass(PassRecord("wrong", 0.0, stage="wrong"), text.parse(changed))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +142,7 @@ def test_the_commands(tmp_path, capsys):
     path.write_text(PROGRAM)
     assert cli.main(["verify", str(path), "--values"], isolate=False) == 0
     out, err = capsys.readouterr()
-    assert not out and "runs of passes changed no value on 9 inputs" in err
+    assert not out and "runs of passes changed no value on 12 inputs" in err
     assert opt.main([str(path), "--canonicalize", "--cse", "--opt-bisect-limit=1"], isolate=False) == 0
     out, err = capsys.readouterr()
     assert "BISECT: running pass (1) canonicalize" in err and "BISECT: NOT running pass (2) cse" in err
