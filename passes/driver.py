@@ -29,7 +29,7 @@ from . import call_graph, extension
 from .analysis import Analyses, active
 from .kernels.check import verify_fusions
 from .option_text import Unreadable, split_options, walk
-from .registry import find, make
+from .registry import find, make, require_pass
 
 MAX_ROUNDS = 64
 
@@ -438,6 +438,7 @@ class _Parser:
                 mlir.passmanager.PassManager.parse(f"builtin.module({spelling})")
         except ValueError as error:
             if "does not refer to a registered pass" in str(error) or "pass pipeline" not in str(error):
+                require_pass(name)
                 return make(name, self.options(name, rest) if rest.startswith("{") else {})
             reason = str(error).split("error: ")[-1].strip()
             raise PipelineError(f"in pipeline {shown(self.text)}: {reason}") from None

@@ -179,6 +179,14 @@ def load_all() -> list[str]:
     return problems
 
 
+def require_pass(name: str) -> None:
+    """Raise PipelineError where no package has a pass of this name."""
+    if find(name) is None:
+        problems = load_all()
+        if find(name) is None:
+            raise _unknown(name, problems)
+
+
 def make(name: str, options: dict[str, str]) -> Pass:
     """An instance of the pass called `name` with options given as text.
 

@@ -200,8 +200,11 @@ def _drawn(aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:
             return rng.uniform(0.25, 1.0, aval.shape)
         return rng.choice(np.array(SPECIAL), aval.shape)
 
-    values = floats() + 1j * floats() if dtype.is_complex else floats()
-    return np.asarray(values).astype(dtype.numpy)
+    if not dtype.is_complex:
+        return np.asarray(floats()).astype(dtype.numpy)
+    values = np.empty(aval.shape, dtype.numpy)
+    values.real, values.imag = floats(), floats()
+    return values
 
 
 def differences(before: np.ndarray, after: np.ndarray) -> np.ndarray:

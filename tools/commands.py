@@ -8,6 +8,8 @@ from typing import TypeAlias
 from smelt import __version__
 from smelt.backends.device import registered
 
+from .usage import Parser, seconds, some
+
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 #: For the help of options.
@@ -16,7 +18,7 @@ _DEVICES = ", ".join(registered)
 
 def command_parser() -> argparse.ArgumentParser:
     """The parser of `smelt`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="smelt", allow_abbrev=False, description="Look into functions and run IR files."
     )
     parser.add_argument("--version", action="version", version=f"smelt {__version__}")
@@ -56,7 +58,7 @@ def _dump(commands: Commands, traces: argparse.ArgumentParser) -> None:
         epilog="Example: smelt dump examples/gelu.py:gelu 'f32[8,16]' --stage=fuse",
     )
     parser.add_argument(
-        "--stage", default="graph", metavar="STAGE",
+        "--stage", metavar="STAGE",
         help="graph (default), a pass (canonicalize, fuse, ...) or one run of it (linearize#2), kernel, llvm, msl, "
         "gpu, manifest, or list",
     )  # fmt: skip
@@ -72,7 +74,7 @@ def _dump(commands: Commands, traces: argparse.ArgumentParser) -> None:
     parser.add_argument("--lines", action="store_true", help="with --short: the lines of the user's program")
     parser.add_argument("--remarks", action="store_true", help="what passes say: kernels, and why others are none")
     parser.add_argument("--metal-dir", metavar="DIR", help="write Metal text and its manifest (JSON) into a folder")
-    parser.add_argument("--gpu", default="apple8", metavar="GPU", help="for Metal: apple7, apple8 (default), apple9")
+    parser.add_argument("--gpu", metavar="GPU", help="for Metal's stages: apple7, apple8 (default), apple9")
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
 
 
@@ -107,7 +109,7 @@ def _run(commands: Commands) -> None:
     parser.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
     parser.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     parser.add_argument("--custom-calls", action="store_true", help="run the code that the file calls; trust it first")
-    parser.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
+    parser.add_argument("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
 
 
 def _verify(commands: Commands, compiles: argparse.ArgumentParser) -> None:
@@ -137,7 +139,7 @@ def _reduce(commands: Commands) -> None:
     parser.add_argument("test", nargs="+", metavar="COMMAND", help="after --; {} is the file, or it comes last")
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write what is left")
     parser.add_argument("--message", metavar="TEXT", help="what the command must print for the fault to be the same")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of one run (default: 60)")
+    parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help="of one run (default: 60)")
 
 
 def _diff(commands: Commands) -> None:
@@ -152,7 +154,7 @@ def _diff(commands: Commands) -> None:
     parser.add_argument("first", metavar="FILE", help="MLIR text; - is standard input")
     parser.add_argument("second", metavar="FILE", help="MLIR text; - is standard input")
     parser.add_argument("-q", "--quiet", action="store_true", help="say it by the exit status alone")
-    parser.add_argument("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
+    parser.add_argument("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
 
 
 def _check_metal(commands: Commands) -> None:
@@ -172,7 +174,7 @@ def _check_metal(commands: Commands) -> None:
     parser.add_argument(
         "--metal", default="3.1", metavar="VERSION", help="of the language, such as 3.2 or 4.0 (default: 3.1)"
     )
-    parser.add_argument("--parse-timeout", type=float, default=60.0, metavar="SECONDS", help=argparse.SUPPRESS)
+    parser.add_argument("--parse-timeout", type=seconds, default=60.0, metavar="SECONDS", help=argparse.SUPPRESS)
 
 
 def _launch(commands: Commands) -> None:
@@ -184,7 +186,7 @@ def _launch(commands: Commands) -> None:
         epilog="Exit status: that of mpiexec, or of the first process that failed. Example: smelt launch -n 4 train.py "
         "--epochs 3",
     )
-    parser.add_argument("-n", type=int, required=True, metavar="COUNT", help="how many processes")
+    parser.add_argument("-n", type=some, required=True, metavar="COUNT", help="how many processes")
     parser.add_argument(
         "--backend", choices=("mpi", "nccl"), default="mpi",
         help="what they talk over; nccl: each runs on an NVIDIA GPU of its own (default: mpi)",

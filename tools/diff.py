@@ -7,11 +7,14 @@ import sys
 
 from .isolate import PARSING, Progress, run_isolated
 from .opt import describe, read_source
+from .usage import UsageError
 
 
 def diff(options: argparse.Namespace) -> int:
     """Print what is different; 0: nothing, 1: something, 2: a file that cannot be read."""
     try:
+        if options.first == options.second == "-":
+            raise UsageError("one of the two files can be standard input, not both")
         sources = [read_source(path) for path in (options.first, options.second)]
     except Exception as error:
         print(describe(error, "smelt diff"), file=sys.stderr)

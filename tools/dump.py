@@ -14,14 +14,13 @@ from typing import Any
 from smelt.ir import dtypes
 from smelt.ir.errors import SmeltError, innermost_line
 
+from .usage import UsageError, require_one, require_with
+
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
+_BEGUN = re.compile(r"(?:bool|(?:bf|[a-z]+)\d+|complex<f\d+>)\[")
 _WORD = re.compile(r"[^\s,\[\](){}:]+")
 #: Other names of stages.
 _ALIASES = {"canonical": "canonicalize", "fused": "fuse", "planned": "plan-buffers"}
-
-
-class UsageError(SmeltError, ValueError):
-    """Something on the command line that cannot be meant."""
 
 
 def dump(options: argparse.Namespace) -> int:
@@ -29,11 +28,14 @@ def dump(options: argparse.Namespace) -> int:
     from smelt.backends.device import offering, stages
     from smelt.exchange.exported import exported
 
+    stage = _ALIASES.get(options.stage, options.stage) or "graph"
+    device = offering(stage)
+    _check(options, stage, gpu=device is not None and device.kind == "gpu")
     lowered = lower(options)
-    stage = _ALIASES.get(options.stage, options.stage)
+    gpu = options.gpu or "apple8"
     if options.metal_dir:
         name = options.target.rpartition(":")[2].replace(".", "_")
-        return _save_metal(lowered.to_metal(options.gpu), options.metal_dir, name)
+        return _save_metal(lowered.to_metal(gpu), options.metal_dir, name)
     if options.remarks:
         found = lowered.compile(options.pass_pipeline).remarks()
         content = "".join(f"{remark}\n" for remark in found)
@@ -41,21 +43,47 @@ def dump(options: argparse.Namespace) -> int:
         content = str(lowered.compile(options.pass_pipeline).cost(options.measure))
     elif options.emit in ("stablehlo", "linalg"):
         content = exported(lowered, options.emit)
+    elif stage == "list":
+        content = _list(lowered.compile(options.pass_pipeline), stages())
     elif options.short:
         program = lowered if stage == "graph" else lowered.compile(options.pass_pipeline)
         content = program.as_text(stage, short=True, lines=options.lines)
     elif stage == "graph":
         content = lowered.as_text("graph")
-    elif (device := offering(stage)) is not None and device.kind == "gpu":
-        content = lowered.lower_for(device, options.gpu).as_text(stage)
+    elif device is not None and device.kind == "gpu":
+        content = lowered.lower_for(device, gpu).as_text(stage)
     else:
-        program = lowered.compile(options.pass_pipeline)
-        content = _list(program, stages()) if stage == "list" else program.as_text(stage)
+        content = lowered.compile(options.pass_pipeline).as_text(stage)
     if options.output == "-":
         sys.stdout.write(content)
         return 0
     write(options.output, content)
     return 0
+
+
+def _check(options: argparse.Namespace, stage: str, gpu: bool) -> None:
+    """Raise UsageError where flags contradict each other, or one would say nothing."""
+    emits = options.emit != "stage"
+    wanted = {
+        f"--stage={options.stage}": options.stage is not None, f"--emit={options.emit}": emits,
+        "--remarks": options.remarks, "--metal-dir": bool(options.metal_dir),
+    }  # fmt: skip
+    require_one(wanted)
+    other = emits or options.remarks or options.metal_dir
+    require_with("--short", options.short, not other, "it is a form of stages, graph to plan-buffers")
+    if options.short and gpu:
+        raise UsageError(f"stage {stage!r} has no short form: it is not of the smelt dialect")
+    require_with("--lines", options.lines, options.short, "give --short, too; it shows the lines of the user's program")
+    require_with("--measure", options.measure, options.emit == "cost", "give --emit=cost, too, which it times")
+    need = "give a stage of a GPU's program (--stage=msl) or --metal-dir, too"
+    require_with("--gpu", options.gpu is not None, gpu or bool(options.metal_dir), need)
+    require_with("-o", options.output != "-" and bool(options.metal_dir), False, "--metal-dir names where files go")
+    if options.pass_pipeline is not None and (gpu or options.metal_dir or options.emit in ("stablehlo", "linalg")):
+        what = f"--emit={options.emit}" if emits else "--metal-dir" if options.metal_dir else f"--stage={stage}"
+        raise UsageError(
+            f"{what} writes a program that --pass-pipeline has no part in: transform an IR file, smelt-opt f.mlir "
+            "--pass-pipeline=... --emit=..."
+        )
 
 
 def lower(options: argparse.Namespace) -> Any:
@@ -172,6 +200,8 @@ class _ArgumentParser:
         if array := _TYPE.match(self.text, self.at):
             self.at = array.end()
             return _by_type(array[1], array[2])
+        if array := _BEGUN.match(self.text, self.at):
+            raise self.bad_extents(array)
         opening = self.text[self.at : self.at + 1]
         if opening in ("[", "("):
             items = self.items("]" if opening == "[" else ")", self.value)
@@ -188,6 +218,19 @@ class _ArgumentParser:
             except ValueError:
                 pass
         raise self.error(f"{word!r} is neither a type such as f32[4,8] nor a number")
+
+    def bad_extents(self, begun: re.Match[str]) -> UsageError:
+        """What is wrong with ``f32[n,8]``, ``f32[4``."""
+        whole = self.text[begun.end() :]
+        self.at = begun.end()
+        if "]" not in whole:
+            return self.error("']' is expected")
+        extents = whole.partition("]")[0].split(",")
+        wrong = next(d for d in extents if not d.strip().isdecimal())
+        return self.error(
+            f"{wrong.strip()!r} is no extent: extents are numbers, for a program is shown for given sizes; "
+            "name some, such as f32[4,8]"
+        )
 
     def items(self, closing: str, item: Any) -> list[Any]:
         self.at += 1

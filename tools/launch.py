@@ -42,6 +42,8 @@ def command(processes: int, program: list[str], mpiexec: str | None = None) -> l
 
 def launch(options: argparse.Namespace) -> int:
     """Run the subcommand; the exit status of mpiexec, or of the first process that failed."""
+    if not options.program:
+        raise DistributedError("smelt launch: what is to run? smelt launch -n 4 train.py")
     environment = dict(os.environ)
     threads = max(1, (os.cpu_count() or 1) // options.n)
     environment.setdefault("SMELT_NUM_THREADS", str(threads))

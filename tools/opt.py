@@ -26,6 +26,7 @@ from smelt.runtime.compile import lower_module
 from .exchange import as_smelt, text_of
 from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated
 from .mlir_flags import LACKING
+from .usage import Parser, count, require_one, require_with, seconds
 
 if TYPE_CHECKING:  # what a run needs is loaded when it is known to be one
     from smelt.passes.driver import PassRecord
@@ -76,7 +77,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="smelt-opt",
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -112,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         help="verify after each pass (default: true)",
     )
     add("--verify-values", action="store_true", help="run @main before and after each pass; name what changes a value")
-    add("--opt-bisect-limit", type=int, metavar="N", help="run the first N passes only, and print each with its number")
+    add("--opt-bisect-limit", type=count, metavar="N", help="run the first N passes only, and print them all, numbered")
     add("--mlir-print-ir-after-change", action="store_true", help="print the IR after each pass that changed it")
     add("--mlir-print-ir-before-all", action="store_true", help="print the IR before each pass")
     add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
@@ -127,12 +128,32 @@ def _parser() -> argparse.ArgumentParser:
     add("--remarks", action="store_true", help="print what passes say about what they did, and did not do, and why")
     add("--remarks-output-file", metavar="FILE", help="write these remarks as YAML, in the form of LLVM's")
     add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
-    add("--parse-timeout", type=float, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
-    add("--pass-timeout", type=float, metavar="SECONDS", help="give up a pass (default: never)")
+    add("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
+    add("--pass-timeout", type=seconds, metavar="SECONDS", help="give up a pass (default: never)")
     add("--debug", action="store_true", help="show the traceback of an error")
     add("--version", action="version", version=f"smelt-opt {__version__}")
     parser.set_defaults(reproducers=None)
     return parser
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise UsageError where flags contradict each other, or one would say nothing."""
+    listings = ("list_passes", "list_ops", "list_rewrites")
+    asked = {f"--{name.replace('_', '-')}": getattr(options, name) for name in listings}
+    asked["--check-rewrites"] = options.check_rewrites is not None
+    asked["--execute"] = options.execute
+    require_one({**asked, f"--emit={options.emit}": options.emit != "mlir"})
+    before, after = options.mlir_print_ir_before, options.mlir_print_ir_after
+    prints = bool(
+        before or after or options.mlir_print_ir_before_all or options.mlir_print_ir_after_all
+        or options.mlir_print_ir_after_change or options.mlir_print_ir_after_failure
+    )  # fmt: skip
+    shows = prints or (options.emit == "mlir" and not options.execute)
+    form = "it is a form of the dialect's IR, --emit=mlir and what flags print between passes"
+    require_with("--short", options.short, shows, form)
+    require_with("--mlir-print-debuginfo", options.mlir_print_debuginfo, shows, form)
+    which = "give one that prints, too, such as --mlir-print-ir-after-all"
+    require_with("--mlir-print-ir-tree-dir", bool(options.mlir_print_ir_tree_dir), prints, which)
 
 
 def _truth(text: str) -> bool:
@@ -143,6 +164,7 @@ def _truth(text: str) -> bool:
 
 
 def _run(options: argparse.Namespace, isolate: bool) -> int:
+    _check(options)
     if options.list_passes or options.list_ops:
         from . import listing
 
@@ -221,6 +243,8 @@ def describe(error: BaseException, name: str) -> str:
         message = f"out of memory: {message}"
     elif isinstance(error, RecursionError):
         message = "the module nests too deeply"
+    elif isinstance(error, OSError) and not isinstance(error, SmeltError) and error.filename is not None:
+        message = f"{os.fspath(error.filename)}: error: {error.strerror}"
     elif not isinstance(error, SmeltError):
         message = f"internal error: {type(error).__name__}: {message}"
     if place := re.match(r"line (\d+): (.*)", message, re.DOTALL):
@@ -334,6 +358,8 @@ class _Watched:
         from smelt.passes.stages import Stages
         from smelt.passes.validation import ValueCheck
 
+        for name in (*options.mlir_print_ir_before, *options.mlir_print_ir_after):
+            pipeline_of(name.partition("#")[0])  # raises where there is no such pass
         self._options, self._progress, self._printed = options, progress, PrintedIR(options)
         prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
         self._stages = Stages(module) if prints else None

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import tempfile
 
-from .dump import UsageError, write
+from .dump import write
 from .opt import read_source
+from .usage import UsageError, require_writable
 
 
 def reduce(options: argparse.Namespace) -> int:
     """Make smaller while the command fails; write what is left."""
     from smelt.passes.reduction import NotFailing, count_ops, reduce_text
 
+    require_writable(options.output)
     name, source = read_source(options.file)
     tries, ended = 0, ""
     with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder:

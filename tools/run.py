@@ -147,8 +147,10 @@ def _captured(path: str, source: str, function: str) -> list[np.ndarray]:
     """The arrays that a file of exported functions has for the last arguments of a function."""
     from smelt.formats.functions import MARK, read_exported
 
-    if not source.startswith(MARK.decode()) or path == "-":
+    if not source.startswith(MARK.decode()):
         return []
+    if path == "-":
+        raise IRError("this is a file of exported functions, whose arrays are read by its name: smelt run FILE")
     try:
         with open(path, "rb") as file:
             found = read_exported(file)

@@ -8,14 +8,23 @@ import os
 import sys
 from pathlib import Path
 
-from .dump import UsageError, lower, write
+from .dump import lower, write
 from .isolate import PARSING, Progress, run_isolated
 from .opt import check_calls, describe, read_source
 from .run import parsed
+from .usage import UsageError, require_with, require_writable
 
 
 def view(options: argparse.Namespace) -> int:
     """Trace and compile, or read what a compile left; write the page."""
+    require_writable(options.output)
+    files = "it is about the code of an IR file that --measure runs"
+    require_with("--custom-calls", options.custom_calls, options.measure and os.path.isfile(options.target), files)
+    if os.path.isdir(options.target):
+        what = "a folder of dumps is shown as it is, and nothing is compiled"
+        for flag in ("--measure", "--device", "--pass-pipeline"):
+            given = getattr(options, flag[2:].replace("-", "_"))
+            require_with(flag, given is not None and given is not False, False, what)
     if os.path.exists(options.target):
         if options.arguments:
             raise UsageError(f"{options.target} is a file or a folder of dumps, which takes no arguments")

@@ -1,0 +1,73 @@
+"""What the command lines of smelt share: how mistakes are told, numbers, and flags that only others give a meaning."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Mapping
+from typing import NoReturn
+
+from smelt.ir.errors import SmeltError
+
+
+class UsageError(SmeltError, ValueError):
+    """Something on the command line that cannot be meant."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, with the way to the flags, in place of all of them."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with exit status 2."""
+        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help lists what it takes)\n")
+
+
+def seconds(text: str) -> float:
+    """A time to wait, which is some."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return found
+
+
+def count(text: str) -> int:
+    """How many of something, which may be none."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
+
+
+def some(text: str) -> int:
+    """How many of something, at least one."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def require_one(asked: Mapping[str, bool]) -> None:
+    """Raise UsageError where more than one flag says what to write."""
+    given = [flag for flag, there in asked.items() if there]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} ask for different things: give one of them")
+
+
+def require_with(flag: str, given: bool, by: bool, needed: str) -> None:
+    """Raise UsageError where a flag is given without what gives it a meaning."""
+    if given and not by:
+        raise UsageError(f"{flag} says nothing here: {needed}")
+
+
+def require_writable(path: str) -> None:
+    """Raise UsageError where a file cannot be written, before there is something to lose; - is standard output."""
+    folder = os.path.dirname(path) or "."
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise UsageError(f"{path}: error: cannot be written: it is a folder")
+    if not os.path.isdir(folder) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        why = "there is no such folder" if not os.path.isdir(folder) else "permission denied"
+        raise UsageError(f"{path}: error: cannot be written: {why}")
