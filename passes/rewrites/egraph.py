@@ -15,8 +15,8 @@ from smelt.ir.errors import SmeltError
 from smelt.ir.op import Op, registry
 
 from ..kernels.cost import operations
-from .matching import Ready, attributes_match, is_number, kept_attributes
-from .terms import Applied, Const, Found, Number, Rule, Term, Variable
+from .matching import Ready, attribute, attributes_match, is_number, kept_attributes
+from .terms import Applied, Const, Found, Number, Rule, Term, Variable, sides
 
 #: Additions that a byte costs which a contraction writes or reads, and that an op costs which only moves elements.
 BYTE, MOVED = 2.0, 0.05
@@ -159,18 +159,22 @@ class EGraph:
     def put(self, x: Term, found: Found, beside: Aval) -> int:
         """The class of a replacement. Raises SmeltError where an op does not take what it gets."""
         if isinstance(x, Variable):
-            return self.find(found[x.name])
+            of = self.find(found[x.name])
+            if isinstance(x, Const) and self.avals[of].shape != beside.shape:
+                return self.full(self.number(of), self.avals[of].with_shape(beside.shape))
+            return of
         if isinstance(x, Number):
             aval = beside if x.like is None else self.avals[self.find(found[x.like.name])]
-            return self.full(x.value, aval)
+            return self.full(attribute(x.value, self._known(found)), aval)
         assert isinstance(x, Applied)
-        operands: list[Any] = [
-            None if isinstance(y, Number) and y.like is None else self.put(y, found, beside) for y in x.operands
-        ]
-        typed = [self.avals[self.find(c)] for c in operands if c is not None]
-        for i, y in enumerate(x.operands):
-            if operands[i] is None:
-                operands[i] = self.put(y, found, typed[-1] if typed else beside)
+        operands: list[Any] = [None] * len(x.operands)
+        typed, constant = sides(x)
+        near = None
+        for i in (*typed, *sorted(constant, key=lambda i: isinstance(x.operands[i], Number))):
+            y = x.operands[i]
+            own = self.avals[self.find(found[y.name])] if isinstance(y, Const) and i in typed else None
+            operands[i] = self.put(y, found, own or (beside if i in typed else near or beside))
+            near = self.avals[self.find(operands[i])]
         attrs = kept_attributes(x, self._known(found))
         (aval,) = x.op.infer_checked([self.avals[self.find(c)] for c in operands], attrs)
         return self.add(x.op, attrs, operands, aval)

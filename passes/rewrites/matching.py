@@ -18,7 +18,7 @@ from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
 
 from ..simplify.patterns import Pattern, PatternBuilder, Site, python_scalar, same_number, scalar_of
-from .terms import Applied, Attr, Computed, Const, Found, Number, Rule, Term, Variable
+from .terms import Applied, Attr, Computed, Const, Found, Number, Rule, Term, Variable, sides
 
 #: Whether a value is what a term says; fills in what the term's variables stand for.
 Matcher = Callable[[Value, dict[str, Any]], bool]
@@ -185,29 +185,38 @@ def planned(x: Term, found: Found, beside: Aval) -> tuple[Planned, Aval]:
         found: what variables stand for, and terms that the pattern has, by their texts.
         beside: the type of numbers that stand beside nothing.
     """
+    if isinstance(x, Const) and found[x.name].aval.shape != beside.shape:
+        aval = found[x.name].aval.with_shape(beside.shape)
+        return (scalar_of(found[x.name]), aval), aval
     if isinstance(x, Variable):
         return found[x.name], found[x.name].aval
     if isinstance(x, Applied) and (there := found.get(str(x))) is not None:
         return there, there.aval
     if isinstance(x, Number):
         aval = beside if x.like is None else found[x.like.name].aval
-        if not aval.dtype.is_inexact and constant_array(x.value, aval.dtype) != x.value:
-            raise IRError(f"{x.value!r} is no {aval.dtype.name}")
-        return (x.value, aval), aval
+        value = attribute(x.value, found)
+        if not aval.dtype.is_inexact and constant_array(value, aval.dtype) != value:
+            raise IRError(f"{value!r} is no {aval.dtype.name}")
+        return (value, aval), aval
     assert isinstance(x, Applied)
     parts: list[Any] = [None] * len(x.operands)
     avals: list[Any] = [None] * len(x.operands)
-    typed = [i for i, y in enumerate(x.operands) if not isinstance(y, Number) or y.like is not None]
+    typed, constant = sides(x)
     for i in typed:
-        parts[i], avals[i] = planned(x.operands[i], found, beside)
-    for i, y in enumerate(x.operands):
-        if i not in typed:
-            parts[i], avals[i] = planned(y, found, avals[typed[-1]] if typed else beside)
+        parts[i], avals[i] = planned(x.operands[i], found, found_aval(x.operands[i], found, beside))
+    for i in sorted(constant, key=lambda i: isinstance(x.operands[i], Number)):
+        near = next((a for a in reversed(avals) if a is not None), beside)
+        parts[i], avals[i] = planned(x.operands[i], found, near)
     attrs = kept_attributes(x, found)
     (aval,) = x.op.infer_checked(avals, attrs)
     if x.op.kind == "elementwise" and (folded := _folded(x.op, parts, attrs, aval)) is not None:
         return folded, aval
     return (x.op, parts, attrs, aval), aval
+
+
+def found_aval(x: Term, found: Found, beside: Aval) -> Aval:
+    """The type of a value that stands where types need not be alike; else that of what is beside."""
+    return found[x.name].aval if isinstance(x, Const) else beside
 
 
 def _folded(op: Op, parts: list[Planned], attrs: dict[str, Any], aval: Aval) -> Planned:
@@ -226,10 +235,11 @@ def _folded(op: Op, parts: list[Planned], attrs: dict[str, Any], aval: Aval) -> 
 
 def kept_attributes(x: Applied, found: Found) -> dict[str, Any]:
     """The attributes of a replacement."""
-    return {name: _attribute(value, found) for name, value in x.attrs.items()}
+    return {name: attribute(value, found) for name, value in x.attrs.items()}
 
 
-def _attribute(value: Any, found: Found) -> Any:
+def attribute(value: Any, found: Found) -> Any:
+    """An attribute or a number of a replacement: as it stands there, as it was found, or computed."""
     if isinstance(value, Attr):
         return found[value.name]
     return value.value(found) if isinstance(value, Computed) else value
@@ -250,7 +260,10 @@ def _replaced(b: PatternBuilder, at: Site, tried: Ready, found: dict[str, Any]) 
     replacement = tried.rule.replacement
     if isinstance(replacement, Variable):
         value: Value = found[replacement.name]
-        return value if value.aval == at.avals[0] else None
+        if value.aval == at.avals[0]:
+            return value
+        if not isinstance(replacement, Const):
+            return None
     for text, path in tried.parts.items():
         found[text] = _inside(at, path)
     try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: What a match has found: of each variable, by its name, a `Value`; of an `Attr`, an attribute.
 Found = Mapping[str, Any]
-Operand = Union["Term", bool, int, float, complex]
+Operand = Union["Term", "Computed", bool, int, float, complex]
 
 
 class Term:
@@ -112,7 +112,10 @@ class Variable(Term):
 
 
 class Const(Variable):
-    """As the annotation of a parameter: a variable that stands for a value filled with one number."""
+    """As the annotation of a parameter: a variable that stands for a value filled with one number.
+
+    In a replacement it has the shape of what stands beside it.
+    """
 
     __slots__ = ()
 
@@ -132,10 +135,11 @@ class Number(Term):
         self.value, self.like = value, like
 
     def __str__(self) -> str:
-        return repr(self.value) if self.like is None else f"number({self.value!r}, like={self.like})"
+        shown = str(self.value) if isinstance(self.value, Computed) else repr(self.value)
+        return shown if self.like is None else f"number({shown}, like={self.like})"
 
 
-def number(value: bool | int | float | complex, like: Term) -> Term:
+def number(value: bool | int | float | complex | Computed, like: Term) -> Term:
     """A number of the type of a variable, for replacements where nothing else says which: ``number(0, like=x)``."""
     if not isinstance(like, Variable):
         raise ArgumentTypeError(at_user_line(f"number(..., like=) takes a variable, got {shown(like)}"))
@@ -155,7 +159,7 @@ class Attr:
 
 
 class Computed:
-    """An attribute of a replacement that is computed from what the pattern has found."""
+    """An attribute or a number of a replacement that is computed from what the pattern has found."""
 
     __slots__ = ("names", "text", "value")
 
@@ -192,10 +196,10 @@ def _is_infix(x: Term) -> bool:
 
 
 def term(x: Operand) -> Term:
-    """A term as it is, a Python number as a `Number`."""
+    """A term as it is, a Python number as a `Number`, and so a computed one."""
     if isinstance(x, Term):
         return x
-    if not isinstance(x, (bool, int, float, complex)):
+    if not isinstance(x, (Computed, bool, int, float, complex)):
         raise ArgumentTypeError(at_user_line(f"a rule is made of variables, numbers and ops, not of {shown(x)}"))
     return Number(x)
 
@@ -276,7 +280,7 @@ def condition(test: Callable[..., bool]) -> Callable[..., Condition]:
 
 
 def computed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a Python function of what variables stand for as an attribute of a replacement."""
+    """Decorator: a Python function of what variables stand for as an attribute, or a number, of a replacement."""
 
     def make(*arguments: Term | Attr) -> Computed:
         names = _names(function, arguments)
@@ -315,13 +319,16 @@ class Rule:
         asked = [x.name for x in variables(replacement)]
         made = [x for x in subterms(replacement) if isinstance(x, Applied)]
         asked += [n for x in made for v in x.attrs.values() for n in _read(v)]
-        asked += [x.like.name for x in subterms(replacement) if isinstance(x, Number) and x.like is not None]
+        numbers = [x for x in subterms(replacement) if isinstance(x, Number)]
+        asked += [n for x in numbers for n in (*_read(x.value), *((x.like.name,) if x.like is not None else ()))]
         asked += condition.names if condition is not None else ()
         for name in asked:
             if name not in known:
                 raise IRError(at_user_line(f"{name} does not stand in the pattern {pattern}"))
-        if any(isinstance(v, Computed) for x in subterms(pattern) if isinstance(x, Applied) for v in x.attrs.values()):
-            raise IRError(at_user_line(f"computed attributes stand in replacements, not in patterns; {pattern}"))
+        given = [v for x in subterms(pattern) if isinstance(x, Applied) for v in x.attrs.values()]
+        given += [x.value for x in subterms(pattern) if isinstance(x, Number)]
+        if any(isinstance(v, Computed) for v in given):
+            raise IRError(at_user_line(f"what is computed stands in replacements, not in patterns; {pattern}"))
         for x in made:
             _require_attributes(x)
         self.pattern, self.replacement, self.condition = pattern, replacement, condition
@@ -371,6 +378,21 @@ def variables(x: Term) -> Iterator[Variable | Attr]:
 def _read(value: Any) -> tuple[str, ...]:
     """What an attribute of a replacement refers to."""
     return (value.name,) if isinstance(value, Attr) else value.names if isinstance(value, Computed) else ()
+
+
+def is_constant(x: Term) -> bool:
+    """Whether a term of a replacement is made of numbers alone, and so has the shape of what stands beside it."""
+    if isinstance(x, Applied):
+        return x.op.kind == "elementwise" and all(map(is_constant, x.operands))
+    return isinstance(x, Const) or (isinstance(x, Number) and x.like is None)
+
+
+def sides(x: Applied) -> tuple[list[int], list[int]]:
+    """The operands of a replacement that have types of their own, and those that take the type of what is beside."""
+    constant = [i for i, y in enumerate(x.operands) if is_constant(y)]
+    if x.op.kind != "elementwise":  # operands need not be alike: a value found is as it is
+        constant = [i for i in constant if isinstance(x.operands[i], Number)]
+    return [i for i in range(len(x.operands)) if i not in constant], constant
 
 
 def number_of(value: Value) -> Any:
