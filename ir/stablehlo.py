@@ -16,6 +16,7 @@ import numpy as np
 
 from . import dtypes, locks, mlir
 from .aval import Aval
+from .bytecode import without_attributes
 from .context import parse_aval
 from .errors import FileFormatError, IRError, MissingPackageError
 from .text import check_text, diagnostics
@@ -245,6 +246,7 @@ def text_of_bytecode(data: bytes, name: str = "<bytes>") -> str:
         raise FileFormatError(f"{name} has {len(data)} bytes; the limit is {MAX_BYTECODE}")
     bindings()
     command = [sys.executable, "-c", _READ, mlir.host()]
+    data = without_attributes(data, "sdy")
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=BYTECODE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,7 @@
 """Makes the StableHLO programs of the tests where JAX is installed: ``python tests/exchange/make_programs.py``.
 
 Each program is a function of ours, written to programs/NAME.mlir; arguments and results are in programs/values.npz.
+What calls LAPACK is a portable artifact, too, as jax.export writes it: programs/NAME.bytecode.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import export, lax
 
 FOLDER = Path(__file__).parent / "programs"
 rng = np.random.default_rng(14)
@@ -185,6 +186,20 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+def artifact(name: str) -> bytes:
+    """A program as jax.export writes it, without the places of its Python code."""
+    function, arguments = PROGRAMS[name]
+    jitted = jax.jit(lambda *a: jax.tree.leaves(function(*a)), keep_unused=True)
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    return bytes(export.export(jitted)(*arguments).mlir_module_serialized)
+
+
+def write_artifacts() -> None:
+    for name in PROGRAMS:
+        if "lapack_" in (FOLDER / f"{name}.mlir").read_text(encoding="utf-8"):
+            (FOLDER / f"{name}.bytecode").write_bytes(artifact(name))
+
+
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     values: dict[str, np.ndarray] = {}
@@ -198,6 +213,7 @@ def main() -> None:
         for i, x in enumerate(jitted(*given)):
             values[f"{name}.result{i}"] = np.asarray(x)
     np.savez_compressed(FOLDER / "values.npz", **values)
+    write_artifacts()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import pytest
 
 import smelt
 from smelt.ir import stablehlo
+from smelt.ir.bytecode import without_attributes
 
-from .programs_of_jax import NAMES, check, program
+from .programs_of_jax import FOLDER, NAMES, check, program
 
 #: Numbers that the reference rules and the kernels compute from other formulas than JAX.
 DEVICES = ("cpu", "metal:sim")
@@ -47,6 +48,30 @@ def test_bytecode_is_the_text() -> None:
     data = stablehlo.to_bytecode(text)
     assert data.startswith(stablehlo.BYTECODE)
     check("mlp", smelt.from_stablehlo(data)(*map(smelt.array, arguments)))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.bytecode")))
+def test_artifacts_with_notes_on_sharding(name: str) -> None:
+    """Calls of LAPACK have attributes in the bytecode of a dialect that the bindings do not have."""
+    data = (FOLDER / f"{name}.bytecode").read_bytes()
+    assert b"sdy.sharding_rule" in data
+    check(name, smelt.from_stablehlo(data)(*map(smelt.array, program(name).arguments)))
+
+
+def test_damaged_artifacts_with_notes_on_sharding() -> None:
+    """Whatever the bytes say, as many come out, or the reader's error; nothing else is raised, and nothing hangs."""
+    data = (FOLDER / "cholesky.bytecode").read_bytes()
+    rng = np.random.default_rng(0)
+    for length in range(0, len(data), 7):
+        assert len(without_attributes(data[:length], "sdy")) == length
+    for _ in range(2000):
+        damaged = bytearray(data)
+        for at in rng.integers(0, len(data), 3):
+            damaged[at] = rng.integers(0, 256)
+        assert len(without_attributes(bytes(damaged), "sdy")) == len(data)
+    changed = without_attributes(data, "sdy")
+    assert changed != data and without_attributes(changed, "sdy") == changed
+    assert without_attributes(data, "affine") == data
 
 
 def test_gradient_is_that_of_the_framework() -> None:
