@@ -1,9 +1,12 @@
-"""Smaller modules with the same fault: delta debugging of ``@main``.
+"""Smaller modules with the same fault: delta debugging of ``@main``, and of what it calls.
 
 After A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Trans. Software Eng. 28
 (2002). First the shortest beginning of the program that has the fault is found by bisection, then its shortest end;
 what crosses the cuts are results and arguments. Then results are dropped and runs of ops, ever shorter ones, become
 arguments, as long as the fault stays. What nobody reads goes, functions that nobody calls included.
+
+A fault may lie in another function: the body of a loop, a branch, what is differentiated. Where such a function has it
+alone, it becomes ``@main``; where the program has it with its transformations expanded, they are.
 """
 
 from __future__ import annotations
@@ -16,7 +19,11 @@ from smelt.ir.builder import Function, OpView, Value, function_named, functions,
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError
 
+from .driver import Pipeline
 from .extract import replay
+
+#: What brings the ops of functions into those that call and transform them.
+EXPANDED = "fixpoint(inline,batch,jvp,linearize,transpose),inline,dce"
 
 
 class NotFailing(IRError):
@@ -41,6 +48,63 @@ def reduce_text(
     source = text.to_text(text.parse(source, name))
     if not fails(source):
         raise NotFailing("the whole module does not fail: there is nothing to look for")
+    while True:
+        found = _opened(_alone(source, fails, report), fails, report)
+        found = _reduced(found, fails, report)
+        if (source := _alone(found, fails, report)) == found:
+            return found
+
+
+def _alone(source: str, fails: Callable[[str], bool], report: Callable[[str], None]) -> str:
+    """The smallest function that fails by itself as ``@main``, or the module."""
+    while True:
+        made = [m for name in _others(source) if (m := _as_main(source, name)) is not None and len(m) < len(source)]
+        found = next((m for m in sorted(made, key=len) if fails(m)), None)
+        if found is None:
+            return source
+        source = found
+        report(f"one function alone: {count_ops(source)} ops are left")
+
+
+def _opened(source: str, fails: Callable[[str], bool], report: Callable[[str], None]) -> str:
+    """The module with its transformations and calls expanded, where it fails so: all ops are in one place."""
+    module = text.parse(source)
+    if not _others(source):
+        return source
+    try:
+        Pipeline.parse(EXPANDED).run(module)
+        found = text.to_text(module)
+    except Exception:  # a pass that is at fault, perhaps
+        return source
+    if found == source or not fails(found):
+        return source
+    report(f"calls and transformations expanded: {count_ops(found)} ops")
+    return found
+
+
+def _others(source: str) -> list[str]:
+    """The functions with a body but for ``@main``."""
+    module = text.parse(source)
+    with mlir.lock:
+        return [n for n, f in functions(module).items() if n != "main" and len(f.regions[0].blocks)]
+
+
+def _as_main(source: str, name: str) -> str | None:
+    """The module of one function and what it calls; None where that is none."""
+    module = text.parse(source)
+    with mlir.lock:
+        function = read_function(functions(module)[name])
+        if any(v.aval is None for v in (*function.arguments, *function.returns)):
+            return None
+        try:
+            _rebuild(module, function, function.arguments, function.ops, function.returns)
+            return text.to_text(module)
+        except IRError:
+            return None
+
+
+def _reduced(source: str, fails: Callable[[str], bool], report: Callable[[str], None]) -> str:
+    """With less of ``@main``."""
     for cut, what in ((_beginning, "cut off behind"), (_fewer_results, "fewer results"), (_end, "cut off before")):
         found = cut(source, fails)
         if found != source:
@@ -58,10 +122,10 @@ def reduce_text(
 
 
 def count_ops(source: str) -> int:
-    """The ops of ``@main``."""
+    """The ops of all functions."""
     module = text.parse(source)
     with mlir.lock:
-        return len(function_named(module).ops)
+        return sum(len(read_function(f).ops) for f in functions(module).values() if len(f.regions[0].blocks))
 
 
 def _shape(source: str) -> tuple[int, list[int]]:

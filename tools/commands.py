@@ -10,7 +10,7 @@ from smelt.backends.device import registered
 
 from .usage import Parser, seconds, some
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 #: For the help of options.
 _DEVICES = ", ".join(registered)
@@ -131,8 +131,9 @@ def _reduce(commands: Commands) -> None:
     parser = commands.add_parser(
         "reduce",
         help="make an IR file smaller while a command fails on it",
-        description="Make @main of an IR file smaller as long as a command, given the file, fails: by another exit "
-        "status than 0, by a crash, or by taking longer than --timeout.",
+        description="Make an IR file smaller as long as a command, given the file, fails: by another exit status than "
+        "0, by a crash, or, without --message, by taking longer than --timeout. A function that fails by itself, such "
+        "as a loop's body, becomes @main.",
         epilog="Example: smelt reduce f.mlir -o small.mlir --message 'changed a value' -- smelt verify {}",
     )
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")

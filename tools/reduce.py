@@ -35,7 +35,8 @@ def reduce(options: argparse.Namespace) -> int:
                     command, stdin=subprocess.DEVNULL, capture_output=True, timeout=options.timeout, check=False
                 )
             except subprocess.TimeoutExpired:
-                return True
+                ended = f"takes more than {options.timeout:g} s, which is another fault than --message,"
+                return options.message is None
             except OSError as error:
                 raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
             ended = "succeeds" if done.returncode == 0 else f"fails, and does not print {options.message!r},"

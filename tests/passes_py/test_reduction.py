@@ -9,6 +9,7 @@ import pytest
 import smelt
 from smelt.ir import text
 from smelt.ir.errors import IRError
+from smelt.passes import Pipeline
 from smelt.passes.reduction import count_ops, reduce_text
 from smelt.tools import cli
 
@@ -78,7 +79,7 @@ def test_functions_that_nobody_calls_go():
     assert source.count("func.func") == 3
     found = reduce_text(source, lambda s: "smelt.exp" in s)
     assert found.count("func.func") == 1
-    assert "scf.if" in reduce_text(source, lambda s: "smelt.sin" in s)
+    assert "scf.if" in reduce_text(source, lambda s: "smelt.sin" in s and "scf.if" in s)
 
 
 def test_transformations_stay_whole():
@@ -105,3 +106,68 @@ def test_the_command(tmp_path, capsys):
     assert f"{path}: error: the command fails, and does not print 'another', on the whole" in capsys.readouterr().err
     assert cli.main(["reduce", str(path), "--", "/nowhere/command"]) == 1
     assert "/nowhere/command cannot be run" in capsys.readouterr().err
+
+
+def nested(x, w):
+    def step(c, t):
+        h = smelt.cond(c.sum() > 0, lambda h: smelt.tanh(h) * 2, lambda h: smelt.sin(h) + smelt.erf(h @ w), c @ w + t)
+        return h, (h * h).sum()
+
+    c, ys = smelt.scan(step, x[0], x)
+    last = smelt.while_loop(lambda s: s.sum() < 10, lambda s: smelt.abs(s) * 1.5 + smelt.expm1(s * s), c)
+    return smelt.softmax(x @ w, axis=-1).sum() + ys.sum() + smelt.sort(last).sum()
+
+
+def loss(w):
+    x = smelt.ones((5, 4))
+    return smelt.checkpoint(lambda v: smelt.sum(smelt.arctan(v @ w) + smelt.log1p(smelt.exp(v))))(x)
+
+
+#: Where a fault lies in another function than @main: a program, and a part of its text.
+INSIDE = {
+    "a branch in a loop": (nested, "smelt.erf"),
+    "the other branch": (nested, "smelt.tanh"),
+    "a loop's condition": (nested, "smelt.less"),
+    "a loop's body": (nested, "smelt.expm1"),
+    "what is differentiated": (lambda x, w: smelt.grad(loss)(w), "smelt.arctan"),
+    "what is differentiated twice": (lambda x, w: smelt.hessian(lambda w: nested(x, w))(w), "smelt.erf"),
+    "what is batched": (lambda x, w: smelt.vmap(lambda r: nested(r[None] + x, w))(x), "smelt.expm1"),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_fault_in_another_function(name):
+    program, fault = INSIDE[name]
+    source = source_of(program, smelt.ones((5, 4)), smelt.ones((4, 4)))
+    steps: list[str] = []
+    found = reduce_text(source, lambda s: fault in s, steps.append)
+    assert fault in found and count_ops(found) == 1 and found.count("func.func") == 1, found
+
+
+def test_a_fault_of_what_a_transformation_becomes():
+    """The op at fault is in no function: a pass makes it."""
+    source = source_of(lambda x, w: smelt.grad(loss)(w), smelt.ones((5, 4)), smelt.ones((4, 4)))
+    expanded = "fixpoint(inline,batch,jvp,linearize,transpose)"
+
+    def fails(s: str) -> bool:
+        module = text.parse(s)
+        Pipeline.parse(expanded).run(module)
+        return "smelt.div" in text.to_text(module)
+
+    assert "smelt.div" not in source
+    assert count_ops(reduce_text(source, fails)) == 1
+
+
+def test_another_fault_than_the_message(tmp_path, capsys):
+    """What takes too long has not printed the message: it is not what is looked for."""
+    path = tmp_path / "f.mlir"
+    path.write_text(source_of(lambda x: smelt.exp(smelt.sin(x)), smelt.ones(3)))
+    slow = "import sys, time; t = open(sys.argv[1]).read(); 'sin' in t or time.sleep(60); sys.exit('bad ' + t)"
+    command = ["reduce", str(path), "--timeout", "2", "--message", "bad", "--", sys.executable, "-c", slow, "{}"]
+    assert cli.main(command, isolate=False) == 0
+    out, _ = capsys.readouterr()
+    assert "smelt.sin" in out and "smelt.exp" not in out
+    command[command.index("--message") + 1] = "worse"
+    command[command.index(slow)] = "import time; time.sleep(60)"
+    assert cli.main(command, isolate=False) == 1
+    assert "takes more than 2 s, which is another fault than --message, on the whole module" in capsys.readouterr().err
