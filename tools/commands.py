@@ -24,10 +24,10 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"smelt {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # What commands share: that compile something, and that trace a function for it.
-    compiles = argparse.ArgumentParser(add_help=False)
+    compiles = Parser(add_help=False)
     compiles.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     compiles.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
-    traces = argparse.ArgumentParser(add_help=False, parents=[compiles])
+    traces = Parser(add_help=False, parents=[compiles])
     traces.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
     traces.add_argument(
         "arguments", nargs="*", metavar="ARG",
@@ -49,7 +49,7 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _dump(commands: Commands, traces: argparse.ArgumentParser) -> None:
+def _dump(commands: Commands, traces: Parser) -> None:
     parser = commands.add_parser(
         "dump",
         parents=[traces],
@@ -78,7 +78,7 @@ def _dump(commands: Commands, traces: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write")
 
 
-def _view(commands: Commands, traces: argparse.ArgumentParser) -> None:
+def _view(commands: Commands, traces: Parser) -> None:
     parser = commands.add_parser(
         "view",
         parents=[traces],
@@ -112,7 +112,7 @@ def _run(commands: Commands) -> None:
     parser.add_argument("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
 
 
-def _verify(commands: Commands, compiles: argparse.ArgumentParser) -> None:
+def _verify(commands: Commands, compiles: Parser) -> None:
     parser = commands.add_parser(
         "verify",
         parents=[compiles],
