@@ -15,6 +15,8 @@ from smelt.ir.text import IRText
 from .stablehlo import to_stablehlo
 
 _LEFT = re.compile(r"\b(stablehlo|chlo)\.([a-z_]+)")
+#: The conversion leaves unsigned types in signatures, with casts that no later pass takes; ops say what is unsigned.
+_UNSIGNED = re.compile(r"(?<=[x<(\s])ui(8|16|32|64)\b")
 _PIPELINE = (
     "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander),stablehlo-legalize-to-linalg,"
     "canonicalize,cse"
@@ -22,7 +24,8 @@ _PIPELINE = (
 
 
 def to_linalg(module: Any, captured: Sequence[np.ndarray] = ()) -> IRText:
-    """The text of a module in linalg, tensor, arith, math and scf, which other projects on MLIR read.
+    """The text of a module in linalg, tensor, arith, math and scf, which other projects on MLIR read. Unsigned integers
+    are signless there, as in arith.
 
     Args:
         module: a module of the smelt dialect. captured: what the last arguments of ``@main`` are.
@@ -36,6 +39,9 @@ def to_linalg(module: Any, captured: Sequence[np.ndarray] = ()) -> IRText:
         found = stablehlo.parse(source, "<stablehlo>")
         try:
             stablehlo.run(stablehlo.context(), found, _PIPELINE)
+            if _UNSIGNED.search(signed := stablehlo.to_text(found)):
+                found = mlir.ir.Module.parse(_UNSIGNED.sub(r"i\1", signed), stablehlo.context())
+                stablehlo.run(stablehlo.context(), found, "reconcile-unrealized-casts,canonicalize")
         except (RuntimeError, ValueError, mlir.ir.MLIRError) as error:
             raise IRError(f"the conversion of StableHLO to linalg failed: {error}") from None
         result = stablehlo.to_text(found)

@@ -39,6 +39,27 @@ def run(text: str, arguments: list[np.ndarray], result: np.ndarray) -> np.ndarra
     return out
 
 
+UNSIGNED = {
+    "quotients": lambda x: x // 3 + 200,
+    "the larger": lambda x: smelt.maximum(x, 130),
+    "compared": lambda x: smelt.where(x > 250, x, 7).astype(smelt.float32),
+    "shifted": lambda x: (x >> 1) ^ 0x55,
+    "summed": lambda x: x.astype(smelt.uint32).sum(axis=0),
+    "hashed": lambda x: smelt.random.bits((4,), key=x[:2].astype(smelt.uint32)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32"])
+@pytest.mark.parametrize("name", UNSIGNED)
+def test_unsigned_integers(name: str, dtype: str) -> None:
+    """Signatures are signless: casts of unsigned ones went through no pass."""
+    x = np.array([0, 1, 7, 128, 250, 255], dtype)
+    (wanted,) = flat(UNSIGNED[name](smelt.array(x)))
+    found = smelt.to_linalg(UNSIGNED[name], smelt.array(x))
+    assert "ui8" not in found and "ui32" not in found and "unrealized" not in found
+    np.testing.assert_array_equal(run(found, [x], wanted), wanted)
+
+
 @pytest.mark.parametrize("name", ["mlp", "attention", "layer_norm", "vmap_hessian", "quantized"])
 def test_values(name: str) -> None:
     function, arguments = PROGRAMS[name]
