@@ -13,7 +13,7 @@ from typing import Any
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused
-from smelt.backends.plan import Plan
+from smelt.backends.plan import Plan, always_inside
 from smelt.ir.builder import Value
 from smelt.ir.index import Atom, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
@@ -57,10 +57,10 @@ class NarrowRowKernel(RowKernel):
         places: dict[Value, list[Coordinates]] = {}
         for v, at in plan.loads:
             places.setdefault(v, []).append(at)
-        #: operands that are the same in each step
+        #: operands that are the same in each step, and that may be read before a condition of one holds
         self.same = [
             (v, at[0]) for v, at in places.items()
-            if len(at) == 1 and not v.dtype.is_complex and _moves(v, at[0], lane)
+            if len(at) == 1 and not v.dtype.is_complex and _moves(v, at[0], lane) and always_inside(v, at[0])
             and inner.isdisjoint(names_of([linearize(at[0], v.shape)]))
         ]  # fmt: skip
 

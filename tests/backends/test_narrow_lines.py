@@ -63,6 +63,26 @@ def test_dtypes(dtype: str) -> None:
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=5e-3 if x.dtype.size == 2 else 1e-6)
 
 
+#: The same for a second array of as many columns, which is read where indices say, or where a condition holds.
+BESIDE: dict[str, Callable[..., Any]] = {
+    "by indices": lambda x, y, at, of: (y[at] * x).sum(-2),
+    "by computed indices": lambda x, y, at, of: of.maximum(y[(at + 3) % y.shape[0]], x).max(-2),
+    "in two axes": lambda x, y, at, of: (y.reshape(1, -1, x.shape[-1])[at * 0, at] * x).sum(-2),
+    "padded": lambda x, y, at, of: (of.pad(y[:1, 1:-1], ((0, 0), (1, 1))) * x).sum(-2),
+    "where it holds": lambda x, y, at, of: (of.concatenate([y[0, 1:], x[..., 0, :1].reshape(-1)[:1]]) * x).sum(-2),
+}
+
+
+@pytest.mark.parametrize("shape", [(3 * 97, 16), (20, 67, 5), (2, 1, 3, 6, 3)])
+@pytest.mark.parametrize("name", BESIDE)
+def test_operands_that_are_not_the_same_in_each_step(name: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (np.round(rng.standard_normal(s), 1).astype(np.float32) for s in (shape, (11, shape[-1])))
+    at = rng.integers(0, 11, shape[-2]).astype(np.int32)
+    found = smelt.compile(lambda x, y, at: BESIDE[name](x, y, at, smelt))(*map(smelt.array, (x, y, at)))
+    np.testing.assert_allclose(np.asarray(found), BESIDE[name](x, y, at, np), rtol=1e-5, atol=1e-5)
+
+
 def test_results_are_those_of_a_thread() -> None:
     x, found = smelt.array(np.random.default_rng(0).standard_normal((3001, 16), np.float32)), []
     for threads in (1, 3, 16):
