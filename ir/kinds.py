@@ -109,7 +109,11 @@ class Elementwise(Fusible):
         *_: Any,
         **attrs: Any,
     ) -> Scalar:
-        return self.lower(k, *(fetch(i, index) for i in range(len(operands))), **attrs)
+        xs = [fetch(i, index) for i in range(len(operands))]
+        if not (result.dtype.is_float or result.dtype.is_complex):
+            # It jumps: an extremum equals the element that it is in memory, and what overflows there is infinite.
+            xs = [k.convert(x, a.dtype) if a.dtype.is_float and a.dtype.size == 2 else x for x, a in zip(xs, operands)]
+        return self.lower(k, *xs, **attrs)
 
     def host_call(self, operands: Avals, result: Aval, *_: Any, **attrs: Any) -> HostCall | None:
         # That of a base class is not meant: a subclass may have a `reference` of its own.
