@@ -13,7 +13,7 @@ from ..functions.creation import arange
 from ..functions.joining import roll
 from ..functions.logic import less
 from ..lazy.arguments import dtype_of, integer, number
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, wrap
 from ..lazy.movement import Axes, many_axes, select
 from ..lazy.streams import check_stream
 
@@ -138,4 +138,4 @@ def ifftshift(a: ArrayLike, axes: Axes | None = None, stream: StreamOrDevice = N
 
 def _shifted(name: str, x: array, axes: Axes | None, by: Callable[[int], int]) -> array:
     found = many_axes(name, axes, x.ndim)
-    return roll(x, tuple(by(x.shape[axis]) for axis in found), found) if found else x
+    return roll(x, tuple(by(x.shape[axis]) for axis in found), found) if found else wrap(x._ref)

@@ -12,7 +12,7 @@ from smelt.ir.op import registry as ops
 
 from ..functions.complex_numbers import conjugate
 from ..lazy.arguments import integer, word
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, scalar_array
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, scalar_array, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, many_axes, one_axis, padded, permuted, shape_tuple, sliced
 from ..lazy.streams import check_stream
@@ -84,7 +84,7 @@ def _transform(
     found, asked = _axes(name, x, s, axes)
     if not found:
         if kind == "complex":
-            return x
+            return wrap(x._ref)
         raise ShapeError(at_user_line(f"smelt.{name}: needs at least one axis; a {x.aval}"))
     sizes = [x.shape[axis] if n is None else n for axis, n in zip(found, asked)]
     n = sizes[-1]

@@ -77,7 +77,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1), *, stream: S
         return reversed_along(x, plane)
     if turns == 1:
         return permuted(reversed_along(x, (second,)), tuple(order))
-    return reversed_along(permuted(x, tuple(order)), (second,)) if turns else x
+    return reversed_along(permuted(x, tuple(order)), (second,)) if turns else to_shape(x, x.shape)
 
 
 @remembered
@@ -350,7 +350,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, stream: S
         message = f"smelt.fill_diagonal: needs axes of one size, and values; a {x.aval}, val {new.aval}"
         raise ShapeError(at_user_line(message))
     if not x.size:
-        return x
+        return to_shape(x, x.shape)
     width = x.shape[-1]
     step = 1 + sum(width**i for i in range(1, x.ndim))
     end = x.size if x.ndim > 2 or wrap else min(width * width, x.size)

@@ -18,6 +18,7 @@ from ..lazy.arrays import (
     emit,
     emit_elementwise,
     promote_operands,
+    wrap,
 )
 from ..lazy.core import remembered, remembered_numbers
 from ..lazy.movement import filled, joined, one_axis, piece
@@ -293,7 +294,7 @@ def unwrap(
     place, turn = one_axis("unwrap", axis, x.ndim), float(number("unwrap", "period", period))
     least = turn / 2 if discont is None else float(number("unwrap", "discont", discont))
     if x.shape[place] < 2:
-        return x
+        return wrap(x._ref)
     step = diff(x, axis=place)
     moved = remainder(step + turn / 2, turn) - turn / 2
     moved = where(logical_and(moved == -turn / 2, step > 0), turn / 2, moved)

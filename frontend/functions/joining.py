@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, DTypeError, OutOfMemoryError, ShapeError, SmeltError, at_user_line
 
 from ..lazy.arguments import integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
@@ -261,7 +261,7 @@ def roll(a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: Stre
     count = max(len(axes), len(shifts)) if axes else 0
     for i in range(count):
         x = _rolled(x, shifts[i % len(shifts)], axes[i % len(axes)])
-    return x
+    return wrap(x._ref) if x is a else x
 
 
 def _rolled(x: array, shift: int, axis: int) -> array:

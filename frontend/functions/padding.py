@@ -11,7 +11,7 @@ from smelt.ir.errors import ShapeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
 from ..lazy.arguments import word
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, joined, padded, piece, reversed_along, to_shape
 from ..lazy.streams import check_stream
@@ -58,7 +58,7 @@ def pad(
             if not x.shape[axis]:
                 raise ShapeError(at_user_line(f'smelt.pad: mode "{mode}" needs elements on axis {axis}; a {x.aval}'))
             x = _pad_axis(x, axis, low, high, mode)
-    return x
+    return wrap(x._ref) if x is a else x
 
 
 def _pad_axis(x: array, axis: int, low: int, high: int, mode: str) -> array:

@@ -102,7 +102,7 @@ def polyder(p: ArrayLike, m: int = 1, *, stream: StreamOrDevice = None) -> array
     for _ in range(min(integer("polyder", "m", m, 0), found.shape[0])):
         n = found.shape[0] - 1
         found = piece(found, 0, 0, n) * _along_first(np.arange(n, 0, -1), found)
-    return found
+    return to_shape(found, found.shape)
 
 
 _MOST_INTEGRALS = 1000

@@ -23,6 +23,7 @@ from ..lazy.arrays import (
     convert,
     emit,
     scalar_array,
+    wrap,
 )
 from ..lazy.movement import one_axis
 from ..lazy.operands import constant
@@ -254,7 +255,7 @@ def permutation(
     axis = one_axis("random.permutation", axis, source.ndim)
     n = source.shape[axis]
     if not source.size:
-        return source
+        return wrap(source._ref)
     order = permutation(n, key=key)
     sizes = tuple(1 if i == axis else d for i, d in enumerate(source.shape))
     parts = emit(ops["gather"], (source, order), {"axes": (axis,), "slice_sizes": sizes})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import weakref
@@ -27,6 +28,48 @@ def test_weak_references() -> None:
     assert reference() is None and found == ["gone"]
     y = smelt.ones(3)
     assert weakref.WeakValueDictionary(y=y)["y"] is y
+
+
+#: Ways to call a function of an array, many of which ask for nothing to be done where axes are short.
+CALLS: list[Callable[[Callable[..., Any], Any], Any]] = [
+    lambda f, x: f(x), lambda f, x: f(x, 0), lambda f, x: f(x, 1), lambda f, x: f(x, x), lambda f, x: f(x, ()),
+    lambda f, x: f([x]), lambda f, x: f(x, axis=0), lambda f, x: f(x, axis=()), lambda f, x: f([x], axis=0),
+    lambda f, x: f(x, axes=(0,)), lambda f, x: f(x, axes=()), lambda f, x: f(x, x.shape), lambda f, x: f(x, x.dtype),
+    lambda f, x: f(x, [(0, 0)] * x.ndim, "edge"), lambda f, x: f(x, 0, 0), lambda f, x: f(x, 0, -1),
+    lambda f, x: f(x, [*range(x.ndim)]),
+]  # fmt: skip
+
+#: What gives its argument back: as in NumPy, and what makes no arrays.
+THE_SAME = {"asarray", "eval", "async_eval"}
+
+
+@pytest.mark.parametrize("module", [smelt, smelt.fft, smelt.linalg, smelt.random, smelt.fast], ids=lambda m: m.__name__)
+def test_results_are_handles_of_their_own(module: Any) -> None:
+    """An update of a result in place does not reach the argument, whatever the sizes."""
+    found = set()
+    for name in set(module.__all__) - THE_SAME:
+        function = getattr(module, name)
+        if not callable(function) or isinstance(function, type) or name.startswith(("save", "set_", "load")):
+            continue
+        for shape in ((), (3, 1), (2, 0)):
+            for dtype in (smelt.float32, smelt.complex64):
+                x = smelt.zeros(shape, dtype)
+                view = np.asarray(x) if dtype is smelt.float32 else None  # such a handle has no recipe
+                for call in CALLS:
+                    with contextlib.suppress(Exception):
+                        results = call(function, x)
+                        if any(y is x for y in (results if isinstance(results, (list, tuple)) else [results])):
+                            found.add(name)
+                del view
+    assert not found
+
+
+def test_updates_of_what_was_not_moved_leave_the_argument() -> None:
+    x = smelt.ones((3, 1))
+    view = np.asarray(x)
+    for y in (smelt.roll(x, 1, axis=1), smelt.fft.fftshift(x, axes=1), smelt.unwrap(x), smelt.pad(x, 0, "edge")):
+        y[0] = 5
+    assert x.tolist() == view.tolist() == [[1], [1], [1]]
 
 
 def test_buffers() -> None:
