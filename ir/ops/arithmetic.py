@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -181,9 +182,14 @@ class Remainder(Elementwise, name="remainder"):
         return np.remainder(x, y).astype(x.dtype)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        (x, y), (tx, ty) = primals, tangents
-        dy = None if ty is None else -(ty * b.floor(x / y))
-        return [b.add_any(tx, dy)]
+        (x, y), (tx, ty), (r,) = primals, tangents, results
+        if ty is None:
+            return [tx]
+        # Not ⌊x / y⌋, where the quotient may have been rounded up to a whole number, or from below 0 to 0.
+        infinite = b.equal(b.abs(y), b.full(y.shape, math.inf, y.dtype))
+        part, least = r / y, b.full(y.shape, -1, y.dtype)
+        whole = b.select(infinite, b.select(b.equal(r, y), least, part), b.round(x / y - part))
+        return [b.add_any(tx, -(ty * b.stop_gradient(whole)))]
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "f":

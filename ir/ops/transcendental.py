@@ -542,7 +542,7 @@ class Sigmoid(Elementwise, name="sigmoid"):
 class Arctan2(Elementwise, name="arctan2"):
     """The angle of the point (x, y), in [-π, π]: arg(x + iy). The first operand is y.
 
-    At the origin, where there is none, the derivative is taken to be 0.
+    At the origin, where there is none, the derivative is taken to be 0. It is 0 also at infinity, which is its limit.
 
     ``%0 = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
@@ -559,11 +559,12 @@ class Arctan2(Elementwise, name="arctan2"):
         (y, x), (ty, tx) = primals, tangents
         # In units of the larger coordinate, so that no square overflows or vanishes.
         scale = b.maximum(b.abs(x), b.abs(y))
-        one = b.full(x.shape, 1, x.dtype)
-        scale = b.select(b.equal(scale, b.zeros_like(x)), one, scale)
-        y, x = y / scale, x / scale
+        zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
+        infinite = b.equal(scale, b.full(x.shape, math.inf, x.dtype))
+        scale = b.select(b.logical_or(infinite, b.equal(scale, zero)), one, scale)
+        y, x = (b.select(infinite, zero, v / scale) for v in (y, x))
         square = x * x + y * y
-        square = scale * b.select(b.equal(square, b.zeros_like(x)), one, square)
+        square = scale * b.select(b.equal(square, zero), one, square)
         dy = None if ty is None else ty * (x / square)
         dx = None if tx is None else -(tx * (y / square))
         return [b.add_any(dy, dx)]

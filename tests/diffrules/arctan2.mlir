@@ -11,26 +11,32 @@ func.func private @f(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64
 // CHECK-NEXT: %[[V0:.*]] = "smelt.abs"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.abs"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.maximum"(%[[V0]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V4:.*]] = "smelt.broadcast"(%[[V3]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V6:.*]] = "smelt.broadcast"(%[[V5]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.equal"(%[[V2]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V8:.*]] = "smelt.select"(%[[V7]], %[[V4]], %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.div"(%arg0, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.div"(%arg1, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.mul"(%[[V10]], %[[V10]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.mul"(%[[V9]], %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.add"(%[[V11]], %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.equal"(%[[V13]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V15:.*]] = "smelt.select"(%[[V14]], %[[V4]], %[[V13]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%[[V8]], %[[V15]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.div"(%[[V10]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.mul"(%arg2, %[[V17]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.div"(%[[V9]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.mul"(%arg3, %[[V19]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.sub"(%[[V18]], %[[V20]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V21]] : tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.constant"() {dtype = f64, value = 0x7FF0000000000000 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.broadcast"(%[[V7]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.equal"(%[[V2]], %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.equal"(%[[V2]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.logical_or"(%[[V9]], %[[V10]]) : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.select"(%[[V11]], %[[V6]], %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.div"(%arg0, %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.select"(%[[V9]], %[[V4]], %[[V13]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.div"(%arg1, %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.select"(%[[V9]], %[[V4]], %[[V15]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.mul"(%[[V16]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.mul"(%[[V14]], %[[V14]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.add"(%[[V17]], %[[V18]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.equal"(%[[V19]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.select"(%[[V20]], %[[V6]], %[[V19]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.mul"(%[[V12]], %[[V21]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V23:.*]] = "smelt.div"(%[[V16]], %[[V22]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V24:.*]] = "smelt.mul"(%arg2, %[[V23]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V25:.*]] = "smelt.div"(%[[V14]], %[[V22]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V26:.*]] = "smelt.mul"(%arg3, %[[V25]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V27:.*]] = "smelt.sub"(%[[V24]], %[[V26]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V27]] : tensor<3xf64>
 func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>, %arg3: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -42,26 +48,32 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf
 // CHECK-NEXT: %[[V0:.*]] = "smelt.abs"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
 // CHECK-NEXT: %[[V1:.*]] = "smelt.abs"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
 // CHECK-NEXT: %[[V2:.*]] = "smelt.maximum"(%[[V0]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V4:.*]] = "smelt.broadcast"(%[[V3]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 0 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
 // CHECK-NEXT: %[[V6:.*]] = "smelt.broadcast"(%[[V5]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.equal"(%[[V2]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V8:.*]] = "smelt.select"(%[[V7]], %[[V4]], %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.div"(%arg0, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.div"(%arg1, %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.mul"(%[[V10]], %[[V10]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.mul"(%[[V9]], %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.add"(%[[V11]], %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.equal"(%[[V13]], %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
-// CHECK-NEXT: %[[V15:.*]] = "smelt.select"(%[[V14]], %[[V4]], %[[V13]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.mul"(%[[V8]], %[[V15]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.div"(%[[V10]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.div"(%[[V9]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.neg"(%arg2) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.mul"(%[[V19]], %[[V18]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.mul"(%arg2, %[[V17]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V21]], %[[V20]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.constant"() {dtype = f64, value = 0x7FF0000000000000 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.broadcast"(%[[V7]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.equal"(%[[V2]], %[[V8]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.equal"(%[[V2]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.logical_or"(%[[V9]], %[[V10]]) : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.select"(%[[V11]], %[[V6]], %[[V2]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.div"(%arg0, %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.select"(%[[V9]], %[[V4]], %[[V13]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.div"(%arg1, %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.select"(%[[V9]], %[[V4]], %[[V15]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.mul"(%[[V16]], %[[V16]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.mul"(%[[V14]], %[[V14]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.add"(%[[V17]], %[[V18]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.equal"(%[[V19]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.select"(%[[V20]], %[[V6]], %[[V19]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.mul"(%[[V12]], %[[V21]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V23:.*]] = "smelt.div"(%[[V16]], %[[V22]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V24:.*]] = "smelt.div"(%[[V14]], %[[V22]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V25:.*]] = "smelt.neg"(%arg2) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V26:.*]] = "smelt.mul"(%[[V25]], %[[V24]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V27:.*]] = "smelt.mul"(%arg2, %[[V23]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V27]], %[[V26]] : tensor<3xf64>, tensor<3xf64>
 func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>))

@@ -8,11 +8,23 @@ func.func private @f(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64
 }
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.div"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.floor"(%[[V0]]) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.mul"(%arg3, %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.sub"(%arg2, %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V3]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.remainder"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.abs"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.constant"() {dtype = f64, value = 0x7FF0000000000000 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.broadcast"(%[[V2]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.equal"(%[[V1]], %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.div"(%[[V0]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.constant"() {dtype = f64, value = -1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.broadcast"(%[[V6]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.equal"(%[[V0]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.select"(%[[V8]], %[[V7]], %[[V5]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.div"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.sub"(%[[V10]], %[[V5]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.round"(%[[V11]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.select"(%[[V4]], %[[V9]], %[[V12]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.mul"(%arg3, %[[V13]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.sub"(%arg2, %[[V14]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V15]] : tensor<3xf64>
 func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>, %arg3: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -21,11 +33,23 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.div"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.floor"(%[[V0]]) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.neg"(%arg2) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.mul"(%[[V2]], %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %arg2, %[[V3]] : tensor<3xf64>, tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.remainder"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.abs"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.constant"() {dtype = f64, value = 0x7FF0000000000000 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.broadcast"(%[[V2]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.equal"(%[[V1]], %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.div"(%[[V0]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.constant"() {dtype = f64, value = -1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.broadcast"(%[[V6]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.equal"(%[[V0]], %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.select"(%[[V8]], %[[V7]], %[[V5]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.div"(%arg0, %arg1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.sub"(%[[V10]], %[[V5]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.round"(%[[V11]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.select"(%[[V4]], %[[V9]], %[[V12]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.neg"(%arg2) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.mul"(%[[V14]], %[[V13]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %arg2, %[[V15]] : tensor<3xf64>, tensor<3xf64>
 func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>, %arg2: tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
   %f = constant @f : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0, 1>} : ((tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>))
