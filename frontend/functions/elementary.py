@@ -236,11 +236,10 @@ def modf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> tuple[array, arra
     x = as_floating(a)
     if x.dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt.modf: not defined for complex numbers; a {x.aval}"))
-    whole = trunc(x)
-    infinite = isinf(x)
-    fraction = where(infinite, 0.0, x) - where(infinite, 0.0, whole)
-    none = logical_and(fraction == 0, signbit(x))
-    return where(none, constant(-0.0, x.dtype, x.shape), fraction), whole
+    below, infinite = signbit(x), isinf(x)
+    size = where(infinite, 0.0, where(below, -x, x))
+    fraction = size - trunc(size)
+    return where(below, -fraction, fraction), trunc(x)  # a fraction of 0 has the sign of x, and its derivative is 1
 
 
 @remembered
