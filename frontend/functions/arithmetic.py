@@ -139,7 +139,7 @@ def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[a
 
 @remembered_op
 def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """The larger of a and b; NaN if either is NaN. Equal operands share the derivative.
+    """The larger of a and b; NaN if either is NaN. The derivative of equal operands is that of b, as in MLX.
 
     >>> import smelt
     >>> smelt.maximum(smelt.array([-1.0, 2.0]), 0)
@@ -151,7 +151,7 @@ def maximum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
 
 @remembered_op
 def minimum(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """The smaller of a and b; NaN if either is NaN. Equal operands share the derivative.
+    """The smaller of a and b; NaN if either is NaN. The derivative of equal operands is that of b, as in MLX.
 
     >>> import smelt
     >>> smelt.minimum(smelt.array([-1.0, 2.0]), 0)
@@ -172,7 +172,7 @@ def clip(
     max: ArrayLike | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
-    """a limited to [a_min, a_max]: min(max(a, a_min), a_max). At a limit the derivative goes to a.
+    """a limited to [a_min, a_max]: min(max(a, a_min), a_max). At a limit the derivative is the limit's, as in MLX.
 
     Args:
         a_min, a_max: numbers, or arrays that broadcast with `a`. None is no bound; without any `a` is what it was.

@@ -16,8 +16,8 @@ from .reductions import sum as total
 from .shaping import expand_dims
 from .special import _erfc
 from .special_coefficients import ERFCX
-from .special_parts import FAR, chebyshev, computed, epsilon, log_gamma, stirling_remainder
-from .transcendental import erfinv, exp, log, log1p
+from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, stirling_remainder
+from .transcendental import erf, erfinv, exp, log, log1p
 
 __all__ = [
     "betaln", "entr", "erfcinv", "erfcx", "kl_div", "log_ndtr", "multigammaln", "ndtr", "ndtri", "rel_entr", "xlog1py",
@@ -46,6 +46,12 @@ def _scaled(u: array) -> array:
 
 
 def _erfcx(x: array) -> array:
+    middle = absolute(x) < MIDDLE
+    y = where(middle, x, 0.0)
+    return where(middle, exp(y * y) * (1 - erf(y)), _erfcx_outside(where(middle, 1.0, x)))
+
+
+def _erfcx_outside(x: array) -> array:
     size = absolute(x)
     infinite = size == math.inf
     u = where(infinite, 1.0, size)

@@ -12,7 +12,7 @@ from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
 from .arithmetic import minimum, power, remainder, sqrt
-from .logic import isinf, logical_and, where
+from .logic import isinf, logical_and, logical_or, where
 from .rounding import floor, round
 from .special_coefficients import (
     DIGAMMA,
@@ -29,8 +29,8 @@ from .special_coefficients import (
     J1_SMALL,
     ROOT,
 )
-from .special_parts import FAR, chebyshev, computed, epsilon, log_gamma, polynomial
-from .transcendental import arctanh, cos, exp, log, sin, tan
+from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, polynomial
+from .transcendental import arctanh, cos, erf, exp, log, log1p, sin
 
 __all__ = [
     "digamma", "erfc", "i0", "i0e", "i1", "i1e", "j0", "j1", "lgamma", "logit", "polygamma", "zeta",
@@ -66,6 +66,12 @@ def erfc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def _erfc(x: array) -> array:
+    # Around 0 by `erf`, whose derivatives are exact: that of |x| is 0 there, and those of the series have its rounding.
+    middle = absolute(x) < MIDDLE
+    return where(middle, 1 - erf(where(middle, x, 0.0)), _erfc_outside(where(middle, 1.0, x)))
+
+
+def _erfc_outside(x: array) -> array:
     u = minimum(absolute(x), 28.0 if epsilon(x.dtype) < 1e-10 else 11.0)  # there it is 0
     t = (u - 3.75) / (u + 3.75)
     # exp(-u²) in two factors: the square of a number of few bits is exact, and the rest is small
@@ -90,7 +96,7 @@ def _logit(x: array) -> array:
     middle = absolute(x - 0.5) < 0.25
     inside = where(middle, x, 0.5)
     outside = where(middle, 0.25, x)
-    return where(middle, 2 * arctanh(2 * inside - 1), log(outside / (1 - outside)))
+    return where(middle, 2 * arctanh(2 * inside - 1), log(outside) - log1p(-outside))
 
 
 @remembered
@@ -108,11 +114,12 @@ def lgamma(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def _lgamma(x: array) -> array:
-    size = absolute(x)
-    found, below = log_gamma(size), logical_and(x < 0, size < math.inf)
-    z = where(below, size, 0.5)
-    mirrored = math.log(math.pi) - log(z * absolute(sin(math.pi * (z - round(z)))))
-    return where(below, mirrored - where(below, found, 0), found)
+    """Below 0 by |Γ(x)·Γ(1 - x)| = π / |sin πx|, where Γ(1 - x) and its derivatives are finite also next to 0."""
+    below = logical_and(x < 0, x > -math.inf)
+    found = log_gamma(where(below, 1 - x, where(x == -math.inf, math.inf, x)))
+    part = where(below, x - round(x), 0.5)
+    mirrored = math.log(math.pi) - log(absolute(sin(math.pi * part))) - where(below, found, 0)
+    return where(below, where(part == 0, math.inf, mirrored), found)
 
 
 @remembered
@@ -130,14 +137,16 @@ def digamma(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def _digamma(x: array) -> array:
-    size, below = absolute(x), x < 0
+    """Below 0 by ψ(x) = ψ(1 - x) - π·cot πx, where ψ(1 - x) and its derivatives are finite also next to 0."""
+    below, zero = x < 0, x == 0
+    size = where(below, 1 - x, x)
     far = size >= FAR
     z = where(far, size, FAR)
     inverse = 1 / z
     square = inverse * inverse
     scaled = [c / FAR ** (2 * k + 2) for k, c in enumerate(_PSI)]
     large = log(z) - 0.5 * inverse - square * (FAR * FAR) * polynomial(scaled, square * (FAR * FAR))
-    z = where(far, 1.5, size)
+    z = where(logical_or(far, zero), 1.5, size)
     steps = floor(z) - 1
     moved = z * 0.0
     for i in range(1, 7):
@@ -146,11 +155,16 @@ def _digamma(x: array) -> array:
     moved = where(little, -1 / where(little, z, 1), moved)
     y = z - where(little, -1, steps)
     small = ((y - ROOT[0]) - ROOT[1]) * polynomial(DIGAMMA, 2 * y - 3) + moved
-    found = where(x == 0, -1 / where(x == 0, x, 1), where(far, large, small))
-    z = where(below, size, 0.25)
-    part = z - round(z)
-    mirrored = found + 1 / z + math.pi / tan(math.pi * where(part == 0, math.nan, part))
+    found = where(zero, -1 / where(zero, x, 1), where(far, large, small))
+    part = where(below, x - round(x), 0.25)
+    mirrored = found - math.pi * _cotangent(part) + where(part == 0, math.nan, 0.0)
     return where(below, mirrored, found)
+
+
+def _cotangent(turns: array) -> array:
+    """cot(π·turns). Not 1 / tan: at a half that is 0 with derivatives that are quotients of large numbers."""
+    angle = math.pi * turns
+    return cos(angle) / sin(angle)
 
 
 @remembered
@@ -221,7 +235,7 @@ def _polygamma_of_int(n: int, x: array) -> array:
         turns = [-(a + b) for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope])]
     part = where(below, x - round(x), 0.25)
     pole = part == 0
-    cotangent = 1 / tan(math.pi * where(pole, 0.25, part))
+    cotangent = _cotangent(where(pole, 0.25, part))
     mirrored = (-1) ** n * found - math.pi ** (n + 1) * polynomial(turns, cotangent)
     return where(below, where(pole, math.copysign(math.inf, factor), mirrored), found)
 
@@ -290,7 +304,7 @@ def i0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 1.26607, 2815.72], dtype=float32)
     """
     check_stream(stream)
-    return computed("i0", lambda x: _grown(x, bessel_i0e(x), absolute(x)), a)
+    return computed("i0", lambda x: _smooth(x, 0, _grown(x, bessel_i0e(x), absolute(x))), a)
 
 
 @remembered
@@ -302,7 +316,17 @@ def i1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([0, 0.565159, -2670.99], dtype=float32)
     """
     check_stream(stream)
-    return computed("i1", lambda x: _grown(x, bessel_i1e(x), x), a)
+    return computed("i1", lambda x: _smooth(x, 1, _grown(x, bessel_i1e(x), x)), a)
+
+
+def _smooth(x: array, order: int, outside: array) -> array:
+    """Iₙ(x), around 0 by its power series: derivatives of what it is elsewhere have the rounding of its factors."""
+    middle = absolute(x) < MIDDLE
+    y = where(middle, x, 0.0) * 0.5
+    square = y * y
+    series = [1 / (16**k * math.factorial(k) * math.factorial(k + order)) for k in range(9)]
+    near = polynomial(series, square * 16)
+    return where(middle, near * y if order else near, outside)
 
 
 def _grown(x: array, scaled: array, limit: array) -> array:

@@ -22,6 +22,8 @@ HALF_LOG_TAU = 0.9189385332046727
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 #: From here on Stirling's series is used.
 FAR = 8.0
+#: Up to here what is smooth at 0 is computed without |x|.
+MIDDLE = 0.5
 
 
 def computed(name: str, formula: Callable[..., array], *given: ArrayLike) -> array:

@@ -1,0 +1,102 @@
+"""Derivatives where a formula could lose them: at 0, at infinities, at whole numbers, where a quotient is rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import smelt
+
+INF, NAN = np.inf, np.nan
+#: What is smooth, its meaning, and points at which an expression by |x|, tan or x·f(x) would break.
+SMOOTH: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
+    "erfc": (mp.erfc, [0.0, 1e-38, -1e-8, 0.001, 0.499, -0.5, 0.501, 3.0]),
+    "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [0.0, 1e-38, -1e-8, 0.001, 0.499, -0.5, 0.501, 3.0]),
+    "ndtr": (mp.ncdf, [0.0, 1e-38, -1e-8, 0.001, 0.5, -3.0]),
+    "logit": (lambda x: mp.log(x / (1 - x)), [0.001, 0.2, 0.25, 0.5, 0.75, 0.999]),
+    "lgamma": (lambda x: mp.log(abs(mp.gamma(x))), [0.25, 0.5, 1.0, 2.0, 7.0, -0.25, -0.5, -1.5, -6.5]),
+    "digamma": (mp.digamma, [0.25, 0.5, 1.0, 2.0, 6.5, -0.25, -0.5, -1.5, -6.5]),
+    "i0": (lambda x: mp.besseli(0, x), [0.0, 1e-38, -1e-8, 0.001, 0.499, -0.5, 0.501, 3.0]),
+    "i1": (lambda x: mp.besseli(1, x), [0.0, 1e-38, -1e-8, 0.001, 0.499, -0.5, 0.501, 3.0]),
+}
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(smelt.float32, 2e-5), (smelt.float64, 2e-12)], ids=str)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_functions(name: str, dtype: smelt.Dtype, tolerance: float) -> None:
+    """Two derivatives, both ways."""
+    truth, points = SMOOTH[name]
+    f = getattr(smelt, name)
+    x = smelt.array(points, dtype)
+    places = np.asarray(x).astype(np.float64)
+    slope = smelt.grad(lambda x: f(x).sum())
+    for order, found in ((1, slope(x)), (1, smelt.jvp(f, [x], [smelt.ones_like(x)])[1][0]), (2, along(slope, x))):
+        with mp.workdps(60):
+            want = np.array([float(mp.diff(truth, mp.mpf(float(v)), order)) for v in places])
+        np.testing.assert_allclose(np.asarray(found), want, rtol=tolerance, atol=tolerance)
+
+
+def along(f: Callable[[smelt.array], smelt.array], x: smelt.array) -> smelt.array:
+    return smelt.jvp(f, [x], [smelt.ones_like(x)])[1][0]
+
+
+def slopes(f: Callable[..., smelt.array], *xs: Any) -> list[np.ndarray]:
+    """The derivatives of an elementwise function with respect to each operand: backwards, and the same forwards."""
+    arrays = [smelt.array(np.asarray(x, np.float32)) for x in xs]
+    slope = [smelt.grad(lambda *xs: f(*xs).sum(), argnums=i) for i in range(len(xs))]
+    found = [np.asarray(g(*arrays)) for g in slope]
+    compiled = smelt.compile(lambda *xs: [g(*xs) for g in slope])(*arrays)
+    for i, back in enumerate(found):
+        np.testing.assert_allclose(np.asarray(compiled[i]), back, rtol=1e-6)
+        others = lambda x, i=i: f(*arrays[:i], x, *arrays[i + 1 :])  # noqa: E731
+        np.testing.assert_allclose(np.asarray(along(others, arrays[i])), back, rtol=1e-6)
+    return found
+
+
+def test_angles_at_infinity() -> None:
+    """A point at infinity does not turn when it is moved."""
+    ends = [-INF, -2.0, -0.0, 0.0, 3.0, INF]
+    y, x = (v.ravel() for v in np.meshgrid(ends, ends))
+    far = np.isinf(y) | np.isinf(x)
+    for found in slopes(smelt.arctan2, y, x):
+        assert np.all(found[far] == 0) and np.all(np.isfinite(found))
+    for found in slopes(smelt.arctan2, [NAN, INF, NAN], [1.0, NAN, INF]):
+        assert np.all(np.isnan(found))
+
+
+def test_remainders_whose_quotient_is_rounded() -> None:
+    """r = x - n·y, so the derivative with respect to y is -n, with the n that belongs to r."""
+    x = np.array([0.5, -0.5, 0.5, -0.5, 1e-45, -1e-45, -1e-38, 0.7, 7.0, -7.0, np.nextafter(np.float32(3), 0)])
+    y = np.array([INF, INF, -INF, -INF, -2.0, 2.0, 3e38, 0.1, 4.0, 4.0, 1.0])
+    by_x, by_y = slopes(smelt.remainder, x, y)
+    assert np.all(by_x == 1)
+    x32, y32 = x.astype(np.float32), y.astype(np.float32)
+    np.testing.assert_array_equal(by_y, -np.floor_divide(x32, y32))
+    ones = smelt.ones_like(smelt.array(y32))
+    second = smelt.jvp(lambda y: along(lambda y: smelt.remainder(smelt.array(x32), y), y), [smelt.array(y32)], [ones])
+    assert np.all(np.asarray(second[1][0]) == 0)
+
+
+def test_fractions_of_whole_numbers() -> None:
+    (found,) = slopes(lambda x: smelt.modf(x)[0], [-2.0, -1.5, -1.0, -0.0, 0.0, 1.0, 1.5])
+    assert np.all(found == 1)
+    parts = smelt.modf(smelt.array([-2.0, -0.0, 0.0, 2.0]))[0].tolist()
+    assert [str(v) for v in parts] == ["-0.0", "-0.0", "0.0", "0.0"]
+
+
+def test_poles() -> None:
+    """What is infinite on both sides of a pole has a slope that is, or none: not a finite one."""
+    (found,) = slopes(smelt.logit, [0.0, 1.0])
+    assert np.all(found == INF)
+    (found,) = slopes(smelt.digamma, [0.0, -0.0])
+    assert np.all(found == INF)
+    for f in (smelt.lgamma, smelt.digamma):
+        x = smelt.array([-1.0, -2.0, -8.0, -1e30])
+        assert not np.any(np.isfinite(np.asarray(smelt.grad(lambda x, f=f: f(x).sum())(x))))
+    small = np.asarray(smelt.lgamma(smelt.array([-1e-38, -1e-30])))
+    np.testing.assert_allclose(small, [87.498238, 69.077553], rtol=1e-6)
+    assert np.all(np.asarray(smelt.lgamma(smelt.array([-1.0, -2e10, -8.5e37, -INF]))) == INF)
