@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ..scalar import Scalar, ScalarBuilder
-from .exponential import exp, exp_scaled, expm1, log, log1p
+from .exponential import exp, expm1, log, log1p
 from .floats import absolute, copysign, fast_two_sum, is_negative, two_product, two_sum
 from .hyperbolic import arcsinh, cosh, sinh
 from .trigonometric import arctan2, cos, sin, sin_cos, tan
@@ -28,12 +29,16 @@ class _Limits:
     tiny: float  #: a number below is nearly subnormal
     top: float  #: a quarter of the largest power of two, or above
     saturated: float
+    #: Exponents above which e^x is taken in two factors, and what the second is the power of.
+    grown: tuple[tuple[float, float], ...]
 
 
 _LIMITS = {
-    4: _Limits(2.0**60, 2.0**-68, 2.0**-40, 2.0**90, 2.0**100, 2.0**-80, 2.0**126, 11.0),
-    8: _Limits(2.0**500, 2.0**-530, 2.0**-400, 2.0**700, 2.0**1000, 2.0**-900, 2.0**1022, 20.0),
-}
+    4: _Limits(2.0**60, 2.0**-68, 2.0**-40, 2.0**90, 2.0**100, 2.0**-80, 2.0**126, 11.0,
+               ((64.0, 40.0), (128.0, 80.0))),
+    8: _Limits(2.0**500, 2.0**-530, 2.0**-400, 2.0**700, 2.0**1000, 2.0**-900, 2.0**1022, 20.0,
+               ((640.0, 400.0), (1000.0, 700.0))),
+}  # fmt: skip
 
 
 def _parts(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar]:
@@ -99,6 +104,15 @@ def complex_sqrt(k: ScalarBuilder, z: Scalar) -> Scalar:
     return k.complex(real, copysign(k, imag, y))
 
 
+def _grown(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
+    """y and c with e^x = e^y·c: e^x may be infinite where its product with the sine of a small angle is not."""
+    y, factor = x, k.const(1.0, x.dtype)
+    for limit, step in _LIMITS[x.dtype.size].grown:  # x - step is exact
+        beyond = x > limit
+        y, factor = k.select(beyond, x - step, y), k.select(beyond, math.exp(step), factor)
+    return y, factor
+
+
 def complex_exp(k: ScalarBuilder, z: Scalar) -> Scalar:
     """e^x·(cos y + i·sin y); real where y = 0.
 
@@ -106,8 +120,9 @@ def complex_exp(k: ScalarBuilder, z: Scalar) -> Scalar:
     """
     x, y = _parts(k, z)
     s, c = sin_cos(k, y)
-    e = exp_scaled(k, x, -1)  # twice in two factors: e^x may overflow where the product does not
-    real, imag = (e * c) * 2.0, (e * s) * 2.0
+    nearer, factor = _grown(k, x)
+    e = exp(k, nearer)
+    real, imag = (e * c) * factor, (e * s) * factor
     # As C has it: e^-∞ vanishes and e^∞ is infinite also where there is no angle.
     vanishes, no_angle, zero = x.eq(float("-inf")), k.isnan(c), k.const(0.0, x.dtype)
     real = k.select(k.logical_and(no_angle, x.eq(float("inf"))), x, real)
@@ -190,7 +205,8 @@ def complex_sinh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """
     x, y = _parts(k, z)
     s, c = sin_cos(k, y)
-    real, imag = sinh(k, x) * c, cosh(k, x) * s
+    nearer, factor = _grown(k, absolute(k, x))
+    real, imag = copysign(k, sinh(k, nearer), x) * c * factor, cosh(k, nearer) * s * factor
     kept = k.logical_or(x.eq(0.0), absolute(k, x).eq(float("inf")))  # zeros and infinities need no angle
     return k.complex(k.select(k.logical_and(k.isnan(c), kept), x, real), k.select(y.eq(0.0), y, imag))
 
@@ -202,12 +218,14 @@ def complex_cosh(k: ScalarBuilder, z: Scalar) -> Scalar:
     """
     x, y = _parts(k, z)
     s, c = sin_cos(k, y)
-    imag = sinh(k, x) * s
-    signed_zero = copysign(k, k.const(0.0, x.dtype), x) * copysign(k, k.const(1.0, y.dtype), y)
-    imag = k.select(k.logical_or(x.eq(0.0), y.eq(0.0)), signed_zero, imag)
     size = absolute(k, x)
+    nearer, factor = _grown(k, size)
+    imag = copysign(k, sinh(k, nearer), x) * s * factor
+    side = copysign(k, k.const(1.0, y.dtype), k.select(k.isnan(s), y, s))
+    signed_zero = copysign(k, k.const(0.0, x.dtype), x) * side
+    imag = k.select(k.logical_or(x.eq(0.0), y.eq(0.0)), signed_zero, imag)
     no_angle = k.logical_and(k.isnan(c), size.eq(float("inf")))
-    return k.complex(k.select(no_angle, size, cosh(k, x) * c), imag)
+    return k.complex(k.select(no_angle, size, cosh(k, nearer) * c * factor), imag)
 
 
 def complex_tanh(k: ScalarBuilder, z: Scalar) -> Scalar:
@@ -293,6 +311,20 @@ def _infinite(k: ScalarBuilder, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     return k.logical_or(a, b), across, along
 
 
+def _half(k: ScalarBuilder, z: Scalar) -> Scalar:
+    """1/2 where products of √(1 - z) and √(1 + z), which are about |z|, may be infinite, else 1."""
+    x, y = _parts(k, z)
+    top = _LIMITS[x.dtype.size].top
+    huge = k.logical_or(absolute(k, x) > top, absolute(k, y) > top)
+    return k.select(huge, 0.5, k.const(1.0, x.dtype))
+
+
+def _arcsinh_of(k: ScalarBuilder, half: Scalar, a: Scalar, b: Scalar, c: Scalar, d: Scalar) -> Scalar:
+    """arcsinh(ab + cd): where that may be infinite, of the half, and log 2 more."""
+    found = arcsinh(k, k.fma(a * half, b, (c * half) * d))
+    return k.select(half < 1.0, copysign(k, absolute(k, found) + _LN2, found), found)
+
+
 def complex_arcsin(k: ScalarBuilder, z: Scalar) -> Scalar:
     """arctan(x / Re(√(1-z)·√(1+z))) + i·arcsinh(Im(conj √(1-z)·√(1+z))).
 
@@ -300,8 +332,9 @@ def complex_arcsin(k: ScalarBuilder, z: Scalar) -> Scalar:
     """
     x, _ = _parts(k, z)
     mr, mi, pr, pi = _roots(k, z)
-    real = arctan2(k, x, k.fma(mr, pr, -(mi * pi)))
-    imag = arcsinh(k, k.fma(mr, pi, -(mi * pr)))
+    half = _half(k, z)
+    real = arctan2(k, x * half, k.fma(mr * half, pr, -((mi * half) * pi)))
+    imag = _arcsinh_of(k, half, mr, pi, -mi, pr)
     infinite, across, along = _infinite(k, z)
     angle = arctan2(k, copysign(k, across, x), along)
     real, imag = k.select(infinite, angle, real), k.select(infinite, copysign(k, _infinity(k, x), k.imag(z)), imag)
@@ -315,7 +348,7 @@ def complex_arccos(k: ScalarBuilder, z: Scalar) -> Scalar:
     """
     x, y = _parts(k, z)
     mr, mi, pr, pi = _roots(k, z)
-    real, imag = 2.0 * arctan2(k, mr, pr), arcsinh(k, k.fma(pr, mi, -(pi * mr)))
+    real, imag = 2.0 * arctan2(k, mr, pr), _arcsinh_of(k, _half(k, z), pr, mi, -pi, mr)
     infinite, across, along = _infinite(k, z)
     real = k.select(infinite, arctan2(k, along, copysign(k, across, x)), real)
     imag = k.select(infinite, copysign(k, _infinity(k, x), -y), imag)
@@ -330,7 +363,7 @@ def complex_arccosh(k: ScalarBuilder, z: Scalar) -> Scalar:
     x, y = _parts(k, z)
     mr, mi = _parts(k, complex_sqrt(k, k.complex(x - 1.0, y)))
     pr, pi = _parts(k, complex_sqrt(k, k.complex(x + 1.0, y)))
-    real, imag = arcsinh(k, k.fma(mr, pr, mi * pi)), 2.0 * arctan2(k, mi, pr)
+    real, imag = _arcsinh_of(k, _half(k, z), mr, pr, mi, pi), 2.0 * arctan2(k, mi, pr)
     infinite, across, along = _infinite(k, z)
     angle = copysign(k, arctan2(k, along, copysign(k, across, x)), y)
     imag = k.select(k.logical_and(x.eq(0.0), k.isnan(y)), _HALF_PI, k.select(infinite, angle, imag))
@@ -360,8 +393,9 @@ def complex_arctanh(k: ScalarBuilder, z: Scalar) -> Scalar:
     imag = arctan2(k, 2.0 * y, k.fma(d, 1.0 + a, -(y * y))) * 0.5
     # 1/z far away
     h = _hypot(k, a, b)
-    real = k.select(far, k.select(h < float("inf"), (a / h) / h, 0.0), real)
+    real = k.select(far, k.select(h.eq(float("inf")), 0.0, (a / h) / h), real)
     imag = k.select(far, copysign(k, k.const(_HALF_PI, y.dtype), y), imag)
+    imag = k.select(k.logical_and(k.isnan(x), b < float("inf")), x, imag)
     real = k.select(k.logical_or(x.eq(0.0), a.eq(float("inf"))), 0.0, real)
     return k.complex(copysign(k, real, x), imag)
 

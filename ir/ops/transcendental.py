@@ -30,6 +30,14 @@ def in_float32(function: Callable[..., np.ndarray], *xs: np.ndarray) -> np.ndarr
         return np.asarray(function(*xs)).astype(dtype, copy=False)
 
 
+def _exp(x: np.ndarray) -> np.ndarray:
+    """eˣ; NumPy's own of real numbers as complex ones is not real where it overflows."""
+    found = np.asarray(np.exp(x))
+    if x.dtype.kind == "c":
+        found.imag = np.where(x.imag == 0, x.imag, found.imag)
+    return found
+
+
 def _log1p(x: np.ndarray) -> np.ndarray:
     """log(1 + x); NumPy's own of complex numbers loses those that are small beside 1."""
     found = np.log1p(x)
@@ -54,7 +62,10 @@ class Exp(Elementwise, name="exp"):
     widens = True
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        return in_float32(np.exp, x)
+        return in_float32(_exp, x)
+
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return None if result.dtype.is_complex else super().host_call(operands, result)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results
@@ -81,7 +92,8 @@ class Expm1(Elementwise, name="expm1"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         found = in_float32(np.expm1, x)
         if x.dtype.kind == "c":  # NumPy's has NaN where a part is not finite
-            return np.where(np.isfinite(x), found, in_float32(np.exp, x) - np.ones((), x.dtype))
+            finite = np.isfinite(x) & np.isfinite(found)
+            return np.where(finite, found, in_float32(_exp, x) - np.ones((), x.dtype))
         return found
 
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:

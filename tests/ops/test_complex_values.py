@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -51,3 +54,49 @@ def test_all_pairs(name: str, dtype: smelt.Dtype, way: str) -> None:
         right = same(found.real, want.real, told) & same(found.imag, want.imag, told)
     wrong = [f"{z}: {f}, not {w}" for z, f, w in zip(Z[~right], found[~right], want[~right])]
     assert not wrong, f"{name}: " + "; ".join(wrong)
+
+
+def rounded(f: Any, z: np.ndarray) -> np.ndarray:
+    """`f` of complex numbers, each part to the nearest number of its dtype; infinities where it is too large."""
+    with mp.workdps(40), np.errstate(all="ignore"):
+        exact = [f(mp.mpc(v.real, v.imag)) for v in z.astype(np.complex128)]
+        return np.array([complex(float(w.real), float(w.imag)) for w in map(mp.mpc, exact)]).astype(z.dtype)
+
+
+@pytest.mark.parametrize("way", ["eager", *(device.name for device in with_kernels())])
+@pytest.mark.parametrize("dtype", [smelt.complex64, smelt.complex128], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", ["exp", "sinh", "cosh", "sin", "cos"])
+def test_growth_that_a_small_sine_holds_back(name: str, dtype: smelt.Dtype, way: str) -> None:
+    """e^x is infinite, and a part of the result is not."""
+    large = [-95.0, 80.0, 90.0, 100.0, 127.0] if dtype is smelt.complex64 else [-715.0, 650.0, 712.0, 750.0, 1050.0]
+    z = np.array([complex(x, y) for x in large for y in (0.0, -0.0, 1e-16, 1e-6, -0.01, 0.5, 2.0, 3.5)])
+    z = (z * 1j if name in ("sin", "cos") else z).astype(np.complex64 if dtype is smelt.complex64 else np.complex128)
+    if way == "eager":
+        found = np.asarray(getattr(smelt, name)(smelt.array(z, dtype)))
+    else:
+        with smelt.stream(way):
+            found = np.asarray(smelt.compile(getattr(smelt, name))(smelt.array(z, dtype)))
+    want = rounded(getattr(mp, name), z)
+    for part in ("real", "imag"):
+        a, b = getattr(found, part), getattr(want, part)
+        close = {"rtol": 2e-6, "atol": 1e-38} if dtype is smelt.complex64 else {"rtol": 1e-13, "atol": 1e-308}
+        np.testing.assert_allclose(a, b, **close, err_msg=str(z))
+
+
+@pytest.mark.parametrize("way", ["eager", *(device.name for device in with_kernels())])
+@pytest.mark.parametrize("dtype", [smelt.complex64, smelt.complex128], ids=lambda d: d.name)
+def test_the_largest_numbers_and_those_beside_nan(dtype: smelt.Dtype, way: str) -> None:
+    most = float(smelt.finfo(dtype).max)
+    z = smelt.array([complex(x, y) for x in (most, -most, most / 2) for y in (most, -most / 2)], dtype)
+    wild = smelt.array([complex(np.nan, 1e25), complex(np.nan, 1.0), complex(1e25, np.nan)], dtype)
+    with smelt.stream("cpu" if way == "eager" else way):
+        for name, exact in (("arcsin", mp.asin), ("arccos", mp.acos), ("arcsinh", mp.asinh), ("arccosh", mp.acosh)):
+            f = getattr(smelt, name)
+            found = np.asarray(f(z) if way == "eager" else smelt.compile(f)(z))
+            np.testing.assert_allclose(found, rounded(exact, np.asarray(z)), rtol=1e-6)
+        for f in (smelt.arctan, smelt.arctanh):
+            found = np.asarray(f(wild) if way == "eager" else smelt.compile(f)(wild))
+            assert np.all(np.isnan(found.imag) | np.isnan(found.real))
+        turned = smelt.array([complex(3.5, 0.0), complex(3.5, -0.0), complex(-3.5, 0.0)], dtype)
+        found = np.asarray(smelt.cos(turned) if way == "eager" else smelt.compile(smelt.cos)(turned))
+        assert np.signbit(found.imag).tolist() == [False, True, True]  # -sin x · sinh y, and sin 3.5 < 0
