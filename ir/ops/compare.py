@@ -31,6 +31,7 @@ class Equal(Comparison, name="equal"):
     x: Operand
     y: Operand
     symbol = "=="
+    of_identity = True
     complement = "not_equal"
     commutative = True
     not_differentiable = _TRUTH
@@ -52,6 +53,7 @@ class NotEqual(Comparison, name="not_equal"):
     x: Operand
     y: Operand
     symbol = "!="
+    of_identity = True
     complement = "equal"
     commutative = True
     not_differentiable = _TRUTH
