@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, at_user_line
 
 from .functions.arithmetic import abs as absolute
 from .functions.arithmetic import floor_divide, multiply, remainder
 from .functions.logic import where
 from .functions.reductions import any as any_of
-from .lazy.arrays import ArrayLike, StreamOrDevice, array, promote_operands
+from .lazy.arrays import ArrayLike, StreamOrDevice, array, convert, promote_operands
 from .lazy.streams import check_stream
 from .transforms.control import while_loop
 
 __all__ = ["gcd", "lcm"]
 
 
-def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[array, array]:
+def _sizes(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[array, array, DType]:
+    """|x1| and |x2| without a sign, which the least integer's has no room for otherwise, and their common dtype."""
     x, y = promote_operands(name, x1, x2)
     if not x.dtype.is_integer:
         raise DTypeError(at_user_line(f"smelt.{name}: takes integers; x1 and x2 are of {x.dtype}"))
-    return absolute(x), absolute(y)
+    unsigned = dtypes.by_name("u" + x.dtype.name.removeprefix("u"))
+    return convert(absolute(x), unsigned), convert(absolute(y), unsigned), x.dtype
 
 
 def _gcd(x: array, y: array) -> array:
@@ -43,7 +47,8 @@ def gcd(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array([6, 3, 5], dtype=int32)
     """
     check_stream(stream)
-    return _gcd(*_integers("gcd", x1, x2))
+    x, y, dtype = _sizes("gcd", x1, x2)
+    return convert(_gcd(x, y), dtype)
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
@@ -57,6 +62,6 @@ def lcm(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array([36, 18,  0], dtype=int32)
     """
     check_stream(stream)
-    x, y = _integers("lcm", x1, x2)
+    x, y, dtype = _sizes("lcm", x1, x2)
     common = _gcd(x, y)
-    return absolute(multiply(floor_divide(x, where(common == 0, 1, common)), y))
+    return convert(multiply(floor_divide(x, where(common == 0, 1, common)), y), dtype)
