@@ -333,7 +333,7 @@ def cosine_similarity_loss(
     >>> smelt.nn.losses.cosine_similarity_loss(smelt.array([[3.0, 4.0]]), smelt.array([[6.0, 8.0]]))
     array([1], dtype=float32)
     """
-    sizes = [smelt.sqrt(smelt.sum(smelt.square(x), axis=axis)) for x in (x1, x2)]
+    sizes = [smelt.linalg.vector_norm(x, axis=axis) for x in (x1, x2)]  # whose derivative at 0 is 0
     loss = smelt.sum(x1 * x2, axis=axis) / smelt.maximum(sizes[0] * sizes[1], eps)
     return _reduced("cosine_similarity_loss", loss, reduction)
 

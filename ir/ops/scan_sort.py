@@ -236,8 +236,8 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
         # Where nothing but -inf has been seen, x - m would be NaN: there the weights are 0.
         finite = b.select(b.equal(top, b.full(top.shape, -math.inf, top.dtype)), b.zeros_like(top), top)
         before = _shifted(b, top, 1, -math.inf, axis, reverse)
-        kept = b.convert_to(b.exp(before - finite), x.dtype)
-        weight = b.exp(x - b.convert_to(finite, x.dtype))
+        kept = b.convert_to(b.exp(_less(b, before, finite)), x.dtype)
+        weight = b.exp(_less(b, x, b.convert_to(finite, x.dtype)))
         total = _recurrence(b, kept, weight, axis, reverse)
         empty = b.equal(total, b.zeros_like(total))
         total = b.select(empty, b.full(total.shape, 1, total.dtype), total)
@@ -270,6 +270,14 @@ def _add_exponentials(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _widen(b: Builder, x: Value) -> Value:
     return b.convert_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.size == 2 else x
+
+
+def _less(b: Builder, x: Value, top: Value) -> Value:
+    """x - top; of real infinities 0: those that are the largest share the derivative, as equal numbers do."""
+    if x.dtype.is_complex:
+        return x - top
+    infinite = b.equal(x, b.full(x.shape, math.inf, x.dtype))
+    return b.select(infinite, b.zeros_like(x), x - top)
 
 
 def _shifted(b: Builder, x: Value, distance: int, fill: float, axis: int, reverse: bool) -> Value:

@@ -17,36 +17,42 @@ func.func private @f(%arg0: tensor<4x4xf64>) -> tensor<4x4xf64> {
 // CHECK-NEXT: %[[V6:.*]] = "smelt.select"(%[[V3]], %[[V5]], %[[V0]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V7:.*]] = "smelt.slice"(%[[V0]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
 // CHECK-NEXT: %[[V8:.*]] = "smelt.pad"(%[[V7]], %[[V1]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.sub"(%[[V8]], %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.exp"(%[[V9]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.sub"(%arg0, %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.exp"(%[[V11]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.slice"(%[[V12]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.pad"(%[[V13]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V15:.*]] = "smelt.mul"(%[[V10]], %[[V14]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.add"(%[[V12]], %[[V15]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.slice"(%[[V10]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.pad"(%[[V17]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.mul"(%[[V10]], %[[V18]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.slice"(%[[V16]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.pad"(%[[V20]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V22:.*]] = "smelt.mul"(%[[V19]], %[[V21]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V23:.*]] = "smelt.add"(%[[V16]], %[[V22]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V24:.*]] = "smelt.equal"(%[[V23]], %[[V5]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
-// CHECK-NEXT: %[[V25:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V26:.*]] = "smelt.broadcast"(%[[V25]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V27:.*]] = "smelt.select"(%[[V24]], %[[V26]], %[[V23]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V28:.*]] = "smelt.mul"(%[[V12]], %arg1) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V29:.*]] = "smelt.slice"(%[[V28]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V30:.*]] = "smelt.pad"(%[[V29]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V31:.*]] = "smelt.mul"(%[[V10]], %[[V30]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V32:.*]] = "smelt.add"(%[[V28]], %[[V31]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V33:.*]] = "smelt.slice"(%[[V32]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
-// CHECK-NEXT: %[[V34:.*]] = "smelt.pad"(%[[V33]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V35:.*]] = "smelt.mul"(%[[V19]], %[[V34]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V36:.*]] = "smelt.add"(%[[V32]], %[[V35]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V37:.*]] = "smelt.div"(%[[V36]], %[[V27]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: return %[[V37]] : tensor<4x4xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.constant"() {dtype = f64, value = 0x7FF0000000000000 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.broadcast"(%[[V9]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.equal"(%[[V8]], %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.sub"(%[[V8]], %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.select"(%[[V11]], %[[V5]], %[[V12]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.exp"(%[[V13]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.equal"(%arg0, %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.sub"(%arg0, %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.select"(%[[V15]], %[[V5]], %[[V16]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.exp"(%[[V17]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.slice"(%[[V18]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.pad"(%[[V19]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.mul"(%[[V14]], %[[V20]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.add"(%[[V18]], %[[V21]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V23:.*]] = "smelt.slice"(%[[V14]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V24:.*]] = "smelt.pad"(%[[V23]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V25:.*]] = "smelt.mul"(%[[V14]], %[[V24]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V26:.*]] = "smelt.slice"(%[[V22]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V27:.*]] = "smelt.pad"(%[[V26]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V28:.*]] = "smelt.mul"(%[[V25]], %[[V27]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V29:.*]] = "smelt.add"(%[[V22]], %[[V28]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V30:.*]] = "smelt.equal"(%[[V29]], %[[V5]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V31:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V32:.*]] = "smelt.broadcast"(%[[V31]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V33:.*]] = "smelt.select"(%[[V30]], %[[V32]], %[[V29]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V34:.*]] = "smelt.mul"(%[[V18]], %arg1) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V35:.*]] = "smelt.slice"(%[[V34]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V36:.*]] = "smelt.pad"(%[[V35]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V37:.*]] = "smelt.mul"(%[[V14]], %[[V36]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V38:.*]] = "smelt.add"(%[[V34]], %[[V37]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V39:.*]] = "smelt.slice"(%[[V38]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V40:.*]] = "smelt.pad"(%[[V39]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V41:.*]] = "smelt.mul"(%[[V25]], %[[V40]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V42:.*]] = "smelt.add"(%[[V38]], %[[V41]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V43:.*]] = "smelt.div"(%[[V42]], %[[V33]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: return %[[V43]] : tensor<4x4xf64>
 func.func @forward(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4xf64> {
   %f = constant @f : (tensor<4x4xf64>) -> tensor<4x4xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0>} : ((tensor<4x4xf64>) -> tensor<4x4xf64>) -> ((tensor<4x4xf64>, tensor<4x4xf64>) -> (tensor<4x4xf64>, tensor<4x4xf64>))
@@ -64,36 +70,42 @@ func.func @forward(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4
 // CHECK-NEXT: %[[V6:.*]] = "smelt.select"(%[[V3]], %[[V5]], %[[V0]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
 // CHECK-NEXT: %[[V7:.*]] = "smelt.slice"(%[[V0]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
 // CHECK-NEXT: %[[V8:.*]] = "smelt.pad"(%[[V7]], %[[V1]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V9:.*]] = "smelt.sub"(%[[V8]], %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V10:.*]] = "smelt.exp"(%[[V9]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V11:.*]] = "smelt.sub"(%arg0, %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V12:.*]] = "smelt.exp"(%[[V11]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V13:.*]] = "smelt.slice"(%[[V12]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V14:.*]] = "smelt.pad"(%[[V13]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V15:.*]] = "smelt.mul"(%[[V10]], %[[V14]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V16:.*]] = "smelt.add"(%[[V12]], %[[V15]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V17:.*]] = "smelt.slice"(%[[V10]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V18:.*]] = "smelt.pad"(%[[V17]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V19:.*]] = "smelt.mul"(%[[V10]], %[[V18]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V20:.*]] = "smelt.slice"(%[[V16]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
-// CHECK-NEXT: %[[V21:.*]] = "smelt.pad"(%[[V20]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V22:.*]] = "smelt.mul"(%[[V19]], %[[V21]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V23:.*]] = "smelt.add"(%[[V16]], %[[V22]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V24:.*]] = "smelt.equal"(%[[V23]], %[[V5]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
-// CHECK-NEXT: %[[V25:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V26:.*]] = "smelt.broadcast"(%[[V25]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V27:.*]] = "smelt.select"(%[[V24]], %[[V26]], %[[V23]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V28:.*]] = "smelt.div"(%arg1, %[[V27]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V29:.*]] = "smelt.mul"(%[[V28]], %[[V19]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V30:.*]] = "smelt.slice"(%[[V29]]) {start = array<i64: 0, 2>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
-// CHECK-NEXT: %[[V31:.*]] = "smelt.pad"(%[[V30]], %[[V4]]) {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V32:.*]] = "smelt.add"(%[[V28]], %[[V31]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V33:.*]] = "smelt.mul"(%[[V32]], %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V34:.*]] = "smelt.slice"(%[[V33]]) {start = array<i64: 0, 1>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
-// CHECK-NEXT: %[[V35:.*]] = "smelt.pad"(%[[V34]], %[[V4]]) {high = array<i64: 0, 1>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V36:.*]] = "smelt.add"(%[[V32]], %[[V35]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: %[[V37:.*]] = "smelt.mul"(%[[V36]], %[[V12]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-// CHECK-NEXT: return %[[V37]] : tensor<4x4xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.constant"() {dtype = f64, value = 0x7FF0000000000000 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.broadcast"(%[[V9]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.equal"(%[[V8]], %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.sub"(%[[V8]], %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.select"(%[[V11]], %[[V5]], %[[V12]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.exp"(%[[V13]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V15:.*]] = "smelt.equal"(%arg0, %[[V10]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V16:.*]] = "smelt.sub"(%arg0, %[[V6]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V17:.*]] = "smelt.select"(%[[V15]], %[[V5]], %[[V16]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V18:.*]] = "smelt.exp"(%[[V17]]) : (tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V19:.*]] = "smelt.slice"(%[[V18]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V20:.*]] = "smelt.pad"(%[[V19]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V21:.*]] = "smelt.mul"(%[[V14]], %[[V20]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V22:.*]] = "smelt.add"(%[[V18]], %[[V21]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V23:.*]] = "smelt.slice"(%[[V14]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 3>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V24:.*]] = "smelt.pad"(%[[V23]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 1>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V25:.*]] = "smelt.mul"(%[[V14]], %[[V24]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V26:.*]] = "smelt.slice"(%[[V22]]) {start = array<i64: 0, 0>, stop = array<i64: 4, 2>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V27:.*]] = "smelt.pad"(%[[V26]], %[[V4]]) {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 2>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V28:.*]] = "smelt.mul"(%[[V25]], %[[V27]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V29:.*]] = "smelt.add"(%[[V22]], %[[V28]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V30:.*]] = "smelt.equal"(%[[V29]], %[[V5]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xi1>
+// CHECK-NEXT: %[[V31:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V32:.*]] = "smelt.broadcast"(%[[V31]]) {shape = array<i64: 4, 4>} : (tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V33:.*]] = "smelt.select"(%[[V30]], %[[V32]], %[[V29]]) : (tensor<4x4xi1>, tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V34:.*]] = "smelt.div"(%arg1, %[[V33]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V35:.*]] = "smelt.mul"(%[[V34]], %[[V25]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V36:.*]] = "smelt.slice"(%[[V35]]) {start = array<i64: 0, 2>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x2xf64>
+// CHECK-NEXT: %[[V37:.*]] = "smelt.pad"(%[[V36]], %[[V4]]) {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x2xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V38:.*]] = "smelt.add"(%[[V34]], %[[V37]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V39:.*]] = "smelt.mul"(%[[V38]], %[[V14]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V40:.*]] = "smelt.slice"(%[[V39]]) {start = array<i64: 0, 1>, stop = array<i64: 4, 4>, stride = array<i64: 1, 1>} : (tensor<4x4xf64>) -> tensor<4x3xf64>
+// CHECK-NEXT: %[[V41:.*]] = "smelt.pad"(%[[V40]], %[[V4]]) {high = array<i64: 0, 1>, interior = array<i64: 0, 0>, low = array<i64: 0, 0>} : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V42:.*]] = "smelt.add"(%[[V38]], %[[V41]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: %[[V43:.*]] = "smelt.mul"(%[[V42]], %[[V18]]) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+// CHECK-NEXT: return %[[V43]] : tensor<4x4xf64>
 func.func @reverse(%arg0: tensor<4x4xf64>, %arg1: tensor<4x4xf64>) -> tensor<4x4xf64> {
   %f = constant @f : (tensor<4x4xf64>) -> tensor<4x4xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0>} : ((tensor<4x4xf64>) -> tensor<4x4xf64>) -> ((tensor<4x4xf64>, tensor<4x4xf64>) -> (tensor<4x4xf64>, tensor<4x4xf64>))

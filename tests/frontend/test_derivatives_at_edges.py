@@ -100,3 +100,17 @@ def test_poles() -> None:
     small = np.asarray(smelt.lgamma(smelt.array([-1e-38, -1e-30])))
     np.testing.assert_allclose(small, [87.498238, 69.077553], rtol=1e-6)
     assert np.all(np.asarray(smelt.lgamma(smelt.array([-1.0, -2e10, -8.5e37, -INF]))) == INF)
+
+
+def test_running_sums_of_exponentials_beside_an_infinity() -> None:
+    """What is beside an infinity counts nothing, and several of these share what is before and after them."""
+    for row, want in (
+        ([INF, 1.0, 2.0, 3.0], [4, 0, 0, 0]),
+        ([0.0, INF, 0.0, INF], [1, 2.5, 0, 0.5]),
+        ([-INF, INF, INF, 1.0], [0, 2, 1, 0]),
+        ([-INF, -INF, -INF, -INF], [0, 0, 0, 0]),
+    ):
+        x = smelt.array(row)
+        slope = smelt.grad(lambda x: smelt.logcumsumexp(x).sum())
+        np.testing.assert_array_equal(np.asarray(slope(x)), want)
+        np.testing.assert_array_equal(np.asarray(smelt.compile(slope)(x)), want)
