@@ -151,3 +151,11 @@ def test_gradients_where_losses_bend() -> None:
     assert smelt.grad(lambda x: losses.triplet_loss(zero, x, one + 1, axis=0, eps=0.0).sum())(one).item() == 0.0
     assert smelt.grad(lambda x: losses.margin_ranking_loss(x, one, one).sum())(one).item() == -1.0
     assert smelt.grad(lambda x: losses.gaussian_nll_loss(zero, one, x, eps=1.0).sum())(one).item() == 0.0
+
+
+def test_the_similarity_of_a_vector_without_a_direction() -> None:
+    """Its denominator is eps, so its derivative is that of the product; it was NaN, as that of √0 is infinite."""
+    none, other = smelt.zeros((2, 2)), smelt.array([[2.0, 3.0], [0.0, 0.0]])
+    slopes = smelt.grad(lambda a, b: losses.cosine_similarity_loss(a, b).sum(), argnums=(0, 1))(none, other)
+    np.testing.assert_allclose(np.asarray(slopes[0]), np.asarray(other) / 1e-8, rtol=1e-6)
+    assert np.all(np.asarray(slopes[1]) == 0)
