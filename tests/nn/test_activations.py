@@ -146,3 +146,16 @@ def test_prelu_has_a_slope_for_each_feature() -> None:
     assert layer(smelt.array([[-2.0, 3.0]])).tolist() == [[-1.0, 3.0]]
     gradients = nn.value_and_grad(layer, lambda x: layer(x).sum())(smelt.array([[-2.0, 3.0]]))[1]
     assert gradients["weight"].tolist() == [-2.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_slopes_far_from_zero(dtype: str) -> None:
+    """Where powers of x overflow the slope of what is x or 0 is 1 or 0."""
+    most = float(smelt.finfo(getattr(smelt, dtype)).max) / 4
+    x = smelt.array([9.0, 11.0, 300.0, most, -11.0, -300.0, -most], getattr(smelt, dtype))
+    for f in (nn.gelu, nn.gelu_approx, nn.gelu_fast_approx, nn.silu, nn.mish, nn.softplus):
+        slope = smelt.grad(lambda x, f=f: f(x).sum())
+        for found in (slope(x), smelt.compile(slope)(x)):
+            np.testing.assert_allclose(
+                np.asarray(found.astype(smelt.float32)), [1, 1, 1, 1, 0, 0, 0], atol=2e-3, err_msg=f.__name__
+            )

@@ -210,7 +210,8 @@ def gelu_approx(x: array) -> array:
     >>> smelt.nn.gelu_approx(smelt.array([-1.0, 1.0]))
     array([-0.158808, 0.841192], dtype=float32)
     """
-    return 0.5 * x * (1 + smelt.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    near = smelt.clip(x, -10, 10)  # the tanh is ±1 before; powers of larger x are infinite, and so was its derivative
+    return 0.5 * x * (1 + smelt.tanh(math.sqrt(2 / math.pi) * (near + 0.044715 * near**3)))
 
 
 def gelu_fast_approx(x: array) -> array:
