@@ -19,7 +19,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Coordinates, Index, linearize
-from smelt.ir.kinds import Comparison, Elementwise, Fusible
+from smelt.ir.kinds import Elementwise, Fusible
 from smelt.ir.scalar import INDEX, Number, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
 
@@ -74,14 +74,9 @@ def divide(k: ScalarEmitter, x: Scalar, n: int, more: bool = True) -> tuple[Scal
     return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
 
 
-def is_half(dtype: DType) -> bool:
-    """Whether numbers have 16 bits in memory, and 32 in kernels."""
-    return dtype.kind == "f" and dtype.size == 2
-
-
 def _read_here_and_elsewhere(body: Function) -> frozenset[Value]:
     """What ops compute elementwise in 16 bits, other ops of the kernel read, and the kernel returns."""
-    returned = {v for v in body.returns if is_half(v.dtype)}
+    returned = {v for v in body.returns if v.dtype.kind == "f" and v.dtype.size == 2}
     if not returned:
         return frozenset()
     read = {v for op in body.ops for v in op.operands}
@@ -277,12 +272,8 @@ class FusionKernel(ScalarEmitter):
         return None if v in self.provided else v.owner
 
     def _evaluate(self, op: OpView, index: Coordinates) -> None:
-        rounds = isinstance(op.op, Comparison) and op.op.of_identity
-
         def fetch(i: int, at: Coordinates) -> Scalar:
-            v = op.operands[i]
-            found = self.value(v, tuple(at))
-            return self.convert(found, v.dtype) if rounds and v.owner and is_half(v.dtype) else found
+            return self.value(op.operands[i], tuple(at))
 
         avals = [v.aval for v in op.operands]
         result = op.results[0]

@@ -17,6 +17,7 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.index import linearize
 from smelt.ir.scalar import Scalar, compute_dtype
+from smelt.ir.scalar_emitter import made_from
 
 from .lowering import Coordinates, FusionKernel
 
@@ -76,9 +77,9 @@ class MemoryKernel(FusionKernel):
             return self.emit("arith.extui", [x], [self.storage(dtype)]).result
         if compute_dtype(dtype) is not dtype:
             kind, stored = mlir.ir.Type.parse(dtype.mlir, self.context), self.storage(dtype)
-            raw = _operand(x.mlir, "arith.extf", kind)
+            raw = made_from(x.mlir, "arith.extf", kind)
             if raw is not None:  # moved and not computed: a signalling NaN keeps its bits
-                bits = raw if stored == kind else _operand(raw, "arith.bitcast", stored)
+                bits = raw if stored == kind else made_from(raw, "arith.bitcast", stored)
                 if bits is not None:
                     return bits
             else:
@@ -136,15 +137,6 @@ class MemoryKernel(FusionKernel):
         if self.storage(source) != self.storage(dtype):
             raw = self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
         return self.from_storage(raw, dtype)
-
-
-def _operand(x: Any, name: str, kind: Any) -> Any:
-    """What the op `name` made a value of, if one did, of a value of type `kind`."""
-    owner = x.owner
-    if isinstance(owner, mlir.ir.Block) or owner.operation.name != name:
-        return None
-    found = owner.operation.operands[0]
-    return found if found.type == kind else None
 
 
 def _global(module: Any, flat: np.ndarray, location: Any) -> tuple[str, Any]:

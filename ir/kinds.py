@@ -131,9 +131,6 @@ class Comparison(Elementwise):
     """Elementwise with a bool result, and no derivative."""
 
     accepts: ClassVar[Sequence[DType]] = dtypes.ALL
-    #: Whether it asks if numbers are the same: kernels compare those of half precision as rounded, for one of the two
-    #: may have been in memory, and the other not.
-    of_identity: ClassVar[bool] = False
 
     def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return dtypes.bool_

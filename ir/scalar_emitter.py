@@ -27,6 +27,15 @@ _CMPI = {
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered; ne is unordered
 
 
+def made_from(x: Any, name: str, kind: Any) -> Any:
+    """What the op `name` made a value of, if one did, of a value of type `kind`."""
+    owner = x.owner
+    if isinstance(owner, mlir.ir.Block) or owner.operation.name != name:
+        return None
+    found = owner.operation.operands[0]
+    return found if found.type == kind else None
+
+
 class ScalarEmitter(ABC):
     """A `ScalarBuilder` that emits upstream ops into one MLIR function; `ip` moves as regions are entered.
 
@@ -108,7 +117,10 @@ class ScalarEmitter(ABC):
             wide = self._toward_odd(x) if source is dtypes.float64 and dtype is dtypes.float16 else (
                 self.convert(x, dtypes.float32)
             )  # fmt: skip
-            narrow = self.emit("arith.truncf", [wide], [mlir.ir.Type.parse(dtype.mlir, self.context)]).result
+            kind = mlir.ir.Type.parse(dtype.mlir, self.context)
+            if made_from(wide.mlir, "arith.extf", kind) is not None:  # as it is in memory
+                return wide
+            narrow = self.emit("arith.truncf", [wide], [kind]).result
             return Scalar(self, self.emit("arith.extf", [narrow], [self.type(target)]).result, target)
         if source is target:
             return x

@@ -31,7 +31,6 @@ class Equal(Comparison, name="equal"):
     x: Operand
     y: Operand
     symbol = "=="
-    of_identity = True
     complement = "not_equal"
     commutative = True
     not_differentiable = _TRUTH
@@ -53,7 +52,6 @@ class NotEqual(Comparison, name="not_equal"):
     x: Operand
     y: Operand
     symbol = "!="
-    of_identity = True
     complement = "equal"
     commutative = True
     not_differentiable = _TRUTH
