@@ -261,6 +261,18 @@ def user_call(depth: int = 1) -> str:
     return ""
 
 
+def public_call() -> str:
+    """The public function of smelt that the user's innermost frame has called, as "linalg.inv"; "" for none."""
+    frame, found = sys._getframe(1), ""
+    while frame is not None and is_internal(frame):
+        name, module = frame.f_code.co_name, frame.f_globals
+        if name in module.get("__all__", ()):
+            part = str(module.get("__name__", "")).partition(".")[2].partition(".")[0]
+            found = f"{part}.{name}" if part in ("fft", "linalg", "nn", "optimizers", "random") else name
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
 def line_of(code: CodeType, place: int) -> int:
     """The line of an instruction of code, by its offset (`FrameType.f_lasti`, which costs less than the line)."""
     for start, end, line in code.co_lines():

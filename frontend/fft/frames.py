@@ -188,7 +188,8 @@ def istft(
     total = _overlapped(multiply(frames, taper), hop, t)
     weight = _overlapped(broadcast_to_shape(multiply(taper, taper), (count, n)), hop, t)
     start = n // 2 if center else 0
-    stop = t - start if length is None else min(t, start + integer(name, "length", length, 1))
+    length = None if length is None else integer(name, "length", length, 1)
+    stop = t - start if length is None else min(t, start + length)
     if stop <= start:
         raise ShapeError(at_user_line(f"smelt.{name}: {count} frames have no element but those of their padding"))
     total, weight = piece(total, total.ndim - 1, start, stop), piece(weight, 0, start, stop)

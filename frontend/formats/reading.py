@@ -21,6 +21,8 @@ def left_in(source: IO[bytes]) -> int:
     """Bytes from here to the end of a file that can seek."""
     here = source.tell()
     end = source.seek(0, os.SEEK_END)
+    if not (isinstance(here, int) and isinstance(end, int)):
+        raise FileFormatError(f"it must be able to seek, it is at {shown(here if isinstance(end, int) else end)}")
     source.seek(here)
     return max(0, end - here)
 

@@ -423,7 +423,7 @@ def asarray(
         raise AttributeValueError(
             at_user_line(f"smelt.asarray: a {type(a).__name__} cannot become an array without a copy")
         )
-    if isinstance(a, array):
+    if issubclass(type(a), array):
         return a if target in (None, a.dtype) and not copy else wrap((convert(a, target or a.dtype))._ref)
     return array(a, target)
 
@@ -478,9 +478,10 @@ class _Window(Protocol):
 def _window(name: str, function: Callable[..., Any], formula: str, example: str, points: int = 3) -> _Window:
     def window(M: int, *, stream: StreamOrDevice = None) -> array:
         check_stream(stream)
-        if integer(name, "M", M) > 1 << 28:
+        count = integer(name, "M", M)
+        if count > 1 << 28:
             raise AttributeValueError(at_user_line(f"smelt.{name}: M may be 2**28 at most, is {shown(M)}"))
-        return from_host(np.asarray(function(M)), dtypes.float32)
+        return from_host(np.asarray(function(count)), dtypes.float32)
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"""The {name.capitalize()} window of `M` points, as float32: {formula}.

@@ -25,6 +25,7 @@ from smelt.ir.errors import (
     SmeltError,
     TraceError,
     at_user_line,
+    public_call,
     shown,
 )
 from smelt.ir.op import registry as ops
@@ -34,6 +35,7 @@ from smelt.runtime import Buffer
 from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
 from ..lazy.core import remembered
 from ..lazy.graph import LEAF, leaf
+from ..lazy.host import plain
 from ..lazy.movement import broadcast_together, filled, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
 
@@ -304,14 +306,17 @@ def mask_of(e: Any) -> Any:
 
 def host_array(values: Any) -> np.ndarray:
     """Nested lists of an index as NumPy sees them."""
+    who = f"smelt.{name}" if (name := public_call()) else "smelt: an index"
     try:
-        return np.asarray(values)
-    except ValueError:
-        raise ShapeError(at_user_line(f"smelt: an index of uneven or too deep lists, {shown(values)}")) from None
+        return np.asarray(plain(values))
     except (SmeltError, MemoryError):
         raise
+    except ValueError:
+        if not issubclass(type(values), (list, tuple)):
+            raise DTypeError(at_user_line(f"{who}: {shown(values)} gives no elements")) from None
+        raise ShapeError(at_user_line(f"{who}: uneven or too deep lists, {shown(values)}")) from None
     except Exception as error:  # of a class that is asked for its elements
-        message = f"smelt: an index, but {type(values).__name__} gives no elements: {type(error).__name__}"
+        message = f"{who}: {type(values).__name__} gives no elements: {type(error).__name__}"
         raise ArgumentTypeError(at_user_line(message)) from error
 
 

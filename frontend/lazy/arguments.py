@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ __all__: list[str] = []
 
 #: No extent or count lies beyond.
 MOST = 2**63 - 1
+#: What does not say how many entries it has may have so many: no list of axes, extents or arrays is longer.
+_MOST_ENTRIES = 1 << 20
 
 
 def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
@@ -50,14 +54,21 @@ def entries(value: Any) -> tuple[Any, ...]:
     """What a container or an iterator has.
 
     Raises:
-        ArgumentTypeError: it is no such thing, or fails to tell.
+        ArgumentTypeError: it is no such thing, fails to tell, or does not end.
     """
-    try:
+    if type(value) in (tuple, list):
         return tuple(value)
+    try:
+        known = operator.length_hint(value, -1)
+        most = _MOST_ENTRIES if known < 0 else max(known, _MOST_ENTRIES)
+        found = tuple(itertools.islice(value, most + 1))
+        if len(found) <= most:
+            return found
     except (SmeltError, MemoryError):
         raise
     except Exception as error:
         raise ArgumentTypeError(f"{type(value).__name__} has no entries: {type(error).__name__}") from error
+    raise ArgumentTypeError(f"{type(value).__name__} has entries without end")
 
 
 def number(name: str, what: str, value: Any) -> int | float:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,16 @@ from smelt.backends.buffer import SMALL, pool
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.errors import (
+    AttributeValueError,
+    DTypeError,
+    OutOfMemoryError,
+    ShapeError,
+    SmeltError,
+    at_user_line,
+    public_call,
+    shown,
+)
 from smelt.ir.ops.conversion import convert_array
 from smelt.runtime import Buffer
 
@@ -19,6 +31,7 @@ from .dlpack import imported
 from .graph import Handle
 
 _MOST_AXES = 32  #: of arrays made from lists
+_WIDE: dict[DType | None, DType] = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 #: What NumPy computes in by default is here what smelt computes in by default, unless a dtype is named.
 _TARGETS = {d.numpy: d for d in dtypes.ALL} | {
     np.dtype(np.float64): dtypes.float32, np.dtype(np.complex128): dtypes.complex64
@@ -29,29 +42,27 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
     """A copy of host data: of anything but lists that hold arrays or nest too deeply."""
     if type(val) is np.ndarray and (target := _TARGETS.get(val.dtype)) is not None:
         return _copied(val, target if dtype is None else dtype)
-    if isinstance(val, range):
-        val = list(val)
-    elif isinstance(val, bytes):
+    if type(val) is range:
+        return _of_range(val, dtype)
+    if isinstance(val, bytes):
         val = np.frombuffer(val, np.uint8)
-    if not isinstance(val, (np.ndarray, np.generic)):
+    if not _is_a(val, _HOST):
+        given, val = val, plain(val)
         inferred = _inferred_dtype(val) if dtype is None else None
-        host = _host_of(val)
-        if inferred is not None and host.dtype != object:
-            host = host.astype(inferred.numpy)
-    elif np.any(getattr(val, "mask", False)):
-        raise AttributeValueError(
-            at_user_line("smelt.array: a NumPy array has masked elements, which smelt has not; fill them: x.filled(0)")
-        )
+        host = _host_of(given, val, inferred)
+        if dtype is not None and (host.dtype == object or (dtype.kind in "iu" and host.dtype.kind == "f")):
+            inferred = _inferred_dtype(val)  # to NumPy 0 and 2**64 - 1 are floats, 1.5 and 2**64 objects
+            host = _host_of(given, val, _WIDE.get(inferred, inferred))
     else:
-        host = np.asarray(val)
+        given, host = val, np.asarray(_unmasked(val))
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
-        raise DTypeError(at_user_line(f"smelt.array: cannot make an array of {shown(val)}"))
+        raise _no_array(given)
     target = _TARGETS.get(host.dtype) if dtype is None else dtype
     if target is None:
         try:
             target = dtypes.of(host.dtype)
         except DTypeError as error:
-            raise DTypeError(at_user_line(f"smelt.array: {error}")) from None
+            raise DTypeError(at_user_line(f"smelt.{public_call() or 'array'}: {error}")) from None
     return _copied(host, target)
 
 
@@ -67,9 +78,123 @@ def _copied(data: np.ndarray, target: DType) -> Buffer:
     return buffer
 
 
-def _host_of(val: Any) -> np.ndarray:
-    """What NumPy makes of something that is no array of its own."""
+def _of_range(val: range, dtype: DType | None) -> Buffer:
+    """The numbers of a range, which nobody makes a list of."""
+    if not val:
+        return _copied(np.empty(0, np.float32), dtypes.float32 if dtype is None else dtype)
+    least, most = sorted((val[0], val[-1]))
+    kind = dtypes.int32 if least >= -(2**31) and most < 2**31 else dtypes.int64 if most < 2**63 else dtypes.uint64
+    if least < -(2**63) or most >= 2**64 or (least < 0 and most >= 2**63):
+        raise _no_array(val, _NO_INTEGERS)
+    count = (val[-1] - val[0]) // val.step + 1
+    if count >= 2**63:
+        message = f"smelt.{public_call() or 'array'}: {shown(val)} has more elements than can be addressed"
+        raise OutOfMemoryError(at_user_line(message))
+    buffer = Buffer.empty(Aval((count,), kind))
+    for i in range(0, len(val), _BLOCK):
+        buffer.array[i : i + _BLOCK] = np.array(val[i : i + _BLOCK], kind.numpy)
+    return buffer if dtype in (None, kind) else _copied(buffer.array, dtype)  # type: ignore[arg-type]
+
+
+def _is_a(val: Any, kinds: type | tuple[type, ...]) -> bool:
+    """`isinstance` by what an object is, not by what it says: stand-ins of tests claim to be arrays or lists."""
+    return issubclass(type(val), kinds)
+
+
+def _no_array(val: Any, why: str = "") -> DTypeError:
+    if not why and _is_a(val, (int, list, tuple)):
+        entries = _entries_of(val)
+        if all(_is_a(v, (int, float, complex)) for v in entries):
+            why = _NO_INTEGERS if any(_is_a(v, int) for v in entries) else ""
+        else:
+            kinds = dict.fromkeys(type(v).__name__ for v in entries if not _is_a(v, (int, float, complex, np.number)))
+            why = f"with {', '.join(list(kinds)[:3])} in it" if kinds else ""
+    elif not why:
+        why = f"of type {type(val).__name__}"
+    name = public_call() or "array"
+    return DTypeError(at_user_line(f"smelt.{name}: cannot make an array of {shown(val)}{why and ', '}{why}"))
+
+
+_NO_INTEGERS = "whose integers fit neither int64 nor uint64; write them as floats"
+
+
+def _entries_of(val: Any) -> list[Any]:
+    """What lies in nested lists."""
+    found, pending = [], [val]
+    while pending:
+        v = pending.pop()
+        if _is_a(v, (list, tuple)):
+            pending.extend(v)
+        else:
+            found.append(v)
+    return found
+
+
+def _unmasked(val: Any) -> Any:
+    if isinstance(val, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(val)):
+        message = "a NumPy array has masked elements, which smelt has not; fill them: x.filled(0)"
+        raise AttributeValueError(at_user_line(f"smelt.{public_call() or 'array'}: {message}"))
+    return val
+
+
+def plain(val: Any, axes: int = _MOST_AXES) -> Any:
+    """`val` with lists in place of sequences that are no lists, so that NumPy asks no object how long it is.
+
+    Raises:
+        DTypeError: something that has a length, but is no sequence. AttributeValueError: masked elements.
+
+    What follows no protocol of arrays and is no sequence stays: NumPy makes an object of it, which is an error.
+    """
+    kind = type(val)
+    if issubclass(kind, (list, tuple)):
+        if set(map(type, val)) <= _NUMBERS:
+            return val
+        found = [plain(v, axes - 1) for v in val]
+        return val if all(map(operator.is_, found, val)) else found
+    if issubclass(kind, (int, float, complex, str, bytes, np.ndarray, np.generic)):
+        return _unmasked(val)
+    if any(hasattr(val, name) for name in _PROTOCOLS) or _is_buffer(val):
+        return val
+    if hasattr(val, "__dlpack__"):
+        return val if axes == _MOST_AXES else _host_of(val, val)
+    members = {name for c in kind.__mro__ for name in vars(c)}
+    if not {"__len__", "__getitem__"} <= members:
+        return val
+    if isinstance(val, Mapping):
+        raise _no_array(val)
     try:
+        size = len(val)
+        entries = list(itertools.islice(iter(val), size + 1))
+    except Exception as error:  # an object may do anything
+        raise _no_array(val, f"of type {kind.__name__}: {type(error).__name__}: {error}") from None
+    if len(entries) != size:
+        raise _no_array(val, f"of type {kind.__name__}: its length is {size}, and it has other entries")
+    if not size and not issubclass(kind, Sequence):  # a stand-in of tests has a length, 0, and no elements to look at
+        raise _no_array(val, f"of type {kind.__name__}, which is no sequence")
+    if not axes:
+        raise _no_array(val, f"of type {kind.__name__}: sequences in it nest deeper than {_MOST_AXES} axes")
+    return plain(entries, axes)
+
+
+_HOST = (np.ndarray, np.generic)
+_BLOCK = 1 << 16
+_NUMBERS = {bool, int, float, complex}
+_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
+
+
+def _is_buffer(val: Any) -> bool:
+    try:
+        memoryview(val)
+    except Exception:  # it is none, or refuses: NumPy hears why
+        return False
+    return True
+
+
+def _host_of(given: Any, val: Any, dtype: DType | None = None) -> np.ndarray:
+    """What NumPy makes of something that is no array of its own; `given` is what the user has for it."""
+    try:
+        if dtype is not None:
+            return np.asarray(val, dtype.numpy)
         return np.asarray(val) if hasattr(val, "__array__") or not hasattr(val, "__dlpack__") else imported(val)
     except SmeltError:
         raise
@@ -77,9 +202,10 @@ def _host_of(val: Any) -> np.ndarray:
         if hasattr(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
             with contextlib.suppress(Exception):
                 return imported(val)
-        kind: Any = ShapeError if isinstance(error, ValueError) and isinstance(val, (list, tuple)) else DTypeError
-        what = "nested lists of uneven lengths" if kind is ShapeError else f"cannot make an array of {shown(val)}"
-        raise kind(at_user_line(f"smelt.array: {what} ({error})")) from None
+        if not isinstance(error, ValueError) or not _is_a(given, (list, tuple)):
+            raise _no_array(given, f"of type {type(given).__name__} ({error})") from None
+        message = f"smelt.{public_call() or 'array'}: nested lists of uneven lengths ({error})"
+        raise ShapeError(at_user_line(message)) from None
 
 
 def of_numbers(val: list[Any] | tuple[Any, ...]) -> Buffer | None:
@@ -101,19 +227,19 @@ def check_depth(val: Any) -> None:
     """Lists nest no deeper than NumPy's arrays have axes, so none contains itself."""
     level = [val]
     for _ in range(_MOST_AXES):
-        level = [v for part in level for v in part if isinstance(v, (list, tuple))]
+        level = [v for part in level for v in part if _is_a(v, (list, tuple))]
         if not level:
             return
         if len({id(v) for v in level}) < len(level):
             level = list({id(v): v for v in level}.values())
-    raise ShapeError(at_user_line(f"smelt.array: lists nest deeper than {_MOST_AXES} axes"))
+    raise ShapeError(at_user_line(f"smelt.{public_call() or 'array'}: lists nest deeper than {_MOST_AXES} axes"))
 
 
 def holds_arrays(val: Any) -> bool:
     """Whether `val` is an array, or nested lists with one in them."""
-    if isinstance(val, Handle):
+    if _is_a(val, Handle):
         return True
-    return isinstance(val, (list, tuple)) and any(holds_arrays(v) for v in val)
+    return _is_a(val, (list, tuple)) and any(holds_arrays(v) for v in val)
 
 
 def _inferred_dtype(val: Any) -> DType | None:
@@ -123,13 +249,14 @@ def _inferred_dtype(val: Any) -> DType | None:
     large = False
     while pending:
         v = pending.pop()
-        if isinstance(v, (list, tuple)):
+        if _is_a(v, (list, tuple)):
             pending.extend(v)
-        elif type(v) in (bool, int, float, complex):
-            kinds.add(type(v))
-            large = large or (type(v) is int and not -(2**31) <= v < 2**31)
-        else:
+            continue
+        kind = next((k for k in (bool, int, float, complex) if _is_a(v, k)), None)  # such as a member of an IntEnum
+        if kind is None or _is_a(v, np.generic):
             return None
+        kinds.add(kind)
+        large = large or (kind is int and not -(2**31) <= v < 2**31)
     if complex in kinds:
         return dtypes.complex64
     if float in kinds or not kinds:
@@ -137,9 +264,13 @@ def _inferred_dtype(val: Any) -> DType | None:
     if int in kinds:
         if not large:
             return dtypes.int32
-        return dtypes.int64 if _fits_int64(val) else dtypes.uint64
+        least, most = _bounds(val)
+        if least < -(2**63) or most >= 2**64 or (least < 0 and most >= 2**63):
+            raise _no_array(val, _NO_INTEGERS)
+        return dtypes.int64 if most < 2**63 else dtypes.uint64
     return dtypes.bool_
 
 
-def _fits_int64(val: Any) -> bool:
-    return int(np.max(np.array(val, dtype=object))) < 2**63
+def _bounds(val: Any) -> tuple[int, int]:
+    entries = _entries_of(val)
+    return min(entries), max(entries)

@@ -6,6 +6,7 @@ crash. The calls are made from the signatures of the functions.
 
 from __future__ import annotations
 
+import collections
 import functools
 import importlib
 import importlib.metadata
@@ -15,6 +16,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -55,6 +57,16 @@ class Lying:
     __array_interface__ = __array_struct__ = shape = dtype = ndim = size = __dlpack__ = "text"
 
 
+class Endless:
+    """A sequence that contains itself, and whose elements never end."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, _: int) -> Any:
+        return self
+
+
 def nested(depth: int) -> list:
     found: list = []
     for _ in range(depth):
@@ -92,9 +104,12 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "nested": lambda: [[0], [1]], "True in a tuple": lambda: (True, False), "huge in a tuple": lambda: (10**30, 1),
     "NumPy integers": lambda: np.array([0, 1]), "list of array": lambda: [smelt.array([1.0])], "-1": lambda: (-1,),
     "none in a tuple": lambda: (None, 1), "range": lambda: range(2), "many": lambda: [0] * 3000,
+    "stand-in": MagicMock, "mapping": collections.UserDict,
+    "stand-in in a list": lambda: [MagicMock()], "endless sequence": Endless,
 }  # fmt: skip
 NO_ARRAYS = ("text", "object", "class", "module", "function", "slice", "ellipsis", "objects", "texts", "ragged", "deep",
-             "endless", "dict", "set", "date", "structure", "list of None", "refusing")  # fmt: skip
+             "endless", "dict", "set", "date", "structure", "list of None", "refusing", "stand-in",
+             "mapping", "stand-in in a list", "endless sequence")  # fmt: skip
 NO_INTS = ("text", "object", "class", "function", "1.5", "nan", "complex", "ellipsis", "dict", "texts",
            "refusing", "lying", "NumPy array", "nested", "none in a tuple")
 NO_DTYPES = ("text", "object", "no dtype", "structure", "1.5", "no list", "dict", "function", "objects",
