@@ -134,7 +134,7 @@ class ProgramDescription:
         arena_bytes: temporary memory.
         parallel: whether a team of threads runs it. together: whether its members run at the same time.
         keep_lock: whether it is so short that Python's lock is kept.
-        has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
+        has_long: whether it has loops of unknown or great length, or such kernels, which Ctrl-C ends.
         is_checked: whether its kernels check their accesses; sites: where.
         donations: results and arguments, by number, that may share memory; see `donations`.
         functions: by name; ``main`` is the program.

@@ -18,6 +18,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
 
+from . import interrupts
 from .description import PART, EntryStep, FunctionDescription, HostStep, LoopStep, Step
 from .threads import Team
 
@@ -31,17 +32,18 @@ class Sequence:
     Args:
         keep_lock: whether its entry points are so short that Python's lock is kept.
         unforked: whether they call a library that does not survive a fork in the middle of its work.
+        asks: whether one of them may have been ended by the handler of a signal: then no other runs.
 
     Attributes:
         steps: filled when all functions are there.
     """
 
-    def __init__(self, function: FunctionDescription, team: Team, keep_lock: bool, unforked: bool):
+    def __init__(self, function: FunctionDescription, team: Team, keep_lock: bool, unforked: bool, asks: bool = False):
         self.arguments, self.results = function.arguments, function.results
         self._copies, self._wide = function.copies, function.wide
         self.steps: list[Any] = []
         self.labels = [label_of(step) for step in function.steps]
-        self.keep_lock = keep_lock
+        self.keep_lock, self.asks = keep_lock, asks
         self.unforked = unforked and not keep_lock  # with Python's lock no other thread forks meanwhile
         # Python's threads each have their gate, which who waits for them must not keep from them.
         self._launch = locks.unforked(team.launch) if self.unforked and not team.renewable else team.launch
@@ -88,6 +90,8 @@ class Sequence:
                 self._launch(call, step, table, count)
             else:
                 call(table)
+            if self.asks:
+                interrupts.raise_pending()
 
     def _execute_timed(self, profiler: profiling.Profiler, frame: Any, arena: int, count: int) -> None:
         """`execute`, with an event of each step."""
@@ -107,6 +111,8 @@ class Sequence:
                 profiler.timed(name, "kernel", line, self._launch, call, step, table, count)
             else:
                 profiler.timed(name, "kernel", line, call, table)
+            if self.asks:
+                interrupts.raise_pending()
 
     def call(self, arguments: Addresses[int], results: Addresses[int], arena: int, count: int) -> None:
         """Run on addresses. Results that are other values' memory are copied."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smelt.backends.lowering import Coordinates
+from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
@@ -25,6 +25,9 @@ from .checks import Site
 from .hasty import is_small, leave_rolled, leave_scalar
 from .tangled import is_tangled
 from .vectors import VectorKernel
+
+if TYPE_CHECKING:
+    from .polling import Breaks
 
 _UNSIGNED_LESS = 6  # arith.cmpi's predicate
 #: How MLIR describes a memref with one axis: where it was allocated, where it begins, offset, sizes, strides.
@@ -91,12 +94,36 @@ class CpuKernel(VectorKernel):
         elif self.hasty:
             leave_rolled(operation)
 
+    # Long kernels; see `polling`
+
+    def for_(
+        self, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],
+        carries: Sequence[Scalar] = (), step: int = 1,
+    ) -> list[Scalar]:  # fmt: skip
+        if self.breaks is None:
+            return super().for_(lower, upper, body, carries, step)
+        return self.breaks.loop(self, super().for_, lower, upper, body, carries, step)
+
+    def loop(
+        self, fused: Fused | None, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],
+        carries: Sequence[Scalar] = (), step: int = 1,
+    ) -> list[Scalar]:  # fmt: skip
+        if fused is not None and self.breaks is not None and not self.breaks.expected:
+            self.expect(max(1, fused.extent // step // self.breaks.parts))
+        return super().loop(fused, lower, upper, body, carries, step)
+
+    def expect(self, steps: int) -> None:
+        """The next loop has so many steps, in all threads together, where its bounds do not tell."""
+        if self.breaks is not None:
+            self.breaks.expected = steps
+
     # Checks (SMELT_CHECK=1); see `checks`
 
     def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
         #: whether it does not matter how fast it is
         self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
+        self.breaks: Breaks | None = None
         self.checks: list[Site] | None = module.checks
         self.checks_indices = module.checks is not None
         self._evaluated: OpView | None = None  #: the op whose element is being computed
@@ -262,6 +289,8 @@ class KernelModule:
         self.globals: dict[Any, str] = {}
         self.declared: set[str] = set()
         self.external: set[str] = set()  #: functions that it calls
+        self.can_ask = True  #: whether its long kernels can ask Python whether to go on
+        self.asking: set[str] = set()  #: those that do: they take where members tell each other, too
         self.parameters: dict[str, Sequence[Any]] = {}  #: the types of functions' arguments
         self._private: dict[str, Any] = {}  #: those that only this module calls
         self._known: dict[str, str] = {}  #: from what functions are to their names

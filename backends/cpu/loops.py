@@ -116,6 +116,7 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
         inner = list(nest.loops[nest.parallel : len(nest.loops) - nest.lanes])
         inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
 
+    k.expect(nest.split.extent)
     k.loop(None, lo, hi, unit)
 
 

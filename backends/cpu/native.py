@@ -106,6 +106,8 @@ class Emitter(ControlEmitter):
                 self.typed(places[x] if isinstance(x, Value) else arena.shifted(x), aval)
                 for x, aval in operands_of(planned, step)
             ]
+            if step.function in self.module.asking:
+                memrefs.append(self.told.memref)
             self._share(step.function, memrefs, step.split.extent, step.split.grain)
             if not (final and i + 1 == len(planned.steps)):
                 self.wait()

@@ -63,12 +63,13 @@ class _Assembly:
         self._sites: list[Site] | None = [] if settings.check else None
         self._profiles = profiling.active is not None
         self._module = KernelModule(self._sites)
+        self._module.can_ask = team.together
         parts = FunctionPlanner(self._module, found)
         main = parts.body("main")
         self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
-        self.has_long = parts.has_long
+        self.has_long = parts.has_long or bool(self._module.asking)
         #: In a table there is no place for barriers and reports.
-        self._has_tables = not self._parallel and self._sites is None
+        self._has_tables = not self._parallel and self._sites is None and not self._module.asking
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
         self._arena_bytes = parts.arena_bytes

@@ -69,6 +69,8 @@ def build_split(
 
     avals = [aval for _, aval in partial]
     k, memories, lo, hi = start_kernel(module, name + "_chunks", body, avals)
+    if k.breaks is not None:
+        k.breaks.parts = chunks
     kind = NarrowRowKernel if lanes and is_narrow(plan, loops[-1]) else RowKernel
     row = kind(k, plan, [], loops[-1] if lanes else None, tile or 1)
     inner = row.loops[space]

@@ -215,6 +215,7 @@ class RowKernel:
         if self.lane is None or self.first is None or self.last is None:
             body()
         else:
+            self.k.expect(self.width)
             self.k.loop(self.lane, self.first, self.last, lambda at: body())
 
     def lane_offset(self) -> Scalar:
@@ -277,6 +278,8 @@ class RowKernel:
         rest = low
         if count > 1:
             rest = low + k.op("arith.divui", [high - low, k.const(count, INDEX)], INDEX) * count
+            if k.breaks is not None:
+                k.expect(max(1, steps.extent // count // k.breaks.parts))
             k.loop(None, low, rest, lambda at: several(at, count), step=count)
         k.loop(None, rest, high, lambda at: several(at, 1))
 

@@ -68,7 +68,7 @@ class Program:
         arguments, results: avals.
         aliases: results that are an argument's memory (its number), or another result's ("result", number).
         kernels: what is launched, in order; what a loop or branch runs is named once.
-        has_long: whether it has loops of unknown or great length, which Ctrl-C ends.
+        has_long: whether it has loops of unknown or great length, or such kernels, which Ctrl-C ends.
         arena_bytes: temporary memory.
         is_checked: whether its kernels check their accesses (SMELT_CHECK=1).
         object: the machine code as an object file, to be kept; None where there is none.
@@ -98,7 +98,7 @@ class Program:
         self._code = code = find_code(symbols) if description.has_code else None  # lives as long as the program
         # In a child process whose parent was in the middle of a product, the lock of the BLAS's memory is never free.
         functions = {
-            name: Sequence(f, self.team, description.keep_lock, unforked=symbols.has_blas)
+            name: Sequence(f, self.team, description.keep_lock, symbols.has_blas, self.has_long)
             for name, f in description.functions.items()
         }
         for name, function in functions.items():
