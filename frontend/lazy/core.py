@@ -21,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
@@ -416,6 +416,10 @@ def handle(ref: Any, traced: int, is_argument: bool) -> Any:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+#: Not attributes of the functions: what wraps one takes these over, and they can be neither copied nor pickled.
+_memories: WeakKeyDictionary[Callable[..., Any], Memory] = WeakKeyDictionary()
+
+
 def remembered(function: F, numbers: Iterable[type] = ()) -> F:
     """A function of arrays and static arguments that makes nodes once for each of their types and values.
 
@@ -432,13 +436,13 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return call(memory, args, kwargs)
 
-    wrapped.memory = memory  # type: ignore[attr-defined]
+    _memories[wrapped] = memory
     return wrapped  # type: ignore[return-value]
 
 
 def memory_of(function: Callable[..., Any]) -> Memory | None:
     """The memory of a function that remembers: `call` on it saves a frame of Python."""
-    return getattr(function, "memory", None)
+    return _memories.get(function)
 
 
 #: `remembered` for functions of two operands in their common dtype; a Python number may be one of them.

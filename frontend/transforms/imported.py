@@ -33,6 +33,7 @@ from ..lazy.read_module import ModuleReader
 from .export import flattened, rebuilt, unpacked
 from .recording import apply_function
 from .shapeless import bound
+from .traced import OfThisProcess
 
 __all__ = ["import_function"]
 
@@ -40,7 +41,7 @@ __all__ = ["import_function"]
 _MOST_SIZES = 64
 
 
-class ImportedFunction:
+class ImportedFunction(OfThisProcess):
     """What `import_function` returns."""
 
     def __init__(self, name: str, traces: Sequence[_Imported]):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.backends.device import offering, registered_device, stages
 from smelt.ir import locks, text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import IRError, PipelineError, SmeltError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError, SmeltError, at_user_line, shown
 from smelt.ir.op_program import OpProgram
 from smelt.ir.paths import path_of
 from smelt.runtime import Device, Executable, compile_module, default_device
@@ -22,6 +22,8 @@ from ..lazy.build import build_module
 from ..lazy.graph import GraphFunction, Ref
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
+    from typing_extensions import Self
+
     from smelt.passes.driver import Pipeline
     from smelt.passes.kernels.cost import ProgramCost
     from smelt.passes.remarks import Remark
@@ -46,7 +48,26 @@ def compiled_by(pipeline: str | None, device: Device, make: Callable[[], Executa
         ) from error
 
 
-class Trace:
+class OfThisProcess:
+    """What refers to arrays and programs of this process: a copy of it is itself, and there is no pickle of it."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        what = type(self).__name__.strip("_")
+        raise ArgumentTypeError(
+            at_user_line(
+                f"smelt: a {what} belongs to this process and has no pickle; smelt.export_function writes a function "
+                "to a file, which smelt.import_function reads"
+            )
+        )
+
+
+class Trace(OfThisProcess):
     """A function traced for given argument types: the graph, before any pass.
 
     Attributes:
@@ -92,7 +113,7 @@ class Trace:
         return self.lower().as_text(stage, short, lines)
 
 
-class Lowered:
+class Lowered(OfThisProcess):
     """The graph IR of a trace. Attributes: module (MLIR)."""
 
     def __init__(self, trace: Trace, module: Any):
@@ -147,7 +168,7 @@ class Lowered:
         return text.parse(text.to_text(self.module, locations=True))
 
 
-class Compiled:
+class Compiled(OfThisProcess):
     """An executable with its texts. Attributes: executable, kernels, seconds (of compilation)."""
 
     def __init__(self, trace: Trace, executable: Executable, lower_for: Callable[[Device], Any]):
