@@ -39,6 +39,8 @@ def takes_arrays(function: F) -> F:
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is smelt.array:
+            return function(*args)
         given = [converted(name, x) for name, x in zip(places, args)]
         named = {name: converted(name, x) for name, x in kwargs.items()}
         return function(*given, *args[len(places) :], **named)

@@ -7,6 +7,8 @@ import math
 import smelt
 from smelt import array
 
+from ..operands import takes_arrays
+
 __all__ = [
     "celu", "elu", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh", "hardswish",
     "leaky_relu", "log_sigmoid", "log_softmax", "mish", "prelu", "relu", "relu2", "relu6", "selu", "sigmoid",
@@ -17,6 +19,7 @@ __all__ = [
 # derivative is that of one side, as in MLX and PyTorch, so these choose: `maximum` would halve it. NaN stays NaN.
 
 
+@takes_arrays
 def sigmoid(x: array) -> array:
     """1 / (1 + exp(-x)).
 
@@ -27,6 +30,7 @@ def sigmoid(x: array) -> array:
     return smelt.sigmoid(x)
 
 
+@takes_arrays
 def relu(x: array) -> array:
     """max(x, 0).
 
@@ -37,6 +41,7 @@ def relu(x: array) -> array:
     return smelt.where(x <= 0, 0, x)
 
 
+@takes_arrays
 def relu2(x: array) -> array:
     """max(x, 0)².
 
@@ -47,6 +52,7 @@ def relu2(x: array) -> array:
     return smelt.square(relu(x))
 
 
+@takes_arrays
 def relu6(x: array) -> array:
     """min(max(x, 0), 6).
 
@@ -57,6 +63,7 @@ def relu6(x: array) -> array:
     return smelt.where(x >= 6, 6.0, relu(x))
 
 
+@takes_arrays
 def leaky_relu(x: array, negative_slope: float = 0.01) -> array:
     """x where that is positive, else negative_slope · x; for slopes up to 1.
 
@@ -68,6 +75,7 @@ def leaky_relu(x: array, negative_slope: float = 0.01) -> array:
     return smelt.where(scaled > x, scaled, x)
 
 
+@takes_arrays
 def softmax(x: array, axis: int | tuple[int, ...] = -1) -> array:
     """exp(x) / Σ exp(x) along an axis.
 
@@ -78,6 +86,7 @@ def softmax(x: array, axis: int | tuple[int, ...] = -1) -> array:
     return smelt.softmax(x, axis=axis)
 
 
+@takes_arrays
 def softmin(x: array, axis: int | tuple[int, ...] = -1) -> array:
     """softmax(-x) along an axis.
 
@@ -88,6 +97,7 @@ def softmin(x: array, axis: int | tuple[int, ...] = -1) -> array:
     return smelt.softmax(-x, axis=axis)
 
 
+@takes_arrays
 def log_softmax(x: array, axis: int = -1) -> array:
     """x - log Σ exp(x) along an axis.
 
@@ -98,6 +108,7 @@ def log_softmax(x: array, axis: int = -1) -> array:
     return x - smelt.logsumexp(x, axis=axis, keepdims=True)
 
 
+@takes_arrays
 def elu(x: array, alpha: float = 1.0) -> array:
     """x where that is positive, else alpha · (exp(x) - 1).
 
@@ -113,6 +124,7 @@ def _negative(x: array) -> array:
     return smelt.where(x > 0, 0, x)
 
 
+@takes_arrays
 def celu(x: array, alpha: float = 1.0) -> array:
     """max(x, 0) + min(alpha · (exp(x / alpha) - 1), 0).
 
@@ -123,6 +135,7 @@ def celu(x: array, alpha: float = 1.0) -> array:
     return smelt.where(x > 0, x, alpha * smelt.expm1(_negative(x) / alpha))
 
 
+@takes_arrays
 def selu(x: array) -> array:
     """1.0507 · elu(x, 1.67326).
 
@@ -133,6 +146,7 @@ def selu(x: array) -> array:
     return elu(x, 1.67326) * 1.0507
 
 
+@takes_arrays
 def silu(x: array) -> array:
     """x · sigmoid(x).
 
@@ -143,6 +157,7 @@ def silu(x: array) -> array:
     return x * smelt.sigmoid(x)
 
 
+@takes_arrays
 def softplus(x: array) -> array:
     """log(1 + exp(x)).
 
@@ -153,6 +168,7 @@ def softplus(x: array) -> array:
     return smelt.logaddexp(x, 0)
 
 
+@takes_arrays
 def log_sigmoid(x: array) -> array:
     """log sigmoid(x).
 
@@ -163,6 +179,7 @@ def log_sigmoid(x: array) -> array:
     return -softplus(-x)
 
 
+@takes_arrays
 def softsign(x: array) -> array:
     """x / (1 + |x|).
 
@@ -173,6 +190,7 @@ def softsign(x: array) -> array:
     return smelt.divide(x, 1 + smelt.abs(x))
 
 
+@takes_arrays
 def softshrink(x: array, lambd: float = 0.5) -> array:
     """x moved by `lambd` towards zero; zero where that is less than `lambd` away.
 
@@ -183,6 +201,7 @@ def softshrink(x: array, lambd: float = 0.5) -> array:
     return smelt.where(smelt.abs(x) > lambd, x - smelt.sign(x) * lambd, 0)
 
 
+@takes_arrays
 def hard_shrink(x: array, lambd: float = 0.5) -> array:
     """x where |x| is more than `lambd`, else 0.
 
@@ -193,6 +212,7 @@ def hard_shrink(x: array, lambd: float = 0.5) -> array:
     return smelt.where(smelt.abs(x) > lambd, x, 0)
 
 
+@takes_arrays
 def gelu(x: array) -> array:
     """x · Φ(x), with the normal distribution function Φ.
 
@@ -203,6 +223,7 @@ def gelu(x: array) -> array:
     return x * (1 + smelt.erf(x / math.sqrt(2))) / 2
 
 
+@takes_arrays
 def gelu_approx(x: array) -> array:
     """`gelu` by tanh: 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))).
 
@@ -214,6 +235,7 @@ def gelu_approx(x: array) -> array:
     return 0.5 * x * (1 + smelt.tanh(math.sqrt(2 / math.pi) * (near + 0.044715 * near**3)))
 
 
+@takes_arrays
 def gelu_fast_approx(x: array) -> array:
     """`gelu` by sigmoid: x · sigmoid(1.702 · x).
 
@@ -224,6 +246,7 @@ def gelu_fast_approx(x: array) -> array:
     return x * smelt.sigmoid(1.702 * x)
 
 
+@takes_arrays
 def glu(x: array, axis: int = -1) -> array:
     """The first half of an axis times the sigmoid of the second.
 
@@ -238,6 +261,7 @@ def glu(x: array, axis: int = -1) -> array:
     return first * smelt.sigmoid(second)
 
 
+@takes_arrays
 def step(x: array, threshold: float = 0.0) -> array:
     """1 where x is at least `threshold`, else 0, as int32.
 
@@ -248,6 +272,7 @@ def step(x: array, threshold: float = 0.0) -> array:
     return smelt.where(x >= threshold, 1, 0)
 
 
+@takes_arrays
 def prelu(x: array, alpha: array) -> array:
     """x where that is positive, else alpha · x.
 
@@ -258,6 +283,7 @@ def prelu(x: array, alpha: array) -> array:
     return smelt.where(x > 0, x, alpha * _negative(x))
 
 
+@takes_arrays
 def mish(x: array) -> array:
     """x · tanh(softplus(x)).
 
@@ -268,6 +294,7 @@ def mish(x: array) -> array:
     return x * smelt.tanh(softplus(x))
 
 
+@takes_arrays
 def hardswish(x: array) -> array:
     """x · min(max(x + 3, 0), 6) / 6.
 
@@ -278,6 +305,7 @@ def hardswish(x: array) -> array:
     return x * relu6(x + 3) / 6
 
 
+@takes_arrays
 def hard_tanh(x: array, min_val: float = -1.0, max_val: float = 1.0) -> array:
     """x, but not less than `min_val` and not more than `max_val`.
 
@@ -288,6 +316,7 @@ def hard_tanh(x: array, min_val: float = -1.0, max_val: float = 1.0) -> array:
     return smelt.where(x >= max_val, max_val, smelt.where(x <= min_val, min_val, x))
 
 
+@takes_arrays
 def tanh(x: array) -> array:
     """The hyperbolic tangent.
 
