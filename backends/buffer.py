@@ -61,7 +61,10 @@ class CpuPool(Pool):
     def empty(self, aval: Aval) -> np.ndarray:
         """Uninitialized memory as an array of `aval`. Its base is the owner of the block."""
         nbytes = aval.nbytes
-        memory = self.take(nbytes)
+        try:
+            memory = self.take(nbytes)
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(f"an array {aval}: {error}") from None
         owner = memory.view(np.ndarray)
         self.lend(owner, memory, nbytes)
         return np.ndarray(aval.shape, aval.dtype.numpy, owner, memory.start)
@@ -234,7 +237,11 @@ class Buffer(Counted):
     def of(array: np.ndarray, aval: Aval) -> Buffer:
         """A buffer over the memory of a NumPy array, which must not change any more."""
         if not array.flags.c_contiguous:
-            array = np.ascontiguousarray(array).reshape(array.shape)
+            try:
+                array = np.ascontiguousarray(array).reshape(array.shape)
+            except MemoryError:
+                message = f"smelt has no memory for an array {aval}, {aval.nbytes:,} bytes"
+                raise OutOfMemoryError(at_user_line(message)) from None
         return Buffer(aval, array)
 
     @staticmethod

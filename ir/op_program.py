@@ -24,6 +24,8 @@ from .values import CALL, OpView, Value
 
 #: Results of constants alone that are kept: up to this many elements, or of any size where all are one in memory.
 _KEPT = 4096
+#: Indices are kept up to so many: more take as long to read as to make.
+_INDICES = 1 << 22
 _plain: dict[type[Op], Callable[..., Any] | None] = {}
 
 
@@ -117,7 +119,10 @@ class OpProgram:
             return False
         if not worth_keeping(op.op, max([r.aval.size for r in op.results], default=0), operands):
             return False
-        found = run_plain(op.op, operands, op.attrs, op)
+        try:
+            found = run_plain(op.op, operands, op.attrs, op)
+        except MemoryError:  # a run says so, if it comes to that
+            return False
         constants.update(zip(op.results, map(np.asarray, found)))
         return True
 
@@ -244,7 +249,9 @@ class OpProgram:
 
 def worth_keeping(op: Op, size: int, operands: Sequence[np.ndarray]) -> bool:
     """Whether a result of constants, of so many elements, is kept, and not computed in each run."""
-    return size <= _KEPT or (op.kind == "movement" and all(not any(x.strides) for x in operands))
+    if op.kind == "movement" and all(not any(x.strides) for x in operands):  # a view, or indices
+        return len(operands) > 0 or size <= _INDICES
+    return size <= _KEPT
 
 
 def out_of_memory(op: Op, error: MemoryError, where: Any) -> OutOfMemoryError:

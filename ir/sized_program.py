@@ -128,7 +128,10 @@ class SizedProgram(OpProgram):
                 view, op, _, attrs, read, first, _ = steps[place]
                 operands = [frame[i] for i in read]
                 if all(x is not None for x in operands) and worth_keeping(op, size, operands):
-                    results = run_plain(op, operands, attrs, view)
+                    try:
+                        results = run_plain(op, operands, attrs, view)
+                    except MemoryError:  # a run says so, if it comes to that
+                        continue
                     frame[first : first + len(results)] = map(np.asarray, results)
                     folded.add(place)
         if folded:

@@ -206,7 +206,7 @@ class _Grouping:
         op = item.op
         if not item.joins:
             return None, False
-        if op.kind == "movement":
+        if op.kind == "movement" and item.read:
             return self._group_of_view(item)
         known = [self._avals.get(slot) for slot in (*item.read, item.slot)]
         if not item.read or any(a is None or a.dtype not in _DTYPES or not a.size for a in known):

@@ -22,6 +22,7 @@ from smelt.ir.errors import (
 from ..lazy.arguments import dtype_of, integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, from_host
 from ..lazy.core import remembered
+from ..lazy.explained import explained
 from ..lazy.movement import (
     Axes,
     checked_shape,
@@ -164,6 +165,11 @@ def _along(name: str, arr: ArrayLike, axis: int | None) -> tuple[array, int]:
     return x, one_axis(name, axis, x.ndim)
 
 
+def _place_type(size: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if size < 2**31 else np.int64
+
+
+@explained
 def delete(
     arr: ArrayLike,
     obj: int | slice | Sequence[int] | ArrayLike,
@@ -188,9 +194,10 @@ def delete(
     size = x.shape[place]
     kept = np.ones(size, bool)
     kept[_positions("delete", obj, size, 0)] = False
-    return take(x, np.flatnonzero(kept).astype(np.int32), axis=place)
+    return take(x, np.flatnonzero(kept).astype(_place_type(size)), axis=place)
 
 
+@explained
 def insert(
     arr: ArrayLike,
     obj: int | slice | Sequence[int] | ArrayLike,
@@ -237,7 +244,7 @@ def insert(
     targets[ranks] += np.arange(count)
     source[targets] = size + np.arange(count)
     source[source < 0] = np.arange(size)
-    return take(joined([x, broadcast_to_shape(new, shape)], place), source.astype(np.int32), axis=place)
+    return take(joined([x, broadcast_to_shape(new, shape)], place), source.astype(_place_type(source.size)), axis=place)
 
 
 @remembered

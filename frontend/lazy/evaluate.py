@@ -13,8 +13,9 @@ import numpy as np
 
 from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks, profiling
-from smelt.ir.errors import DonatedError, SmeltError, TraceError, at_user_line, line_of, user_call
-from smelt.ir.op_program import OpProgram
+from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, line_of, user_call
+from smelt.ir.interpreter import shown_line
+from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
 
@@ -451,7 +452,7 @@ def _run_tiered(
             found = structure.run_ops(lambda: without_sizes.run(values))
             _give_buffers(keep, [as_buffer(np.asarray(x), n.avals[i]) for x, (n, i) in zip(found, graph.outputs)])
         return
-    _give_buffers(keep, structure.run_program(lambda: program.run(graph.values())))
+    _give_buffers(keep, structure.run_program(lambda: graph.run(program)))
 
 
 def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
@@ -465,7 +466,7 @@ def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Str
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:
     """Run a piece as one program."""
     graph = _graph(order, keep, device, small)
-    _give_buffers(keep, graph.program(device, small).run(graph.values()))
+    _give_buffers(keep, graph.run(graph.program(device, small)))
 
 
 class _Graph(NamedTuple):
@@ -478,6 +479,15 @@ class _Graph(NamedTuple):
 
     def values(self) -> list[Buffer]:
         return [n.values[i] for n, i in self.inputs]  # type: ignore[index]
+
+    def run(self, program: Executable) -> list[Buffer]:
+        """Run its program. Raises OutOfMemoryError, which names the largest array of the results."""
+        try:
+            return program.run(self.values())
+        except OutOfMemoryError as error:
+            node, i = max(self.outputs, key=lambda ref: ref[0].avals[ref[1]].nbytes)
+            largest = f"the largest result is {node.avals[i]}, of smelt.{node.op.name}{shown_line(node.where)}"
+            raise OutOfMemoryError(f"{error}; {largest}") from None
 
     def program(self, device: Device, small: bool) -> Executable:
         return executables.get_or_wait(self.key, lambda: self.make(device, small))
@@ -508,7 +518,10 @@ def _graph(
 
 def _give(keep: Sequence[Node], found: dict[Node, Sequence[np.ndarray]]) -> None:
     for node in keep:
-        node.values = direct.results_as_buffers(node, found[node])
+        try:
+            node.values = direct.results_as_buffers(node, found[node])
+        except MemoryError as error:
+            raise out_of_memory(node.op, error, node.where) from None
     _settle(keep)
 
 

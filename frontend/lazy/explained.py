@@ -13,6 +13,7 @@ import numpy as np
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
+    OutOfMemoryError,
     SmeltError,
     at_user_line,
     innermost_line,
@@ -27,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: The file system's stay, also where they are ValueErrors besides.
 _AS_IT_IS = (SmeltError, OSError)
-_FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RecursionError)
+_FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RecursionError, MemoryError)
 #: A function, and what it was called with.
 _Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 #: What an annotation takes, and how a message calls that.
@@ -112,5 +113,8 @@ def _own_error(error: Exception, *calls: _Call) -> SmeltError:
                 return ArgumentTypeError(at_user_line(f"{name}: {parameter} must be {what}, is {shown(value)}"))
             if parameter != "self":
                 listed.append(f"{parameter}={shown(value)}")
-    own = AttributeValueError if isinstance(error, (ValueError, ArithmeticError)) else ArgumentTypeError
+    if isinstance(error, MemoryError):
+        own: type[SmeltError] = OutOfMemoryError
+    else:
+        own = AttributeValueError if isinstance(error, (ValueError, ArithmeticError)) else ArgumentTypeError
     return own(at_user_line(f"{name}: {str(error)[:200]}; the arguments are {', '.join(listed)[:300]}"))
