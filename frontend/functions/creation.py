@@ -423,7 +423,7 @@ def asarray(
         raise AttributeValueError(
             at_user_line(f"smelt.asarray: a {type(a).__name__} cannot become an array without a copy")
         )
-    if issubclass(type(a), array):
+    if isinstance(a, array) and issubclass(type(a), array):
         return a if target in (None, a.dtype) and not copy else wrap((convert(a, target or a.dtype))._ref)
     return array(a, target)
 

@@ -75,7 +75,7 @@ class array(_Methods, Handle):
 
     def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
         wanted = None if dtype is None else dtype_of("array", dtype)
-        if issubclass(type(val), array):  # what a stand-in says of its class does not count
+        if isinstance(val, array) and issubclass(type(val), array):  # a stand-in of tests only says that it is one
             self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
             if state.traced:
                 self._made = state.traced
@@ -433,7 +433,7 @@ def _check_fits(value: Scalar, dtype: DType) -> None:
 
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
     """An array with a copy of host data; arrays in lists are stacked."""
-    if issubclass(type(val), (list, tuple)):
+    if isinstance(val, (list, tuple)) and issubclass(type(val), (list, tuple)):
         if dtype is None and (found := of_numbers(val)) is not None:
             return wrap((leaf(found), 0))
         check_depth(val)
@@ -445,8 +445,8 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
 
 def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
     """`x` as an array; Python scalars take `dtype` if given."""
-    if issubclass(type(x), array):  # what a stand-in says of its class does not count
-        return x  # type: ignore[return-value]
+    if isinstance(x, array) and issubclass(type(x), array):  # a stand-in of tests only says that it is one
+        return x
     if isinstance(x, (bool, int, float, complex)):
         return scalar_array(x, dtype or dtypes.of_scalar(x))
     return from_host(x)
