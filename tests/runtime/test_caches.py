@@ -44,6 +44,7 @@ KEPT = {
     "frontend/distributed/mpi.py _pending": "messages that are under way",
     "frontend/distributed/launched.py _numbered": "the groups there are, which programs name",
     "frontend/functions/methods.py _NO_NAMES": "empty",
+    "frontend/lazy/core.py _memories": "functions that remember",
     "frontend/lazy/arrays.py _infer_cache": "10,000 types",
     "frontend/lazy/arrays.py _scalar_buffers": "1,000 numbers",
     "frontend/lazy/buffer_protocol.py _kept": "filled once",
