@@ -8,6 +8,7 @@ end, in a fixed order.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,12 +25,18 @@ from .rows import LINE, RowKernel
 
 #: Lines of more rows fill vectors.
 NARROW = 64
+#: So many full lines a line of rows has to read: with fewer, to make ready and combine what each has takes longer than
+#: the steps (in windows of 2 x 2 by 8 channels 23 times as long).
+LONG = 256
 
 
 def is_narrow(plan: Plan, lane: Fused) -> bool:
     """Whether several steps of each loop over rows are to be one line, and may be."""
     inner = {name for variables in plan.spaces.values() for name, _ in variables}
-    if lane.extent > NARROW or not all(plan.space_of[op.results[0]] for op in plan.reductions):
+    most = max(map(math.prod, plan.spaces), default=0)
+    if lane.extent > NARROW or most * lane.extent < LONG * LINE:
+        return False
+    if not all(plan.space_of[op.results[0]] for op in plan.reductions):
         return False
     if any(op.op.kind == "arg_reduction" for op in plan.reductions):
         return False

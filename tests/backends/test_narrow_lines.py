@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.cpu import narrow_lines, reductions
 from smelt.passes.kernels import groups
 
 
@@ -34,6 +35,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """However small arrays are, checked for places outside of them."""
     monkeypatch.setattr(groups, "SMALL", 0)
+    monkeypatch.setattr(narrow_lines, "LONG", 0)
     with smelt.ir.settings.override(check=True):
         yield
 
@@ -90,3 +92,17 @@ def test_results_are_those_of_a_thread() -> None:
             found.append(np.asarray(smelt.compile(lambda x: smelt.softmax(x, axis=0))(x)))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("window", [2, 3, 8])
+@pytest.mark.parametrize("channels", [3, 8, 32, 64])
+def test_short_lines_are_added_up_as_they_are(window: int, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of windows that lie beside each other: to combine several steps of each took most of the time."""
+    monkeypatch.undo()
+    monkeypatch.setattr(reductions, "NarrowRowKernel", lambda *_: pytest.fail("several steps at once"))
+    x = np.random.default_rng(0).standard_normal((4, 6 * window, 5 * window, channels)).astype(np.float32)
+    parts = x.reshape(4, 6, window, 5, window, channels)
+    for pool, wanted in ((smelt.nn.MaxPool2d, parts.max((2, 4))), (smelt.nn.AvgPool2d, parts.mean((2, 4)))):
+        with smelt.ir.settings.override(cache=False):
+            found = smelt.compile(pool(window))(smelt.array(x))
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
