@@ -45,8 +45,10 @@ def _rotated(operation: Any) -> Any:
     """The number of which bits leave one end and come back at the other; None where an operation does no such thing."""
     if operation.name != "arith.ori":
         return None
-    shifts = [getattr(operand.owner, "operation", None) for operand in operation.operands]
-    names = {shift.name for shift in shifts if shift is not None}
-    if names != {"arith.shli", "arith.shrui"} or shifts[0].operands[0] != shifts[1].operands[0]:
-        return None
-    return shifts[0].operands[0]
+    shifted: dict[str, Any] = {}
+    for operand in operation.operands:
+        shift = getattr(operand.owner, "operation", None)
+        if shift is not None and shift.name in ("arith.shli", "arith.shrui"):
+            shifted[shift.name] = shift.operands[0]
+    left, right = shifted.get("arith.shli"), shifted.get("arith.shrui")
+    return left if left is not None and left == right else None

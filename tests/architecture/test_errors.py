@@ -33,6 +33,7 @@ PLACES = {
     ("ir/locks.py", "error"): "what an action raised that is done whole",
     ("ir/locks.py", "interrupt"): "what a handler of a signal raised meanwhile",
     ("backends/cpu/threads.py", "error"): "what a call raised, or an interrupt while the others still ran",
+    ("backends/cuda/nvrtc.py", "CompileError"): "has no smelt; who asks makes it a DeviceError",
     ("backends/gpu/manifest.py", "KeyError"): "a look-up among a manifest's kernels, for its own callers",
     ("frontend/lazy/buffer_protocol.py", "error"): "what the export raised, a BufferExportError",
     ("passes/driver.py", "found"): "what a pass raised, or an IRError that explains it",

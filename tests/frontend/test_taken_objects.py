@@ -117,7 +117,6 @@ def test_the_type_is_named() -> None:
         ([0, 2**64 - 1], np.array([0, 2**64 - 1], np.uint64)),
         (np.ma.array([1, 2]), np.array([1, 2])),
     ],
-    ids=repr,
 )
 def test_what_is_taken(value: Any, wanted: np.ndarray) -> None:
     found = smelt.array(value)

@@ -105,9 +105,8 @@ class _Lines(TiledKernel):
         left: list[list[Scalar]] = []
         for place in places:
             with k.at_position(depth, place):
-                row: list[Scalar] = []
-                unrolled(k, self.each_row, lambda row=row: row.append(sides.row_operand.read(k)))
-                left.append(row)
+                left.append([])
+                unrolled(k, self.each_row, lambda: left[-1].append(sides.row_operand.read(k)))
 
         if count == STEPS and len(left[0]) > 1:  # beside the products of one row the hardware keeps up
             self._fetch(depth, places, columns)
