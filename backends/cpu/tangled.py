@@ -51,4 +51,4 @@ def _rotated(operation: Any) -> Any:
         if shift is not None and shift.name in ("arith.shli", "arith.shrui"):
             shifted[shift.name] = shift.operands[0]
     left, right = shifted.get("arith.shli"), shifted.get("arith.shrui")
-    return left if left is not None and left == right else None
+    return left if left is not None and right is not None and left == right else None

@@ -36,9 +36,12 @@ PLACES = {
     ("backends/cuda/nvrtc.py", "CompileError"): "has no smelt; who asks makes it a DeviceError",
     ("backends/gpu/manifest.py", "KeyError"): "a look-up among a manifest's kernels, for its own callers",
     ("frontend/lazy/buffer_protocol.py", "error"): "what the export raised, a BufferExportError",
+    ("ir/bytecode.py", "IndexError"): "the end of the bytes, caught by who reads them",
+    ("ir/bytecode.py", "ValueError"): "what no bytecode has, caught by who reads it",
     ("passes/driver.py", "found"): "what a pass raised, or an IRError that explains it",
     ("tools/check_metal.py", "ValueError"): "caught by the command, which prints it",
     ("tools/opt.py", "ArgumentTypeError"): "argparse's, which prints it",
+    ("tools/usage.py", "ArgumentTypeError"): "argparse's, which prints it",
 }
 
 
