@@ -18,3 +18,4 @@ from . import quantized as quantized  # isort: skip
 from . import linear_algebra as linear_algebra  # isort: skip
 from . import fourier as fourier  # isort: skip
 from . import ordered as ordered  # isort: skip
+from . import few_rows as few_rows  # isort: skip
