@@ -16,6 +16,7 @@ from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
+from .followed_rows import ROWS, FollowedRowKernel, is_followed
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
@@ -32,14 +33,16 @@ def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequen
     loops = fuse_variables(plan.kept_variables, plan.uses)
     # a loop alone is divided among threads
     narrow = is_line(plan) and len(loops) > 1 and is_narrow(plan, loops[-1])
+    if not is_line(plan) and is_followed(plan, loops):
+        return emit_rows(module, name, plan, FollowedRowKernel, ROWS)
     return emit_rows(module, name, plan, NarrowRowKernel if narrow else RowKernel)
 
 
-def emit_rows(module: KernelModule, name: str, plan: Plan, kind: RowBuilder) -> ScheduledKernel:
-    """A kernel with a loop over rows, or over lines of them where they lie beside each other."""
+def emit_rows(module: KernelModule, name: str, plan: Plan, kind: RowBuilder, together: int = 0) -> ScheduledKernel:
+    """A kernel with a loop over rows, or over lines of them where they lie beside each other, or `together` anyway."""
     loops, body = fuse_variables(plan.kept_variables, plan.uses), plan.body
-    lanes = is_line(plan) and bool(loops)
-    nest = Nest.plan(loops, lanes, tile=line_width(loops) if lanes else None)
+    lanes = (is_line(plan) or together > 0) and bool(loops)
+    nest = Nest.plan(loops, lanes, tile=together or line_width(loops) if lanes else None)
     k, outputs, lo, hi = start_kernel(module, name, body)
     row = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
     if all(loop.extent for loop in loops):
