@@ -135,6 +135,7 @@ def test_vmap() -> None:
     close(smelt.vmap(lambda row: smelt.sum(row * row))(wide()), np.sum(Z * Z, axis=1))
 
 
+@pytest.mark.host("NumPy takes no capsules of a GPU")
 def test_exchange(tmp_path: Path) -> None:
     z = wide()
     for found in (

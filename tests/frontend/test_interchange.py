@@ -201,6 +201,7 @@ def overwrite(target: Any) -> None:
         target.zero_()
 
 
+@pytest.mark.host("what others get of a GPU's array stays there: tests/backends/cuda/test_dlpack.py")
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("produce", PRODUCERS, ids=lambda p: p.__name__)
 def test_a_write_reaches_nothing_else(produce: Callable[..., Shared], consumer: str) -> None:
@@ -231,6 +232,7 @@ def check_a_write(produce: Callable[..., Shared], consumer: str, dtype: smelt.Dt
         assert found.tobytes() == value.tobytes(), (dtype, size, i)
 
 
+@pytest.mark.host("what others get of a GPU's array stays there: tests/backends/cuda/test_dlpack.py")
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3)], ids=str)
 def test_capsules_hold_the_elements(dtype: smelt.Dtype, shape: tuple[int, ...]) -> None:
@@ -247,6 +249,7 @@ def test_capsules_hold_the_elements(dtype: smelt.Dtype, shape: tuple[int, ...]) 
         assert found.memory.__array_interface__["data"][0] == again.memory.__array_interface__["data"][0]
 
 
+@pytest.mark.host("what others get of a GPU's array stays there: tests/backends/cuda/test_dlpack.py")
 def test_memory_in_a_capsule_outlives_the_array() -> None:
     for size in (4, LARGE):
         x = smelt.arange(size, dtype=smelt.int64)
@@ -258,6 +261,7 @@ def test_memory_in_a_capsule_outlives_the_array() -> None:
         assert found.memory[1] == 1 and found.memory[-1] == size - 1
 
 
+@pytest.mark.host("what others get of a GPU's array stays there: tests/backends/cuda/test_dlpack.py")
 def test_refused_exports() -> None:
     x = smelt.array([1.0])
     for options in ({"stream": 1}, {"dl_device": (2, 0)}):
@@ -328,6 +332,7 @@ def test_capsules_are_read_and_given_back(dtype: smelt.Dtype, versioned: bool) -
             assert producer.deleted == 1
 
 
+@pytest.mark.host("what others get of a GPU's array stays there: tests/backends/cuda/test_dlpack.py")
 def test_refused_imports() -> None:
     host = np.arange(3, dtype=np.float32)
     with pytest.raises(BufferExportError, match=r"a Producer exports no data.*test_interchange.py"):
@@ -348,6 +353,7 @@ def test_refused_imports() -> None:
         smelt.from_dlpack([1])
 
 
+@pytest.mark.host("what others get of a GPU's array stays there: tests/backends/cuda/test_dlpack.py")
 def test_torch_and_back() -> None:
     torch = pytest.importorskip("torch")
     for kind in (torch.bfloat16, torch.float16, torch.float32, torch.int64, torch.uint8, torch.bool, torch.complex64):

@@ -197,7 +197,7 @@ def test_complex_numbers_have_two_parts() -> None:
 @needs_compiler
 def test_an_error_of_the_compiler_shows_the_users_line() -> None:
     kernel = square(source="uint i = thread_position_in_grid.x;\nout[i] = x[i] + missing * 2;")
-    with pytest.raises(SmeltError, match=r"(?s)does not compile.*missing.*\n    out\[i\] = x\[i\] \+ missing \* 2;"):
+    with pytest.raises(SmeltError, match=r"(?s)does not compile.*missing.*\n +out\[i\] = x\[i\] \+ missing \* 2;"):
         smelt.eval(call(kernel, [1.0]))
 
 
