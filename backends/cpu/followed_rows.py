@@ -78,9 +78,9 @@ class FollowedRowKernel(RowKernel):
                 k.provided[v] = functools.partial(self._read, memory, at - first)
             self.emit_kept()
 
-        k.loop(self.rows, first, last, row)
-        k.expect(ROWS)
-        k.loop(self.rows, first, last, follow)
+        for body in (row, follow):
+            k.expect(ROWS)
+            k.loop(self.rows, first, last, body)
 
     def _read(self, memory: Memory, offset: Scalar, place: Coordinates) -> Scalar:
         return self.k.read(memory, offset)
