@@ -69,8 +69,9 @@ def nudged(x: np.ndarray, step: int, rng: np.random.Generator) -> np.ndarray:
 
     Integers, zeros, infinities and NaN stay, and so do numbers whose last bits are zero: they are not rounded.
 
-    >>> nudged(np.float32([1.5, 0.1, np.inf]), 2, np.random.default_rng(0)) - np.float32(0.1)
-    array([ 1.4000000e+00, -1.4901161e-08,            inf], dtype=float32)
+    >>> x = np.float32([1.5, 0.1])
+    >>> abs(nudged(x, 2, np.random.default_rng(0)) - x)
+    array([0.0000000e+00, 1.4901161e-08], dtype=float32)
     """
     if x.dtype.kind == "c":
         moved = x.copy()
