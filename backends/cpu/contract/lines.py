@@ -67,7 +67,6 @@ class _Lines(TiledKernel):
                 break
             wide //= 2
         self.steps = self.sides.merged(product.depth)
-        self.depth = Blocks.plan(self.steps, 1)
         self.make_sums(tall, self.columns.capacity)
         is_long = product.depth.extent > BLOCK_STEPS <= 4 * self.steps[-1].extent
         self.adds = product.rules.multiplies and is_long
