@@ -76,6 +76,17 @@ class Index:
     def coefficient(self, atom: Atom) -> int:
         return next((c for a, c in self.terms if a == atom), 0)
 
+    def step(self, name: Any) -> int | None:
+        """How far the index moves with each step of a variable; None where that is not always as far."""
+        found: int | None = 0
+        for atom, coefficient in self.terms:
+            if atom.kind == "var":
+                if atom.args[0] == name:
+                    found = coefficient
+            elif name in names_of(arg for arg in atom.args if isinstance(arg, Index)):
+                return None
+        return found
+
     def atoms(self) -> set[Atom]:
         """All atoms in this expression, those inside quotients and remainders included."""
         found: set[Atom] = set()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
-from smelt.backends.plan import Plan, always_inside, make_plan
+from smelt.backends.plan import Plan, always_inside, is_static, make_plan
 from smelt.backends.recompute import values_to_keep
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, Value
@@ -262,7 +262,7 @@ class PanelKernel(RowKernel):
 
     def _fetch(self, p: Panel, loops: Sequence[Fused]) -> None:
         memory = self.k.memory[p.value]
-        if not loops or not is_large(memory.aval):
+        if not loops or not is_large(memory.aval) or not is_static(p.place):
             return
         index = linearize(p.place, p.value.shape)
         name, extent = loops[-1].variables[-1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from smelt.backends.lowering import Fused
+from smelt.backends.plan import is_static
 from smelt.backends.sequences import ScanPlan
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize
@@ -128,7 +129,8 @@ class RowScan:
         with k.at_position(self.steps, first):
             for v, places in collect_reads(self.plan.body.ops[:-1], [(x, place)]).items():
                 for at in places:
-                    if v.owner is None and is_large(v.aval) and follows(linearize(at, v.shape), self.steps):
+                    known = v.owner is None and is_large(v.aval) and is_static(at)
+                    if known and follows(linearize(at, v.shape), self.steps):
                         prefetch(k, k.memory[v], k.index(linearize(at, v.shape)), AHEAD * chunk, chunk)
         k.loop(self.steps, first, last, lambda i: k.write(k.value(x, place), lines, line + (i - first)))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.plan import Plan, always_inside
 from smelt.ir.builder import Value
-from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .donations import in_place
@@ -66,7 +66,7 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
 
         def fill(i: Scalar) -> None:
             row = (i - first) * inner.extent
-            if _step(v, at, inner) or v.dtype.kind == "b":
+            if moves(v, at, inner) or v.dtype.kind == "b":
                 k.loop(inner, zero, end, lambda j: element(row, j))
             else:
                 k.bind(inner, zero)
@@ -74,7 +74,7 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
 
         k.loop(rows, first, last, fill)
 
-    same = [(v, at) for v, at in found if not any(_step(v, at, loop) for loop in loops[:-1])]
+    same = [(v, at) for v, at in found if not any(moves(v, at, loop) for loop in loops[:-1])]
     for v, at in same:
         lay_out(v, at, k.const(0, INDEX), k.const(tile // inner.extent, INDEX))
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
@@ -122,11 +122,11 @@ def _goes_on(index: Index, rows: Fused, inner: Fused) -> bool:
     """Whether an index continues from the end of the inner loop in the next row."""
     if any(atom.kind != "var" for atom in index.atoms()):
         return False
-    (r, many), (i, few) = rows.variables[-1], inner.variables[-1]
-    step = index.coefficient(Atom("var", (i,), 0, few - 1))
-    return index.coefficient(Atom("var", (r,), 0, many - 1)) == step * inner.extent
+    (r, _), (i, _) = rows.variables[-1], inner.variables[-1]
+    step = index.step(i)
+    return step is not None and index.step(r) == step * inner.extent
 
 
-def _step(v: Value, at: Coordinates, loop: Fused) -> int:
-    name, extent = loop.variables[-1]
-    return linearize(at, v.shape).coefficient(Atom("var", (name,), 0, extent - 1))
+def moves(v: Value, at: Coordinates, loop: Fused) -> bool:
+    """Whether what is read is not the same at all positions of a loop."""
+    return any(linearize(at, v.shape).step(name) != 0 for name in loop.names)

@@ -17,7 +17,7 @@ from smelt.backends.recompute import values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import is_row_reduction
 
@@ -116,9 +116,9 @@ def _turned(accesses: Sequence[tuple[Value, Coordinates]], lane: Fused, inner: F
 
 
 def _step(index: Index, loop: Fused) -> int:
-    """How far an address moves in a step of a loop."""
-    name, extent = loop.variables[-1]
-    return index.coefficient(Atom("var", (name,), 0, extent - 1))
+    """How far an address moves in a step of a loop; 0 where that is not always as far."""
+    steps = {index.step(name) for name, _ in loop.variables[:-1]}
+    return 0 if None in steps else index.step(loop.variables[-1][0]) or 0
 
 
 class _Block(PanelKernel):

@@ -46,11 +46,7 @@ class Read(NamedTuple):
 
 def follows(index: Index, loop: Fused) -> bool:
     """Whether an address moves with `loop` one element a step."""
-    return all(
-        index.coefficient(Atom("var", (name,), 0, extent - 1)) == loop.strides[name]
-        for name, extent in loop.variables
-        if extent > 1
-    )
+    return all(index.step(name) == loop.strides[name] for name, extent in loop.variables if extent > 1)
 
 
 def is_large(aval: Aval) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
+from smelt.backends.plan import is_static
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
@@ -131,7 +132,8 @@ class _Lines(TiledKernel):
         for v, at in self.sides.column_operand.loads:
             index = linearize(at, v.shape)
             ahead = AHEAD * step_of(index, depth)
-            if v.owner is not None or not is_large(v.aval) or not ahead or not follows(index, loop):
+            known = v.owner is None and is_large(v.aval) and is_static(at)
+            if not known or not ahead or not follows(index, loop):
                 continue
             for place in places:
                 with k.at_position(depth, place), k.at_position(loop, columns[0]):
