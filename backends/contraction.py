@@ -142,9 +142,25 @@ def is_vector(value: Value, offset: Index, loop: Fused, width: int) -> bool:
 
 
 def _stride(index: Index, loop: Fused) -> float:
-    """How far an offset moves with the innermost of a loop's variables on which it depends."""
-    steps = {atom.args[0]: abs(c) for atom, c in index.terms if atom.kind == "var"}
+    """How far an offset moves with the innermost of a loop's variables on which it depends, on average."""
+    steps = _steps(index)
     return next((steps[name] for name, _ in reversed(loop.variables) if name in steps), math.inf)
+
+
+def _steps(index: Index) -> dict[str, float]:
+    """By variable, how far an index moves with it."""
+    steps: dict[str, float] = {}
+    for atom, coefficient in index.terms:
+        if atom.kind == "var":
+            found: dict[str, float] = {atom.args[0]: 1.0}
+        elif atom.kind == "dynamic":
+            continue
+        else:
+            inner, n = atom.args
+            found = {name: step / n if atom.kind == "div" else step for name, step in _steps(inner).items()}
+        for name, step in found.items():
+            steps[name] = steps.get(name, 0.0) + abs(coefficient) * step
+    return steps
 
 
 def runs_along(index: Index, loop: Fused, width: int = 1) -> bool:

@@ -68,15 +68,17 @@ class MemoryKernel(FusionKernel):
         held = compute_dtype(dtype)
         if held is not dtype:
             if dtype in self.stored_as:  # as its bits
-                raw = self.emit("arith.bitcast", [raw], [mlir.ir.Type.parse(dtype.mlir, self.context)]).result
+                kind = self.shaped(mlir.ir.Type.parse(dtype.mlir, self.context))
+                raw = self.emit("arith.bitcast", [raw], [kind]).result
             raw = self.emit("arith.extf", [raw], [self.type(held)]).result
         return Scalar(self, raw, held)
 
     def to_storage(self, x: Scalar, dtype: DType) -> Any:
         if dtype.kind == "b":
-            return self.emit("arith.extui", [x], [self.storage(dtype)]).result
+            return self.emit("arith.extui", [x], [self.shaped(self.storage(dtype))]).result
         if compute_dtype(dtype) is not dtype:
-            kind, stored = mlir.ir.Type.parse(dtype.mlir, self.context), self.storage(dtype)
+            kind = self.shaped(mlir.ir.Type.parse(dtype.mlir, self.context))
+            stored = self.shaped(self.storage(dtype))
             raw = made_from(x.mlir, "arith.extf", kind)
             if raw is not None:  # moved and not computed: a signalling NaN keeps its bits
                 bits = raw if stored == kind else made_from(raw, "arith.bitcast", stored)
@@ -135,7 +137,7 @@ class MemoryKernel(FusionKernel):
         source = source or self.source_dtype or x.dtype
         raw = self.to_storage(x, source)
         if self.storage(source) != self.storage(dtype):
-            raw = self.emit("arith.bitcast", [raw], [self.storage(dtype)]).result
+            raw = self.emit("arith.bitcast", [raw], [self.shaped(self.storage(dtype))]).result
         return self.from_storage(raw, dtype)
 
 

@@ -64,6 +64,10 @@ class ScalarEmitter(ABC):
             found = self._types[dtype] = mlir.ir.Type.parse(text, self.context)
         return found
 
+    def shaped(self, element: Any) -> Any:
+        """The MLIR type of what has elements of a type, where scalars are held otherwise than one by one."""
+        return element
+
     def emit(self, name: str, operands: Sequence[Any], types: Sequence[Any], regions: int = 0, **attrs: Any) -> Any:
         """Any upstream op, by name; operands may be Scalars or MLIR values."""
         return mlir.ir.Operation.create(
@@ -117,7 +121,7 @@ class ScalarEmitter(ABC):
             wide = self._toward_odd(x) if source is dtypes.float64 and dtype is dtypes.float16 else (
                 self.convert(x, dtypes.float32)
             )  # fmt: skip
-            kind = mlir.ir.Type.parse(dtype.mlir, self.context)
+            kind = self.shaped(mlir.ir.Type.parse(dtype.mlir, self.context))
             if made_from(wide.mlir, "arith.extf", kind) is not None:  # as it is in memory
                 return wide
             narrow = self.emit("arith.truncf", [wide], [kind]).result

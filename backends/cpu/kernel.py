@@ -185,11 +185,19 @@ class CpuKernel(VectorKernel):
         self._accessed = memory
         return super().load_vector(memory, offset)
 
+    def load_stored(self, memory: Memory, offset: Scalar, kind: Any) -> Any:
+        self._accessed = memory
+        return super().load_stored(memory, offset, kind)
+
     def store_vector(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
         self._accessed = memory
         super().store_vector(x, memory, offset)
 
     def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
+        if self._lanes:
+            same = self.the_same(x)
+            with self.vectors(0):
+                return self.dynamic(same, lo, hi)
         if self.checks is not None:
             least, most = np.iinfo(x.dtype.numpy).min, np.iinfo(x.dtype.numpy).max
             ok = self.const(least <= hi and most >= lo, dtypes.bool_)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from smelt.backends.memory import Memory, MemoryKernel
 from smelt.ir import mlir
-from smelt.ir.builder import Function
+from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
+from smelt.ir.errors import KernelError
+from smelt.ir.index import Atom, Coordinates, Index, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.scalar_emitter import made_from
+
+#: Neighbours that lanes are chosen from, at most.
+WIDEST_LOAD = 64
+
+
+class Lane(NamedTuple):
+    """Positions of a loop variable: how far each lane is from where its loop stands, at multiples of a number."""
+
+    steps: np.ndarray
+    multiple: int
 
 
 class VectorKernel(MemoryKernel):
@@ -19,6 +34,7 @@ class VectorKernel(MemoryKernel):
     def __init__(self, module: Any, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
         self._lanes = 0
+        self._along: Mapping[str, Lane] | None = None
         self._by_lanes: dict[int, tuple[dict[DType, Any], dict[Any, Scalar]]] = {
             0: (self._types, self._constant_cache)
         }
@@ -34,13 +50,114 @@ class VectorKernel(MemoryKernel):
         finally:
             self._lanes, self._types, self._constant_cache = saved
 
+    @contextmanager
+    def along(self, lanes: Mapping[str, Lane]) -> Iterator[None]:
+        """Vectors of what arrays hold at several positions of loop variables.
+
+        Raises:
+            KernelError: while something is read whose address does not tell how far apart the lanes are.
+        """
+        saved, self._along = self._along, lanes
+        try:
+            with self.vectors(len(next(iter(lanes.values())).steps)):
+                yield
+        finally:
+            self._along = saved
+
     def type(self, dtype: DType) -> Any:
         found = self._types.get(dtype)
         if found is None and self._lanes and dtype is not INDEX:
             with self.vectors(0):
                 element = super().type(dtype)
-            found = self._types[dtype] = mlir.ir.VectorType.get([self._lanes], element, loc=self.location)
+            found = self._types[dtype] = self.shaped(element)
         return found or super().type(dtype)
+
+    def shaped(self, element: Any) -> Any:
+        if not self._lanes or isinstance(element, mlir.ir.VectorType):
+            return element
+        return mlir.ir.VectorType.get([self._lanes], element, loc=self.location)
+
+    def value(self, v: Value, index: Coordinates) -> Scalar:
+        if self._along is None or not self._lanes or not names_of(index).isdisjoint(self._along):
+            return super().value(v, index)
+        found = self.lookup(("in all lanes", v, index))  # the same element
+        if found is None:
+            with self.vectors(0):
+                x = super().value(v, index)
+            found = self.scopes[-1]["in all lanes", v, index] = self.spread(x)
+        return found
+
+    def load(self, v: Value, index: Coordinates) -> Scalar:
+        if self._along is None or not self._lanes:
+            return super().load(v, index)
+        offset, memory = linearize(index, v.shape), self.memory[v]
+        steps = self._steps_of(offset)
+        if not steps.any():
+            with self.vectors(0):
+                x = super().load(v, index)
+            return self.spread(x)
+        first, count = int(steps.min()), int(np.ptp(steps)) + 1
+        if count > WIDEST_LOAD:
+            raise KernelError(f"lanes {count} elements apart")
+        wide = mlir.ir.VectorType.get([count], self.storage(v.dtype), loc=self.location)
+        raw = self.load_stored(memory, self.index(offset + first), wide)
+        if count != self._lanes or (np.diff(steps) != 1).any():
+            kind, mask = self.shaped(self.storage(v.dtype)), self._i64s((steps - first).tolist())
+            raw = self.emit("vector.shuffle", [raw, raw], [kind], mask=mask).result
+        return self.from_storage(raw, v.dtype)
+
+    def load_stored(self, memory: Memory, offset: Scalar, kind: Any) -> Any:
+        """Neighbours as they are stored, a vector of some type."""
+        return self.emit("vector.load", [memory.memref, offset], [kind]).result
+
+    def _steps_of(self, index: Index) -> np.ndarray:
+        """How far each lane's index is from the first lane's."""
+        total = np.zeros(self._lanes, np.int64)
+        for atom, coefficient in index.terms:
+            if atom.kind == "var":
+                lane = self._lane(atom)
+                total += 0 if lane is None else coefficient * lane.steps
+            elif atom.kind in ("div", "mod") and not names_of([atom.args[0]]).isdisjoint(self._along or ()):
+                inner, n = atom.args
+                total += coefficient * self._parts(inner, n, np.floor_divide if atom.kind == "div" else np.mod)
+        return total
+
+    def _parts(self, inner: Index, n: int, divide: Callable[[Any, int], Any]) -> np.ndarray:
+        """The same of a quotient or a remainder: known where the loops stand at multiples of `n`."""
+        total = np.full(self._lanes, inner.const, np.int64)
+        for atom, coefficient in inner.terms:
+            lane = self._lane(atom) if atom.kind == "var" else None
+            if lane is None or coefficient * lane.multiple % n:
+                raise KernelError(f"lanes of {inner} are divided by {n}")
+            total += coefficient * lane.steps
+        return divide(total, n) - divide(inner.const, n)
+
+    def _lane(self, atom: Atom) -> Lane | None:
+        return (self._along or {}).get(atom.args[0])
+
+    def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
+        if dtype is INDEX or self._along is None or not self._lanes:
+            return super().index(index, dtype)
+        steps = self._steps_of(index)
+        if not dtype.is_integer and steps.any():
+            raise KernelError(f"{index} is no integer")
+        with self.vectors(0):
+            first = super().index(index, dtype)
+        return self.spread(first) + self._numbers(steps, first.dtype) if steps.any() else self.spread(first)
+
+    def _numbers(self, values: np.ndarray, dtype: DType) -> Scalar:
+        """A constant of integers, one a lane."""
+        held = values.astype(dtype.numpy)
+        dense = mlir.ir.DenseElementsAttr.get(held, type=self.type(dtype), context=self.context)
+        return self.op("arith.constant", (), dtype, value=dense)
+
+    def the_same(self, x: Scalar) -> Scalar:
+        """The number that is in all lanes."""
+        with self.vectors(0):
+            same = made_from(x.mlir, "vector.broadcast", self.type(x.dtype))
+        if same is None:
+            raise KernelError("an index for each lane")
+        return Scalar(self, same, x.dtype)
 
     def const(self, value: Any, dtype: DType) -> Scalar:
         if not self._lanes or dtype is INDEX:

@@ -11,6 +11,7 @@ from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .dots import build_dots, suits_dots
 from .elements import build_elements, is_by_channel
+from .expressions import build_expressions, suits_expressions
 from .lines import build_lines, suits_lines
 from .order import in_memory_order
 from .panels import build_panels
@@ -36,7 +37,7 @@ def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKe
         return build_elements
     sides = Sides.of(product)
     if suits_dots(sides):
-        return build_dots
+        return build_expressions if suits_expressions(sides) else build_dots
     if suits_lines(sides):
         return build_lines
     # A single row reads each column once: no tile is worth filling.

@@ -1,0 +1,172 @@
+"""Products of few rows with columns that are computed, as from packed weights: what lies along the depth is read where
+it is, in vectors, and the columns' elements never leave the registers.
+
+::
+
+    for depth, a vector of words at once:
+        for p in elements of a word:
+            for c in columns:
+                y = element p of the words of column c
+                for r in rows: sum[r, c] = accumulate(sum[r, c], row[r, p], y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from smelt.backends.contraction import Product
+from smelt.ir import mlir
+from smelt.ir.errors import KernelError
+from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+
+from ..kernel import KernelModule
+from ..schedules import ScheduledKernel
+from .blocks import Blocks, Bounds
+from .depth_lanes import DepthLanes
+from .tiles import Sides, TiledKernel, has_wide_registers, lanes_of, pitch_of
+
+#: With more rows than this, columns are better computed once, into a tile.
+FEW_ROWS = 8
+#: Columns of a block, at most and at least, and as many blocks as any number of threads is likely to want.
+MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
+#: Bytes of a block's rows.
+ROWS_BYTES = 64 * 1024
+
+
+def suits_expressions(sides: Sides) -> bool:
+    """Whether a product's rows are few, and its columns computed from what vectors can be read of.
+
+    Of the columns' ops one vector is made, for nobody: some cannot be computed in vectors.
+    """
+    product, operand = sides.product, sides.column_operand
+    plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
+    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or len(sides.merged(sides.columns)) != 1:
+        return False
+    if DepthLanes.of(operand, product.depth.variables, lanes_of(product.dtype)) is None:
+        return False
+    module = KernelModule()
+    try:
+        _Expressions(module, "trial", product).trial()
+        module.mlir.operation.verify()
+    except (KernelError, mlir.ir.MLIRError):
+        return False
+    return True
+
+
+def build_expressions(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
+    """The kernel of a product with few rows and computed columns; see `suits_expressions`."""
+    return _Expressions(module, name, product).build()
+
+
+class _Expressions(TiledKernel):
+    def __init__(self, module: KernelModule, name: str, product: Product):
+        super().__init__(module, name, product)
+        k, sides = self.k, self.sides
+        depth = DepthLanes.of(sides.column_operand, product.depth.variables, self.lanes)
+        assert depth is not None
+        self.cut = depth
+        most = 4 if has_wide_registers() else 2
+        self.height = min(2 * most, sides.rows.extent)
+        self.width = min(most, max(1, most * most // self.height), sides.columns.extent)
+        self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
+        (self.column,) = sides.merged(sides.columns)
+        columns = min(MOST_COLUMNS, max(LEAST_COLUMNS, self.column.extent // ENOUGH_BLOCKS))
+        self.columns = Blocks.plan([self.column], columns, self.width)
+        tall = -(-self.rows.capacity // self.height) * self.height
+        self.make_sums(tall, self.columns.capacity + self.width)
+        # The depth in blocks: each position of the loops takes so many elements of a row.
+        loops = [loop for loop, _ in depth.loops]
+        step = depth.loops[-1][1] if loops else 1
+        each = depth.count * depth.vectors // step
+        dtype = compute_dtype(sides.row_operand.dtype)
+        self.depth = Blocks.plan(loops, max(1, ROWS_BYTES // (each * dtype.size * tall)), step)
+        self.line = pitch_of(self.depth.capacity * each, dtype)
+        self.a = k.scratch(tall * self.line, dtype)
+        self.tall = tall
+
+    def trial(self) -> None:
+        """One vector of a column, wherever it is."""
+        k, zero = self.k, self.k.const(0, INDEX)
+        for loop in (*self.batch, self.column, *(loop for loop, _ in self.cut.loops)):
+            k.bind(loop, zero)
+        self.cut.each_inside(k, lambda n: self._column(zero))
+        k.emit("func.return", [], [])
+
+    def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
+        k, zero = self.k, self.k.const(0, INDEX)
+        self.start_sums(k.const(self.tall, INDEX))
+
+        def block(depth: Bounds) -> None:
+            self.rows.each(k, rows, lambda r: self._fill(r * self.line, depth))
+            first, last = columns
+            tall = self.rows.elements(rows)
+
+            def row(r: Scalar) -> None:
+                k.loop(None, first, last, lambda c: self._add(r, c, first, depth), step=self.width)
+
+            k.loop(None, zero, tall, row, step=self.height)
+
+        self.depth.run(k, block)
+
+    def _fill(self, line: Scalar, depth: Bounds) -> None:
+        """A row in the order in which it is multiplied."""
+        k = self.k
+
+        def words(at: Scalar, carried: Sequence[Scalar]) -> Sequence[Scalar]:
+            self.cut.each_element(k, lambda n: k.write(self.sides.row_operand.read(k), self.a, line + at + n))
+            return []
+
+        self._walk(depth, words, [])
+
+    def _walk(
+        self, depth: Bounds, body: Callable[[Scalar, Sequence[Scalar]], Sequence[Scalar]], carries: Sequence[Scalar]
+    ) -> Sequence[Scalar]:  # fmt: skip
+        """Go over a block of the depth, a vector of words at a time, with the place in a line of what belongs to it."""
+        k, steps = self.k, {id(loop): step for loop, step in self.cut.loops}
+        length = self.cut.count * self.cut.vectors
+        loops = [self.depth.stepped, *self.depth.inner] if self.depth.stepped.variables else list(self.depth.inner)
+
+        def level(i: int, carried: Sequence[Scalar]) -> Sequence[Scalar]:
+            if i == len(loops):
+                at, *rest = carried
+                return [at + length, *body(at, rest)]
+            loop = loops[i]
+            whole = loop is not self.depth.stepped
+            low, high = (k.const(0, INDEX), k.const(loop.extent, INDEX)) if whole else depth
+            return k.loop(loop, low, high, lambda _, *inner: level(i + 1, inner), carried, steps[id(loop)])
+
+        return level(0, [k.const(0, INDEX), *carries])[1:]
+
+    def _add(self, r: Scalar, c: Scalar, first: Scalar, depth: Bounds) -> None:
+        """Add the products of a few rows with a few columns over a block of the depth."""
+        k = self.k
+        pairs = [(i, j) for i in range(self.height) for j in range(self.width)]
+        last = k.const(self.column.extent - 1, INDEX)
+        columns = [k.op("arith.minui", [c + j, last], INDEX) for j in range(self.width)]
+
+        def words(at: Scalar, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+            sums = list(sums)
+
+            def element(n: int) -> None:
+                here = at + n * self.cut.count
+                right = [self._column(j) for j in columns]
+                with k.vectors(self.cut.count):
+                    left = [k.load_vector(self.a, (r + i) * self.line + here) for i in range(self.height)]
+                    for p, (i, j) in enumerate(pairs):
+                        sums[p] = self.sides.accumulate(k, sums[p], left[i], right[j])
+
+            self.cut.each_inside(k, element)
+            return sums
+
+        with k.vectors(self.cut.count):
+            start = [k.const(0, self.dtype)] * len(pairs)
+            sums = self._walk(depth, words, start)
+        for (i, j), x in zip(pairs, sums):
+            place = (r + i) * self.pitch + (c - first) + j
+            k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
+
+    def _column(self, at: Scalar) -> Scalar:
+        """A vector of elements of a column."""
+        k, operand = self.k, self.sides.column_operand
+        with k.at_position(self.column, at), self.cut.vector(k):
+            return k.value(operand.value, operand.access.place)

@@ -1,0 +1,165 @@
+"""Products of few rows with columns that are computed in registers: the values of NumPy, in every format of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.contraction import Product
+from smelt.backends.cpu.contract import build, expressions
+
+FORMATS = [("affine", group, bits) for bits in (1, 2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
+FORMATS += [("mxfp4", 32, 4), ("mxfp8", 32, 8), ("nvfp4", 16, 4)]
+
+
+@pytest.fixture(autouse=True)
+def checked() -> Iterator[None]:
+    """For places outside of arrays."""
+    with smelt.ir.settings.override(check=True):
+        yield
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Product]:
+    """Products that took this kernel."""
+    found: list[Product] = []
+    original = expressions.build_expressions
+
+    def build_expressions(module: Any, name: str, product: Product) -> Any:
+        found.append(product)
+        return original(module, name, product)
+
+    monkeypatch.setattr(build, "build_expressions", build_expressions)
+    return found
+
+
+def _float64(x: smelt.array) -> np.ndarray:
+    return np.asarray(x.astype(smelt.float64))
+
+
+def _agree(found: smelt.array, x: smelt.array, w: smelt.array) -> None:
+    wanted = _float64(x) @ np.swapaxes(_float64(w), -1, -2)
+    scale = np.abs(_float64(x)) @ np.abs(np.swapaxes(_float64(w), -1, -2))
+    ulp = {4: 1e-6, 2: 8e-3}[found.dtype.size]
+    np.testing.assert_array_less(np.abs(_float64(found) - wanted), ulp * scale + 1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8])
+@pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
+def test_quantized(mode: str, group: int, bits: int, rows: int, built: list[Product]) -> None:
+    random = np.random.default_rng(0)
+    depth, columns = {1: 768, 3: 128, 8: 384}[rows], {1: 67, 3: 9, 8: 130}[rows]
+    w = smelt.array(random.standard_normal((columns, depth)).astype(np.float32))
+    x = smelt.array(random.standard_normal((rows, depth)).astype(np.float32))
+    packed = smelt.quantize(w, group, bits, mode)
+    plain = smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32)
+
+    def product(x: smelt.array, w: smelt.array, scales: smelt.array, *biases: smelt.array) -> smelt.array:
+        return smelt.quantized_matmul(x, w, scales, *(biases or [None]), True, group, bits, mode)
+
+    _agree(smelt.compile(product)(x, *packed), x, plain)
+    assert built
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("bits", [3, 4, 8])
+def test_of_half_precision(bits: int, dtype: str, built: list[Product]) -> None:
+    random = np.random.default_rng(1)
+    plain = (smelt.array(random.standard_normal((n, 512)).astype(np.float32)) for n in (2, 40))
+    x, w = (v.astype(getattr(smelt, dtype)) for v in plain)
+    packed = smelt.quantize(w, 64, bits)
+    found = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, True, 64, bits))(x, *packed)
+    _agree(found, x, smelt.dequantize(*packed, 64, bits))
+    assert built
+
+
+#: Columns [columns, depth] of a and a small b [columns, 1], both of numbers that are exact in all dtypes.
+COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "scaled": lambda a, b, of: a * b,
+    "conditional": lambda a, b, of: of.where(a > b, a, 1 - a),
+    "compared": lambda a, b, of: (a > b) * a,
+    "numbers": lambda a, b, of: a + of.arange(a.shape[1]).astype(a.dtype) % 7,
+    "of a row": lambda a, b, of: a * a[:1],
+    "backwards": lambda a, b, of: a[:, ::-1] * b,
+    "repeated": lambda a, b, of: of.repeat(a[:, : a.shape[1] // 4], 4, axis=1) * b,
+    "tiled": lambda a, b, of: of.tile(a[:, : a.shape[1] // 4], (1, 4)) * b,
+    "an exponential": lambda a, b, of: of.exp(a / 8) * b,
+    "bounded": lambda a, b, of: of.clip(a * b, -3, 3),
+}
+
+
+@pytest.mark.parametrize("depth", [64, 72, 100, 1028])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_computed_columns(name: str, depth: int) -> None:
+    """Some of these are computed in registers, others are not; the values are right."""
+    random = np.random.default_rng(2)
+    x, a, b = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((3, depth), (21, depth), (21, 1)))
+    f = smelt.compile(lambda x, a, b: x @ COLUMNS[name](a, b, smelt).T)
+    wanted = x @ COLUMNS[name](a, b, np).astype(np.float32).T
+    np.testing.assert_allclose(np.asarray(f(*map(smelt.array, (x, a, b)))), wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [d.name for d in smelt.ir.dtypes.NUMERIC if not d.is_complex] + ["bool"])
+def test_dtypes_of_what_is_converted(dtype: str, built: list[Product]) -> None:
+    random = np.random.default_rng(3)
+    x = random.standard_normal((2, 192)).astype(np.float32)
+    w = random.integers(0, 2 if dtype == "bool" else 9, (33, 192)).astype(np.float32)
+    converted = smelt.array(w).astype(smelt.ir.dtypes.by_name(dtype))
+    found = smelt.compile(lambda x, w: x @ (w.astype(smelt.float32) * 0.5).T)(smelt.array(x), converted)
+    np.testing.assert_allclose(np.asarray(found), x @ w.T * 0.5, rtol=1e-5, atol=1e-4)
+    assert built or converted.dtype.size >= 4  # elsewhere computed before
+
+
+@pytest.mark.parametrize("sums", ["float64", "int32", "int8", "complex64"])
+def test_dtypes_of_sums(sums: str) -> None:
+    random = np.random.default_rng(4)
+    x, w = (random.integers(-3, 4, (n, 128)) for n in (3, 20))
+    kind = getattr(smelt, sums)
+    f = smelt.compile(lambda x, w: x @ (w * 2 + 1).T)
+    found = f(smelt.array(x).astype(kind), smelt.array(w).astype(kind))
+    wanted = (x @ (w * 2 + 1).T).astype(np.dtype(sums))
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+def test_batches_and_experts(built: list[Product]) -> None:
+    """What an index chooses is the same for all lanes."""
+    random = np.random.default_rng(5)
+    w = smelt.array(random.standard_normal((5, 48, 128)).astype(np.float32))
+    x = smelt.array(random.standard_normal((4, 1, 128)).astype(np.float32))
+    packed, chosen = smelt.quantize(w, bits=4), np.array([3, 0, 3, 4])
+    plain = smelt.dequantize(*packed, bits=4)
+    f = smelt.compile(lambda x, at, *w: smelt.gather_qmm(x, *w, rhs_indices=at, bits=4))
+    _agree(f(x, smelt.array(chosen), *packed), x, plain[smelt.array(chosen)])
+    g = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *(v[:4] for v in w), bits=4))
+    _agree(g(x, *packed), x, plain[:4])
+    assert len(built) == 2
+
+
+def test_with_what_comes_before_and_behind(built: list[Product]) -> None:
+    random = np.random.default_rng(6)
+    w = smelt.array(random.standard_normal((96, 256)).astype(np.float32))
+    x = smelt.array(random.standard_normal((1, 256)).astype(np.float32))
+    packed, bias = smelt.quantize(w, bits=4), smelt.arange(96) / 8
+
+    def layer(x: smelt.array, bias: smelt.array, *w: smelt.array) -> smelt.array:
+        return smelt.maximum(smelt.quantized_matmul(smelt.exp(x) * 0.5, *w, bits=4) + bias, 0)
+
+    plain, before = _float64(smelt.dequantize(*packed, bits=4)), np.exp(_float64(x)) * 0.5
+    found = smelt.compile(layer)(x, bias, *packed)
+    wanted = np.maximum(before @ plain.T + np.arange(96) / 8, 0)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-4)
+    assert built
+
+
+def test_sums_do_not_depend_on_threads() -> None:
+    random = np.random.default_rng(7)
+    w = smelt.array(random.standard_normal((1000, 512)).astype(np.float32))
+    x = smelt.array(random.standard_normal((2, 512)).astype(np.float32))
+    packed = smelt.quantize(w, bits=4)
+    whole = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *packed)
+    part = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *(v[:640] for v in packed))
+    np.testing.assert_array_equal(np.asarray(whole)[:, :640], np.asarray(part))
