@@ -93,7 +93,7 @@ class DepthLanes:
             k.scopes.pop()
 
     def each_element(self, k: CpuKernel, body: Callable[[Scalar], None]) -> None:
-        """Loop over the elements of a vector of words, in the order of `each_inside` and of lanes, with their number."""
+        """Loop over the elements of a vector of words, in the order of `each_inside` and lanes, with their number."""
         looped = {name: (loop, k.loops[name][1]) for loop, _ in self.loops for name in loop.names}
 
         def level(variables: Sequence[Variable], before: Scalar) -> None:
