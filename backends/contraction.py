@@ -62,6 +62,16 @@ class Operand:
         used = names_of(guard.index for guard in self.access.guards)
         return width == 1 or inner not in used
 
+    def words(self, depth: Fused) -> tuple[Variables, Variables]:
+        """The variables of the depth in two: of the elements of what most bytes are read from, and those inside of one of
+        these, as numbers are that are packed into words."""
+        outer, inside = [v for v in depth.variables if v[1] > 1], list[tuple[str, int]]()
+        value, place = max(self.loads, key=lambda load: load[0].aval.nbytes)
+        used = names_of([linearize(place, value.shape)])
+        while outer and outer[-1][0] not in used:
+            inside.insert(0, outer.pop())
+        return outer, inside
+
     def lies_along(self, loop: Fused, other: Fused) -> bool | None:
         """Whether neighbours along `loop` lie closer in memory than those along `other`; None if neither does.
 

@@ -44,12 +44,13 @@ class Scalar:
         k: the builder that it belongs to.
         mlir: what that builder holds; an SSA value, where it emits MLIR.
         dtype: never half precision, which is computed in float32.
+        known: the integer or bool that it is, if the builder knows.
     """
 
-    __slots__ = ("dtype", "k", "mlir")
+    __slots__ = ("dtype", "k", "known", "mlir")
 
-    def __init__(self, k: ScalarBuilder, value: Any, dtype: DType):
-        self.k, self.mlir, self.dtype = k, value, dtype
+    def __init__(self, k: ScalarBuilder, value: Any, dtype: DType, known: int | None = None):
+        self.k, self.mlir, self.dtype, self.known = k, value, dtype, known
 
     def beside(self, x: ScalarLike) -> Scalar:
         """`x` as an operand beside this one: a Python number becomes a constant of the same dtype."""

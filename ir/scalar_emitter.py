@@ -6,6 +6,7 @@ upstream's. Target-neutral: no smelt op, no memory layout.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,16 @@ _CMPI = {
     "eq": (0, 0), "ne": (1, 1), "lt": (2, 6), "le": (3, 7), "gt": (4, 8), "ge": (5, 9),
 }  # fmt: skip
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered; ne is unordered
+
+
+def known_value(value: Number, dtype: DType) -> int | None:
+    """A constant of integers or bools, as it wraps."""
+    if dtype.kind not in "iub" or isinstance(value, complex):
+        return None
+    if dtype.kind == "b" or dtype is INDEX:
+        return int(value)
+    word = int(value) & ((1 << dtype.bits) - 1)
+    return word - (1 << dtype.bits) if dtype.kind == "i" and word >> (dtype.bits - 1) else word
 
 
 def made_from(x: Any, name: str, kind: Any) -> Any:
@@ -112,11 +123,15 @@ class ScalarEmitter(ABC):
             bits = dtype.bits
             word = int(value) & ((1 << bits) - 1)
             attr = ir.IntegerAttr.get(kind, word - ((word >> (bits - 1)) << bits))
-        return self.op("arith.constant", (), dtype, value=attr)
+        found = self.op("arith.constant", (), dtype, value=attr)
+        found.known = known_value(value, dtype)
+        return found
 
     def convert(self, x: Scalar, dtype: DType) -> Scalar:
         source = x.dtype
         target = compute_dtype(dtype)
+        if x.known is not None and target.is_integer:
+            return self.const(x.known, target)
         if dtype.kind == "f" and dtype.size == 2 and source.kind != "c":
             wide = self._toward_odd(x) if source is dtypes.float64 and dtype is dtypes.float16 else (
                 self.convert(x, dtypes.float32)
@@ -184,12 +199,14 @@ class ScalarEmitter(ABC):
 
     def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
         if x.dtype.kind in "iu" and dtype.kind in "iu":
-            return Scalar(self, x.mlir, dtype)
+            return Scalar(self, x.mlir, dtype) if x.known is None else self.const(x.known, dtype)
         return self.op("arith.bitcast", [x], dtype)
 
     # Arithmetic
 
     def _arith(self, stem: str, x: Scalar, y: Scalar) -> Scalar:
+        if x.known is not None and y.known is not None and x.dtype is not INDEX:
+            return self.const(getattr(operator, stem)(x.known, y.known), x.dtype)
         if x.dtype.kind == "c":
             return self.op(f"complex.{stem}", [x, y], x.dtype)
         return self.op(f"arith.{stem}{'f' if x.dtype.kind == 'f' else 'i'}", [x, y], x.dtype)
@@ -260,6 +277,8 @@ class ScalarEmitter(ABC):
             if predicate in ("eq", "ne"):
                 return self.op("complex.eq" if predicate == "eq" else "complex.neq", [x, y], dtypes.bool_)
             return self._compare_parts(predicate, x, y)
+        if x.known is not None and y.known is not None:
+            return self.const(getattr(operator, predicate)(x.known, y.known), dtypes.bool_)
         if x.dtype.kind == "f":
             number, name = _CMPF[predicate], "arith.cmpf"
         else:
@@ -276,7 +295,7 @@ class ScalarEmitter(ABC):
 
     def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
         x, y = beside_each_other(x, y)
-        return self.op("arith.select", [c, x, y], x.dtype)
+        return self.op("arith.select", [c, x, y], x.dtype) if c.known is None else x if c.known else y
 
     def isnan(self, x: Scalar) -> Scalar:
         return self.compare("ne", x, x)

@@ -202,8 +202,7 @@ def unpacked(words: array, bits: int) -> array:
     """The reverse of `packed`."""
     *lead, count = words.shape
     if 32 % bits == 0:
-        shifts = from_host(np.arange(0, 32, bits, dtype=np.uint32))
-        found = reshape(words, (*lead, count, 1)) >> shifts
+        found = reshape(words, (*lead, count, 1)) >> arange(32 // bits, dtype=dtypes.uint32) * bits
     else:  # numbers that fill whole bytes: eight, or four of six bits
         together = 4 if bits == 6 else 8
         each = bits * together // 8

@@ -267,7 +267,7 @@ def structure(group: Group | AttentionGroup) -> Any:
     """Equal for groups that compute the same: one function serves all of them."""
     number = {v: i for i, v in enumerate(group.inputs)}
     ops = []
-    for op in group.ordered_ops:
+    for op in _from_operands_on(group):
         attrs: Any = ()
         if op.attrs:
             present = op.mlir.attributes
@@ -277,6 +277,25 @@ def structure(group: Group | AttentionGroup) -> Any:
             number[v] = len(number)
     outputs = tuple([number[v] for v in group.outputs])
     return tuple([v.aval for v in group.inputs]), tuple(ops), outputs, tuple(group.attributes().items())
+
+
+def _from_operands_on(group: Group | AttentionGroup) -> list[OpView]:
+    """The ops of a group, each after those that it needs, in an order that does not depend on where they stood: what
+    several groups compute stands before all of them."""
+    inside, done, found = set(group.ordered_ops), set[OpView](), list[OpView]()
+    for v in group.outputs:
+        stack = [(v.owner, False)]
+        while stack:
+            op, is_ready = stack.pop()
+            if op is None or op not in inside or op in done:
+                continue
+            if is_ready:
+                done.add(op)
+                found.append(op)
+            else:
+                stack.append((op, True))
+                stack += [(x.owner, False) for x in reversed(op.operands)]
+    return found
 
 
 def make_fusion(

@@ -29,6 +29,9 @@ PLACES = 1 / 8
 #: Reading so small a part of an operand's bytes more is no reason for a kernel of its own.
 FEW = 1 / 16
 
+#: Additions for each element of an operand that are no reason to leave what others read, too, in memory.
+AGAIN = 1 / 256
+
 
 def computed_operands(function: Function, is_kernel: Callable[[OpView], bool]) -> set[Value]:
     """The values of a function that contractions compute while they read them, and which need no memory.
@@ -94,14 +97,18 @@ class _Search:
         return computed if sum(sources.values()) <= most and flops <= MOST_FLOPS else set()
 
     def _cone(self, root: Value) -> list[Value]:
-        """`root` and the elementwise values that only it is made of, in the order of the function."""
+        """`root` and the elementwise values that only it is made of, in the order of the function. Others may read those
+        that take nothing, or next to nothing, to compute again."""
         inside, pending = {root}, [root]
         while pending:
             owner = pending.pop().owner
             assert owner is not None
             for v in owner.operands:
                 made = v.owner is not None and is_pointwise(v.owner) and len(v.owner.results) == 1
-                if v not in inside and made and all(op is not None and op.results[0] in inside for op in self.users[v]):
+                if v in inside or not made:
+                    continue
+                again = v.owner.op.flops * v.aval.size <= root.aval.size * AGAIN
+                if again or all(op is not None and op.results[0] in inside for op in self.users[v]):
                     inside.add(v)
                     pending.append(v)
         return sorted(inside, key=lambda v: self.position[v.owner])  # type: ignore[index]

@@ -163,3 +163,23 @@ def test_sums_do_not_depend_on_threads() -> None:
     whole = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *packed)
     part = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *(v[:640] for v in packed))
     np.testing.assert_array_equal(np.asarray(whole)[:, :640], np.asarray(part))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_products_share_nothing_but_a_kernel(count: int, built: list[Product]) -> None:
+    """What the unpacking of all weights has in common, numbers and positions, is no reason to unpack them into memory."""
+    random = np.random.default_rng(8)
+    x = smelt.array(random.standard_normal((1, 256)).astype(np.float32))
+    plain = [smelt.array(random.standard_normal((96, 256)).astype(np.float32)) for _ in range(count)]
+    packed = [v for w in plain for v in smelt.quantize(w, bits=4)]
+
+    def layers(x: smelt.array, *w: smelt.array) -> list[smelt.array]:
+        return [smelt.quantized_matmul(x, *w[3 * i : 3 * i + 3], bits=4) for i in range(count)]
+
+    f = smelt.compile(layers)
+    for found, i in zip(f(x, *packed), range(count)):
+        _agree(found, x, smelt.dequantize(*packed[3 * i : 3 * i + 3], bits=4))
+    assert len(built) == 1, "one kernel is called for each"
+    text = str(f.trace(x, *packed).lower().compile().as_text("fuse"))
+    assert text.count("func.func private") == 1
+    assert text.count("call @") == count

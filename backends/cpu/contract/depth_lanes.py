@@ -13,7 +13,6 @@ import numpy as np
 
 from smelt.backends.contraction import Operand
 from smelt.backends.lowering import Fused
-from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import CpuKernel
@@ -41,16 +40,11 @@ class DepthLanes:
     lanes: tuple[Variable, ...]
 
     @staticmethod
-    def of(operand: Operand, depth: Sequence[Variable], most: int) -> DepthLanes | None:
+    def of(operand: Operand, depth: Fused, most: int) -> DepthLanes | None:
         """At most so many lanes along the variables of a depth; None where they cannot be cut so."""
         if not operand.loads:
             return None
-        variables = [v for v in depth if v[1] > 1]
-        largest, place = max(operand.loads, key=lambda load: load[0].aval.nbytes)
-        offset = linearize(place, largest.shape)
-        inside: list[Variable] = []
-        while variables and not _moves(offset, variables[-1]):
-            inside.insert(0, variables.pop())
+        variables, inside = operand.words(depth)
         if math.prod(extent for _, extent in inside) > MOST_INSIDE:
             return None
         while most >= FEWEST_LANES:
@@ -112,11 +106,6 @@ class DepthLanes:
                 k.bind(loop, start)
 
         level([*self.inside, *self.lanes], k.const(0, INDEX))
-
-
-def _moves(offset: Index, variable: Variable) -> bool:
-    atom = Atom("var", (variable[0],), 0, variable[1] - 1)
-    return any(atom == a or any(atom in i.atoms() for i in a.args if isinstance(i, Index)) for a, _ in offset.terms)
 
 
 def _cut(variables: Sequence[Variable], lanes: int) -> tuple[list[tuple[Fused, int]], list[Variable]] | None:

@@ -42,7 +42,7 @@ def suits_expressions(sides: Sides) -> bool:
     plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
     if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or len(sides.merged(sides.columns)) != 1:
         return False
-    if DepthLanes.of(operand, product.depth.variables, lanes_of(product.dtype)) is None:
+    if DepthLanes.of(operand, product.depth, lanes_of(product.dtype)) is None:
         return False
     module = KernelModule()
     try:
@@ -62,7 +62,7 @@ class _Expressions(TiledKernel):
     def __init__(self, module: KernelModule, name: str, product: Product):
         super().__init__(module, name, product)
         k, sides = self.k, self.sides
-        depth = DepthLanes.of(sides.column_operand, product.depth.variables, self.lanes)
+        depth = DepthLanes.of(sides.column_operand, product.depth, self.lanes)
         assert depth is not None
         self.cut = depth
         most = 4 if has_wide_registers() else 2

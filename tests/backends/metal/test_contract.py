@@ -190,6 +190,53 @@ def test_vectors(name: str, dtype: str) -> None:
     assert right(function, of(*left, dtype=dtype), of(*other, dtype=dtype)).schedule == "contract-vector"
 
 
+def quantized(mode: str, group: int, bits: int) -> Callable:
+    def product(x: Any, *weights: Any) -> Any:
+        packed = (*weights, None)[:3]
+        return smelt.quantized_matmul(x, *packed, transpose=True, group_size=group, bits=bits, mode=mode)
+
+    return product
+
+
+FORMATS = [("affine", 64, bits) for bits in (1, 2, 3, 4, 5, 6, 8)] + [("affine", 32, 4), ("affine", 128, 4)]
+
+
+@pytest.mark.parametrize("rows", (1, 3, 8))
+@pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
+def test_few_rows_by_packed_weights(mode: str, group: int, bits: int, rows: int) -> None:
+    columns, depth, dtype = {1: (37, 512, "float32"), 3: (9, 640, "bfloat16"), 8: (130, 256, "float16")}[rows]
+    words = of(columns, depth * bits // 32, dtype="uint32")
+    scales = of(columns, depth // group, dtype=dtype)
+    x = of(rows, depth, dtype=dtype)
+    assert right(quantized(mode, group, bits), x, words, scales, scales).schedule == "contract-words"
+
+
+def test_packed_weights_of_few_lines_and_great_depth() -> None:
+    """Threadgroups share the depth."""
+    program = harness.check(
+        quantized("affine", 64, 4), of(2, 65536), of(5, 8192, dtype="uint32"), *[of(5, 1024)] * 2, tolerance=1e-4
+    )
+    (segment,) = program.segments
+    assert [kernel.schedule for kernel in segment.manifest.kernels] == ["contract-words shares", "combine"]
+
+
+def test_packed_weights_on_the_left_chosen_by_indices_and_followed_by_more() -> None:
+    def left(w: Any, s: Any, b: Any, x: Any) -> Any:
+        return smelt.maximum(smelt.dequantize(w, s, b) @ x, 0) + 1
+
+    weights = of(40, 64, dtype="uint32"), of(40, 8), of(40, 8)
+    assert right(left, *weights, of(512)).schedule == "contract-words"
+    assert right(left, *weights, of(512, 2)).schedule in ("contract-words", "contract-matrices")
+
+    def experts(x: Any, at: Any, *w: Any) -> Any:
+        return smelt.gather_qmm(x, *w, rhs_indices=at % 3)
+
+    stacks = of(3, 40, 64, dtype="uint32"), of(3, 40, 8), of(3, 40, 8)
+    program = harness.check(experts, of(4, 1, 512), of(4, dtype="int32"), *stacks, tolerance=1e-4)
+    (segment,) = program.segments
+    assert "contract-words" in [kernel.schedule for kernel in segment.manifest.kernels]
+
+
 @pytest.mark.parametrize("dtype", ("int32", "int64", "uint8", "int16", "complex64"))
 def test_other_dtypes(dtype: str) -> None:
     assert right(matmul, of(33, 17, dtype=dtype), of(17, 65, dtype=dtype)).schedule == "contract-blocks"

@@ -15,6 +15,7 @@ from .elements import BLOCK, build_blocks, build_elements
 from .library import build_library
 from .matrices import MATRIX, build_matrices
 from .vectors import build_vectors
+from .words import build_words, suits_words
 
 #: Dtypes that simdgroup matrices hold, or that are widened to one of them.
 MATRIX_DTYPES = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
@@ -42,6 +43,8 @@ def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[S
     fewest = min(rows, columns)
     if product.size == 0 or depth < MATRIX or not product.rules.multiplies:
         return build_elements
+    if depth >= 4 * MATRIX and suits_words(product):
+        return build_words
     if fewest == 1 and depth >= 4 * MATRIX:
         return build_vectors
     if rows * columns * depth < SMALL:
