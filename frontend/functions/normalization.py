@@ -9,17 +9,18 @@ from collections.abc import Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import number
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit_elementwise
 from ..lazy.core import remembered
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import rsqrt, square
-from .compositions import logsumexp
 from .index_functions import take_along_axis
-from .reductions import mean, widened
+from .reductions import max, mean, sum, widened
 from .shaping import expand_dims, squeeze
+from .transcendental import exp, log
 
 __all__ = ["cross_entropy", "layer_norm", "rms_norm"]
 
@@ -139,8 +140,10 @@ def cross_entropy(logits: ArrayLike, targets: ArrayLike, *, stream: StreamOrDevi
     x, labels = as_floating(logits), as_array(targets)
     _check_targets(x.shape, x, labels)
     wide = widened(x)
-    chosen = squeeze(take_along_axis(wide, expand_dims(labels, -1), -1), -1)
-    return logsumexp(wide, -1) - chosen
+    # The largest is taken off first: no loss depends on it, and beside a large one it would have no digits.
+    top = emit_elementwise(ops["stop_gradient"], max(wide, -1, True))
+    chosen = widened(take_along_axis(x, expand_dims(labels, -1), -1)) - top
+    return squeeze(log(sum(exp(wide - top), -1, True)) - chosen, -1)
 
 
 def _check_targets(shape: Sequence[int], x: array, labels: array) -> None:

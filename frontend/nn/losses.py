@@ -14,7 +14,7 @@ from smelt import array
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
 from .ctc import ctc_loss
-from .layers.activation_functions import relu
+from .layers.activation_functions import largest_and_rest, relu, widened
 from .operands import takes_arrays
 
 __all__ = [
@@ -107,14 +107,32 @@ def cross_entropy(
         raise DTypeError(
             at_user_line(f"smelt.nn.losses.cross_entropy: {rule}; logits {logits.aval}, targets {targets.aval}")
         )
+    wide = widened(logits)
+    top, rest = largest_and_rest(wide, axis)
     if probabilities:
-        score = smelt.sum(logits * targets, axis=axis)
+        chances = widened(targets)
+        score = smelt.sum((wide - top) * chances, axis=axis)
+        score = score - _lacking(chances, axis, targets.dtype) * smelt.squeeze(top, axis)
     else:
-        score = smelt.squeeze(smelt.take_along_axis(logits, smelt.expand_dims(targets, axis), axis), axis)
+        chosen = widened(smelt.take_along_axis(logits, smelt.expand_dims(targets, axis), axis))
+        score = smelt.squeeze(chosen - top, axis)
     if label_smoothing:
-        score = (1 - label_smoothing) * score + label_smoothing * smelt.mean(logits, axis=axis)
-    loss = _weighted("cross_entropy", smelt.logsumexp(logits, axis=axis) - score, weights)
-    return _reduced("cross_entropy", loss, reduction)
+        score = (1 - label_smoothing) * score + label_smoothing * smelt.mean(wide - top, axis=axis)
+    loss = (smelt.squeeze(rest, axis) - score).astype(_loss_dtype(logits, *([targets] if probabilities else [])))
+    return _reduced("cross_entropy", _weighted("cross_entropy", loss, weights), reduction)
+
+
+def _loss_dtype(*given: array) -> smelt.Dtype:
+    """The common dtype, of integers float32."""
+    found = smelt.result_type(*given)
+    return found if found.is_inexact else smelt.float32
+
+
+def _lacking(chances: array, axis: int, dtype: smelt.Dtype) -> array:
+    """What probabilities lack to a sum of 1: nothing, where it is what rounding to their dtype has left."""
+    lack = 1 - smelt.sum(chances, axis=axis)
+    near = smelt.abs(lack) <= 8 * smelt.finfo(dtype if dtype.is_inexact else smelt.float32).eps
+    return lack - smelt.stop_gradient(smelt.where(near, lack, 0))
 
 
 @takes_arrays
@@ -140,7 +158,11 @@ def binary_cross_entropy(
     """
     _same_shape("binary_cross_entropy", inputs=inputs, targets=targets)
     if with_logits:
-        loss = smelt.logaddexp(0.0, inputs) - inputs * targets
+        # log(1 + exp(x)) - x · t, of whose first part x itself is taken where it is positive: what is left is small.
+        x, t = widened(inputs), widened(targets)
+        positive = x > 0
+        rest = smelt.log1p(smelt.exp(smelt.where(positive, -x, x)))
+        loss = (smelt.where(positive, (1 - t) * x, -t * x) + rest).astype(_loss_dtype(inputs, targets))
     else:
         yes, no = (smelt.maximum(smelt.log(p), -100.0) for p in (inputs, 1 - inputs))
         loss = -(targets * yes + (1 - targets) * no)

@@ -99,13 +99,31 @@ def softmin(x: array, axis: int | tuple[int, ...] = -1) -> array:
 
 @takes_arrays
 def log_softmax(x: array, axis: int = -1) -> array:
-    """x - log Σ exp(x) along an axis.
+    """x - log Σ exp(x) along an axis; as accurate for large x as for small ones.
 
     >>> import smelt
-    >>> smelt.nn.log_softmax(smelt.array([1.0, 1.0]))
+    >>> smelt.nn.log_softmax(smelt.array([1e30, 1e30]))
     array([-0.693147, -0.693147], dtype=float32)
     """
-    return x - smelt.logsumexp(x, axis=axis, keepdims=True)
+    if not x.size:
+        return x
+    wide = widened(x)
+    top, rest = largest_and_rest(wide, axis)
+    return (wide - top - rest).astype(x.dtype if x.dtype.is_inexact else wide.dtype)
+
+
+def widened(x: array) -> array:
+    """In the dtype in which rows are summed: half precision as float32, integers too."""
+    return x.astype(smelt.result_type(x.dtype, smelt.float32))
+
+
+def largest_and_rest(x: array, axis: int) -> tuple[array, array]:
+    """What log Σ exp(x) along an axis consists of: the maximum, of which no derivative depends, and what is added.
+
+    Where x is large their sum has no digit of the second; so what is compared with it has the maximum taken off first.
+    """
+    top = smelt.stop_gradient(smelt.max(x, axis=axis, keepdims=True))
+    return top, smelt.log(smelt.sum(smelt.exp(x - top), axis=axis, keepdims=True))
 
 
 @takes_arrays

@@ -66,7 +66,7 @@ def _softmax(n: Node) -> array:
     axis = n.attr("axis", -1 if n.version >= 13 else 1) % max(x.ndim, 1)
     flat = x if n.version >= 13 else x.reshape(math.prod(x.shape[:axis]), -1)
     along = axis if n.version >= 13 else 1
-    found = smelt.softmax(flat, along) if n.op == "Softmax" else flat - smelt.logsumexp(flat, along, True)
+    found = (smelt.softmax if n.op == "Softmax" else smelt.nn.log_softmax)(flat, along)
     return found.reshape(*x.shape)
 
 
@@ -88,7 +88,7 @@ def _nll(n: Node) -> array:
 
 @rule("SoftmaxCrossEntropyLoss")
 def _cross_entropy(n: Node) -> Any:
-    logs = n[0] - smelt.logsumexp(n[0], 1, True)
+    logs = smelt.nn.log_softmax(n[0], 1)
     found = _likelihood(n, logs, n[1], n[2])
     return (found, logs) if n.outputs > 1 else found
 
