@@ -113,6 +113,36 @@ def test_gradients_far_out_are_finite(name: str) -> None:
     assert smelt.isfinite(smelt.grad(lambda x: getattr(nn, name)(x).sum())(far)).all().item()
 
 
+#: What is finite or linear at infinities, with its slopes there: of -inf, of inf.
+AT_INFINITIES = {
+    "sigmoid": ([0, 1], [0, 0]), "tanh": ([-1, 1], [0, 0]), "relu": ([0, np.inf], [0, 1]),
+    "relu6": ([0, 6], [0, 0]), "leaky_relu": ([-np.inf, np.inf], [0.01, 1]), "elu": ([-1, np.inf], [0, 1]),
+    "celu": ([-1, np.inf], [0, 1]), "softplus": ([0, np.inf], [0, 1]), "log_sigmoid": ([-np.inf, 0], [1, 0]),
+    "softshrink": ([-np.inf, np.inf], [1, 1]), "hard_shrink": ([-np.inf, np.inf], [1, 1]),
+    "hardswish": ([0, np.inf], [0, 1]), "hard_tanh": ([-1, 1], [0, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["ops", "cpu", "metal:sim"])
+@pytest.mark.parametrize("name", AT_INFINITIES)
+def test_infinities_and_the_largest_numbers(name: str, device: str) -> None:
+    settings.tier = "ops" if device == "ops" else "program"
+    function, (values, slopes) = getattr(nn, name), AT_INFINITIES[name]
+    slope = smelt.grad(lambda x: function(x).sum())
+    with smelt.stream("cpu" if device == "ops" else device):
+        for dtype in (smelt.float32, smelt.float16, smelt.bfloat16):
+            largest = float(smelt.finfo(dtype).max)
+            x = smelt.array([-np.inf, np.inf, -largest, largest, np.nan]).astype(dtype)
+            found, slants = smelt.compile(lambda x: (function(x), slope(x)))(x)
+            want = [v if np.isfinite(v) else np.copysign(largest, v) for v in values]
+            want[0] *= 0.01 if name == "leaky_relu" else 1
+            found, slants = (np.asarray(v.astype(smelt.float64)) for v in (found, slants))
+            np.testing.assert_allclose(found[:2], values)
+            np.testing.assert_allclose(found[2:4], want, 1e-2)
+            np.testing.assert_allclose(slants[:4], [*slopes, *slopes], 5e-3)
+            assert np.isnan(found[4]) or "shrink" in name
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_are_the_functions(name: str) -> None:
     settings.tier = "ops"

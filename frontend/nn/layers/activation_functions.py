@@ -71,8 +71,8 @@ def leaky_relu(x: array, negative_slope: float = 0.01) -> array:
     >>> smelt.nn.leaky_relu(smelt.array([-1.0, 2.0]), 0.5)
     array([-0.5, 2], dtype=float32)
     """
-    scaled = negative_slope * x
-    return smelt.where(scaled > x, scaled, x)
+    # The larger of both, also where both are infinite: there the slope is that of the scaled one.
+    return smelt.where((negative_slope - 1) * x > 0, negative_slope * x, x)
 
 
 @takes_arrays
@@ -318,9 +318,11 @@ def hardswish(x: array) -> array:
 
     >>> import smelt
     >>> smelt.nn.hardswish(smelt.array([-4.0, 0.0, 3.0]))
-    array([-0, 0, 3], dtype=float32)
+    array([0, 0, 3], dtype=float32)
     """
-    return x * relu6(x + 3) / 6
+    # Nothing and x itself where they are meant: 0 · ∞ is neither, and 6 · x may be infinite.
+    middle = smelt.where(smelt.abs(x) < 3, x, 0)
+    return smelt.where(x <= -3, 0, smelt.where(x < 3, middle * (middle + 3) / 6, x))
 
 
 @takes_arrays
