@@ -79,7 +79,9 @@ def _cbrt(x: array) -> array:
     some = logical_and(size > 0, size < math.inf)
     z = where(some, size, 1)
     root = power(z, 1 / 3)
-    root = root - (root - z / (root * root)) * (1 / 3)  # Newton: the rounding of 1 / 3 grows with the logarithm
+    # Newton: the rounding of 1 / 3 grows with the logarithm. Derivatives are those of the power: of these terms they are
+    # infinities of either sign next to 0.
+    root = root - emit_elementwise(ops["stop_gradient"], (root - z / (root * root)) * (1 / 3))
     root = where(some, root, sqrt(where(some, 1, size)))  # 0, inf, NaN; and an infinite derivative at 0
     return where(below, -root, root)
 

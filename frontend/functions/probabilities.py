@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 
+from smelt.ir.op import registry as ops
+
 from ..lazy.arguments import integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit_elementwise
 from ..lazy.core import remembered
 from ..lazy.movement import iota
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
-from .arithmetic import maximum, minimum, sqrt
+from .arithmetic import maximum, sqrt
 from .logic import isnan, logical_and, logical_not, logical_or, where
 from .reductions import sum as total
 from .shaping import expand_dims
 from .special import _erfc
 from .special_coefficients import ERFCX
-from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, stirling_remainder
+from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, overflowing, stirling_remainder
 from .transcendental import erf, erfinv, exp, log, log1p
 
 __all__ = [
@@ -54,14 +56,13 @@ def _erfcx(x: array) -> array:
 def _erfcx_outside(x: array) -> array:
     size = absolute(x)
     infinite = size == math.inf
-    u = where(infinite, 1.0, size)
-    found = where(infinite, 0.0, _scaled(u))
-    below = logical_and(x < 0, logical_not(infinite))
-    least = 26.7 if epsilon(x.dtype) < 1e-10 else 9.5  # from there on it overflows
-    v = where(below, minimum(u, least), 0.0)
-    rough = _rough(v)
+    found = where(infinite, 0.0, _scaled(where(infinite, 1.0, size)))
+    over = x < (-26.62873571375149 if epsilon(x.dtype) < 1e-10 else -9.38241396)  # beyond, it overflows, and so do its derivatives
+    below = logical_and(x < 0, logical_not(over))
+    v = where(below, size, 1.0)
+    rough = emit_elementwise(ops["stop_gradient"], _rough(v))
     grown = 2 * exp(rough * rough) * exp((v - rough) * (v + rough)) - found
-    return where(x == -math.inf, math.inf, where(below, grown, found))
+    return where(over, overflowing(where(over, x, 0.0)), where(below, grown, found))
 
 
 def _rough(u: array) -> array:

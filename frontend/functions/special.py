@@ -29,7 +29,7 @@ from .special_coefficients import (
     J1_SMALL,
     ROOT,
 )
-from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, polynomial
+from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, overflowing, polynomial
 from .transcendental import arctanh, cos, erf, exp, log, log1p, sin
 
 __all__ = [
@@ -47,6 +47,8 @@ _EULER = tuple(
         1,
     )
 )  # fmt: skip
+#: Up to here the modified Bessel functions are finite, in float32 and float64.
+I0_ENDS, I1_ENDS = (91.90076, 713.98690854), (91.90626, 713.98760982)
 #: Terms of zeta that are added one by one.
 _TERMS = 10
 
@@ -304,7 +306,7 @@ def i0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 1.26607, 2815.72], dtype=float32)
     """
     check_stream(stream)
-    return computed("i0", lambda x: _smooth(x, 0, _grown(x, bessel_i0e(x), absolute(x))), a)
+    return computed("i0", lambda x: _smooth(x, 0, _grown(x, bessel_i0e(x), I0_ENDS, 1)), a)
 
 
 @remembered
@@ -316,7 +318,7 @@ def i1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([0, 0.565159, -2670.99], dtype=float32)
     """
     check_stream(stream)
-    return computed("i1", lambda x: _smooth(x, 1, _grown(x, bessel_i1e(x), x)), a)
+    return computed("i1", lambda x: _smooth(x, 1, _grown(x, bessel_i1e(x), I1_ENDS, where(x < 0, -1, 1))), a)
 
 
 def _smooth(x: array, order: int, outside: array) -> array:
@@ -329,11 +331,11 @@ def _smooth(x: array, order: int, outside: array) -> array:
     return where(middle, near * y if order else near, outside)
 
 
-def _grown(x: array, scaled: array, limit: array) -> array:
-    """exp(|x|) times a scaled function, which overflows no earlier than the product; `limit` where x is infinite."""
-    infinite = isinf(x)
-    half = exp(absolute(where(infinite, 0, x)) * 0.5)
-    return where(infinite, limit, half * scaled * half)
+def _grown(x: array, scaled: array, ends: tuple[float, float], sign: array | int) -> array:
+    """exp(|x|) times a scaled function, which overflows beyond `ends` (float32, float64), as its derivatives do."""
+    over = absolute(x) > ends[epsilon(x.dtype) < 1e-10]
+    half = exp(absolute(where(over, 0, x)) * 0.5)
+    return where(over, sign * overflowing(where(over, x, 0)), half * scaled * half)
 
 
 @remembered

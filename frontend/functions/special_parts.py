@@ -12,7 +12,7 @@ from smelt.ir.errors import DTypeError, at_user_line
 from ..lazy.arrays import ArrayLike, array, broadcast_to_shape, convert
 from ..lazy.operands import promote_all
 from .arithmetic import abs as absolute
-from .logic import where
+from .logic import logical_and, logical_not, where
 from .rounding import floor
 from .special_coefficients import LGAMMA
 from .transcendental import exp, expm1, log, log1p
@@ -54,6 +54,11 @@ def kept(series: Sequence[float], dtype: DType) -> Sequence[float]:
     return series[:count]
 
 
+def overflowing(x: array) -> array:
+    """inf where |x| > 9, with derivatives that are infinite, too, and no differences of infinities."""
+    return exp(80 * absolute(x))
+
+
 def polynomial(series: Sequence[float], t: array) -> array:
     """Σ cₖ·tᵏ, for |t| ≤ 1."""
     *rest, last = kept(series, t.dtype)
@@ -79,9 +84,10 @@ def log_gamma(z: array) -> array:
     Relative precision also around the zeros at 1 and 2.
     """
     far = z >= FAR
-    x = where(far, z, FAR)
+    end = z == math.inf  # with an infinite derivative, too: log x
+    x = where(logical_and(far, logical_not(end)), z, FAR)
     stirling = (x - 0.5) * (log(x) - 1) + (HALF_LOG_TAU - 0.5) + _remainder(x)
-    return where(far, stirling, _near(where(far, 2.0, z)))
+    return where(end, where(end, z, 1.0) * math.inf, where(far, stirling, _near(where(far, 2.0, z))))
 
 
 def _near(z: array) -> array:

@@ -16,7 +16,7 @@ from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
-    from ..builder import Builder
+    from ..builder import Builder, Value
 
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -271,6 +271,13 @@ class Tan(Elementwise, name="tan"):
         return elementary.complex_tan(k, x) if x.dtype.kind == "c" else elementary.tan(k, x)
 
 
+def _one_less_square(b: Builder, x: Value) -> Value:
+    """1 - x²: its value is precise near 1 and -1, and near 0 its derivative is, which is no difference there."""
+    size = b.abs(x)
+    near = b.less(size, b.full(x.shape, 0.5, size.dtype))
+    return b.select(near, 1 - x * x, (1 - x) * (1 + x))
+
+
 class Arcsin(Elementwise, name="arcsin"):
     """Inverse sine, in [-π/2, π/2]; NaN where |x| > 1.
 
@@ -288,7 +295,7 @@ class Arcsin(Elementwise, name="arcsin"):
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
-        return [t / b.sqrt((1 - x) * (1 + x))]
+        return [t / b.sqrt(_one_less_square(b, x))]
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arcsin(k, x) if x.dtype.kind == "c" else elementary.arcsin(k, x)
@@ -311,7 +318,7 @@ class Arccos(Elementwise, name="arccos"):
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
-        return [-(t / b.sqrt((1 - x) * (1 + x)))]
+        return [-(t / b.sqrt(_one_less_square(b, x)))]
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arccos(k, x) if x.dtype.kind == "c" else elementary.arccos(k, x)
@@ -474,7 +481,7 @@ class Arctanh(Elementwise, name="arctanh"):
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
-        return [t / ((1 - x) * (1 + x))]
+        return [t / _one_less_square(b, x)]
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_arctanh(k, x) if x.dtype.kind == "c" else elementary.arctanh(k, x)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.ir.settings import settings
 
 INF, NAN = np.inf, np.nan
 #: What is smooth, its meaning, and points at which an expression by |x|, tan or x·f(x) would break.
@@ -38,6 +39,41 @@ def test_smooth_functions(name: str, dtype: smelt.Dtype, tolerance: float) -> No
         with mp.workdps(60):
             want = np.array([float(mp.diff(truth, mp.mpf(float(v)), order)) for v in places])
         np.testing.assert_allclose(np.asarray(found), want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("device", ["ops", "cpu", "metal:sim"])
+def test_second_derivatives_next_to_zero(device: str) -> None:
+    """They are multiples of x there, and no differences of what is about 1."""
+    settings.tier = "ops" if device == "ops" else "program"
+    points = np.array([1e-3, 1e-5, 1e-10, 1e-30, -1e-30, -1e-10, -1e-5, -1e-3])
+    with smelt.stream("cpu" if device == "ops" else device):
+        x = smelt.array(points)
+        for f, factor in ((smelt.arcsin, 1), (smelt.arccos, -1), (smelt.arctanh, 2)):
+            slope = smelt.grad(lambda x, f=f: f(x).sum())
+            for second in (smelt.grad(lambda x, slope=slope: slope(x).sum()), lambda x, slope=slope: along(slope, x)):
+                np.testing.assert_allclose(np.asarray(smelt.compile(second)(x)), factor * points, 1e-5)
+
+
+@pytest.mark.parametrize("device", ["ops", "cpu", "metal:sim"])
+def test_what_overflows_has_derivatives_that_do(device: str) -> None:
+    """Not NaN, nor those of a number at which the formula ends. The signs of value, slope and second derivative."""
+    settings.tier = "ops" if device == "ops" else "program"
+    with smelt.stream("cpu" if device == "ops" else device):
+        for f, points, signs in (
+            (smelt.erfcx, [-9.4, -9.5, -12.0, -700.0, -3e38, -INF], [1, -1, 1]),
+            (smelt.i0, [91.95, 92.5, 1000.0, 3e38, INF], [1, 1, 1]),
+            (smelt.i0, [-91.95, -92.5, -1000.0, -3e38, -INF], [1, -1, 1]),
+            (smelt.i1, [91.95, 92.5, 1000.0, 3e38, INF], [1, 1, 1]),
+            (smelt.i1, [-91.95, -92.5, -1000.0, -3e38, -INF], [-1, 1, -1]),
+        ):
+            x = smelt.array(points)
+            slope = smelt.grad(lambda x, f=f: f(x).sum())
+            second = smelt.grad(lambda x, slope=slope: slope(x).sum())
+            for function, sign in zip((f, slope, second), signs):
+                np.testing.assert_array_equal(np.asarray(smelt.compile(function)(x)), sign * np.full(len(points), INF))
+                np.testing.assert_array_equal(np.asarray(along(f, x)), signs[1] * np.full(len(points), INF))
+        end = smelt.array([INF])
+        assert smelt.grad(lambda x: smelt.lgamma(x).sum())(end).item() == INF
 
 
 def along(f: Callable[[smelt.array], smelt.array], x: smelt.array) -> smelt.array:
