@@ -11,7 +11,8 @@ from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import divide, multiply, power, sqrt
 from ..functions.complex_numbers import imag, real
-from ..functions.logic import equal, not_equal, where
+from ..functions.logic import equal, logical_and, not_equal, where
+from ..functions.reductions import any as exists
 from ..functions.reductions import max as largest
 from ..functions.reductions import min as smallest
 from ..functions.reductions import sum as total
@@ -68,8 +69,17 @@ def _of_vectors(name: str, x: array, axes: tuple[int, ...], keepdims: bool, orde
         return _largest(size, axes, keepdims) if order > 0 else smallest(size, axes, keepdims)
     if order == 1:
         return total(size, axes, keepdims)
-    sums = total(power(widened(size), float(order)), axes, keepdims)
-    return convert(_root(sums, order) if order > 0 else divide(1.0, power(sums, -1 / order)), size.dtype)
+    wide = widened(size)
+    if order > 1:
+        return convert(_root(total(power(wide, float(order)), axes, keepdims), order), size.dtype)
+    # The slope at an element of 0 is infinite on both sides; it counts as that of |x| there.
+    zero = equal(wide, 0)
+    powers = power(where(zero, 1, wide), float(order))
+    if order > 0:
+        return convert(_root(total(where(zero, 0, powers), axes, keepdims), order), size.dtype)
+    found = divide(1.0, power(total(powers, axes, keepdims), -1 / order))
+    nothing = logical_and(exists(zero, axes, keepdims), equal(found, found))
+    return convert(where(nothing, 0, found), size.dtype)
 
 
 def _euclidean(x: array, axes: tuple[int, ...], keepdims: bool) -> array:

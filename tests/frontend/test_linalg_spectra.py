@@ -202,6 +202,17 @@ def test_norms_of_zeros_have_the_derivative_zero() -> None:
         assert not np.asarray(smelt.grad(f)(zero)).any()
 
 
+@pytest.mark.parametrize("order", [0.5, 1, 1.5, -0.5, -1, -2])
+def test_norms_of_any_order_have_slopes_beside_zeros(order: float) -> None:
+    """An element of 0 has the slope 0, where it is infinite on both sides, too, and others have theirs."""
+    norm = lambda x: L.vector_norm(x, ord=order)  # noqa: E731
+    for norms in (smelt.grad(norm), smelt.compile(smelt.grad(norm))):
+        assert not np.asarray(norms(wide(np.zeros(3)))).any()
+        found = np.asarray(norms(wide(np.array([0.0, 2.0, -3.0]))))
+        want = np.asarray(norms(wide(np.array([2.0, -3.0])))) if order > 0 else np.zeros(2)
+        np.testing.assert_allclose(found, [0.0, *want], rtol=1e-12)
+
+
 # Norms
 
 
