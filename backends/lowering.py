@@ -281,9 +281,11 @@ class FusionKernel(ScalarEmitter):
             self.value(v, index)
         self.source_dtype = op.operands[0].dtype if op.operands else None
         element = op.rules(Fusible).element(self, index, fetch, avals, result.aval, **op.attrs)
-        if result in self.rounded:
-            element = self.convert(element, result.dtype)
-        self.scopes[-1][result, index] = element
+        self._keep(result, index, element)
+
+    def _keep(self, v: Value, index: Coordinates, element: Scalar) -> None:
+        """Remember an element of `v` that has been computed."""
+        self.scopes[-1][v, index] = self.convert(element, v.dtype) if v in self.rounded else element
 
     def _elementwise_before(self, v: Value, index: Coordinates) -> list[OpView]:
         """The elementwise ops still to be evaluated for `v` at `index`, in order: no recursion."""
@@ -309,7 +311,7 @@ class FusionKernel(ScalarEmitter):
             out: of the array that the result is for.
         """
         self.source_dtype = sources[0]
-        return rules.lower(self, *operands, **attrs)
+        return rules.lower(self, *rules.taken(self, operands, sources, out), **attrs)
 
     # What targets supply.
 

@@ -83,6 +83,9 @@ class Elementwise(Fusible):
     #: The function of NumPy that `reference` is; with `widens`, for half precision it is not that alone.
     ufunc: ClassVar[np.ufunc | None] = None
     widens: ClassVar[bool] = False
+    #: Whether the result jumps, or ends, at numbers that operands may be; so does any that is no float, such as that of
+    #: a comparison.
+    jumps: ClassVar[bool] = False
 
     def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return operand
@@ -110,10 +113,15 @@ class Elementwise(Fusible):
         **attrs: Any,
     ) -> Scalar:
         xs = [fetch(i, index) for i in range(len(operands))]
-        if not (result.dtype.is_float or result.dtype.is_complex):
-            # It jumps: an extremum equals the element that it is in memory, and what overflows there is infinite.
-            xs = [k.convert(x, a.dtype) if a.dtype.is_float and a.dtype.size == 2 else x for x, a in zip(xs, operands)]
-        return self.lower(k, *xs, **attrs)
+        return self.lower(k, *self.taken(k, xs, [a.dtype for a in operands], result.dtype), **attrs)
+
+    def taken(self, k: ScalarBuilder, xs: Sequence[Scalar], given: Sequence[DType], out: DType) -> Sequence[Scalar]:
+        """Elements of operands as `lower` takes them."""
+        if not self.jumps and (out.is_float or out.is_complex):
+            return xs
+        # As in memory: an extremum equals the element that it is there, what overflows is infinite, and what is rounded
+        # to a whole number is one.
+        return [k.convert(x, d) if d.is_float and d.size == 2 else x for x, d in zip(xs, given)]
 
     def host_call(self, operands: Avals, result: Aval, *_: Any, **attrs: Any) -> HostCall | None:
         # That of a base class is not meant: a subclass may have a `reference` of its own.

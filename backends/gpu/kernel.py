@@ -344,10 +344,10 @@ class GpuKernel(MemoryKernel):
         saved, self.location = self.location, mlir.ir.Location.name(op.name, op.location, context=self.context)
         try:
             if isinstance(op.op, Elementwise) and op.op.flops >= FUNCTION_FLOPS:
-                self._call(op, index)
+                self._keep(op.results[0], index, self._called(op, index))
             elif op.name == "div" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
                 x, y = (self.value(v, index) for v in op.operands)
-                self.scopes[-1][op.results[0], index] = self._quotient(x, y)
+                self._keep(op.results[0], index, self._quotient(x, y))
             else:
                 super()._evaluate(op, index)
         finally:
@@ -388,12 +388,10 @@ class GpuKernel(MemoryKernel):
             block = around.block
         return around
 
-    def _call(self, op: OpView, index: Coordinates) -> None:
-        """Evaluate an elementary function by a call."""
-        operands = [self.value(v, index) for v in op.operands]
-        result, sources = op.results[0], [v.dtype for v in op.operands]
-        found = self.elementary(op.rules(Elementwise), operands, sources, result.dtype, op.attrs)
-        self.scopes[-1][result, index] = found
+    def _called(self, op: OpView, index: Coordinates) -> Scalar:
+        """An elementary function, by a call."""
+        operands, sources = [self.value(v, index) for v in op.operands], [v.dtype for v in op.operands]
+        return self.elementary(op.rules(Elementwise), operands, sources, op.results[0].dtype, op.attrs)
 
     def elementary(
         self, rules: Elementwise, operands: Sequence[Scalar], sources: Sequence[DType], out: DType,
@@ -407,7 +405,8 @@ class GpuKernel(MemoryKernel):
             inner.source_dtype = sources[0]
             return rules.lower(inner, *xs, **attrs)
 
-        return self.call(key, name, operands, rules.operand_names, compute_dtype(out), define)
+        taken = rules.taken(self, operands, sources, out)
+        return self.call(key, name, taken, rules.operand_names, compute_dtype(out), define)
 
     def call(
         self,

@@ -79,8 +79,8 @@ def _cbrt(x: array) -> array:
     some = logical_and(size > 0, size < math.inf)
     z = where(some, size, 1)
     root = power(z, 1 / 3)
-    # Newton: the rounding of 1 / 3 grows with the logarithm. Derivatives are those of the power: of these terms they are
-    # infinities of either sign next to 0.
+    # Newton: the rounding of 1 / 3 grows with the logarithm. Derivatives are those of the power: next to 0 those of
+    # these terms are infinities of either sign.
     root = root - emit_elementwise(ops["stop_gradient"], (root - z / (root * root)) * (1 / 3))
     root = where(some, root, sqrt(where(some, 1, size)))  # 0, inf, NaN; and an infinite derivative at 0
     return where(below, -root, root)
@@ -212,10 +212,9 @@ def fmod(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> arr
     check_stream(stream)
     x, y = _ordered("fmod", a, b)
     if x.dtype.is_float:
-        wide, divisor = widened(x), widened(y)
-        below, flipped = signbit(wide), signbit(divisor)
-        left = remainder(where(below, -wide, wide), where(flipped, -divisor, divisor))
-        return convert(where(below, -left, left), x.dtype)
+        below, flipped = signbit(x), signbit(y)
+        left = remainder(where(below, -x, x), where(flipped, -y, y))
+        return where(below, -left, left)
     left = remainder(x, y)
     if x.dtype.kind != "i":
         return left
@@ -240,7 +239,7 @@ def modf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> tuple[array, arra
         raise DTypeError(at_user_line(f"smelt.modf: not defined for complex numbers; a {x.aval}"))
     below, infinite = signbit(x), isinf(x)
     size = where(infinite, 0.0, where(below, -x, x))
-    fraction = size - trunc(size)
+    fraction = remainder(size, 1)  # not size - trunc(size): one op, to which both are the same number
     return where(below, -fraction, fraction), trunc(x)  # a fraction of 0 has the sign of x, and its derivative is 1
 
 

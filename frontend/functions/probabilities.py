@@ -57,7 +57,8 @@ def _erfcx_outside(x: array) -> array:
     size = absolute(x)
     infinite = size == math.inf
     found = where(infinite, 0.0, _scaled(where(infinite, 1.0, size)))
-    over = x < (-26.62873571375149 if epsilon(x.dtype) < 1e-10 else -9.38241396)  # beyond, it overflows, and so do its derivatives
+    # Beyond, it overflows, and so do its derivatives.
+    over = x < (-26.62873571375149 if epsilon(x.dtype) < 1e-10 else -9.38241396)
     below = logical_and(x < 0, logical_not(over))
     v = where(below, size, 1.0)
     rough = emit_elementwise(ops["stop_gradient"], _rough(v))

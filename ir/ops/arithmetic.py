@@ -139,6 +139,7 @@ class FloorDivide(Elementwise, name="floor_divide"):
     y: Operand
     symbol = "//"
     accepts = dtypes.REAL
+    jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     flops = 8.0
 
@@ -173,6 +174,7 @@ class Remainder(Elementwise, name="remainder"):
     y: Operand
     symbol = "%"
     accepts = dtypes.REAL
+    jumps = True
     flops = 8.0
 
     @silent
@@ -268,6 +270,7 @@ class Sign(Elementwise, name="sign"):
 
     x: Operand
     accepts = dtypes.REAL
+    jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.sign
 

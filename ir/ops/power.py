@@ -27,6 +27,7 @@ class Power(Elementwise, name="power"):
     x: Operand
     y: Operand
     symbol = "**"
+    jumps = True
     flops = 50.0
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

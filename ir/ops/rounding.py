@@ -18,6 +18,7 @@ class Round(Elementwise, name="round"):
 
     x: Operand
     accepts = dtypes.FLOATS
+    jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.rint
 
@@ -36,6 +37,7 @@ class Floor(Elementwise, name="floor"):
 
     x: Operand
     accepts = dtypes.FLOATS
+    jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.floor
 
@@ -54,6 +56,7 @@ class Ceil(Elementwise, name="ceil"):
 
     x: Operand
     accepts = dtypes.FLOATS
+    jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.ceil
 
@@ -72,6 +75,7 @@ class Trunc(Elementwise, name="trunc"):
 
     x: Operand
     accepts = dtypes.FLOATS
+    jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.trunc
 

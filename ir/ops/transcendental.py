@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes, elementary
 from ..aval import Aval
-from ..error_functions import erf_array, erfinv_array
+from ..error_functions import erf_array, erfinv_array, sigmoid_array
 from ..kinds import Elementwise
 from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
@@ -184,6 +184,7 @@ class Log1p(Elementwise, name="log1p"):
 
     x: Operand
     accepts = dtypes.INEXACT
+    jumps = True
     flops = 18.0
     ufunc = np.log1p
     widens = True
@@ -286,6 +287,7 @@ class Arcsin(Elementwise, name="arcsin"):
 
     x: Operand
     accepts = dtypes.INEXACT
+    jumps = True
     flops = 16.0
     ufunc = np.arcsin
     widens = True
@@ -309,6 +311,7 @@ class Arccos(Elementwise, name="arccos"):
 
     x: Operand
     accepts = dtypes.INEXACT
+    jumps = True
     flops = 16.0
     ufunc = np.arccos
     widens = True
@@ -449,6 +452,7 @@ class Arccosh(Elementwise, name="arccosh"):
 
     x: Operand
     accepts = dtypes.INEXACT
+    jumps = True
     flops = 28.0
     ufunc = np.arccosh
     widens = True
@@ -472,6 +476,7 @@ class Arctanh(Elementwise, name="arctanh"):
 
     x: Operand
     accepts = dtypes.INEXACT
+    jumps = True
     flops = 24.0
     ufunc = np.arctanh
     widens = True
@@ -520,6 +525,7 @@ class Erfinv(Elementwise, name="erfinv"):
 
     x: Operand
     accepts = dtypes.FLOATS
+    jumps = True
     flops = 40.0
 
     @property
@@ -569,6 +575,7 @@ class Arctan2(Elementwise, name="arctan2"):
     y: Operand
     x: Operand
     accepts = dtypes.FLOATS
+    jumps = True
     flops = 24.0
 
     def reference(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -590,9 +597,3 @@ class Arctan2(Elementwise, name="arctan2"):
 
     def lower(self, k: ScalarBuilder, y: Scalar, x: Scalar) -> Scalar:
         return elementary.arctan2(k, y, x)
-
-
-def sigmoid_array(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + e⁻ˣ) without overflow."""
-    e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, np.ones_like(e)) / (1 + e)

@@ -50,6 +50,24 @@ def test_what_a_kernel_returns_and_reads(dtype: str) -> None:
     np.testing.assert_allclose(np.asarray(centred), wide - wide.mean(1, keepdims=True), 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_what_an_elementary_function_gives(dtype: str, device: str) -> None:
+    """Functions that are calls in the texts of GPUs, and quotients, are rounded as others are."""
+    settings.tier = "program"
+    half = getattr(smelt, dtype)
+    x = smelt.array(np.random.default_rng(1).standard_normal((64, 33)), smelt.float32).astype(half)
+
+    def both(x: smelt.array) -> tuple[smelt.array, ...]:
+        values = smelt.exp(x), x / 3, smelt.tanh(x)
+        return *values, *(v.astype(smelt.float32) * 1.0 for v in values)
+
+    with smelt.stream(device):
+        found = [np.asarray(v.astype(smelt.float32)) for v in smelt.compile(both)(x)]
+    for stored, read in zip(found[:3], found[3:]):
+        np.testing.assert_array_equal(stored, read)
+
+
 def extremes(x: smelt.array, y: smelt.array) -> smelt.array:
     """Extrema of what is computed, whose gradients ask where they lie: in other kernels than those that find them."""
     z = smelt.sqrt(x * x + y * y + 0.1)
