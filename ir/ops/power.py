@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import elementary
+from .. import dtypes, elementary
 from ..kinds import Elementwise
 from ..op import Operand, Tangents, Values
 from ..scalar import Scalar, ScalarBuilder
@@ -41,7 +41,10 @@ class Power(Elementwise, name="power"):
         zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
         if tx is not None:
             constant = b.equal(y, zero)
-            slope = y * b.power(x, b.select(constant, one, y) - 1)
+            # In float32 at least: an exponent less one that is rounded to 16 bits may be even where it is odd.
+            wide = dtypes.float32 if x.dtype.is_float and x.dtype.size == 2 else x.dtype
+            base, exponent = (b.convert_to(v, wide) for v in (x, b.select(constant, one, y)))
+            slope = b.convert_to(exponent * b.power(base, exponent - 1), x.dtype)
             dx = tx * b.select(constant, zero, slope)
         if ty is not None:
             origin = b.equal(x, zero)

@@ -59,3 +59,15 @@ def test_integer_powers_of_inexact_numbers(dtype):
     for n, kernel in zip(exponents, found):
         want = np.array([complex(v) ** n if dtype.is_complex else float(v) ** n for v in x]).astype(dtype.numpy)
         np.testing.assert_array_equal(kernel.array, want, f"a kernel of x^{n}")
+
+
+@pytest.mark.parametrize("device", ["cpu", "metal:sim"])
+@pytest.mark.parametrize(("dtype", "exponents"), [("bfloat16", [512.0, 1000.0, -256.0]), ("float16", [4096.0, -2048.0])])
+def test_slopes_of_even_powers_are_odd(dtype: str, exponents: list[float], device: str) -> None:
+    """y - 1 is no number of 16 bits there, and its neighbours are even."""
+    with smelt.stream(device):
+        y = smelt.array(exponents).astype(getattr(smelt, dtype))
+        slope = smelt.grad(lambda x, y: smelt.power(x, y).sum())
+        for f in (slope, smelt.compile(slope)):
+            found = np.asarray(f(-smelt.ones_like(y), y).astype(smelt.float32))
+            np.testing.assert_array_equal(found, -np.array(exponents))
