@@ -7,7 +7,16 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, UndefinedMethodError, at_user_line
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    ShapeError,
+    TreeError,
+    UndefinedMethodError,
+    at_user_line,
+    shown,
+)
 
 from ..lazy.explained import explained
 from ..lazy.tree import kind_of
@@ -26,6 +35,9 @@ class Optimizer:
         schedulers: by name, functions of the number of steps that give an entry of the state, such as the learning
             rate.
 
+    Raises:
+        ArgumentTypeError: from a call; `schedulers` is no dict of functions.
+
     >>> import smelt
     >>> class Descent(smelt.optimizers.Optimizer):
     ...     def apply_single(self, gradient, parameter, state):
@@ -42,6 +54,9 @@ class Optimizer:
     def __init__(self, schedulers: dict[str, Callable[[array], array]] | None = None):
         self._initialized = False
         self._state: dict[str, Any] = {"step": smelt.array(0, smelt.uint64)}
+        if not all(callable(f) for f in schedulers.values()) if isinstance(schedulers, dict) else schedulers:
+            rule = "schedulers is a dict of functions of the number of steps"
+            raise ArgumentTypeError(at_user_line(f"smelt.optimizers.Optimizer: {rule}, not {shown(schedulers)}"))
         self._schedulers = dict(schedulers or {})
 
     @property
@@ -133,8 +148,8 @@ class Optimizer:
             gradients: nested dicts and lists of arrays. parameters: the same, or more.
 
         Raises:
-            TreeError: a gradient without a parameter. ShapeError: one of another shape. DTypeError: one of
-                integers. The messages name the path.
+            TreeError: a gradient without a parameter, or that is no array. ShapeError: one of another shape.
+                DTypeError: one of integers. The messages name the path.
 
         >>> import smelt
         >>> smelt.optimizers.SGD(0.5).apply_gradients({"w": smelt.array([1.0])}, {"w": smelt.array([2.0])})
@@ -155,6 +170,8 @@ class Optimizer:
         elif isinstance(gradients, (list, tuple)):
             pairs = list(enumerate(gradients))
         elif not isinstance(gradients, array):
+            if gradients is not None and isinstance(parameters, array):
+                raise self._misfit(what, path, f"is {parameters.aval}, its gradient {kind_of(gradients)}")
             return parameters  # no gradient: a setting that stands among the parameters
         else:
             if not isinstance(parameters, array):

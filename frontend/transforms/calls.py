@@ -25,19 +25,22 @@ def static_part(x: Any, name: str) -> Any:
     try:
         return static_key(x)
     except TreeError:
-        raise TreeError(
-            at_user_line(
-                f"smelt.compile: {name} got a {type(x).__name__}, which is neither an array nor hashable; "
-                "register it with smelt.utils.register_class, or pass its arrays"
-            )
-        ) from None
+        problem = "is neither an array nor hashable"
+    except RecursionError:
+        problem = "holds itself, or is nested too deeply"
+    raise TreeError(
+        at_user_line(
+            f"smelt.compile: {name} got a {type(x).__name__}, which {problem}; "
+            "register it with smelt.utils.register_class, or pass its arrays"
+        )
+    )
 
 
 def state_part(x: Any) -> Any:
     """Part of the cache key for a leaf of `inputs` that is no array."""
     try:
         return static_key(x)
-    except TreeError:
+    except (TreeError, RecursionError):
         return type(x)
 
 

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, Mock
 
 import numpy as np
 import pytest
@@ -406,3 +406,38 @@ def test_the_left_out_are_there() -> None:
     ("utils.", smelt.utils)) for n in dir(m)}
     assert {name for name, _ in LEFT_OUT} <= named
     assert all(importlib.import_module(module) for module in ELSEWHERE)
+
+
+def test_mocks_in_trees() -> None:
+    """What answers to every name is no array: a leaf like any other, or an error with the line."""
+    x = smelt.array([1.0, 2.0])
+    for mock in (MagicMock(), Mock()):
+        tree = {"x": x, "mock": mock}
+        assert smelt.grad(lambda t: t["x"].sum())(tree)["mock"] is mock
+        assert smelt.utils.tree_map(lambda leaf: leaf, tree)["mock"] is mock
+        for call in (
+            lambda m=mock: smelt.grad(lambda y: m)(x), lambda m=mock: smelt.vmap(lambda y: m)(x),
+            lambda m=mock: smelt.vmap(lambda y: y)(m), lambda m=mock: smelt.array([m, 1.0]), lambda m=mock: smelt.sum(m),
+            lambda m=mock: smelt.jvp(lambda y: y, m, [x]), lambda m=mock: smelt.scan(lambda c, y: (c, y), x, m),
+            lambda m=mock: smelt.optimizers.SGD(0.1).apply_gradients({"a": m}, {"a": x}),
+        ):  # fmt: skip
+            with pytest.raises(SmeltError, match="test_hostile"):
+                force(call())
+    with pytest.raises(SmeltError, match=r"compile: .*MagicMock.*at .*test_hostile"):
+        smelt.compile(lambda m: x)(MagicMock())
+    held = Holder()
+    with pytest.raises(SmeltError, match=r"compile: .*Holder, which holds itself"):
+        smelt.compile(lambda h: x)(held)
+
+
+class Holder:
+    """It has an equality, so its attributes count, of which it is one itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Holder)
+
+    def __hash__(self) -> int:
+        return 0

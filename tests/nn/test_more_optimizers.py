@@ -202,3 +202,18 @@ def test_optimizers_of_others_schedule_their_options() -> None:
         w = optimizer.apply_gradients({"w": smelt.array([1.0])}, w)
     # Steps of 1 / 1 and 1 / 2, and sums of 1 and 2.
     assert w["w"].item() == 8 - 2 * 1 - 2 * 0.5 * 2
+
+
+@pytest.mark.parametrize("given", [5, [1], {"learning_rate": 5}, "ab"])
+def test_schedulers_are_functions(given: Any) -> None:
+    with pytest.raises(smelt.SmeltError, match=r"Optimizer: schedulers is a dict of functions.*test_more_optimizers"):
+        optimizers.Optimizer(schedulers=given)
+
+
+@pytest.mark.parametrize("gradient", [np.ones(2, np.float32), 1.0, [smelt.ones(2)]], ids=["NumPy", "number", "list"])
+def test_a_gradient_is_an_array(gradient: Any) -> None:
+    """A parameter never stays what it is without a word."""
+    with pytest.raises(smelt.SmeltError, match=r"apply_gradients: w"):
+        optimizers.SGD(0.1).apply_gradients({"w": gradient}, {"w": smelt.ones(2)})
+    none = optimizers.SGD(0.1).apply_gradients({"w": None}, {"w": smelt.ones(2)})
+    assert none["w"].tolist() == [1.0, 1.0]
