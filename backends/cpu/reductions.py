@@ -95,7 +95,7 @@ def build_split(
                 k.write(x, memory, where)
 
         if not lanes:
-            save(row.accumulate_row(space, row.accumulators, bounds=bounds))
+            save(row.accumulate_row(space, row.accumulators, bounds=bounds, chunks=chunks))
             return
         row.make_lines(row.accumulators)
         row.accumulate_line(space, row.accumulators, bounds=bounds)

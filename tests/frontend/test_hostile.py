@@ -417,7 +417,7 @@ def test_mocks_in_trees() -> None:
         assert smelt.utils.tree_map(lambda leaf: leaf, tree)["mock"] is mock
         for call in (
             lambda m=mock: smelt.grad(lambda y: m)(x), lambda m=mock: smelt.vmap(lambda y: m)(x),
-            lambda m=mock: smelt.vmap(lambda y: y)(m), lambda m=mock: smelt.array([m, 1.0]), lambda m=mock: smelt.sum(m),
+            lambda m=mock: smelt.vmap(lambda y: y)(m), lambda m=mock: smelt.sum(m), lambda m=mock: smelt.array([m, 1]),
             lambda m=mock: smelt.jvp(lambda y: y, m, [x]), lambda m=mock: smelt.scan(lambda c, y: (c, y), x, m),
             lambda m=mock: smelt.optimizers.SGD(0.1).apply_gradients({"a": m}, {"a": x}),
         ):  # fmt: skip
