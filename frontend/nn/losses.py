@@ -153,8 +153,8 @@ def binary_cross_entropy(
         ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
-    >>> smelt.nn.losses.binary_cross_entropy(smelt.array([0.0, 100.0]), smelt.array([0.0, 1.0]), reduction="none")
-    array([0.693147, 0], dtype=float32)
+    >>> smelt.nn.losses.binary_cross_entropy(smelt.array([0.0, 20.0]), smelt.array([0.0, 1.0]), reduction="none")
+    array([0.693147, 2.06115e-09], dtype=float32)
     """
     _same_shape("binary_cross_entropy", inputs=inputs, targets=targets)
     if with_logits:

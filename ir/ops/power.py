@@ -43,8 +43,8 @@ class Power(Elementwise, name="power"):
             constant = b.equal(y, zero)
             # In float32 at least: an exponent less one that is rounded to 16 bits may be even where it is odd.
             wide = dtypes.float32 if x.dtype.is_float and x.dtype.size == 2 else x.dtype
-            base, exponent = (b.convert_to(v, wide) for v in (x, b.select(constant, one, y)))
-            slope = b.convert_to(exponent * b.power(base, exponent - 1), x.dtype)
+            base, factor, exponent = (b.convert_to(v, wide) for v in (x, y, b.select(constant, one, y)))
+            slope = b.convert_to(factor * b.power(base, exponent - 1), x.dtype)
             dx = tx * b.select(constant, zero, slope)
         if ty is not None:
             origin = b.equal(x, zero)

@@ -8,15 +8,22 @@ func.func private @f(%arg0: tensor<3xf64>) -> tensor<3xf64> {
 }
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.broadcast"(%[[V0]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.sub"(%[[V1]], %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%arg0, %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%[[V2]], %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.sqrt"(%[[V4]]) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.div"(%arg1, %[[V5]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.neg"(%[[V6]]) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V7]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.abs"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 5.000000e-01 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.less"(%[[V0]], %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%arg0, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.broadcast"(%[[V5]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.sub"(%[[V6]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.sub"(%[[V6]], %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.add"(%arg0, %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.mul"(%[[V8]], %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.select"(%[[V3]], %[[V7]], %[[V10]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.sqrt"(%[[V11]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.div"(%arg1, %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.neg"(%[[V13]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V14]] : tensor<3xf64>
 func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0>} : ((tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -25,15 +32,22 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> 
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.broadcast"(%[[V0]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.sub"(%[[V1]], %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%arg0, %[[V1]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%[[V2]], %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V5:.*]] = "smelt.sqrt"(%[[V4]]) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V6:.*]] = "smelt.neg"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V7:.*]] = "smelt.div"(%[[V6]], %[[V5]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V7]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.abs"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 5.000000e-01 : f64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.less"(%[[V0]], %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xi1>
+// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%arg0, %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V5:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
+// CHECK-NEXT: %[[V6:.*]] = "smelt.broadcast"(%[[V5]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V7:.*]] = "smelt.sub"(%[[V6]], %[[V4]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V8:.*]] = "smelt.sub"(%[[V6]], %arg0) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V9:.*]] = "smelt.add"(%arg0, %[[V6]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V10:.*]] = "smelt.mul"(%[[V8]], %[[V9]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V11:.*]] = "smelt.select"(%[[V3]], %[[V7]], %[[V10]]) : (tensor<3xi1>, tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V12:.*]] = "smelt.sqrt"(%[[V11]]) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V13:.*]] = "smelt.neg"(%arg1) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V14:.*]] = "smelt.div"(%[[V13]], %[[V12]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V14]] : tensor<3xf64>
 func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0>} : ((tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))

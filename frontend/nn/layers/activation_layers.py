@@ -33,7 +33,7 @@ class Hardswish(Module):
 
     >>> import smelt
     >>> smelt.nn.Hardswish()(smelt.array([-4.0, 0.0, 3.0]))
-    array([-0, 0, 3], dtype=float32)
+    array([0, 0, 3], dtype=float32)
     """
 
     def __call__(self, x: array) -> array:
