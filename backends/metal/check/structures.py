@@ -107,7 +107,7 @@ def _qualified(adapter: _Adapter, start: int, closing: int, known: dict[str, boo
     while opening > start and adapter.match.get(opening) != closing:
         opening -= 1
     template = tokens[start : adapter.angle(start + 1) + 1] if at(start) == "template" else []
-    parameters = " ".join(t.text for t in [*template, *tokens[opening:closing]])
+    parameters = " ".join([*(t.text for t in template), *_without_defaults(adapter, opening, closing)])
     if parameters not in known or not (is_qualified or known[parameters]):
         known[parameters] = is_qualified
         if is_qualified:
@@ -125,6 +125,20 @@ def _qualified(adapter: _Adapter, start: int, closing: int, known: dict[str, boo
                 end += 1
     if end < len(tokens):
         adapter.edit(tokens[start].start, tokens[end].end, "")
+
+
+def _without_defaults(adapter: _Adapter, opening: int, closing: int) -> list[str]:
+    """The texts of a list of parameters, without the values of parameters that have one."""
+    found, index = [], opening
+    while index < closing:
+        if adapter.at(index) == "=":
+            while index < closing and adapter.at(index) != ",":
+                index = adapter.close(index) if adapter.at(index) in ("(", "{", "[") else index
+                index += 1
+            continue
+        found.append(adapter.at(index))
+        index += 1
+    return found
 
 
 def adapt_kernel(adapter: _Adapter, index: int) -> None:

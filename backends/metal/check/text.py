@@ -410,8 +410,10 @@ class _Adapter:
         return self.tokens[first].end if first >= 0 and self.tokens[first].kind == "name" else -1
 
     def _constructor(self, first: int, last: int) -> None:
-        """Turn the type between two tokens, followed by `(`, into a call."""
+        """Turn the type between two tokens, followed by `(`, into a call; `metal::` before it is part of the type."""
         opening = last + 1
+        if self.at(first - 1) == "::" and self.at(first - 2) == "metal":
+            first -= 3 if self.at(first - 3) == "::" else 2
         before = self.at(first - 1)
         if self.at(opening + 1) in ("&", "*") and self.at(opening + 3) == ")":
             return  # a reference or pointer to an array

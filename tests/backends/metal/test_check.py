@@ -56,6 +56,8 @@ GOOD_BODIES = [
     "volatile device atomic_float* a = (volatile device atomic_float*)out; "
     "atomic_fetch_add_explicit(a, 1.0f, memory_order_relaxed);",
     "for (uint n = 0; n < 4; n++) { threadgroup_barrier(mem_flags::mem_none); }",
+    "metal::float4 v = ::metal::float4(metal::float2(1), metal::half2(2, 3).x, metal::vec<half, 2>(1).y); "
+    "out[i] = v.x;",
 ]
 
 
@@ -101,6 +103,9 @@ def test_good_bodies_pass(body: str) -> None:
         "void f() { pair a = {1, 2}, b = {3, 4}; swap(a, b); }",
         "struct alignas(16) S { float x[3]; S() : x{0, 0, 0} {} float get(int i) const device { return x[i]; } };\n"
         "kernel void k(device S* s [[buffer(0)]]) { s[0].x[0] = s[0].get(1); }",
+        "struct C { half a, b; C(half x, half y) thread : a(x), b(y) {}\n"
+        "  constexpr C(half x = 0, half y = half(1)) constant : a(x), b(y) {} };\n"
+        "kernel void k(device half* x [[buffer(0)]]) { C c(x[0], 2); x[0] = c.b; }",
     ],
 )  # fmt: skip
 def test_good_texts_pass(text: str) -> None:
