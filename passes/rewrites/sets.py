@@ -253,8 +253,10 @@ def find(name: str) -> RewriteSet:
     """
     problems = [] if name in _sets else load_all(name)
     if name not in _sets:
-        why = "".join(f"; {problem}" for problem in problems)
-        raise PipelineError(f"there is no set of rewrites {shown(name)}; sets: {', '.join(_sets)}{why}")
+        if problems:
+            raise PipelineError("; ".join(problems))
+        known = dict.fromkeys([*_sets, *(entry.name for entry in entry_points())])
+        raise PipelineError(f"there is no set of rewrites {shown(name)}; sets: {', '.join(known)}")
     return _sets[name]
 
 
@@ -263,9 +265,12 @@ def load_all(name: str | None = None) -> list[str]:
     problems = []
     for entry in entry_points():
         if name in (None, entry.name):
+            before = dict(_sets)
             try:
                 entry.load()
             except (Exception, SystemExit) as error:
+                for half in _sets.keys() - before.keys():  # without the rewrites after the one that is wrong
+                    del _sets[half]
                 problem = f"the rewrites {entry.name!r} of {entry.value} do not load: {type(error).__name__}: {error}"
                 problems.append(problem)
     return problems

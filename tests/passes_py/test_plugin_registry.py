@@ -115,6 +115,25 @@ def test_an_unknown_pass_names_what_did_not_load(plugins) -> None:
         Pipeline.parse("nonsense")
 
 
+def test_a_set_of_rewrites_that_loads_in_part_is_not_there(plugins, tmp_path) -> None:
+    (tmp_path / "a_set.py").write_text(
+        "from smelt.passes.rewrites import RewriteSet, Rule, Term, ops\n"
+        "rewrites = RewriteSet('a-set')\n"
+        "@rewrites.rewrite\n"
+        "def good(x: Term) -> Rule:\n    return -(-x) >> x\n"
+        "@rewrites.rewrite\n"
+        "def bad(x: Term) -> Rule:\n    return ops.no_such_op(x) >> x\n"
+    )
+    entries = tmp_path / "a_plugin-1.0.dist-info" / "entry_points.txt"
+    entries.write_text("[smelt.rewrites]\na-set = a_set\n")
+    importlib.invalidate_caches()
+    for _ in range(2):
+        with pytest.raises(PipelineError, match=r"the rewrites 'a-set' of a_set do not load: .*no op 'no_such_op'"):
+            Pipeline.parse("rewrite{set=a-set}").run(parsed())
+    with pytest.raises(PipelineError, match=r"no set of rewrites 'a-sett'; sets: .*a-set"):
+        Pipeline.parse("rewrite{set=a-sett}").run(parsed())
+
+
 def test_list_passes_warns(plugins, capsys) -> None:
     assert opt.main(["--list-passes"], isolate=False) == 0
     out, err = capsys.readouterr()
