@@ -1,7 +1,8 @@
 """Stages: the texts of a module between the passes of a pipeline, by name.
 
 A pass that may run more than once, as in ``fixpoint(...)``, is a stage each time: ``linearize#1`` is what its first
-run left, ``linearize#2`` what its second did. Its plain name stands for the last run that changed the module.
+run left, ``linearize#2`` what its second did. Its plain name stands for the last run that changed the module. The one
+run of any other pass may be called by a number, too: ``fuse#1`` is ``fuse``.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class Stages:
     def _stage(self, name: str) -> str:
         if name in self._texts:
             return name
+        base, _, number = name.rpartition("#")
+        if number.isdecimal() and base:
+            numbered = [stage for found, stage, _ in self._runs if found == base]
+            return numbered[int(number) - 1] if 1 <= int(number) <= len(numbered) else ""
         runs = [(changed, stage) for found, stage, changed in self._runs if found == name]
         return next((stage for changed, stage in reversed(runs) if changed), runs[0][1] if runs else "")
 

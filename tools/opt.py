@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -342,6 +343,8 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
         sys.stderr.write(timing_report(records))
     if options.mlir_pass_statistics:
         sys.stderr.write(statistics_report(records))
+    for name in watched.unmet():
+        print(f"{options.input}: warning: the pipeline had no run {name!r} to print the IR at", file=sys.stderr)
     if (values := watched.values) is not None:
         print(values.report(), file=sys.stderr)
     progress("the interpreter" if options.execute else f"emitting {options.emit}")
@@ -361,6 +364,8 @@ class _Watched:
         for name in (*options.mlir_print_ir_before, *options.mlir_print_ir_after):
             pipeline_of(name.partition("#")[0])  # raises where there is no such pass
         self._options, self._progress, self._printed = options, progress, PrintedIR(options)
+        self._runs: Counter[str] = Counter()
+        self._unmet = {*options.mlir_print_ir_before, *options.mlir_print_ir_after}
         prints = options.mlir_print_ir_after_all or options.mlir_print_ir_after or options.mlir_print_ir_after_change
         self._stages = Stages(module) if prints else None
         self.values = ValueCheck(module) if options.verify_values else None
@@ -375,17 +380,29 @@ class _Watched:
             self._limit if options.opt_bisect_limit is not None else None, self._failed,
         )  # fmt: skip
 
+    def _names(self, record: PassRecord, among: Sequence[str]) -> set[str]:
+        """Which names mean this run: that of the pass, or with a number."""
+        names = {record.name, record.stage, f"{record.name}#{self._runs[record.name]}"} & set(among)
+        self._unmet -= names
+        return names
+
+    def unmet(self) -> list[str]:
+        """The runs that a flag named and that were none."""
+        return sorted(self._unmet)
+
     def _before(self, record: PassRecord, module: Any) -> None:
         self._progress(f"pass {record.name}")
+        self._runs[record.name] += 1
         options = self._options
-        if options.mlir_print_ir_before_all or {record.name, record.stage} & set(options.mlir_print_ir_before):
+        asked = self._names(record, options.mlir_print_ir_before)
+        if options.mlir_print_ir_before_all or asked:
             self._printed.show(f"Before {record.stage}", module, f"{record.stage}_before")
 
     def _after(self, record: PassRecord, module: Any) -> None:
         options = self._options
         changed = self._stages is not None and self._stages.record(record, module)
-        asked = options.mlir_print_ir_after_all or {record.name, record.stage} & set(options.mlir_print_ir_after)
-        if asked or (options.mlir_print_ir_after_change and changed):
+        asked = self._names(record, options.mlir_print_ir_after)
+        if asked or options.mlir_print_ir_after_all or (options.mlir_print_ir_after_change and changed):
             unchanged = "" if changed else " (changed nothing)"
             self._printed.show(f"After {record.stage}{unchanged}", module, record.stage)
         if record.report:

@@ -235,7 +235,9 @@ class Compiled(OfThisProcess):
             The page.
 
         Raises:
-            IRError: as `cost`. ArgumentTypeError: `path` is none. OSError: the file cannot be written.
+            IRError: nothing was kept of the compile, or `measure` of a program that was not planned: without, the
+                page of such a one has neither kernels nor memory.
+            ArgumentTypeError: `path` is none. OSError: the file cannot be written.
 
         >>> import smelt
         >>> program = smelt.compile(lambda x: x * smelt.exp(x)).trace(smelt.ones((4, 8))).lower().compile()
@@ -251,7 +253,9 @@ class Compiled(OfThisProcess):
                 texts[stage] = f"// {error}\n"
         title = title or self.trace.function.name
         page = locks.loaded("smelt.runtime.view.page").page
-        found = page(self.executable, self.cost(measure), texts, title, self.remarks())
+        passed = self.executable.passed
+        unplanned = passed is not None and passed.text("plan-buffers") is None and not measure
+        found = page(self.executable, None if unplanned else self.cost(measure), texts, title, self.remarks())
         if target is not None:
             with open(target, "w", encoding="utf-8") as file:
                 file.write(found)

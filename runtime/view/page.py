@@ -28,13 +28,13 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def page(
-    program: Executable, cost: ProgramCost, texts: dict[str, str], title: str, remarks: Sequence[Remark] = ()
+    program: Executable, cost: ProgramCost | None, texts: dict[str, str], title: str, remarks: Sequence[Remark] = ()
 ) -> str:
     """The page of a program, as HTML.
 
     Args:
         program: a program that has its texts.
-        cost: of it.
+        cost: of it; None of one that was not planned, whose page has neither kernels nor memory.
         texts: what backends make of it, by stage.
         title: of the page.
         remarks: of the passes.
@@ -70,12 +70,12 @@ def fill(data: dict[str, Any]) -> str:
 
 
 def describe(
-    program: Executable, cost: ProgramCost, texts: dict[str, str], title: str, remarks: Sequence[Remark] = ()
+    program: Executable, cost: ProgramCost | None, texts: dict[str, str], title: str, remarks: Sequence[Remark] = ()
 ) -> dict[str, Any]:
     """All that the page shows."""
     passed = program.passed
-    planned = passed.located("plan-buffers") if passed else None
-    if passed is None or planned is None:
+    drawn = passed.located(passed.names[-1]) if passed else None
+    if passed is None or drawn is None:
         raise IRError("the program has no texts to show: compile it by `.trace(...).lower().compile()`")
     of_pass = {r.stage: r for r in program.records}
     listed: list[dict[str, Any]] = []
@@ -85,7 +85,7 @@ def describe(
         stage["seconds"] = record.seconds if record else None
         stage["counts"] = dict(record.statistics) if record else {}
         listed.append(stage)
-    return _described(title, listed, cost, planned, texts, remarks, program.seconds)
+    return _described(title, listed, cost, drawn, texts, remarks, program.seconds)
 
 
 def _stage(name: str, located: str, changed: bool) -> dict[str, Any]:

@@ -58,7 +58,9 @@ def test_each_stage_is_what_one_run_changed(name: str) -> None:
         assert stages.text(one) == (last or [runs[0][1]])[0]
         assert (one in stages.unchanged) == (not last)
         assert (one in listed) == (not last or len(runs) == 1)
-    assert stages.text("no-such-pass") is None and stages.text("cse#1") is None
+    assert stages.text("cse#1") == stages.text("cse")
+    for name in ("no-such-pass", "cse#0", "cse#2", "cse#", "#1", "graph#1", "cse#1#1"):
+        assert stages.text(name) is None
 
 
 def test_linearize_shows_what_linearize_did() -> None:

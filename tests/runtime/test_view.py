@@ -205,6 +205,18 @@ def test_the_command(tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_a_program_without_kernels(tmp_path):
+    """Of a device that interprets there are stages, and neither costs nor memory."""
+    with smelt.stream(smelt.Device("reference")):
+        program = program_of(lambda x: smelt.exp(x) * 2, smelt.ones((4, 8)))
+        data = data_of(program.view())
+        with pytest.raises(IRError, match="no kernels whose costs"):
+            program.view(measure=True)
+    names = [s["name"] for s in data["stages"]]
+    assert names[0] == "graph" and "fuse" not in names
+    assert data["cost"] is None and data["drawings"][0]["ops"] > 0
+
+
 def test_a_number_is_no_path(program):
     with pytest.raises(ArgumentTypeError, match="path must be a path, is 2"):
         program.view(2)
