@@ -9,7 +9,7 @@ from smelt.ir import dtypes
 from ...functions.logic import where
 from ...lazy.arrays import array, convert
 from ...transforms.control import cond, scan, switch, while_loop
-from ..reading import Call, Region, elements_of, rule
+from ..reading import Call, Refused, Region, elements, elements_of, rule
 from .elementwise import apply, full_like
 
 
@@ -22,6 +22,15 @@ def _call(call: Call) -> list[array]:
 def _composite(call: Call) -> list[array]:
     """What its decomposition computes."""
     return call.reader.call(str(call.attribute("decomposition").value), call.operands)
+
+
+@rule("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all")
+def _collective(call: Call) -> list[array]:
+    """Of groups of one device each: what comes in goes out."""
+    groups = elements(call.attribute("replica_groups"))
+    if groups.shape[-1] != 1:
+        raise Refused(f"joins groups of {groups.shape[-1]} devices; a program here is that of one: export it for one")
+    return call.operands
 
 
 @rule("stablehlo.if")

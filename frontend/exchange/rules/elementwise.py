@@ -39,7 +39,7 @@ _SAME = {
     "add": "add", "subtract": "sub", "multiply": "mul", "negate": "neg", "maximum": "maximum", "minimum": "minimum",
     "sqrt": "sqrt", "rsqrt": "rsqrt", "exponential": "exp", "exponential_minus_one": "expm1", "log": "log",
     "log_plus_one": "log1p", "sine": "sin", "cosine": "cos", "tan": "tan", "tanh": "tanh", "logistic": "sigmoid",
-    "atan2": "arctan2", "floor": "floor", "ceil": "ceil", "round_nearest_even": "round", "complex": "complex",
+    "floor": "floor", "ceil": "ceil", "round_nearest_even": "round", "complex": "complex",
     "shift_left": "left_shift", "shift_right_arithmetic": "right_shift", "power": "power",
 }  # fmt: skip
 
@@ -59,6 +59,18 @@ def _constant(call: Call) -> array:
     except TypeError:  # the bindings have no class for elements of some dtypes
         held = None
     return constant_of(elements_of(call.operation) if held is None else held)
+
+
+@rule("stablehlo.atan2", elementwise=True)
+def _atan2(call: Call) -> array:
+    """Of complex numbers -i · log((x + i·y) / √(x² + y²))."""
+    y, x = together(call.operands)
+    if not x.dtype.is_complex:
+        return apply("arctan2", y, x)
+    i = full_like(x, 1j)
+    size = apply("sqrt", apply("add", apply("mul", x, x), apply("mul", y, y)))
+    angle = apply("log", apply("div", apply("add", x, apply("mul", i, y)), size))
+    return apply("neg", apply("mul", i, angle))
 
 
 @rule("stablehlo.abs", elementwise=True)

@@ -43,9 +43,12 @@ def _product(call: Call, attrs: dict[str, Any]) -> array:
 
 
 def _widened(call: Call) -> tuple[array, array]:
-    """Operands in the dtype in which products are summed: that of the result where it is wider."""
+    """Operands in the dtype in which products are summed: that of the result where it is wider. Sums of truth values
+    say whether there is one: they are counted."""
     x, y = call.operands
     target = call.aval.dtype
+    if x.dtype is y.dtype is dtypes.bool_:
+        return convert(x, dtypes.int32), convert(y, dtypes.int32)
     if x.dtype is not y.dtype or target.size > x.dtype.size:
         return convert(x, target), convert(y, target)
     return x, y

@@ -72,14 +72,32 @@ def _reduce_window(call: Call) -> list[array]:
     (region,) = call.regions
     fold = folding(region)
     interior = tuple(b - 1 for b in base)
+    guarded = region.single() is None and (any(padding) or any(interior))
+    if guarded:
+        xs, starts = [*xs, constant(True, dtypes.bool_, xs[0].shape)], [*starts, constant(False, dtypes.bool_)]
+        fold = _of_those_inside(fold)
     found = [padded(x, start, padding[::2], padding[1::2], interior) for x, start in zip(xs, starts)]
     for axis in range(rank):
         if sizes[axis] > 1 or strides[axis] > 1:
             found = _along(found, axis, sizes[axis], strides[axis], dilation[axis], fold)
-    if any(p for p in padding) or any(interior):
-        return found  # the initial value is in it already, wherever a window has met padding; it is neutral
+    if any(padding) or any(interior):
+        return found[:count]  # the initial value is in it already, wherever a window has met padding; it is neutral
     shape = found[0].shape
     return fold([_spread(s, shape) for s in starts], found)
+
+
+def _of_those_inside(fold: Fold) -> Fold:
+    """A fold of elements with whether they are any, for initial values that only the start of a fold takes: JAX's
+    complex logsumexp begins with an infinity, and two of these make NaN."""
+
+    def guarded(first: Sequence[array], second: Sequence[array]) -> list[array]:
+        *xs, some = first
+        *ys, more = second
+        both = apply("logical_and", some, more)
+        chosen = [where(both, z, where(some, x, y)) for x, y, z in zip(xs, ys, fold(xs, ys))]
+        return [*chosen, apply("logical_or", some, more)]
+
+    return guarded
 
 
 def _spread(x: array, shape: tuple[int, ...]) -> array:

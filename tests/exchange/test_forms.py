@@ -1,0 +1,84 @@
+"""Forms of StableHLO's ops that JAX seldom writes: truth values in products, complex angles, groups of one device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.errors import IRError
+
+COMPUTED = ["reference", "cpu", "metal:sim"]
+
+
+@pytest.mark.parametrize("device", COMPUTED)
+def test_products_of_truth_values_say_whether_both_hold_anywhere(device: str) -> None:
+    f = smelt.from_stablehlo("""func.func @main(%x: tensor<3x400xi1>, %y: tensor<400x2xi1>) -> tensor<3x2xi1> {
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<3x400xi1>, tensor<400x2xi1>) -> tensor<3x2xi1>
+      return %0 : tensor<3x2xi1>
+    }""")  # noqa: E501
+    x, y = np.zeros((3, 400), bool), np.ones((400, 2), bool)
+    x[0], y[:200, 1], x[1, 0] = True, False, True  # 400 and 200 places, of which no byte counts 256; one; none
+    with smelt.stream(smelt.Device(device)):
+        found = smelt.compile(f)(smelt.array(x), smelt.array(y))
+        assert found.tolist() == (x @ y).tolist() == [[True, True], [True, False], [False, False]]
+
+
+def test_convolutions_of_truth_values() -> None:
+    f = smelt.from_stablehlo("""func.func @main(%x: tensor<1x1x6xi1>, %w: tensor<1x1x2xi1>) -> tensor<1x1x5xi1> {
+      %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {}
+        {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x1x6xi1>, tensor<1x1x2xi1>) -> tensor<1x1x5xi1>
+      return %0 : tensor<1x1x5xi1>
+    }""")  # noqa: E501
+    x = np.array([[[1, 0, 0, 1, 1, 0]]], bool)
+    assert f(smelt.array(x), smelt.ones((1, 1, 2), dtype=smelt.bool_)).tolist() == [[[True, False, True, True, True]]]
+
+
+def test_angles_of_complex_numbers() -> None:
+    f = smelt.from_stablehlo("""func.func @main(%y: tensor<3xcomplex<f32>>, %x: tensor<3xcomplex<f32>>) -> tensor<3xcomplex<f32>> {
+      %0 = stablehlo.atan2 %y, %x : tensor<3xcomplex<f32>>
+      return %0 : tensor<3xcomplex<f32>>
+    }""")  # noqa: E501
+    y, x = np.array([1, 0.5 + 2j, -2 - 0.5j], np.complex64), np.array([2, 1 - 0.5j, 1 + 3j], np.complex64)
+    found = np.array(f(smelt.array(y), smelt.array(x)))
+    np.testing.assert_allclose(np.tan(found), y / x, rtol=1e-5)
+    np.testing.assert_allclose(found[0], np.arctan2(1, 2), rtol=1e-6)
+
+
+def collective(groups: str) -> str:
+    return f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %0 = "stablehlo.all_reduce"(%x) <{{replica_groups = {groups}}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }}) : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }}"""
+
+
+def test_groups_of_one_device() -> None:
+    f = smelt.from_stablehlo(collective("dense<0> : tensor<1x1xi64>"))
+    assert f(smelt.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 2, 3, 4]
+    with pytest.raises(IRError, match=r"all_reduce joins groups of 2 devices; .*export it for one"):
+        smelt.from_stablehlo(collective("dense<[[0, 1]]> : tensor<1x2xi64>"))
+
+
+def test_windows_do_not_fold_what_pads_them() -> None:
+    """A function for which the initial value is neutral beside numbers alone: of two of it, it makes NaN."""
+    f = smelt.from_stablehlo("""func.func @main(%x: tensor<5xf32>, %init: tensor<f32>) -> tensor<5xf32> {
+      %0 = "stablehlo.reduce_window"(%x, %init) <{
+        window_dimensions = array<i64: 5>, padding = dense<[[4, 0]]> : tensor<1x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %most = stablehlo.maximum %a, %b : tensor<f32>
+        %least = stablehlo.minimum %a, %b : tensor<f32>
+        %gap = stablehlo.subtract %least, %most : tensor<f32>
+        %exp = stablehlo.exponential %gap : tensor<f32>
+        %log = stablehlo.log_plus_one %exp : tensor<f32>
+        %sum = stablehlo.add %most, %log : tensor<f32>
+        stablehlo.return %sum : tensor<f32>
+      }) : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+      return %0 : tensor<5xf32>
+    }""")
+    x = np.array([0.5, -1.0, 2.0, 0.0, 1.0], np.float32)
+    found = f(smelt.array(x), smelt.array(-np.inf))
+    np.testing.assert_allclose(np.array(found), np.log(np.cumsum(np.exp(x))), rtol=1e-6)
