@@ -243,6 +243,8 @@ class Group:
         where all lie beside each other, columns are walked that were lines before.
         """
         x, value = op.operands[0], op.results[0]
+        if all(v.aval.nbytes <= CACHED for v in (x, *self.reads, *self.outputs)):
+            return None
         kept = {atom for i in row for atom in i.atoms()}
         beside, along = (0, x.aval.nbytes) if innermost_axis(x.shape) in reduced_axes(op) else (x.aval.nbytes, 0)
         memory = [(v, p) for v, places in self.reads.items() if v is not value for p in places]

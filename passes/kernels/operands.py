@@ -68,26 +68,22 @@ class _Search:
     """Looks for operands that are worth computing again."""
 
     def __init__(self, function: Function, is_kernel: Callable[[OpView], bool]):
-        self.is_kernel = is_kernel
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.users: dict[Value, list[OpView | None]] = {}  #: None stands for the caller
-        self.contracted: dict[Value, bool] = {}  #: whether only contractions read it, if need be through movement
+        self.read_otherwise: set[Value] = set()  #: that not only contractions read, if need be through movement
         for v in function.returns:
             self.users.setdefault(v, []).append(None)
+            self.read_otherwise.add(v)
         for op in reversed(function.ops):
-            for v in op.results:
-                self.contracted[v] = all(self._contracts(user) for user in self.users.get(v, ()))
+            contracts = is_kernel(op) or (_is_free(op) and op.results[0] not in self.read_otherwise)
             for v in op.operands:
                 self.users.setdefault(v, []).append(op)
-
-    def _contracts(self, user: OpView | None) -> bool:
-        if user is None:
-            return False
-        return self.is_kernel(user) or (_is_free(user) and self.contracted[user.results[0]])
+            if not contracts:
+                self.read_otherwise.update(op.operands)
 
     def expression(self, root: Value) -> set[Value]:
         """The values that are computed where `root` is read; none if it had better lie in memory."""
-        if root.owner is None or not is_pointwise(root.owner) or not self.contracted[root]:
+        if root.owner is None or not is_pointwise(root.owner) or root in self.read_otherwise:
             return set()
         sources, computed = self._sources(root)
         looked_up = all(_only_finds(v) for v in computed if v.aval.size == root.aval.size)
