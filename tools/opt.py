@@ -221,6 +221,9 @@ def read_source(path: str) -> tuple[str, str]:
     try:
         return name, data.decode("utf-8")
     except UnicodeDecodeError as error:
+        if name.endswith(".onnx"):
+            how = "smelt run runs it; smelt.from_onnx in a Python file makes a function of it, for smelt dump and view"
+            raise IRError(f"{name}: error: an ONNX model is no MLIR text: {how}") from None
         line = data.count(b"\n", 0, error.start) + 1
         raise IRError(f"{name}:{line}:1: error: this is not MLIR text (invalid UTF-8)") from None
 

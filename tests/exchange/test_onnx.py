@@ -129,11 +129,14 @@ def test_files_and_data_beside_them(tmp_path: Path) -> None:
     x = smelt.ones((1, 3))
     assert f.__name__ == "model.onnx"
     np.testing.assert_array_equal(np.array(f(x)), np.array(smelt.from_onnx(mlp())(x)))
-    (tmp_path / "weights.bin").unlink()
-    with pytest.raises(FileFormatError, match="is no ONNX model"):
-        smelt.from_onnx(path)
-    with pytest.raises(IRError, match="initializer w1 cannot be read"):
+    with pytest.raises(FileFormatError, match=r"weights in weights\.bin, which bytes alone are without"):
         smelt.from_onnx(path.read_bytes())
+    (tmp_path / "weights.bin").write_bytes(b"")
+    with pytest.raises(FileFormatError, match=r"weights in weights\.bin, not to be read"):
+        smelt.from_onnx(path)
+    (tmp_path / "weights.bin").unlink()
+    with pytest.raises(FileFormatError, match=r"model\.onnx keeps weights in weights\.bin, and there is no such file"):
+        smelt.from_onnx(path)
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +152,13 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     np.save(given, np.ones((2, 2), np.float32))
     assert main(["run", str(path), "--input", str(given)], isolate=False) == 1
     assert "must be x: f32[batch,3], is f32[2,2]" in capsys.readouterr().err
+
+
+def test_commands_for_ir_say_what_takes_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(mlp() + b"\xff")
+    assert main(["view", str(path), "-o", str(tmp_path / "page.html")], isolate=False) == 1
+    assert "an ONNX model is no MLIR text: smelt run runs it; smelt.from_onnx" in capsys.readouterr().err
 
 
 def node(op: str, *inputs: str, **attributes: Any) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -196,14 +196,44 @@ def _read(onnx: Any, file: Any, name: str) -> Any:
             proto = onnx.ModelProto()
             proto.ParseFromString(bytes(file))
         else:
-            proto = onnx.load(os.fspath(file))
+            proto = onnx.load(os.fspath(file), load_external_data=False)
     except OSError:
         raise
     except Exception as error:  # protobuf's and the package's own classes
         raise FileFormatError(f"{name} is no ONNX model: {shown(error)}") from None
+    _load_data(onnx, proto, None if isinstance(file, (bytes, bytearray)) else os.fspath(file), name)
     if not proto.graph.output:
         raise FileFormatError(f"{name} is no ONNX model: it has no graph with an output")
     return proto
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """The tensors that a graph holds, those of branches and loops too."""
+    yield from graph.initializer
+    for attribute in (a for node in graph.node for a in node.attribute):
+        yield from (attribute.t, *attribute.tensors)
+        for inner in (attribute.g, *attribute.graphs):
+            yield from _tensors(inner)
+
+
+def _load_data(onnx: Any, proto: Any, path: str | None, name: str) -> None:
+    """Bring in weights that stand in files beside the model."""
+    helper = onnx.external_data_helper
+    held = [t for t in _tensors(proto.graph) if helper.uses_external_data(t)]
+    places = dict.fromkeys(word(e.value) for t in held for e in t.external_data if e.key == "location")
+    if not places:
+        return
+    if path is None:
+        message = f"{name} keeps weights in {', '.join(places)}, which bytes alone are without: give the model's path"
+        raise FileFormatError(message)
+    folder = os.path.dirname(os.path.abspath(path))
+    missing = [place for place in places if not os.path.isfile(os.path.join(folder, place))]
+    if missing:
+        raise FileFormatError(f"{name} keeps weights in {', '.join(missing)}, and there is no such file beside it")
+    try:
+        helper.load_external_data_for_model(proto, folder)
+    except Exception as error:  # the package's own classes
+        raise FileFormatError(f"{name} keeps weights in {', '.join(places)}, not to be read: {shown(error)}") from None
 
 
 def _input(onnx: Any, model: Model, proto: Any) -> Input:
