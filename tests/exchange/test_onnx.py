@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, IRError, ShapeError
+from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, ShapeError
 from smelt.tools.cli import main
 
 onnx = pytest.importorskip("onnx")
