@@ -87,8 +87,8 @@ class Verdict:
         return "\n    ".join([line, *notes])
 
 
-def check(rewrite: Rewrite, seed: int = 0) -> Verdict:
-    """Run a rewrite on programs that it matches.
+def check(rewrite: Rewrite, seed: int = 0, among: Iterable[DType] = dtypes.ALL) -> Verdict:
+    """Run a rewrite on programs that it matches, of the dtypes `among` these.
 
     >>> from smelt.passes.rewrites import RewriteSet, Rule, Term, ops
     >>> trial = RewriteSet("trial")
@@ -102,7 +102,7 @@ def check(rewrite: Rewrite, seed: int = 0) -> Verdict:
     strict, loose = _Worst(), _Worst()
     table: Table = {op: (p,) for op, p in patterns_by_op(rewrite)}
     try:
-        for dtype in dtypes.ALL:
+        for dtype in among:
             for rule in rewrite.rules:
                 for instance in instances(rule, dtype, seed, examples=rewrite.examples):
                     _try(rewrite, table, instance, verdict, strict, loose, seed)
