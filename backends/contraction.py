@@ -63,8 +63,8 @@ class Operand:
         return width == 1 or inner not in used
 
     def words(self, depth: Fused) -> tuple[Variables, Variables]:
-        """The variables of the depth in two: of the elements of what most bytes are read from, and those inside of one of
-        these, as numbers are that are packed into words."""
+        """The variables of the depth in two: of the elements of what most bytes are read from, and those inside of one,
+        as numbers are that are packed into words."""
         outer, inside = [v for v in depth.variables if v[1] > 1], list[tuple[str, int]]()
         value, place = max(self.loads, key=lambda load: load[0].aval.nbytes)
         used = names_of([linearize(place, value.shape)])

@@ -93,15 +93,15 @@ class _Search:
         return computed if sum(sources.values()) <= most and flops <= MOST_FLOPS else set()
 
     def _cone(self, root: Value) -> list[Value]:
-        """`root` and the elementwise values that only it is made of, in the order of the function. Others may read those
-        that take nothing, or next to nothing, to compute again."""
+        """`root` and the elementwise values that only it is made of, in the order of the function; others may read what
+        takes nothing, or next to nothing, to compute again."""
         inside, pending = {root}, [root]
         while pending:
             owner = pending.pop().owner
             assert owner is not None
             for v in owner.operands:
                 made = v.owner is not None and is_pointwise(v.owner) and len(v.owner.results) == 1
-                if v in inside or not made:
+                if v in inside or not made or v.owner is None:
                     continue
                 again = v.owner.op.flops * v.aval.size <= root.aval.size * AGAIN
                 if again or all(op is not None and op.results[0] in inside for op in self.users[v]):

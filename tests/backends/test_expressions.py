@@ -167,7 +167,7 @@ def test_sums_do_not_depend_on_threads() -> None:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_several_products_share_nothing_but_a_kernel(count: int, built: list[Product]) -> None:
-    """What the unpacking of all weights has in common, numbers and positions, is no reason to unpack them into memory."""
+    """What unpacking all weights has in common, numbers and positions, is no reason to unpack them into memory."""
     random = np.random.default_rng(8)
     x = smelt.array(random.standard_normal((1, 256)).astype(np.float32))
     plain = [smelt.array(random.standard_normal((96, 256)).astype(np.float32)) for _ in range(count)]

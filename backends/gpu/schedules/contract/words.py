@@ -113,15 +113,19 @@ class _Words:
             start = summed(k, self._in_words(begin, each), times(k.lane(), self.together))
             stop = end // each if isinstance(end, int) else self._in_words(end, each)
         zeros = [k.const(0, self.held).mlir] * (results * self.few.extent)
-        step = simd * self.together
-        totals = k.counted(stop, lambda word, *sums: self._step(word, at, sums), zeros, first=start, step=step, carried="sum")
+
+        def add(word: Scalar, *sums: Any) -> list[Any]:
+            return self._step(word, at, sums)
+
+        totals = k.counted(stop, add, zeros, first=start, step=simd * self.together, carried="sum")
         found = [over_lanes(k, Scalar(k, total, self.held)) for total in totals]
         self._store(found, first, ragged)
         return self.epilogue.finish("contract-words", self.groups * self.epilogue.shares, simd * SIMDGROUPS)
 
     def _in_words(self, position: Scalar, each: int) -> Scalar:
         k = self.k
-        return position if position is k.const(0, INDEX) else k.op("arith.divui", [position, k.const(each, INDEX)], INDEX)
+        nothing = position is k.const(0, INDEX)
+        return position if nothing else k.op("arith.divui", [position, k.const(each, INDEX)], INDEX)
 
     def _step(self, word: Scalar, lines: list[Scalar], sums: tuple[Any, ...]) -> list[Any]:
         """Add the products of some words of each line with the vectors."""
