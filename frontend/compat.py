@@ -1,6 +1,7 @@
 """Programs written for MLX, without a change: its modules are names for those of smelt.
 
-``python -m smelt.compat train.py --epochs 3`` runs a program so; `install` does it in a program that imports MLX later.
+``python -m smelt.compat train.py --epochs 3`` runs a program so, and ``-m package.module`` a module; `install` does it
+in a program that imports MLX later.
 """
 
 from __future__ import annotations
@@ -74,15 +75,42 @@ def install() -> None:
     smelt.Dtype.module = "mlx.core"
 
 
+def _install_in_processes() -> None:
+    """Have the processes that this one starts find a package ``mlx`` that installs itself: workers, other programs."""
+    stand_in = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_in")
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != stand_in]
+    os.environ["PYTHONPATH"] = os.pathsep.join([stand_in, *others])
+    sys.path.insert(1, stand_in)  # workers that are spawned get this path
+
+
+_USAGE = """usage: python -m smelt.compat PROGRAM [ARGUMENTS...]
+       python -m smelt.compat -m MODULE [ARGUMENTS...]
+       python -m smelt.compat -c CODE [ARGUMENTS...]
+
+Run a program written for MLX with smelt."""
+
+
 def main(arguments: list[str]) -> int:
-    """Run a program; its exit status, if it does not exit itself."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m smelt.compat PROGRAM [ARGUMENTS...]\n\nRun a program written for MLX with smelt.")
-        return 0 if arguments else 2
+    """Run a program, as Python would; its exit status, if it does not exit itself."""
+    kind = arguments[0] if arguments and arguments[0] in ("-m", "-c") else None
+    if not arguments or arguments[0] in ("-h", "--help") or (kind and len(arguments) == 1):
+        print(_USAGE)
+        return 0 if arguments[:1] and not kind else 2
     install()
-    sys.argv[:] = arguments
-    sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
-    runpy.run_path(arguments[0], run_name="__main__")
+    _install_in_processes()
+    if kind is None:
+        sys.argv[:] = arguments
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        runpy.run_path(arguments[0], run_name="__main__")
+        return 0
+    what, sys.argv[:] = arguments[1], [kind, *arguments[2:]]
+    sys.path[0] = os.getcwd() if kind == "-m" else ""
+    if kind == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        program = types.ModuleType("__main__")
+        sys.modules["__main__"] = program
+        exec(compile(what, "<string>", "exec"), program.__dict__)
     return 0
 
 

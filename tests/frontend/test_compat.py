@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,50 @@ def test_an_unmodified_program(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True 386 ['--epochs', '3'] smelt\n"
+
+
+def _run(*arguments: str, **options: Any) -> str:
+    command = [sys.executable, "-m", "smelt.compat", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_modules_packages_and_code(tmp_path: Path) -> None:
+    """What Python runs by ``-m`` and ``-c``: programs that are installed are mostly run so."""
+    package = tmp_path / "trainer"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("from . import step\nstep.main()\n")
+    (package / "step.py").write_text(
+        "import sys, mlx.core as mx\ndef main():\n    print(mx.array([1.0]) + 1, *sys.argv[1:])\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    for name in ("trainer", "trainer.step"):
+        assert _run("-m", name, "-m", "x", cwd=tmp_path) == "array([2], dtype=float32) -m x\n"
+    code = "import sys, trainer.step; trainer.step.main(); print(__name__, sys.argv)"
+    assert _run("-c", code, "x", cwd=tmp_path) == "array([2], dtype=float32) x\n__main__ ['-c', 'x']\n"
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_of_a_program(tmp_path: Path, method: str) -> None:
+    """Workers that import the program anew, and other programs, have smelt under MLX's names as well."""
+    (tmp_path / "train.py").write_text(
+        f"""
+import multiprocessing, subprocess, sys
+import mlx.core as mx
+from mlx.utils import tree_map
+
+def work(n):
+    return mx.arange(n).sum().item()
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("{method}").Pool(1) as pool:
+        print(pool.map(work, [3, 4]))
+    subprocess.run([sys.executable, "-c", "import mlx.core as mx, mlx.nn; print(mx.__name__, mlx.nn.__name__)"])
+"""
+    )
+    assert _run(str(tmp_path / "train.py")) == "[3, 6]\nsmelt smelt.nn\n"
 
 
 def test_what_cannot_be_done() -> None:

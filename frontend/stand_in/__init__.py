@@ -1,0 +1,1 @@
+"""A folder for ``PYTHONPATH``: what it holds is found in place of the packages of these names (`smelt.compat`)."""
