@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import os
+import pkgutil
 import runpy
 import sys
 import types
@@ -15,7 +16,7 @@ import types
 import smelt
 from smelt.ir.errors import SettingError, at_user_line
 
-from . import distributed, fast, linalg, metal, nn, optimizers, random, utils
+from . import cuda, distributed, fast, linalg, metal, nn, optimizers, random, utils
 from .nn import layers
 from .optimizers import schedulers
 
@@ -37,7 +38,7 @@ def _modules() -> dict[str, types.ModuleType]:
         "mlx.optimizers.schedulers": schedulers,
         "mlx.nn.layers": layers,
     }
-    for module in (distributed, fast, linalg, metal, random, smelt.fft):
+    for module in (cuda, distributed, fast, linalg, metal, random, smelt.fft):
         found[f"mlx.core.{module.__name__.rpartition('.')[2]}"] = module
     for name in ("init", "losses", "utils"):
         found[f"mlx.nn.{name}"] = getattr(nn, name)
@@ -64,8 +65,9 @@ def install() -> None:
     if known is not None and not getattr(known, "__smelt__", False):
         raise SettingError(at_user_line("smelt.compat.install: MLX itself has been imported already; install before"))
     package = types.ModuleType("mlx", "Names for smelt.")
-    package.__path__ = []
+    package.__path__ = pkgutil.extend_path([], "mlx")  # other packages are in it: `mlx.data`
     package.__spec__ = importlib.machinery.ModuleSpec("mlx", None, is_package=True)  # `find_spec("mlx")` asks for one
+    package.__spec__.submodule_search_locations = package.__path__
     package.__smelt__ = True  # type: ignore[attr-defined]
     modules = _modules()
     for name, module in modules.items():
@@ -96,21 +98,21 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help") or (kind and len(arguments) == 1):
         print(_USAGE)
         return 0 if arguments[:1] and not kind else 2
+    code = kind == "-c"
+    sys.path[0] = "" if code else os.getcwd() if kind else os.path.dirname(os.path.abspath(arguments[0]))
     install()
     _install_in_processes()
     if kind is None:
         sys.argv[:] = arguments
-        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
         runpy.run_path(arguments[0], run_name="__main__")
         return 0
     what, sys.argv[:] = arguments[1], [kind, *arguments[2:]]
-    sys.path[0] = os.getcwd() if kind == "-m" else ""
-    if kind == "-m":
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
-    else:
+    if code:
         program = types.ModuleType("__main__")
         sys.modules["__main__"] = program
         exec(compile(what, "<string>", "exec"), program.__dict__)
+    else:
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
     return 0
 
 

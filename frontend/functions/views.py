@@ -25,6 +25,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, iota, joined, piece, shape_tuple, to_shape
+from ..lazy.results import apart
 from ..lazy.streams import check_stream
 
 __all__ = ["as_strided", "astype", "contiguous", "view"]
@@ -53,16 +54,16 @@ def astype(
     return convert(as_array(a), dtype_of("astype", dtype))
 
 
-@remembered
 def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: StreamOrDevice = None) -> array:
-    """The same array: smelt's arrays are contiguous whenever they are in memory.
+    """The same array: smelt's arrays are contiguous whenever they are in memory. A slice of a large array, which shares
+    its memory, is copied, so that the large one can go.
 
     >>> import smelt
     >>> smelt.contiguous(smelt.array([1]).T)
     array([1], dtype=int32)
     """
     check_stream(stream)
-    return wrap(as_array(a)._ref)
+    return wrap(apart(as_array(a)._ref))
 
 
 @remembered

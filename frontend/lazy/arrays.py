@@ -35,6 +35,7 @@ from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
 from .host import buffer_of, check_depth, holds_arrays, of_numbers
 from .printing import format_array
 from .recipes import stand_ins
+from .results import apart
 from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
@@ -76,7 +77,7 @@ class array(_Methods, Handle):
     def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
         wanted = None if dtype is None else dtype_of("array", dtype)
         if isinstance(val, array) and issubclass(type(val), array):  # a stand-in of tests only says that it is one
-            self._ref = val._ref if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
+            self._ref = apart(val._ref) if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
             if state.traced:
                 self._made = state.traced
             return

@@ -12,7 +12,7 @@ import pytest
 
 import smelt
 
-PROGRAM = '''
+PROGRAM = """
 import sys
 from functools import partial
 
@@ -63,7 +63,7 @@ for _ in range(30):
     losses.append(loss.item())
 count = sum(p.size for _, p in tree_flatten(model.parameters()))
 print(losses[-1] < 0.2 < losses[0], count, sys.argv[1:], mx.__name__)
-'''
+"""
 
 
 def test_an_unmodified_program(tmp_path: Path) -> None:
@@ -133,10 +133,13 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smelt.Dtype, "module", smelt.Dtype.module)  # as it is afterwards
     smelt.compat.install()
     import mlx.core as mx  # type: ignore[import-not-found]
+    import mlx.core.cuda  # type: ignore[import-not-found]
     import mlx.nn as nn  # type: ignore[import-not-found]
-    from mlx.nn.layers import transformer  # type: ignore[import-not-found]
+    from mlx.nn.layers import Linear, relu, transformer  # type: ignore[import-not-found]
     from mlx.optimizers.schedulers import cosine_decay  # type: ignore[import-not-found]
 
+    assert (relu, Linear, nn.activations.relu) == (smelt.nn.relu, smelt.nn.Linear, smelt.nn.relu)
+    assert mlx.core.cuda is smelt.cuda
     assert mx is smelt and nn is smelt.nn and transformer.Transformer is nn.Transformer
     assert cosine_decay is smelt.optimizers.cosine_decay and mx.random.normal is smelt.random.normal
     assert importlib.util.find_spec("mlx") is not None and importlib.util.find_spec("mlx.core") is not None
@@ -145,6 +148,20 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert getattr(mx, str(mx.zeros(2).dtype).rpartition(".")[2]) is mx.float32
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_other_packages_below_the_name(tmp_path: Path) -> None:
+    """As `mlx.data` is: a package of its own, installed into the folder ``mlx`` whether MLX is there or not."""
+    package = tmp_path / "mlx" / "data"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("import mlx.core as mx\nx = mx.array([1.0])\n")
+    (tmp_path / "mlx" / "core.py").write_text("raise ImportError('MLX itself')\n")
+    program = tmp_path / "train.py"
+    program.write_text("import mlx.data as dx, mlx.core as mx\nprint(dx.x, mx.__name__)\n")
+    assert _run(str(program)) == "array([1], dtype=float32) smelt\n"
+    (tmp_path / "elsewhere.py").write_text(program.read_text())
+    (tmp_path / "mlx" / "__init__.py").write_text("raise ImportError('MLX itself')\n")
+    assert _run(str(tmp_path / "elsewhere.py")) == "array([1], dtype=float32) smelt\n"
 
 
 @pytest.mark.parametrize("transform", [smelt.compile, smelt.vmap])

@@ -211,3 +211,22 @@ def test_bools_are_0_and_1_in_every_dtype(to: smelt.Dtype, compiled: bool) -> No
         np.testing.assert_array_equal(np.array(found), wanted)
     else:
         assert np.array(found).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("copied", [smelt.contiguous, smelt.array])
+@pytest.mark.parametrize("make", [lambda: smelt.random.normal((64, 4096)), lambda: smelt.array(np.ones((64, 4096)))])
+def test_a_copy_of_a_slice_does_not_keep_the_whole(copied, make) -> None:
+    """Caches of programs for MLX let the large array go so."""
+    x = make()
+    smelt.eval(x)
+    last = x[-2:]  # shares the memory
+    kept = copied(last)
+    expected = np.array(x)[-2:]
+    smelt.eval(kept)
+    before = smelt.get_active_memory()
+    del x, last
+    assert before - smelt.get_active_memory() >= 64 * 4096 * 4
+    np.testing.assert_array_equal(np.array(kept), expected)
+    assert copied(kept)._buffer is kept._buffer  # it keeps no more than itself
+    gradient = smelt.grad(lambda y: (copied(y[-2:]) * kept).sum())(smelt.ones((64, 4096)))
+    np.testing.assert_array_equal(np.array(gradient)[-2:], expected)
