@@ -65,7 +65,7 @@ def install() -> None:
     if known is not None and not getattr(known, "__smelt__", False):
         raise SettingError(at_user_line("smelt.compat.install: MLX itself has been imported already; install before"))
     package = types.ModuleType("mlx", "Names for smelt.")
-    package.__path__ = pkgutil.extend_path([], "mlx")  # other packages are in it: `mlx.data`
+    package.__path__ = list(pkgutil.extend_path([], "mlx"))  # other packages are in it: `mlx.data`
     package.__spec__ = importlib.machinery.ModuleSpec("mlx", None, is_package=True)  # `find_spec("mlx")` asks for one
     package.__spec__.submodule_search_locations = package.__path__
     package.__smelt__ = True  # type: ignore[attr-defined]
