@@ -19,6 +19,7 @@ from smelt.ir.errors import (
     innermost_line,
     shown,
 )
+from smelt.ir.symbolic import Symbol
 
 from .arrays import array
 
@@ -33,7 +34,7 @@ _FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError,
 _Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 #: What an annotation takes, and how a message calls that.
 _TAKES: dict[str, tuple[tuple[type, ...], str]] = {
-    "int": ((numbers.Integral, np.integer), "an int"),
+    "int": ((numbers.Integral, np.integer, Symbol), "an int"),
     "float": ((numbers.Real, np.number, array), "a number"),
     "bool": ((bool, int, np.bool_), "a bool"),
     "array": ((array, np.ndarray, np.generic, numbers.Number, list, tuple), "an array"),
@@ -60,6 +61,8 @@ def explained(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except _FOREIGN as error:
+            if isinstance(error, SmeltError) and (misfit := _misfit((function, args, kwargs))):
+                raise misfit from error  # it would name what is called inside, and how
             if isinstance(error, _AS_IT_IS) or innermost_line(error):
                 raise
             raise _own_error(error, (function, args, kwargs)) from error
@@ -95,26 +98,40 @@ def explained_maker(function: F) -> F:
 
 def _own_error(error: Exception, *calls: _Call) -> SmeltError:
     """For an error in calls, the first of which names what was called."""
-    called, args, _ = calls[0]
-    name = called.__qualname__.partition(".<locals>")[0]
-    if called.__name__ in ("__init__", "__call__"):  # of a class, which may be the base of others
-        name = type(args[0]).__name__
+    name = _name_of(calls[0])
     listed = []
-    for function, args, kwargs in calls:
-        parameters = inspect.signature(function).parameters
-        try:
-            given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
-        except TypeError as problem:
-            return ArgumentTypeError(at_user_line(f"{name}: {problem}"))
-        for parameter, value in given.items():
-            kind, _, other = str(parameters[parameter].annotation).partition(" | ")
-            types, what = _TAKES.get(kind, ((object,), ""))
-            if not isinstance(value, types) and not (value is None and other == "None"):
-                return ArgumentTypeError(at_user_line(f"{name}: {parameter} must be {what}, is {shown(value)}"))
-            if parameter != "self":
-                listed.append(f"{parameter}={shown(value)}")
+    for call in calls:
+        if misfit := _misfit(call, name):
+            return misfit
+        function, args, kwargs = call
+        given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+        listed += [f"{parameter}={shown(value)}" for parameter, value in given.items() if parameter != "self"]
     if isinstance(error, MemoryError):
         own: type[SmeltError] = OutOfMemoryError
     else:
         own = AttributeValueError if isinstance(error, (ValueError, ArithmeticError)) else ArgumentTypeError
     return own(at_user_line(f"{name}: {str(error)[:200]}; the arguments are {', '.join(listed)[:300]}"))
+
+
+def _name_of(call: _Call) -> str:
+    called, args, _ = call
+    if called.__name__ in ("__init__", "__call__"):  # of a class, which may be the base of others
+        return type(args[0]).__name__
+    return called.__qualname__.partition(".<locals>")[0]
+
+
+def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:
+    """That an argument does not fit its annotation, or that the arguments are others than the function's."""
+    function, args, kwargs = call
+    name = name or _name_of(call)
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError as problem:
+        return ArgumentTypeError(at_user_line(f"{name}: {problem}"))
+    for parameter, value in given.items():
+        kind, _, other = str(signature.parameters[parameter].annotation).partition(" | ")
+        types, what = _TAKES.get(kind, ((object,), ""))
+        if not isinstance(value, types) and (not other or (other == "None" and value is not None)):
+            return ArgumentTypeError(at_user_line(f"{name}: {parameter} must be {what}, is {shown(value)}"))
+    return None

@@ -149,12 +149,15 @@ class Optimizer:
 
         Raises:
             TreeError: a gradient without a parameter, or that is no array. ShapeError: one of another shape.
-                DTypeError: one of integers. The messages name the path.
+                DTypeError: one of integers, or of complex numbers for real ones. The messages name the path.
 
         >>> import smelt
         >>> smelt.optimizers.SGD(0.5).apply_gradients({"w": smelt.array([1.0])}, {"w": smelt.array([2.0])})
         {'w': array([1.5], dtype=float32)}
         """
+        if not isinstance(gradients, (dict, list, tuple, array)):
+            name = f"smelt.optimizers.{type(self).__name__}.apply_gradients"
+            raise TreeError(at_user_line(f"{name}: gradients must be a tree of arrays, is {kind_of(gradients)}"))
         if not self._initialized:
             self.init(gradients)
         for name, schedule in self._schedulers.items():
@@ -170,7 +173,7 @@ class Optimizer:
         elif isinstance(gradients, (list, tuple)):
             pairs = list(enumerate(gradients))
         elif not isinstance(gradients, array):
-            if gradients is not None and isinstance(parameters, array):
+            if isinstance(parameters, array) and gradients is not None:
                 raise self._misfit(what, path, f"is {parameters.aval}, its gradient {kind_of(gradients)}")
             return parameters  # no gradient: a setting that stands among the parameters
         else:
@@ -184,11 +187,13 @@ class Optimizer:
                     )
                 )
             no_number, fixed = (not smelt.issubdtype(x.dtype, smelt.inexact) for x in (gradients, parameters))
-            if no_number and not fixed:
+            is_complex, may_be = (smelt.issubdtype(x.dtype, smelt.complexfloating) for x in (gradients, parameters))
+            if (no_number and not fixed) or (is_complex and not may_be):
+                of = "integers" if no_number else "complex numbers"
                 raise DTypeError(
                     at_user_line(
                         f"smelt.optimizers.{type(self).__name__}.{what}: {path} is {parameters.aval}, its gradient "
-                        f"{gradients.aval}, of integers"
+                        f"{gradients.aval}, of {of}"
                     )
                 )
             if no_number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import smelt
@@ -94,6 +95,11 @@ class Plain(optimizers.Optimizer):
          r"SGD.*bias is f32\[1\], its gradient f32\[2\]"),
         (lambda m: optimizers.SGD(0.1).update(m, {"bias": smelt.ones(1, smelt.int32)}), TypeError,
          r"SGD.*bias is f32\[1\], its gradient i32\[1\], of integers"),
+        (lambda m: optimizers.SGD(0.1).update(m, {"bias": smelt.ones(1, smelt.complex64)}), TypeError,
+         r"SGD.*bias is f32\[1\], its gradient complex<f32>\[1\], of complex numbers"),
+        (lambda m: optimizers.SGD(0.1).update(m, {"bias": np.ones(1)}), TypeError,
+         r"SGD.*bias is f32\[1\], its gradient a ndarray"),
+        (lambda m: optimizers.SGD(0.1).update(m, None), TypeError, "SGD.*gradients must be a tree of arrays, is None"),
         (lambda m: optimizers.SGD(0.1).update(m, {"b": smelt.ones(1)}), TypeError, "SGD.*: b is no parameter"),
         (lambda m: nn.value_and_grad(m.freeze(), lambda: m.bias.sum())(), TypeError,
          "no parameter of Linear is trainable"),
@@ -106,6 +112,33 @@ def test_what_does_not_fit(call: Callable[[nn.Module], Any], error: type[Excepti
         call(nn.Linear(2, 1))
     assert isinstance(caught.value, error)
     assert "test_places.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "layer, shapes, message",
+    [
+        (nn.BatchNorm(4), [(2, 5)], r"BatchNorm: x has 5 channels, weight 4; x f32\[2,5\], weight f32\[4\]"),
+        (nn.BatchNorm(4, affine=False), [(2, 5)], "BatchNorm: x has 5 channels, running_mean 4; "),
+        (nn.GroupNorm(2, 4), [(2, 3, 6)], "GroupNorm: x has 6 channels, weight 4; "),
+        (nn.InstanceNorm(4, affine=True), [(2, 3, 6)], "InstanceNorm: x has 6 channels, weight 4; "),
+        (nn.Bilinear(3, 4, 5), [(2, 3), (2, 3)], r"Bilinear: needs .* x1 f32\[2,3\], x2 f32\[2,3\]"),
+        (nn.Bilinear(3, 4, 5), [(2, 3), (3, 4)], r"Bilinear: needs .* x1 f32\[2,3\], x2 f32\[3,4\]"),
+        (nn.RNN(3, 4), [(2, 5, 3), (2, 5)], r"RNN: a state .* the shape \(2, 4\); it is f32\[2,5\]"),
+        (nn.GRU(3, 4), [(2, 5, 3), (3, 4)], r"GRU: a state .* the shape \(2, 4\); it is f32\[3,4\]"),
+        (nn.LSTM(3, 4), [(5, 3), (2, 4)], r"LSTM: a state .* the shape \(4,\); it is f32\[2,4\]"),
+    ],
+)  # fmt: skip
+def test_layers_say_what_they_are_for(layer: nn.Module, shapes: list[tuple[int, ...]], message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^smelt\.nn\.{message}"):
+        layer(*(smelt.ones(shape) for shape in shapes))
+
+
+def test_what_broadcasts_is_for_all_channels() -> None:
+    """As in MLX."""
+    x = smelt.ones((2, 5, 6))
+    assert nn.GroupNorm(2, 1)(x).shape == nn.BatchNorm(1)(x).shape == x.shape
+    assert nn.Bilinear(3, 4, 5)(smelt.ones((2, 3, 3)), smelt.ones((4,))).shape == (2, 3, 5)
+    assert nn.RNN(3, 4)(smelt.ones((2, 5, 3)), smelt.ones((4,))).shape == (2, 5, 4)
 
 
 def test_half_precision_is_loaded_for_single() -> None:

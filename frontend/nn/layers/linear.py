@@ -7,6 +7,7 @@ from typing import Any
 
 import smelt
 from smelt import array
+from smelt.ir.errors import ShapeError, at_user_line
 
 from .base import Module
 from .quantized import QQLinear, QuantizedLinear
@@ -87,6 +88,9 @@ class Bilinear(Module):
         weight: [output_dims, input2_dims, input1_dims]. bias: [output_dims]. Both are uniform between
             ±1/√input1_dims at first.
 
+    Raises:
+        ShapeError: when called with vectors of other extents, or not as many of one as of the other.
+
     >>> import smelt
     >>> smelt.nn.Bilinear(2, 3, 4)(smelt.ones((5, 2)), smelt.ones((5, 3))).shape
     (5, 4)
@@ -106,6 +110,10 @@ class Bilinear(Module):
     def __call__(self, x1: array, x2: array) -> array:
         outputs, second, first = self.weight.shape
         batch = x1.shape[:-1]
+        count = math.prod(batch)
+        if (x1.shape[-1:], x2.shape[-1:]) != ((first,), (second,)) or math.prod(x2.shape[:-1]) not in (1, count):
+            message = f"smelt.nn.Bilinear: needs equally many vectors of {first} and of {second} elements"
+            raise ShapeError(at_user_line(f"{message}; x1 {x1.aval}, x2 {x2.aval}"))
         rows = x1.reshape(-1, first) @ self.weight.reshape(outputs * second, first).T
         found = rows.reshape(-1, outputs, second) @ x2.reshape(-1, second, 1)
         found = found.reshape(*batch, outputs)

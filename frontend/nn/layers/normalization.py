@@ -78,6 +78,14 @@ def _normalized(x: array, axes: tuple[int, ...], eps: float) -> array:
     return (x - mean) * smelt.rsqrt(variance + eps)
 
 
+def _check_channels(layer: Module, x: array) -> None:
+    """Parameters of a layer, and what it has been trained on, are for the channels of x, or broadcast to them."""
+    for name in ("weight", "running_mean"):
+        if name in layer and 1 != layer[name].shape[-1] != x.shape[-1] != 1:
+            message = f"smelt.nn.{type(layer).__name__}: x has {x.shape[-1]} channels, {name} {layer[name].shape[-1]}"
+            raise ShapeError(at_user_line(f"{message}; x {x.aval}, {name} {layer[name].aval}"))
+
+
 class InstanceNorm(Module):
     """Of each example each channel by itself: (x - mean(x)) / √(var(x) + eps), over all axes but the first and last.
 
@@ -112,6 +120,7 @@ class InstanceNorm(Module):
             raise ShapeError(
                 at_user_line(f"smelt.nn.InstanceNorm: needs axes [batch, …, channels], at least three; x {x.aval}")
             )
+        _check_channels(self, x)
         found = _normalized(x, tuple(range(1, x.ndim - 1)), self.eps)
         return self.weight * found + self.bias if "weight" in self else found
 
@@ -163,6 +172,7 @@ class GroupNorm(Module):
                     f"x {x.aval}"
                 )
             )
+        _check_channels(self, x)
         each = x.shape[-1] // groups
         places = math.prod(x.shape[1:-1])
         if self.pytorch_compatible:
@@ -222,9 +232,7 @@ class BatchNorm(Module):
     def _freeze_running(self) -> None:
         self.freeze(keys=["running_mean", "running_var"], recurse=False)
 
-    def unfreeze(
-        self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False
-    ) -> Any:
+    def unfreeze(self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False) -> Any:
         """As of any module, but the running mean and variance stay frozen."""
         super().unfreeze(recurse=recurse, keys=keys, strict=strict)
         self._freeze_running()
@@ -239,6 +247,7 @@ class BatchNorm(Module):
     def __call__(self, x: array) -> array:
         if not 2 <= x.ndim <= 4:
             raise ShapeError(at_user_line(f"smelt.nn.BatchNorm: needs two to four axes; x {x.aval}"))
+        _check_channels(self, x)
         count = x.size // max(1, x.shape[-1])
         if self.training and count == 1:
             message = "smelt.nn.BatchNorm: training needs more than one value of each channel, or eval()"

@@ -47,9 +47,12 @@ class _Recurrent(Module):
     def _begin(self, states: tuple[array | None, ...], batch: tuple[int, ...], dtype: DType) -> Any:
         """States, or zeros, for each sequence."""
         shape = (*batch, self.hidden_size)
-        found = [
-            smelt.zeros(shape, dtype) if s is None else smelt.broadcast_to(s.astype(dtype), shape) for s in states
-        ]
+        for s in states:
+            fits = s is None or all(n in (1, m) for n, m in zip(s.shape[::-1], shape[::-1]))
+            if s is not None and (s.ndim > len(shape) or not fits):
+                message = f"smelt.nn.{type(self).__name__}: a state before the first position needs the shape {shape}"
+                raise ShapeError(at_user_line(f"{message}; it is {s.aval}"))
+        found = [smelt.zeros(shape, dtype) if s is None else smelt.broadcast_to(s.astype(dtype), shape) for s in states]
         return found[0] if len(found) == 1 else tuple(found)
 
     def _states(self, x: array, *states: array | None) -> Any:
