@@ -98,6 +98,9 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help") or (kind and len(arguments) == 1):
         print(_USAGE)
         return 0 if arguments[:1] and not kind else 2
+    if kind is None and not os.path.exists(arguments[0]):
+        print(f"smelt.compat: there is no file {arguments[0]}", file=sys.stderr)
+        return 2
     code = kind == "-c"
     sys.path[0] = "" if code else os.getcwd() if kind else os.path.dirname(os.path.abspath(arguments[0]))
     install()

@@ -61,10 +61,9 @@ def explained(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except _FOREIGN as error:
-            if isinstance(error, SmeltError) and (misfit := _misfit((function, args, kwargs))):
-                raise misfit from error  # it would name what is called inside, and how
             if isinstance(error, _AS_IT_IS) or innermost_line(error):
-                raise
+                if not isinstance(error, SmeltError) or _misfit((function, args, kwargs)) is None:
+                    raise  # else it names what is called inside, and how
             raise _own_error(error, (function, args, kwargs)) from error
 
     return called  # type: ignore[return-value]

@@ -125,6 +125,8 @@ def test_what_cannot_be_done() -> None:
     assert "SettingError: smelt.compat.install: MLX itself has been imported already" in done.stderr
     done = subprocess.run([sys.executable, "-m", "smelt.compat"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stdout.startswith("usage: ")
+    done = subprocess.run([sys.executable, "-m", "smelt.compat", "trian.py"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "smelt.compat: there is no file trian.py\n"
 
 
 def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:

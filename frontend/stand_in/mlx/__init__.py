@@ -2,7 +2,8 @@
 
 import sys
 
-del sys.modules[__name__]  # `install` puts another there
-import smelt  # noqa: E402
+import smelt
 
-smelt.compat.install()
+if __name__ == "mlx":
+    del sys.modules[__name__]  # `install` puts another there
+    smelt.compat.install()
