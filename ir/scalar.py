@@ -44,13 +44,13 @@ class Scalar:
         k: the builder that it belongs to.
         mlir: what that builder holds; an SSA value, where it emits MLIR.
         dtype: never half precision, which is computed in float32.
-        known: the integer or bool that it is, if the builder knows.
+        known: the integer or bool that it is, if the builder knows; most: the largest integer that it can be, from 0 on.
     """
 
-    __slots__ = ("dtype", "k", "known", "mlir")
+    __slots__ = ("dtype", "k", "known", "mlir", "most")
 
     def __init__(self, k: ScalarBuilder, value: Any, dtype: DType, known: int | None = None):
-        self.k, self.mlir, self.dtype, self.known = k, value, dtype, known
+        self.k, self.mlir, self.dtype, self.known, self.most = k, value, dtype, known, known
 
     def beside(self, x: ScalarLike) -> Scalar:
         """`x` as an operand beside this one: a Python number becomes a constant of the same dtype."""

@@ -25,6 +25,8 @@ from .scalar import INDEX, Number, Scalar, ScalarLike, beside_each_other, comput
 _CMPI = {
     "eq": (0, 0), "ne": (1, 1), "lt": (2, 6), "le": (3, 7), "gt": (4, 8), "ge": (5, 9),
 }  # fmt: skip
+#: Up to this all integers are numbers of the dtype.
+_EXACT = {dtypes.float16: 1 << 11, dtypes.bfloat16: 1 << 8}
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}  # ordered; ne is unordered
 
 
@@ -124,7 +126,7 @@ class ScalarEmitter(ABC):
             word = int(value) & ((1 << bits) - 1)
             attr = ir.IntegerAttr.get(kind, word - ((word >> (bits - 1)) << bits))
         found = self.op("arith.constant", (), dtype, value=attr)
-        found.known = known_value(value, dtype)
+        found.known = found.most = known_value(value, dtype)
         return found
 
     def convert(self, x: Scalar, dtype: DType) -> Scalar:
@@ -136,6 +138,8 @@ class ScalarEmitter(ABC):
             wide = self._toward_odd(x) if source is dtypes.float64 and dtype is dtypes.float16 else (
                 self.convert(x, dtypes.float32)
             )  # fmt: skip
+            if x.most is not None and 0 <= x.most <= _EXACT[dtype] and source.kind in "iu":
+                return wide
             kind = self.shaped(mlir.ir.Type.parse(dtype.mlir, self.context))
             if made_from(wide.mlir, "arith.extf", kind) is not None:  # as it is in memory
                 return wide
@@ -244,7 +248,10 @@ class ScalarEmitter(ABC):
         return self.op("arith.divf", [x, y], x.dtype, fastmath=self.attr("#arith.fastmath<afn>"))
 
     def bitwise(self, name: str, x: Scalar, y: Scalar) -> Scalar:
-        return self.op(f"arith.{name}", [x, y], x.dtype)
+        found = self.op(f"arith.{name}", [x, y], x.dtype)
+        if name == "andi" and y.known is not None and y.known >= 0:
+            found.most = y.known
+        return found
 
     def int_div(self, x: Scalar, y: Scalar) -> Scalar:
         return self.op("arith.divsi" if x.dtype.kind == "i" else "arith.divui", [x, y], x.dtype)

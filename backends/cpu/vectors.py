@@ -170,7 +170,7 @@ class VectorKernel(MemoryKernel):
             splat = mlir.ir.DenseElementsAttr.get_splat(self.type(dtype), element.mlir.owner.attributes["value"])
             saved, self.ip = self.ip, mlir.ir.InsertionPoint.at_block_begin(self.entry)
             found = self._constant_cache[key] = self.op("arith.constant", (), dtype, value=splat)
-            found.known = element.known
+            found.known = found.most = element.known
             self.ip = saved
         return found
 

@@ -21,7 +21,6 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...kernel import GpuKernel, GpuModule
 from ..parts import split, times
-from ..rows.shape import MOST_GROUPS
 from ..schedule import ScheduledKernel, ScratchPlan
 from .positions import over_lanes, summed, where, within
 from .split import epilogue_of
@@ -29,8 +28,9 @@ from .tiles import neighbours
 
 #: Vectors, at most.
 FEW = 8
-#: Simdgroups of a threadgroup, and lines of the matrix that one of them takes at once, where there are many.
-SIMDGROUPS, LINES = 8, 4
+#: Simdgroups of a threadgroup, and lines of the matrix that one of them takes at once, which share what it reads of the
+#: vectors; and as many simdgroups as there should be before they do.
+SIMDGROUPS, LINES, ENOUGH = 8, 4, 2048
 #: Numbers in the words of a step, at most, and elements of vectors that a thread holds.
 MOST_INSIDE, HELD = 32, 64
 #: Sums of a thread, at most.
@@ -73,7 +73,7 @@ class _Words:
         self.innermost = {outer[-1][0]} if self.together > 1 else set[str]()
         lines, batches = self.lines.extent, product.batch.extent
         self.results = min(LINES, lines, max(1, SUMS // self.few.extent))
-        enough = min(gpu.groups, MOST_GROUPS) * SIMDGROUPS
+        enough = min(gpu.groups, ENOUGH)
         while self.results > 1 and lines * batches < enough * self.results:
             self.results //= 2
         self.per_group = self.results * SIMDGROUPS
