@@ -44,7 +44,7 @@ class Scalar:
         k: the builder that it belongs to.
         mlir: what that builder holds; an SSA value, where it emits MLIR.
         dtype: never half precision, which is computed in float32.
-        known: the integer or bool that it is, if the builder knows; most: the largest integer that it can be, from 0 on.
+        known: the integer or bool that it is, if the builder knows; most: the largest that it can be, from 0 on.
     """
 
     __slots__ = ("dtype", "k", "known", "mlir", "most")
