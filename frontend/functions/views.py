@@ -6,9 +6,11 @@ import builtins
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import IndexOutOfRangeError, ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer
@@ -63,6 +65,10 @@ def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: Stream
     array([1], dtype=int32)
     """
     check_stream(stream)
+    if not isinstance(allow_col_major, (bool, int, np.bool_)):
+        raise ArgumentTypeError(
+            at_user_line(f"smelt.contiguous: allow_col_major must be a bool, is {shown(allow_col_major)}")
+        )
     return wrap(apart(as_array(a)._ref))
 
 

@@ -20,6 +20,8 @@ NAMES = [
 ]  # fmt: skip
 #: Functions of which C leaves open the sign of zeros and infinities beside a NaN, or where both parts are infinite.
 OPEN = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+#: Functions of which C leaves open the signs of some of them where an operand's part is a NaN.
+OPEN_OF_NAN = ("arcsin", "arccos", "arctan", "arcsinh", "arctanh")
 
 
 def expected(name: str) -> np.ndarray:
@@ -51,6 +53,8 @@ def test_all_pairs(name: str, dtype: smelt.Dtype, way: str) -> None:
                 found = np.asarray(smelt.compile(getattr(smelt, name))(smelt.array(Z, dtype)))
         beside = np.isnan(want.real) | np.isnan(want.imag) | (np.isinf(Z.real) & np.isinf(Z.imag))
         told = ~beside if name in OPEN else np.ones(Z.shape, bool)
+        if name in OPEN_OF_NAN:
+            told = ~(np.isnan(Z.real) | np.isnan(Z.imag))
         right = same(found.real, want.real, told) & same(found.imag, want.imag, told)
     wrong = [f"{z}: {f}, not {w}" for z, f, w in zip(Z[~right], found[~right], want[~right])]
     assert not wrong, f"{name}: " + "; ".join(wrong)
