@@ -20,6 +20,7 @@ from ..machine import number
 from ..process import Process
 from ..roofline.report import write
 from . import kernels as _kernels  # noqa: F401  (registers them)
+from . import quantized as _quantized  # noqa: F401
 from . import steps as _steps  # noqa: F401
 from .program import FRAMEWORKS, Program, programs
 
