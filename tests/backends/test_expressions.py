@@ -10,7 +10,7 @@ import pytest
 
 import smelt
 from smelt.backends.contraction import Product
-from smelt.backends.cpu.contract import build, expressions
+from smelt.backends.cpu.contract import build, dots, expressions
 
 FORMATS = [("affine", group, bits) for bits in (1, 2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
 FORMATS += [("mxfp4", 32, 4), ("mxfp8", 32, 8), ("nvfp4", 16, 4)]
@@ -183,3 +183,18 @@ def test_several_products_share_nothing_but_a_kernel(count: int, built: list[Pro
     text = str(f.trace(x, *packed).lower().compile().as_text("fuse"))
     assert text.count("func.func private") == 1
     assert text.count("call @") == count
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("rows", range(1, 9))
+def test_rows_that_registers_hold(rows: int, wide: bool, built: list[Product], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a processor's registers are: where they hold more rows than there are, nobody sees those."""
+    for module in (expressions, dots):
+        monkeypatch.setattr(module, "has_wide_registers", lambda: wide)
+    random = np.random.default_rng(9)
+    w = smelt.array(random.standard_normal((37, 256)).astype(np.float32))
+    x = smelt.array(random.standard_normal((rows, 256)).astype(np.float32))
+    packed = smelt.quantize(w, bits=4)
+    _agree(smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *packed), x, smelt.dequantize(*packed))
+    assert len(built) == 1
+    _agree(smelt.compile(lambda x, w: x @ w.T)(x[:, :250], w[:, :250]), x[:, :250], w[:, :250])

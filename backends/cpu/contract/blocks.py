@@ -58,6 +58,11 @@ class Blocks:
         return self.step * self._inside
 
     @property
+    def are_whole(self) -> bool:
+        """Whether all blocks have as many positions."""
+        return self.stepped.extent % self.step == 0
+
+    @property
     def _steps(self) -> int:
         return -(-self.stepped.extent // self.step)
 

@@ -68,9 +68,11 @@ class _Dots(TiledKernel):
         def block(depth: Bounds) -> None:
             steps = self.depth.elements(depth)
             self.a.fill(rows, depth)
+            self._clear_lines(self.a, tall, self.tall, steps)
             self._clear_end(self.a, self.tall, steps)
             if self.source is None:
                 self.b.fill(columns, depth)
+                self._clear_lines(self.b, wide, self.wide, steps)
                 self._clear_end(self.b, self.wide, steps)
             else:  # where the block begins
                 self._at = self.columns.first(k, columns), self.depth.first(k, depth)
@@ -81,6 +83,19 @@ class _Dots(TiledKernel):
             k.loop(None, zero, tall, row, step=self.height)
 
         self.depth.run(k, block)
+
+    def _clear_lines(self, tile: Tile, count: Scalar, end: int, steps: Scalar) -> None:
+        """Zeros for lines that nobody wants: what happens to lie there may be slow to multiply."""
+        k, zero = self.k, self.k.const(0, INDEX)
+        blocks = tile.free
+        if blocks.capacity == end and blocks.are_whole:
+            return
+        nothing = k.const(0, tile.memory.aval.dtype)
+
+        def line(i: Scalar) -> None:
+            k.loop(None, zero, steps, lambda d: k.write(nothing, tile.memory, tile.offset(i, d)))
+
+        k.loop(None, count, k.const(end, INDEX), line)
 
     def _clear_end(self, tile: Tile, positions: int, steps: Scalar) -> None:
         """Zeros from the end of the depth to that of its last vector, which add nothing."""

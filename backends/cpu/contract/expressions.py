@@ -58,6 +58,13 @@ def build_expressions(module: KernelModule, name: str, product: Product) -> Sche
     return _Expressions(module, name, product).build()
 
 
+def _at_once(rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns whose sums are in registers."""
+    most = 4 if has_wide_registers() else 2
+    height = -(-rows // -(-rows // (2 * most)))  # of about the same size
+    return height, min(most, max(1, most * most // height), columns)
+
+
 class _Expressions(TiledKernel):
     def __init__(self, module: KernelModule, name: str, product: Product):
         super().__init__(module, name, product)
@@ -65,9 +72,7 @@ class _Expressions(TiledKernel):
         depth = DepthLanes.of(sides.column_operand, product.depth, self.lanes)
         assert depth is not None
         self.cut = depth
-        most = 4 if has_wide_registers() else 2
-        self.height = min(2 * most, sides.rows.extent)
-        self.width = min(most, max(1, most * most // self.height), sides.columns.extent)
+        self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
         (self.column,) = sides.merged(sides.columns)
         columns = min(MOST_COLUMNS, max(LEAST_COLUMNS, self.column.extent // ENOUGH_BLOCKS))
@@ -95,6 +100,9 @@ class _Expressions(TiledKernel):
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)
         self.start_sums(k.const(self.tall, INDEX))
+        if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
+            nothing, end = k.const(0, self.a.aval.dtype), k.const(self.tall * self.line, INDEX)
+            k.loop(None, k.const(self.rows.capacity * self.line, INDEX), end, lambda i: k.write(nothing, self.a, i))
 
         def block(depth: Bounds) -> None:
             self.rows.each(k, rows, lambda r: self._fill(r * self.line, depth))
