@@ -209,7 +209,7 @@ class ScalarEmitter(ABC):
     # Arithmetic
 
     def _arith(self, stem: str, x: Scalar, y: Scalar) -> Scalar:
-        if x.known is not None and y.known is not None and x.dtype is not INDEX:
+        if x.known is not None and y.known is not None and x.dtype.kind in "iu" and x.dtype is not INDEX:
             return self.const(getattr(operator, stem)(x.known, y.known), x.dtype)
         if x.dtype.kind == "c":
             return self.op(f"complex.{stem}", [x, y], x.dtype)
