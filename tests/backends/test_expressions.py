@@ -87,6 +87,9 @@ COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "backwards": lambda a, b, of: a[:, ::-1] * b,
     "repeated": lambda a, b, of: of.repeat(a[:, : a.shape[1] // 4], 4, axis=1) * b,
     "tiled": lambda a, b, of: of.tile(a[:, : a.shape[1] // 4], (1, 4)) * b,
+    "padded": lambda a, b, of: of.pad(a[:, 3:] * b, ((0, 0), (2, 1))),
+    "lines padded": lambda a, b, of: of.concatenate([of.pad(a[1:] * b[1:], ((0, 4), (0, 0))), a[:5] * 2]),
+    "a window": lambda a, b, of: of.concatenate([(a * b)[:, 5:], (a + b)[:, :5]], axis=1),
     "an exponential": lambda a, b, of: of.exp(a / 8) * b,
     "bounded": lambda a, b, of: of.clip(a * b, -3, 3),
 }

@@ -228,6 +228,12 @@ def test_packed_weights_on_the_left_chosen_by_indices_and_followed_by_more() -> 
     assert right(left, *weights, of(512)).schedule == "contract-words"
     assert right(left, *weights, of(512, 2)).schedule in ("contract-words", "contract-matrices")
 
+    def padded(x: Any, *w: Any) -> Any:  # places of scales and words are outside of them where there is padding
+        lines = smelt.pad(smelt.dequantize(*w), ((2, 3), (0, 0)))
+        return x @ smelt.concatenate([lines, smelt.dequantize(*w)[::-1]]).T
+
+    right(padded, of(2, 512), *weights)
+
     def experts(x: Any, at: Any, *w: Any) -> Any:
         return smelt.gather_qmm(x, *w, rhs_indices=at % 3)
 

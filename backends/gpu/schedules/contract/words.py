@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.backends.contraction import VECTOR, VECTOR_BYTES, Operand, Product, is_vector
 from smelt.backends.lowering import Coordinates, Fused
-from smelt.backends.plan import is_static
+from smelt.backends.plan import always_inside
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
@@ -88,7 +88,7 @@ class _Words:
         """How many words a thread reads at once."""
         value, place = self.largest
         offset, width = linearize(place, value.shape), VECTOR_BYTES // value.dtype.size
-        if not is_static(place):
+        if not always_inside(value, place):
             return 1
         while width > 1:
             held = width * self.inside.extent
@@ -176,7 +176,7 @@ class _Words:
 
     def _read_of(self, without: set[str]) -> None:
         for v, place in self.matrix.loads:
-            if is_static(place) and names_of(place).isdisjoint(without) and (v, place) != self.largest:
+            if always_inside(v, place) and names_of(place).isdisjoint(without) and (v, place) != self.largest:
                 self.k.value(v, place)
 
     @contextmanager
