@@ -37,10 +37,12 @@ def cost_of(program: Executable, device: Device | None = None) -> ProgramCost:
     """
     planned = program.passed.located("plan-buffers") if program.passed else None
     if planned is None:
-        raise IRError(
-            "the program has no kernels whose costs could be told: its pipeline does not end with fuse and "
-            "plan-buffers, as that of the device cpu does"
+        reason = (
+            "its pipeline does not end with fuse and plan-buffers, as that of the device cpu does"
+            if program.passed
+            else "its stages were not kept: compile it with keep_texts=True"
         )
+        raise IRError(f"the program has no kernels whose costs could be told: {reason}")
     cost = program_cost(text.parse(planned))
     cost = cost.with_moved({k.name: k.bytes_moved for k in program.kernels if hasattr(k, "bytes_moved")})
     return cost if device is None else measured(cost, planned, device)

@@ -77,6 +77,16 @@ def test_of_half_precision(bits: int, dtype: str, built: list[Product]) -> None:
     assert built
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 7, 8, 9, 15, 31, 33, 63, 64, 65, 257])
+def test_numbers_of_columns(columns: int, rows: int, built: list[Product]) -> None:
+    random = np.random.default_rng(10)
+    x, w = (random.integers(-4, 5, (n, 256)).astype(np.float32) for n in (rows, columns))
+    found = smelt.compile(lambda x, w: x @ w.astype(smelt.float32).T)(smelt.array(x), smelt.array(w).astype(smelt.int8))
+    np.testing.assert_array_equal(np.asarray(found), x @ w.T)
+    assert built or columns < 8
+
+
 #: Columns [columns, depth] of a and a small b [columns, 1], both of numbers that are exact in all dtypes.
 COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "scaled": lambda a, b, of: a * b,

@@ -106,8 +106,8 @@ class _Expressions(TiledKernel):
 
         def block(depth: Bounds) -> None:
             self.rows.each(k, rows, lambda r: self._fill(r * self.line, depth))
-            first, last = columns
-            tall = self.rows.elements(rows)
+            first, tall = self.columns.first(k, columns), self.rows.elements(rows)
+            last = first + self.columns.elements(columns)
 
             def row(r: Scalar) -> None:
                 k.loop(None, first, last, lambda c: self._add(r, c, first, depth), step=self.width)
