@@ -117,7 +117,7 @@ def test_a_global_scale_uses_the_range_of_the_scales() -> None:
     assert np.array(scales).max() == 126  # 448
     found = np.array(smelt.dequantize(q, scales, mode="nvfp4", global_scale=smelt.array(top)))
     assert found.dtype == np.float32
-    assert np.abs(found - x).max() < top / 7
+    assert np.abs(found - x).max() <= top / 6 * (1 + 1 / 16)  # half a step of 2 between 4 and 6, and that of the scale
 
 
 @pytest.mark.parametrize("bits", BITS)
