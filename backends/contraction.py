@@ -62,11 +62,16 @@ class Operand:
         used = names_of(guard.index for guard in self.access.guards)
         return width == 1 or inner not in used
 
+    @property
+    def largest(self) -> tuple[Value, Coordinates]:
+        """What most bytes are read from, of an operand that reads something, and where."""
+        return max(self.loads, key=lambda load: load[0].aval.nbytes)
+
     def words(self, depth: Fused) -> tuple[Variables, Variables]:
         """The variables of the depth in two: of the elements of what most bytes are read from, and those inside of one,
         as numbers are that are packed into words."""
         outer, inside = [v for v in depth.variables if v[1] > 1], list[tuple[str, int]]()
-        value, place = max(self.loads, key=lambda load: load[0].aval.nbytes)
+        value, place = self.largest
         used = names_of([linearize(place, value.shape)])
         while outer and outer[-1][0] not in used:
             inside.insert(0, outer.pop())
@@ -79,7 +84,7 @@ class Operand:
         """
         if not self.loads:
             return None
-        value, place = max(self.loads, key=lambda load: load[0].aval.nbytes)
+        value, place = self.largest
         offset = linearize(place, value.shape)
         strides = [_stride(offset, each) for each in (loop, other)]
         return None if strides[0] == strides[1] else strides[0] < strides[1]

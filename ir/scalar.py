@@ -49,8 +49,10 @@ class Scalar:
 
     __slots__ = ("dtype", "k", "known", "mlir", "most")
 
-    def __init__(self, k: ScalarBuilder, value: Any, dtype: DType, known: int | None = None):
-        self.k, self.mlir, self.dtype, self.known, self.most = k, value, dtype, known, known
+    def __init__(self, k: ScalarBuilder, value: Any, dtype: DType):
+        self.k, self.mlir, self.dtype = k, value, dtype
+        self.known: int | None = None
+        self.most: int | None = None
 
     def beside(self, x: ScalarLike) -> Scalar:
         """`x` as an operand beside this one: a Python number becomes a constant of the same dtype."""

@@ -22,6 +22,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduced_axes
 
 from .kernel import CpuKernel, Memory
+from .long_sums import by_parts, is_long_sum
 from .loops import reduce_loops
 from .streaming import Read, emit_line, far_apart, fetch_line, follows, is_large, prefetch
 
@@ -34,8 +35,6 @@ MOST_STEPS, STEPS_COST = 8, 32
 #: A row of at most so many bytes is read twice from the cache; pieces of its last loop, between which the next row is
 #: fetched.
 ROW_BYTES, PIECE = 256 * 1024, 512
-#: Sums of more elements are sums of parts, of `PARTIAL` or more: functions take longer in loops inside of loops.
-MOST_SUMMED, PARTIAL = 1 << 16, 1 << 14
 
 
 class RowKernel:
@@ -156,8 +155,8 @@ class RowKernel:
         ahead = [] if bounds or outputs else self._next_row(space)
         if ahead:
             final = _in_pieces(k, loops[0], body, carries, ahead)
-        elif any(map(is_rounded, accumulators)) and math.prod(loop.extent for loop in loops) > MOST_SUMMED * chunks:
-            final = _by_parts(k, loops, body, accumulators, bounds or {})
+        elif is_long_sum(accumulators, loops, chunks):
+            final = by_parts(k, loops, body, accumulators, bounds or {})
         else:
             final = reduce_loops(k, loops, body, carries, bounds)
         searches = [(a, best) for a, best in zip(accumulators, final) if a.is_arg]
@@ -378,44 +377,6 @@ def _in_pieces(
         return k.loop(loop, first, last, lambda at, *inner: body(list(inner)), carried)
 
     return k.loop(None, k.const(0, INDEX), end, piece, carries, step=PIECE)
-
-
-def is_rounded(a: Accumulator) -> bool:
-    """Whether each step rounds what has been found so far."""
-    return a.result.dtype.is_inexact and not a.is_arg and not a.op.op.idempotent
-
-
-def _by_parts(
-    k: CpuKernel, loops: Sequence[Fused], body: Callable[[list[Scalar]], list[Scalar]],
-    accumulators: Sequence[Accumulator], bounds: dict[int, tuple[Scalar, Scalar]],
-) -> list[Scalar]:  # fmt: skip
-    """Loops over many elements whose sums are those of parts: a sum loses digits with each number that is added to it.
-
-    NumPy's sums are those of halves for the same reason.
-    """
-    count = math.prod(loop.extent for loop in loops)
-    size = max(PARTIAL, 1 << count.bit_length() // 2)  # about as many parts as each has numbers
-    at = len(loops) - 1  # the loop of which a few steps are a part
-    while at and math.prod(loop.extent for loop in loops[at:]) <= size:
-        at -= 1
-    outer, parted, inner = loops[:at], loops[at], loops[at + 1 :]
-    steps = max(1, size // math.prod(loop.extent for loop in inner))
-    below = {n - at - 1: bound for n, bound in bounds.items() if n > at}
-    low, high = bounds.get(at) or (k.const(0, INDEX), k.const(parted.extent, INDEX))
-
-    def part(first: Scalar, *totals: Scalar) -> list[Scalar]:
-        last = k.op("arith.minui", [first + steps, high], INDEX)
-        start = [a.start(k)[0] if is_rounded(a) else x for a, x in zip(accumulators, totals)]
-        k.expect(steps)
-        found = k.loop(parted, first, last, lambda _, *state: reduce_loops(k, inner, body, state, below), start)
-        return [a.merge(k, [x], [y])[0] if is_rounded(a) else y for a, x, y in zip(accumulators, totals, found)]
-
-    def whole(state: list[Scalar]) -> list[Scalar]:
-        if k.breaks is not None:
-            k.expect(max(1, parted.extent // steps // k.breaks.parts))
-        return k.loop(None, low, high, part, state, step=steps)
-
-    return reduce_loops(k, outer, whole, [a.start(k)[0] for a in accumulators], bounds)
 
 
 def steps_at_once(accumulators: Sequence[Accumulator]) -> int:

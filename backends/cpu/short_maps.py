@@ -66,7 +66,7 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
 
         def fill(i: Scalar) -> None:
             row = (i - first) * inner.extent
-            if moves(v, at, inner) or v.dtype.kind == "b":
+            if _moves(v, at, inner) or v.dtype.kind == "b":
                 k.loop(inner, zero, end, lambda j: element(row, j))
             else:
                 k.bind(inner, zero)
@@ -74,7 +74,7 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
 
         k.loop(rows, first, last, fill)
 
-    same = [(v, at) for v, at in found if not any(moves(v, at, loop) for loop in loops[:-1])]
+    same = [(v, at) for v, at in found if not any(_moves(v, at, loop) for loop in loops[:-1])]
     for v, at in same:
         lay_out(v, at, k.const(0, INDEX), k.const(tile // inner.extent, INDEX))
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
@@ -127,6 +127,6 @@ def _goes_on(index: Index, rows: Fused, inner: Fused) -> bool:
     return step is not None and index.step(r) == step * inner.extent
 
 
-def moves(v: Value, at: Coordinates, loop: Fused) -> bool:
+def _moves(v: Value, at: Coordinates, loop: Fused) -> bool:
     """Whether what is read is not the same at all positions of a loop."""
     return any(linearize(at, v.shape).step(name) != 0 for name in loop.names)

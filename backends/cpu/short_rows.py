@@ -117,8 +117,7 @@ def _turned(accesses: Sequence[tuple[Value, Coordinates]], lane: Fused, inner: F
 
 def _step(index: Index, loop: Fused) -> int:
     """How far an address moves in a step of a loop; 0 where that is not always as far."""
-    steps = {index.step(name) for name, _ in loop.variables[:-1]}
-    return 0 if None in steps else index.step(loop.variables[-1][0]) or 0
+    return index.step(loop.names[-1]) or 0
 
 
 class _Block(PanelKernel):

@@ -42,13 +42,13 @@ class VectorKernel(MemoryKernel):
     @contextmanager
     def vectors(self, lanes: int) -> Iterator[None]:
         """Let scalars stand for vectors of so many `lanes` for a while, all but indices; 0: for numbers."""
-        saved = self._lanes, self._types, self._constant_cache
-        self._lanes = lanes
+        saved = self._lanes, self._types, self._constant_cache, self._along
+        self._lanes, self._along = lanes, None
         self._types, self._constant_cache = self._by_lanes.setdefault(lanes, ({}, {}))
         try:
             yield
         finally:
-            self._lanes, self._types, self._constant_cache = saved
+            self._lanes, self._types, self._constant_cache, self._along = saved
 
     @contextmanager
     def along(self, lanes: Mapping[str, Lane]) -> Iterator[None]:
@@ -57,12 +57,9 @@ class VectorKernel(MemoryKernel):
         Raises:
             KernelError: while something is read whose address does not tell how far apart the lanes are.
         """
-        saved, self._along = self._along, lanes
-        try:
-            with self.vectors(len(next(iter(lanes.values())).steps)):
-                yield
-        finally:
-            self._along = saved
+        with self.vectors(len(next(iter(lanes.values())).steps)):
+            self._along = lanes
+            yield
 
     def type(self, dtype: DType) -> Any:
         found = self._types.get(dtype)
@@ -78,7 +75,7 @@ class VectorKernel(MemoryKernel):
         return mlir.ir.VectorType.get([self._lanes], element, loc=self.location)
 
     def value(self, v: Value, index: Coordinates) -> Scalar:
-        if self._along is None or not self._lanes or not names_of(index).isdisjoint(self._along):
+        if self._along is None or not names_of(index).isdisjoint(self._along):
             return super().value(v, index)
         found = self.lookup(("in all lanes", v, index))  # the same element
         if found is None:
@@ -88,7 +85,7 @@ class VectorKernel(MemoryKernel):
         return found
 
     def load(self, v: Value, index: Coordinates) -> Scalar:
-        if self._along is None or not self._lanes:
+        if self._along is None:
             return super().load(v, index)
         offset, memory = linearize(index, v.shape), self.memory[v]
         steps = self._steps_of(offset)
@@ -136,7 +133,7 @@ class VectorKernel(MemoryKernel):
         return (self._along or {}).get(atom.args[0])
 
     def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
-        if dtype is INDEX or self._along is None or not self._lanes:
+        if dtype is INDEX or self._along is None:
             return super().index(index, dtype)
         steps = self._steps_of(index)
         if not dtype.is_integer and steps.any():

@@ -33,6 +33,9 @@ def apart(ref: Ref) -> Ref:
     buffer = node.values[i]
     if buffer.home is not None or not buffer.is_on_host:
         return ref
+    base = buffer.array.base  # nearly always none, or one as large
+    if not isinstance(base, np.ndarray) or not _is_small_part(buffer.aval.nbytes, base.nbytes):
+        return ref
     if not any(_is_small_part(buffer.aval.nbytes, nbytes) for _, nbytes in memories([buffer])):
         return ref
     return leaf(Buffer.of(buffer.array.copy(), buffer.aval)), 0

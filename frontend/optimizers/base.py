@@ -54,7 +54,7 @@ class Optimizer:
     def __init__(self, schedulers: dict[str, Callable[[array], array]] | None = None):
         self._initialized = False
         self._state: dict[str, Any] = {"step": smelt.array(0, smelt.uint64)}
-        if not all(callable(f) for f in schedulers.values()) if isinstance(schedulers, dict) else schedulers:
+        if schedulers and not (isinstance(schedulers, dict) and all(map(callable, schedulers.values()))):
             rule = "schedulers is a dict of functions of the number of steps"
             raise ArgumentTypeError(at_user_line(f"smelt.optimizers.Optimizer: {rule}, not {shown(schedulers)}"))
         self._schedulers = dict(schedulers or {})

@@ -28,7 +28,6 @@ CHEAP = 4.0
 PLACES = 1 / 8
 #: Reading so small a part of an operand's bytes more is no reason for a kernel of its own.
 FEW = 1 / 16
-
 #: Additions for each element of an operand that are no reason to leave what others read, too, in memory.
 AGAIN = 1 / 256
 

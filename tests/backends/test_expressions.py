@@ -168,7 +168,7 @@ def test_with_what_comes_before_and_behind(built: list[Product]) -> None:
     assert built
 
 
-def test_sums_do_not_depend_on_threads() -> None:
+def test_sums_do_not_depend_on_how_many_columns_there_are() -> None:
     random = np.random.default_rng(7)
     w = smelt.array(random.standard_normal((1000, 512)).astype(np.float32))
     x = smelt.array(random.standard_normal((2, 512)).astype(np.float32))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu import rows
-from smelt.ir.settings import settings
+from smelt.backends.cpu import long_sums
+from smelt.ir.settings import override
 
 
 @pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.tier = "program"
+def _compiled() -> Iterator[None]:
+    with override(tier="program", cache=False):
+        yield
 
 
 def error_of(found: smelt.array, want: float) -> float:
@@ -35,9 +38,8 @@ def test_equal_numbers() -> None:
 @pytest.mark.parametrize("shape, axes", [((3, 5003), 1), ((2, 37, 3, 41), (1, 3)), ((7001,), 0), ((2, 61, 61), (1, 2))])
 def test_parts_are_the_whole(shape: tuple[int, ...], axes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several reductions of one loop, of which some are by parts: every element counts once."""
-    monkeypatch.setattr(rows, "MOST_SUMMED", 100)
-    monkeypatch.setattr(rows, "PARTIAL", 40)
-    settings.cache = False
+    monkeypatch.setattr(long_sums, "MOST_SUMMED", 100)
+    monkeypatch.setattr(long_sums, "PARTIAL", 40)
     x = np.random.default_rng(0).standard_normal(shape)
 
     def several(x: smelt.array) -> tuple[smelt.array, ...]:

@@ -252,11 +252,7 @@ class Source:
 
 def step_of(index: Index, loop: Fused) -> int:
     """How far an index moves with each step of a loop; 0 where that is not always as far."""
-    steps = {
-        index.coefficient(Atom("var", (name,), 0, extent - 1)) / loop.strides[name]
-        for name, extent in loop.variables
-        if extent > 1
-    }
+    steps = {(index.step(name) or 0) / loop.strides[name] for name, extent in loop.variables if extent > 1}
     step = next(iter(steps)) if len(steps) == 1 else 0
     return int(step) if step == int(step) else 0
 

@@ -13,9 +13,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from smelt.backends.contraction import VECTOR, VECTOR_BYTES, Operand, Product, is_vector
-from smelt.backends.lowering import Coordinates, Fused
+from smelt.backends.lowering import Fused
 from smelt.backends.plan import always_inside
-from smelt.ir.builder import Value
 from smelt.ir.index import linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
@@ -68,7 +67,6 @@ class _Words:
         self.matrix, self.vectors, self.lines, self.few = _sides(product)
         outer, inside = self.matrix.words(product.depth)
         self.words, self.inside = Fused(outer), Fused(inside)
-        self.largest = max(self.matrix.loads, key=lambda load: load[0].aval.nbytes)
         self.together = self._together(Fused(outer[-1:]))
         self.innermost = {outer[-1][0]} if self.together > 1 else set[str]()
         lines, batches = self.lines.extent, product.batch.extent
@@ -86,7 +84,7 @@ class _Words:
 
     def _together(self, innermost: Fused) -> int:
         """How many words a thread reads at once."""
-        value, place = self.largest
+        value, place = self.matrix.largest
         offset, width = linearize(place, value.shape), VECTOR_BYTES // value.dtype.size
         if not always_inside(value, place):
             return 1
@@ -171,19 +169,19 @@ class _Words:
         self._read_of(own)
         if self.together == 1:
             return None
-        value, place = self.largest
+        value, place = self.matrix.largest
         return k.load_vector(k.memory[value], k.index(linearize(place, value.shape)), self.together)
 
     def _read_of(self, without: set[str]) -> None:
         for v, place in self.matrix.loads:
-            if always_inside(v, place) and names_of(place).isdisjoint(without) and (v, place) != self.largest:
+            if always_inside(v, place) and names_of(place).isdisjoint(without) and (v, place) != self.matrix.largest:
                 self.k.value(v, place)
 
     @contextmanager
     def _at_word(self, word: Scalar, together: Any, number: int) -> Iterator[None]:
         """Let the loops stand at a word, which may be one of those read together."""
         k = self.k
-        key: tuple[Value, Coordinates] = self.largest
+        key = self.matrix.largest
         with k.at_position(self.words, word):
             if together is not None:
                 k.scopes[-1][key] = k.extract(together, k.const(number, INDEX), key[0].dtype)
