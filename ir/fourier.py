@@ -26,8 +26,6 @@ TALL = 2048
 SECONDS = 4e-9
 #: Elements of the longest transforms whose tables are kept.
 KEPT = 1 << 20
-#: Up to so many real numbers pocketfft's own inverse of them is quicker.
-LONG = 8192
 COMPLEX, FROM_REAL, TO_REAL = range(3)
 _RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
@@ -44,11 +42,21 @@ class Plan(NamedTuple):
 
 
 _loops: list[Callable[..., None]] = []
+#: Bytes of the vectors in which these compute.
+vector_bytes = 16
 
 
-def use_loops(*loops: Callable[..., None]) -> None:
-    """Have transforms made by functions like `fourier` and `fourier_columns` of `fourier.c`."""
-    _loops[:] = loops
+def use_loops(vectors: int, *loops: Callable[..., None]) -> None:
+    """Have transforms made by functions like `fourier` and `fourier_columns` of `fourier.c`, in `vectors` of bytes."""
+    global vector_bytes
+    vector_bytes, _loops[:] = vectors, loops
+    for _, tables in _kept[_plan]:
+        tables.cache_clear()
+
+
+def _lanes(wide: bool) -> int:
+    """Numbers in a vector."""
+    return vector_bytes // (8 if wide else 4)
 
 
 def turns(k: np.ndarray, n: int) -> np.ndarray:
@@ -97,7 +105,7 @@ def _divided(n: int, lanes: int) -> tuple[int, int]:
 
 
 def _plan(n: int, wide: bool) -> Plan:
-    dtype, lanes = (np.float64, 8) if wide else (np.float32, 16)
+    dtype, lanes = np.float64 if wide else np.float32, _lanes(wide)
     a, b = (n, 1) if n <= SHORT else _divided(n, lanes)
     none = np.zeros(0, dtype)
     if b == 1:
@@ -189,7 +197,7 @@ def _run(x: np.ndarray, out: np.ndarray, n: int, kind: int, inverse: bool, scale
     """The transforms of the rows of x, in `out`; n counts complex numbers."""
     wide = x.dtype.char in "Dd"
     halves = _table(_halves, n, wide) if kind else np.zeros(0)
-    _loops[0](x, out, wide, kind, inverse, scale, *plan(n, wide), halves)
+    _loops[0](x, out, vector_bytes, wide, kind, inverse, scale, *plan(n, wide), halves)
     return out
 
 
@@ -286,10 +294,10 @@ def fft_of_columns(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | N
     else:
         return None
     out, width, wide = empty(lying.shape, x.dtype), math.prod(lying.shape[place + 1 :]), x.dtype.char == "D"
-    tables, blocks = _table(_one_piece, n, wide), -(-width // (8 if wide else 16))
+    tables, blocks = _table(_one_piece, n, wide), -(-width // _lanes(wide))
 
     def transform(part: slice) -> None:
-        _loops[1](lying, out, wide, inverse, scale, *tables, width, part.start, part.stop)
+        _loops[1](lying, out, vector_bytes, wide, inverse, scale, *tables, width, part.start, part.stop)
 
     host_threads.share(x.size // (n * width) * blocks, SECONDS * x.size, transform)
     return np.moveaxis(out, place, -1)
@@ -307,7 +315,7 @@ def rfft(x: np.ndarray, scale: float, out: np.ndarray | None = None) -> np.ndarr
 
 def irfft(x: np.ndarray, n: int, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
     """n real numbers from their coefficients; None: there is nothing better than NumPy."""
-    if n % 2 or n <= LONG or radices(n // 2) is None or not _fits(n // 2, x):
+    if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
         return None
     if out is None:
         out = empty((*x.shape[:-1], n), x.real.dtype)

@@ -1,6 +1,6 @@
 """Factors of batches of small matrices by smelt's own loops in C (`frontend/lazy/small_matrices.c`).
 
-LAPACK takes one matrix after the other, and for eight rows most of its time is calls. The loops take sixteen matrices
+LAPACK takes one matrix after the other, and for eight rows most of its time is calls. The loops take several matrices
 at a time, each in its own place of a vector. Functions return None where LAPACK is to do it: for larger or few
 matrices, other numbers, and where a matrix has no such factor, so that the error is LAPACK's.
 """
@@ -21,11 +21,14 @@ FEW = 4
 _CHOLESKY, _SOLVE, _EIGH, _DET, _QR, _SVD = range(6)
 
 _loops: list[Callable[..., bool]] = []
+#: Bytes of the vectors in which these compute.
+vector_bytes = 16
 
 
-def use_loop(loop: Callable[..., bool]) -> None:
-    """Have batches factored by a function like `small_matrices` of `small_matrices.c`."""
-    _loops[:] = [loop]
+def use_loop(vectors: int, loop: Callable[..., bool]) -> None:
+    """Have batches factored by a function like `small_matrices` of `small_matrices.c`, in `vectors` of bytes."""
+    global vector_bytes
+    vector_bytes, _loops[:] = vectors, [loop]
 
 
 def _fits(a: np.ndarray, few: int = FEW) -> bool:
@@ -34,7 +37,7 @@ def _fits(a: np.ndarray, few: int = FEW) -> bool:
 
 
 def _run(what: int, k: int, a: np.ndarray, b: np.ndarray, out: np.ndarray, more: np.ndarray) -> bool:
-    return _loops[0](what, a.dtype.char == "d", a.shape[-2], k, np.ascontiguousarray(a), b, out, more)
+    return _loops[0](vector_bytes, what, a.dtype.char == "d", a.shape[-2], k, np.ascontiguousarray(a), b, out, more)
 
 
 def cholesky(a: np.ndarray) -> np.ndarray | None:

@@ -74,6 +74,7 @@ static PyMethodDef functions[] = {
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
     {"fourier", fourier, METH_VARARGS, "See fourier.c."},
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
+    {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},

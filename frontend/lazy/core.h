@@ -89,6 +89,7 @@ SHARED PyObject *random_words(PyObject *module, PyObject *args);
 /* fourier.c */
 SHARED PyObject *fourier(PyObject *module, PyObject *args);
 SHARED PyObject *fourier_columns(PyObject *module, PyObject *args);
+SHARED PyObject *vector_bytes(PyObject *module, PyObject *unused);
 
 /* small_matrices.c */
 SHARED PyObject *small_matrices(PyObject *module, PyObject *args);

@@ -15,46 +15,39 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 #define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (MASK){__VA_ARGS__})
 #endif
 
-#define REAL float
-#define WHOLE int
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define EXCHANGED 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
-#define REAL_TWICE 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14
-#define IMAG_TWICE 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15
-#define REVERSED 14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1
-#define SIGNS 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1
-#define NAME(name) name##_f32
-#include "fourier_rows.h"
-#undef REAL
-#undef NAME
-#undef VECTOR
-#undef MASK
-#undef WHOLE
-#undef EVEN
-#undef ODD
-#undef LOW
-#undef HIGH
-#undef EXCHANGED
-#undef REAL_TWICE
-#undef IMAG_TWICE
-#undef REVERSED
-#undef SIGNS
-#define REAL double
-#define WHOLE long long
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#define EXCHANGED 1, 0, 3, 2, 5, 4, 7, 6
-#define REAL_TWICE 0, 0, 2, 2, 4, 4, 6, 6
-#define IMAG_TWICE 1, 1, 3, 3, 5, 5, 7, 7
-#define REVERSED 6, 7, 4, 5, 2, 3, 0, 1
-#define SIGNS 1, -1, 1, -1, 1, -1, 1, -1
-#define NAME(name) name##_f64
-#include "fourier_rows.h"
+/* Numbers anywhere as vectors. */
+#define LOOSE(x) ((NAME(loose) *)(x))
+
+/* Where element i of a vector comes from; the second vector's are behind those of the first. */
+#define EVEN(i) 2 * i
+#define ODD(i) 2 * i + 1
+#define LOW(i) i / 2 + i % 2 * LANES
+#define HIGH(i) i / 2 + i % 2 * LANES + LANES / 2
+/* Of complex numbers: their parts exchanged, the real parts or the imaginary ones twice, in reverse order. */
+#define EXCHANGED(i) i / 2 * 2 + 1 - i % 2
+#define REAL_TWICE(i) i / 2 * 2
+#define IMAG_TWICE(i) i / 2 * 2 + 1
+#define REVERSED(i) LANES - 2 - i / 2 * 2 + i % 2
+#define SIGN(i) 1 - i % 2 * 2
+
+/* What is to be transformed, by what tables, in which memory: of a·b complex numbers, or of columns of a. */
+typedef struct {
+    Py_ssize_t a, b, rows, width, start, stop;
+    const int *first, *second;
+    const void *first_turns, *second_turns, *starts, *halves, *in;
+    void *out, *x, *y, *between, *rest, *coefficients;
+    int kind, inverse;
+    double scale;
+} Work;
+typedef void (*Loop)(const Work *);
+
+#define LOOPS "fourier_rows.h"
+#include "every_vector.h"
+
+static const Loop of_rows[][2] = VERSIONS(fourier), of_columns[][2] = VERSIONS(fourier_columns);
+
+/* How many bytes the vectors of this processor have. */
+PyObject *vector_bytes(PyObject *module, PyObject *unused) { return PyLong_FromLong(most_vector_bytes()); }
 
 /* Radices of a tuple of ints, ended by 0; their product, or -1 and an error. */
 static Py_ssize_t take_radices(PyObject *given, int *radices)
@@ -85,22 +78,24 @@ static Py_ssize_t turns_of(Py_ssize_t n, const int *radices)
     return found;
 }
 
-/* fourier(x, result, double, kind, inverse, scale, first, first_turns, second, second_turns, starts, rest, halves): all
-   buffers are contiguous and of the same type of number, float64 or float32; n complex numbers are a row of x and of
-   the result, but n + 1 of the coefficients of real ones, which are 2·n. */
+/* fourier(x, result, bytes, double, kind, inverse, scale, first, first_turns, second, second_turns, starts, rest,
+   halves): in vectors of so many bytes. All buffers are contiguous and of the same type of number, float64 or float32; n
+   complex numbers are a row of x and of the result, but n + 1 of the coefficients of real ones, which are 2·n. */
 PyObject *fourier(PyObject *module, PyObject *args)
 {
     Py_buffer in, out, tables[5];
     PyObject *radices[2];
-    int wide, kind, inverse, of[2][MOST_PASSES + 1];
+    int bytes, wide, kind, inverse, of[2][MOST_PASSES + 1];
     double scale;
-    if (!PyArg_ParseTuple(args, "y*w*pipdO!y*O!y*y*y*y*:fourier", &in, &out, &wide, &kind, &inverse, &scale,
+    if (!PyArg_ParseTuple(args, "y*w*ipipdO!y*O!y*y*y*y*:fourier", &in, &out, &bytes, &wide, &kind, &inverse, &scale,
                           &PyTuple_Type, &radices[0], &tables[0], &PyTuple_Type, &radices[1], &tables[1], &tables[2],
                           &tables[3], &tables[4]))
         return NULL;
-    const Py_ssize_t size = wide ? 8 : 4, lanes = 64 / size;
+    const Py_ssize_t size = wide ? 8 : 4, lanes = bytes / size;
+    const int version = version_of(bytes);
     void *memory = NULL;
-    const Py_ssize_t a = take_radices(radices[0], of[0]), b = a < 0 ? -1 : take_radices(radices[1], of[1]);
+    const Py_ssize_t a = version < 0 ? -1 : take_radices(radices[0], of[0]);
+    const Py_ssize_t b = a < 0 ? -1 : take_radices(radices[1], of[1]);
     if (b < 0)
         goto done;
     const Py_ssize_t n = a * b, most = a > b ? a : b, blocks = (b + lanes - 1) / lanes;
@@ -108,13 +103,13 @@ PyObject *fourier(PyObject *module, PyObject *args)
     const Py_ssize_t rows = in.len / row;
     if (kind < COMPLEX || kind > TO_REAL || in.len % row || out.len != rows * result ||
         tables[0].len != size * turns_of(a, of[0]) || tables[1].len != size * turns_of(b, of[1]) ||
-        (b > 1 && (tables[2].len != 2 * size * a * blocks || tables[3].len != 2 * 64 * a)) ||
+        (b > 1 && (tables[2].len != 2 * size * a * blocks || tables[3].len != 2 * bytes * a)) ||
         (kind != COMPLEX && tables[4].len != 2 * size * (n / 2 + 1))) {
         PyErr_SetString(PyExc_ValueError, "fourier: arrays do not fit the plan");
         goto done;
     }
     /* Lanes twice, the matrix between, the table of whole vectors, coefficients. */
-    const Py_ssize_t lane = 2 * 64 * most, matrix = b > 1 ? 2 * 64 * a * blocks : 0, table = b > 1 ? 2 * 64 * a : 0;
+    const Py_ssize_t one = 2 * bytes, lane = one * most, matrix = b > 1 ? one * a * blocks : 0, table = b > 1 ? one * a : 0;
     const Py_ssize_t kept = kind == TO_REAL ? 2 * size * n * (rows < lanes ? rows : lanes) : 0;
     memory = PyMem_RawMalloc((size_t)(2 * lane + matrix + table + kept + 64));
     if (memory == NULL) {
@@ -126,15 +121,13 @@ PyObject *fourier(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     if (table)
         memcpy(rest, tables[3].buf, (size_t)table);
-    if (wide) {
-        Plan_f64 plan = {{a, of[0], tables[0].buf}, {b, of[1], tables[1].buf}, tables[2].buf, (double *)rest};
-        transform_f64(&plan, in.buf, out.buf, rows, kind, inverse, scale, tables[4].buf, (vector_f64 *)x,
-                      (vector_f64 *)y, (vector_f64 *)between, (double *)coefficients);
-    } else {
-        Plan_f32 plan = {{a, of[0], tables[0].buf}, {b, of[1], tables[1].buf}, tables[2].buf, (float *)rest};
-        transform_f32(&plan, in.buf, out.buf, rows, kind, inverse, (float)scale, tables[4].buf, (vector_f32 *)x,
-                      (vector_f32 *)y, (vector_f32 *)between, (float *)coefficients);
-    }
+    const Work work = {
+        .a = a, .b = b, .rows = rows, .first = of[0], .second = of[1], .first_turns = tables[0].buf,
+        .second_turns = tables[1].buf, .starts = tables[2].buf, .halves = tables[4].buf, .in = in.buf, .out = out.buf,
+        .x = x, .y = y, .between = between, .rest = rest, .coefficients = coefficients, .kind = kind,
+        .inverse = inverse, .scale = scale,
+    };
+    of_rows[version][wide](&work);
     Py_END_ALLOW_THREADS
 done:
     PyMem_RawFree(memory);
@@ -147,19 +140,20 @@ done:
     Py_RETURN_NONE;
 }
 
-/* fourier_columns(x, result, double, inverse, scale, radices, turns, width, first, last): of each column of matrices of
-   n × width complex numbers, from block of 64 bytes of real parts to block; see `fourier`. */
+/* fourier_columns(x, result, bytes, double, inverse, scale, radices, turns, width, first, last): of each column of
+   matrices of n × width complex numbers, from block of so many bytes of real parts to block; see `fourier`. */
 PyObject *fourier_columns(PyObject *module, PyObject *args)
 {
     Py_buffer in, out, turns;
     PyObject *given;
-    int wide, inverse, radices[MOST_PASSES + 1];
+    int bytes, wide, inverse, radices[MOST_PASSES + 1];
     double scale;
     Py_ssize_t width, first, last;
-    if (!PyArg_ParseTuple(args, "y*w*ppdO!y*nnn:fourier_columns", &in, &out, &wide, &inverse, &scale, &PyTuple_Type,
-                          &given, &turns, &width, &first, &last))
+    if (!PyArg_ParseTuple(args, "y*w*ippdO!y*nnn:fourier_columns", &in, &out, &bytes, &wide, &inverse, &scale,
+                          &PyTuple_Type, &given, &turns, &width, &first, &last))
         return NULL;
-    const Py_ssize_t size = wide ? 8 : 4, lanes = 64 / size, n = take_radices(given, radices);
+    const int version = version_of(bytes);
+    const Py_ssize_t size = wide ? 8 : 4, lanes = bytes / size, n = version < 0 ? -1 : take_radices(given, radices);
     void *memory = NULL;
     if (n < 0)
         goto done;
@@ -170,22 +164,18 @@ PyObject *fourier_columns(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "fourier_columns: arrays do not fit");
         goto done;
     }
-    memory = PyMem_RawMalloc((size_t)(4 * 64 * n + 64));
+    memory = PyMem_RawMalloc((size_t)(4 * bytes * n + 64));
     if (memory == NULL) {
         PyErr_NoMemory();
         goto done;
     }
-    char *x = (char *)(((size_t)memory + 63) / 64 * 64), *y = x + 2 * 64 * n;
+    char *x = (char *)(((size_t)memory + 63) / 64 * 64), *y = x + 2 * bytes * n;
     Py_BEGIN_ALLOW_THREADS
-    if (wide) {
-        Passes_f64 by = {n, radices, turns.buf};
-        transform_columns_f64(&by, in.buf, out.buf, width, first, last, inverse, scale, (vector_f64 *)x,
-                              (vector_f64 *)y);
-    } else {
-        Passes_f32 by = {n, radices, turns.buf};
-        transform_columns_f32(&by, in.buf, out.buf, width, first, last, inverse, (float)scale, (vector_f32 *)x,
-                              (vector_f32 *)y);
-    }
+    const Work work = {
+        .a = n, .width = width, .start = first, .stop = last, .first = radices, .first_turns = turns.buf, .in = in.buf,
+        .out = out.buf, .x = x, .y = y, .inverse = inverse, .scale = scale,
+    };
+    of_columns[version][wide](&work);
     Py_END_ALLOW_THREADS
 done:
     PyMem_RawFree(memory);

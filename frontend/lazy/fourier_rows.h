@@ -1,15 +1,14 @@
-/* Fourier transforms of one type of number, REAL; `fourier.c` includes this once for each.
+/* Fourier transforms in vectors of LANES numbers of one type, REAL, for processors that have such; see `vectors.h`.
 
    A vector holds the same element of LANES transforms, so nothing is ever moved between the elements of a vector: a
    short transform is made of LANES rows at once, a longer one of n = a·b elements of LANES columns, then of LANES rows of
    the a×b matrix that its elements are (Bailey's four steps). Each of these goes by Stockham's passes, which need no
    bit reversal. */
 
-typedef REAL NAME(vector) __attribute__((vector_size(64)));
-typedef WHOLE NAME(whole) __attribute__((vector_size(64)));
-#define VECTOR NAME(vector)
-#define MASK NAME(whole)
-#define LANES ((Py_ssize_t)(64 / sizeof(REAL)))
+typedef REAL NAME(vector) __attribute__((vector_size(BYTES)));
+typedef WHOLE NAME(whole) __attribute__((vector_size(BYTES)));
+typedef REAL NAME(loose) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+
 /* In lanes: element k has the real parts at 2·k, the imaginary ones at 2·k + 1. */
 
 INLINE void NAME(turned)(VECTOR *to, VECTOR re, VECTOR im, const REAL *w)
@@ -111,7 +110,7 @@ typedef struct {
 } NAME(Passes);
 
 /* The transforms of what is in x; where the result is, x or y. */
-CLONES static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
+TARGET static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
 {
     Py_ssize_t m = by->n, s = 1;
     const REAL *w = by->turns;
@@ -142,8 +141,8 @@ INLINE void NAME(transpose)(VECTOR *x)
     for (Py_ssize_t done = 1; done < LANES; done *= 2) {
         VECTOR y[LANES];
         for (Py_ssize_t i = 0; i < LANES / 2; i++) {
-            y[2 * i] = SHUFFLE(x[i], x[i + LANES / 2], LOW);
-            y[2 * i + 1] = SHUFFLE(x[i], x[i + LANES / 2], HIGH);
+            y[2 * i] = SHUFFLE(x[i], x[i + LANES / 2], EACH(LOW));
+            y[2 * i + 1] = SHUFFLE(x[i], x[i + LANES / 2], EACH(HIGH));
         }
         for (Py_ssize_t i = 0; i < LANES; i++)
             x[i] = y[i];
@@ -151,32 +150,35 @@ INLINE void NAME(transpose)(VECTOR *x)
 }
 
 /* The columns of a matrix of complex numbers, `width` a row, to lanes; fewer than LANES if `count` says so. */
-CLONES static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t rows, Py_ssize_t width,
+TARGET static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t rows, Py_ssize_t width,
                                       Py_ssize_t count, int swap)
 {
     for (Py_ssize_t j = 0; j < rows; j++, in += 2 * width, x += 2) {
-        VECTOR pair[2];
+        VECTOR one = {0}, other = {0};
         if (count == LANES) {
-            memcpy(pair, in, sizeof pair);
+            one = LOOSE(in)[0], other = LOOSE(in)[1];
         } else {
-            memset(pair, 0, sizeof pair);
+            VECTOR pair[2] = {one, other};
             memcpy(pair, in, (size_t)(2 * count) * sizeof(REAL));
+            one = pair[0], other = pair[1];
         }
-        x[swap] = SHUFFLE(pair[0], pair[1], EVEN);
-        x[!swap] = SHUFFLE(pair[0], pair[1], ODD);
+        x[swap] = SHUFFLE(one, other, EACH(EVEN));
+        x[!swap] = SHUFFLE(one, other, EACH(ODD));
     }
 }
 
-CLONES static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t rows, Py_ssize_t width,
+TARGET static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t rows, Py_ssize_t width,
                                        Py_ssize_t count, int swap, REAL scale)
 {
     for (Py_ssize_t j = 0; j < rows; j++, out += 2 * width, x += 2) {
         const VECTOR one = x[swap] * scale, other = x[!swap] * scale;
-        const VECTOR pair[2] = {SHUFFLE(one, other, LOW), SHUFFLE(one, other, HIGH)};
-        if (count == LANES)
-            memcpy(out, pair, sizeof pair);
-        else
+        const VECTOR low = SHUFFLE(one, other, EACH(LOW)), high = SHUFFLE(one, other, EACH(HIGH));
+        if (count == LANES) {
+            LOOSE(out)[0] = low, LOOSE(out)[1] = high;
+        } else {
+            const VECTOR pair[2] = {low, high};
             memcpy(out, pair, (size_t)(2 * count) * sizeof(REAL));
+        }
     }
 }
 
@@ -185,12 +187,9 @@ INLINE void NAME(load_some)(VECTOR *restrict x, const REAL *restrict in, Py_ssiz
 {
     Py_ssize_t j = 0;
     for (; j + LANES / 2 <= n; j += LANES / 2, x += LANES) {
-        VECTOR block[LANES];
-        for (Py_ssize_t i = 0; i < LANES; i++)
-            if (i < count)
-                memcpy(block + i, in + 2 * (i * n + j), sizeof(VECTOR));
-            else
-                memset(block + i, 0, sizeof(VECTOR));
+        VECTOR block[LANES] = {{0}};
+        for (Py_ssize_t i = 0; i < count; i++)
+            block[i] = *LOOSE(in + 2 * (i * n + j));
         NAME(transpose)(block);
         for (Py_ssize_t i = 0; i < LANES; i++)
             x[i] = block[i ^ swap];
@@ -202,7 +201,7 @@ INLINE void NAME(load_some)(VECTOR *restrict x, const REAL *restrict in, Py_ssiz
         }
 }
 
-CLONES static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
+TARGET static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
 {
     if (count < LANES)
         NAME(load_some)(x, in, n, count, swap);
@@ -222,7 +221,7 @@ INLINE void NAME(store_some)(const VECTOR *restrict x, REAL *restrict out, Py_ss
             block[i] = x[i ^ swap] * scale;
         NAME(transpose)(block);
         for (Py_ssize_t i = 0; i < count; i++)
-            memcpy(out + 2 * (i * width + j), block + i, sizeof(VECTOR));
+            *LOOSE(out + 2 * (i * width + j)) = block[i];
     }
     for (; j < n; j++, x += 2)
         for (Py_ssize_t i = 0; i < count; i++) {
@@ -231,7 +230,7 @@ INLINE void NAME(store_some)(const VECTOR *restrict x, REAL *restrict out, Py_ss
         }
 }
 
-CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
+TARGET static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
                                     Py_ssize_t count, int swap, REAL scale)
 {
     if (count < LANES)
@@ -244,7 +243,7 @@ CLONES static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out
 
 /* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of the
    lanes has (`first`) and what each has from there (`rest`). */
-CLONES static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between, Py_ssize_t rows, Py_ssize_t blocks,
+TARGET static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between, Py_ssize_t rows, Py_ssize_t blocks,
                               const REAL *first, const VECTOR *rest)
 {
     for (Py_ssize_t k = 0; k < rows; k++, x += 2, between += 2 * blocks, first += 2 * blocks, rest += 2) {
@@ -255,7 +254,7 @@ CLONES static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between
 }
 
 /* Rows of the matrix between to lanes; rows of it are filled up to whole vectors. */
-CLONES static void NAME(load_between)(VECTOR *restrict x, const VECTOR *restrict between, Py_ssize_t n,
+TARGET static void NAME(load_between)(VECTOR *restrict x, const VECTOR *restrict between, Py_ssize_t n,
                                       Py_ssize_t blocks, Py_ssize_t count)
 {
     for (Py_ssize_t block = 0; block < blocks; block++, between += 2) {
@@ -277,7 +276,7 @@ typedef struct {
 } NAME(Plan);
 
 /* Up to LANES rows; those of the result lie `width` complex numbers apart. */
-static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t width, Py_ssize_t rows,
+TARGET static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t width, Py_ssize_t rows,
                                int inverse, REAL scale, VECTOR *x, VECTOR *y, VECTOR *between)
 {
     const Py_ssize_t a = plan->first.n, b = plan->second.n, blocks = (b + LANES - 1) / LANES;
@@ -302,31 +301,28 @@ static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out
 }
 
 /* Complex numbers of a vector: their parts exchanged, the real parts or the imaginary ones twice, in reverse order. */
-INLINE VECTOR NAME(exchanged)(VECTOR x) { return SHUFFLE(x, x, EXCHANGED); }
-INLINE VECTOR NAME(real_twice)(VECTOR x) { return SHUFFLE(x, x, REAL_TWICE); }
-INLINE VECTOR NAME(imag_twice)(VECTOR x) { return SHUFFLE(x, x, IMAG_TWICE); }
-INLINE VECTOR NAME(reversed)(VECTOR x) { return SHUFFLE(x, x, REVERSED); }
+INLINE VECTOR NAME(exchanged)(VECTOR x) { return SHUFFLE(x, x, EACH(EXCHANGED)); }
+INLINE VECTOR NAME(real_twice)(VECTOR x) { return SHUFFLE(x, x, EACH(REAL_TWICE)); }
+INLINE VECTOR NAME(imag_twice)(VECTOR x) { return SHUFFLE(x, x, EACH(IMAG_TWICE)); }
+INLINE VECTOR NAME(reversed)(VECTOR x) { return SHUFFLE(x, x, EACH(REVERSED)); }
 
 /* The coefficients of 2·h real numbers from the transform of them as h complex ones, in place; w[k] = e^(-2πik/2h). Those
    at k and h - k are e ± t for the half sum e of one and the other's conjugate, and t = -i·w[k] times their half
    difference. */
-CLONES static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
+TARGET static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
 {
     const REAL half = (REAL)0.5;
-    const VECTOR signs = {SIGNS};
+    const VECTOR signs = {EACH(SIGN)};
     Py_ssize_t k = 1;
     const REAL first = x[0];
     x[0] = first + x[1], x[2 * h] = first - x[1];
     x[1] = x[2 * h + 1] = 0;
     for (; 2 * k + LANES <= h + 1; k += LANES / 2) {
         REAL *one = x + 2 * k, *other = x + 2 * (h - k + 1) - LANES;
-        VECTOR a, b, v;
-        memcpy(&a, one, sizeof a), memcpy(&b, other, sizeof b), memcpy(&v, w + 2 * k, sizeof v);
-        b = NAME(reversed)(b) * signs;
+        const VECTOR a = *LOOSE(one), b = NAME(reversed)(*LOOSE(other)) * signs, v = *LOOSE(w + 2 * k);
         const VECTOR e = (a + b) * half, d = (a - b) * half;
         const VECTOR t = NAME(real_twice)(v) * signs * NAME(exchanged)(d) + NAME(imag_twice)(v) * d;
-        a = e + t, b = NAME(reversed)((e - t) * signs);
-        memcpy(one, &a, sizeof a), memcpy(other, &b, sizeof b);
+        *LOOSE(one) = e + t, *LOOSE(other) = NAME(reversed)((e - t) * signs);
     }
     for (; k <= h / 2; k++) {
         REAL *one = x + 2 * k, *other = x + 2 * (h - k);
@@ -338,11 +334,22 @@ CLONES static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
     }
 }
 
-/* What h complex numbers, the inverse transform of which is 2·h real ones, are from the h + 1 coefficients of these. */
-CLONES static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, Py_ssize_t h, const REAL *w)
+/* What h complex numbers, the inverse transform of which is 2·h real ones, are from the h + 1 coefficients x of these:
+   those at k and h - k are s + t and the conjugate of s - t, for the sum s of x[k] and x[h - k]'s conjugate, and
+   t = i·w[k]'s conjugate times their difference. */
+TARGET static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, Py_ssize_t h, const REAL *w)
 {
+    const VECTOR signs = {EACH(SIGN)};
+    Py_ssize_t k = 1;
     z[0] = x[0] + x[2 * h], z[1] = x[0] - x[2 * h];
-    for (Py_ssize_t k = 1; k <= h / 2; k++) {
+    for (; 2 * k + LANES <= h + 1; k += LANES / 2) {
+        const Py_ssize_t other = 2 * (h - k + 1) - LANES;
+        const VECTOR a = *LOOSE(x + 2 * k), b = NAME(reversed)(*LOOSE(x + other)) * signs, v = *LOOSE(w + 2 * k);
+        const VECTOR s = a + b, d = a - b;
+        const VECTOR t = NAME(imag_twice)(v) * d - NAME(real_twice)(v) * signs * NAME(exchanged)(d);
+        *LOOSE(z + 2 * k) = s + t, *LOOSE(z + other) = NAME(reversed)((s - t) * signs);
+    }
+    for (; k <= h / 2; k++) {
         const REAL *one = x + 2 * k, *other = x + 2 * (h - k);
         const REAL ar = one[0] + other[0], ai = one[1] - other[1], dr = one[0] - other[0], di = one[1] + other[1];
         const REAL tr = w[2 * k] * dr + w[2 * k + 1] * di, ti = w[2 * k] * di - w[2 * k + 1] * dr;
@@ -352,7 +359,7 @@ CLONES static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, P
 }
 
 /* kind: COMPLEX, or of real numbers FROM_REAL, to such TO_REAL; `rows` of them. */
-static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t rows, int kind, int inverse,
+TARGET static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t rows, int kind, int inverse,
                             REAL scale, const REAL *halves, VECTOR *x, VECTOR *y, VECTOR *between, REAL *coefficients)
 {
     const Py_ssize_t n = plan->first.n * plan->second.n;
@@ -373,7 +380,7 @@ static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, P
 }
 
 /* The columns of matrices of n × width complex numbers; `first` … `last` count blocks of LANES columns. */
-static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *in, REAL *out, Py_ssize_t width,
+TARGET static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *in, REAL *out, Py_ssize_t width,
                                     Py_ssize_t first, Py_ssize_t last, int inverse, REAL scale, VECTOR *x, VECTOR *y)
 {
     const Py_ssize_t blocks = (width + LANES - 1) / LANES;
@@ -383,4 +390,20 @@ static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *in, REAL
         NAME(load_columns)(x, in + at, by->n, width, count, inverse);
         NAME(store_columns)(NAME(lanes)(by, x, y), out + at, by->n, width, count, inverse, scale);
     }
+}
+
+/* What `fourier` was asked for, and `fourier_columns`. */
+TARGET static void NAME(fourier)(const Work *by)
+{
+    const NAME(Plan) plan = {
+        {by->a, by->first, by->first_turns}, {by->b, by->second, by->second_turns}, by->starts, (REAL *)by->rest};
+    NAME(transform)(&plan, by->in, by->out, by->rows, by->kind, by->inverse, (REAL)by->scale, by->halves,
+                    (VECTOR *)by->x, (VECTOR *)by->y, (VECTOR *)by->between, (REAL *)by->coefficients);
+}
+
+TARGET static void NAME(fourier_columns)(const Work *by)
+{
+    const NAME(Passes) passes = {by->a, by->first, by->first_turns};
+    NAME(transform_columns)(&passes, by->in, by->out, by->width, by->start, by->stop, by->inverse, (REAL)by->scale,
+                            (VECTOR *)by->x, (VECTOR *)by->y);
 }

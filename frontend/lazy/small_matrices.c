@@ -11,44 +11,43 @@
 
 enum { CHOLESKY, SOLVE, EIGH, DET, QR, SVD };
 
-#define REAL float
-#define WHOLE int
-#define NAME(name) name##_f32
-#define LARGEST FLT_MAX
-#define SMALLEST 1e-20f
-#define EPSILON FLT_EPSILON
-#define SQRT sqrtf
-#include "small_rows.h"
-#undef REAL
-#undef WHOLE
-#undef NAME
-#undef VECTOR
-#undef MASK
-#undef LARGEST
-#undef SMALLEST
-#undef EPSILON
-#undef SQRT
-#define REAL double
-#define WHOLE long long
-#define NAME(name) name##_f64
-#define LARGEST DBL_MAX
-#define SMALLEST 1e-200
-#define EPSILON DBL_EPSILON
-#define SQRT sqrt
-#include "small_rows.h"
+#define LARGEST PASTE(largest, REAL)
+#define SMALLEST PASTE(smallest, REAL)
+#define EPSILON PASTE(epsilon, REAL)
+#define SQRT(x) PASTE(sqrt, REAL)(x)
+static const float largest_float = FLT_MAX, smallest_float = 1e-20f, epsilon_float = FLT_EPSILON;
+static const double largest_double = DBL_MAX, smallest_double = 1e-200, epsilon_double = DBL_EPSILON;
+#define sqrt_float sqrtf
+#define sqrt_double sqrt
+#define CHOSEN(mask, x, y) ((VECTOR)(((MASK)(x) & (mask)) | ((MASK)(y) & ~(mask))))
+#define SIZE(x) CHOSEN((x) < 0, -(x), (x))
 
-/* small_matrices(what, double, n, k, a, b, result, more): whether all matrices of a have a result.
+/* What is to be made of which matrices; see `small_matrices`. */
+typedef struct {
+    int what;
+    Py_ssize_t n, k, rows;
+    const void *in, *right;
+    void *out, *more;
+} Work;
+
+#define LOOPS "small_rows.h"
+#include "every_vector.h"
+
+static int (*const small[][2])(const Work *) = VERSIONS(small);
+
+/* small_matrices(bytes, what, double, n, k, a, b, result, more): whether all matrices of a have a result, in vectors of
+   so many bytes.
    Of a (rows × n × n): CHOLESKY: factors. SOLVE: solutions (rows × n × k) for b; for the inverse b is empty and k is n.
    EIGH: eigenvalues, and in `more` eigenvectors. DET: determinants. Of a (rows × n × k): QR: Q, and in `more` R. SVD, with
    n ≥ k: singular values, and in `more` U of all and then Vᵀ of all. All are contiguous, of float64 or float32. */
 PyObject *small_matrices(PyObject *module, PyObject *args)
 {
-    int what, wide, found = 0;
+    int bytes, what, wide, found = 0;
     Py_ssize_t n, k;
     Py_buffer a, b, out, more;
-    if (!PyArg_ParseTuple(args, "ipnny*y*w*w*:small_matrices", &what, &wide, &n, &k, &a, &b, &out, &more))
+    if (!PyArg_ParseTuple(args, "iipnny*y*w*w*:small_matrices", &bytes, &what, &wide, &n, &k, &a, &b, &out, &more))
         return NULL;
-    const int known = what >= CHOLESKY && what <= SVD && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
+    const int version = version_of(bytes), known = what >= CHOLESKY && what <= SVD && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
     const Py_ssize_t size = wide ? 8 : 4, least = n < k ? n : k, matrix = known ? n * (what >= QR ? k : n) : 1;
     const Py_ssize_t rows = a.len / (size * matrix);
     Py_ssize_t result = matrix, beside = 0;
@@ -59,14 +58,15 @@ PyObject *small_matrices(PyObject *module, PyObject *args)
     case QR: result = n * least, beside = least * k; break;
     case SVD: result = k, beside = matrix + k * k;
     }
-    if (!known || a.len % (size * matrix) || out.len != rows * size * result || (what == SVD && n < k) ||
+    if (version < 0)
+        ;
+    else if (!known || a.len % (size * matrix) || out.len != rows * size * result || (what == SVD && n < k) ||
         (beside && more.len != rows * size * beside) || (what == SOLVE && (b.len ? b.len != out.len : k != n)))
         PyErr_SetString(PyExc_ValueError, "small_matrices: arrays do not fit");
     else {
         Py_BEGIN_ALLOW_THREADS
-        const void *right = what == SOLVE && b.len ? b.buf : NULL;
-        found = wide ? small_f64(what, a.buf, right, out.buf, more.buf, n, k, rows)
-                     : small_f32(what, a.buf, right, out.buf, more.buf, n, k, rows);
+        const Work work = {what, n, k, rows, a.buf, what == SOLVE && b.len ? b.buf : NULL, out.buf, more.buf};
+        found = small[version][wide](&work);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&a);

@@ -1,15 +1,10 @@
-/* Factors of small square matrices of one type of number, REAL; `small_matrices.c` includes this once for each.
+/* Factors of small square matrices in vectors of LANES numbers of one type, REAL; see `vectors.h`.
 
    A vector holds the same element of LANES matrices, so that nothing depends on how large they are. What is not finite
    or has no factor is left to LAPACK, which says what is wrong: functions return 0 then. */
 
-typedef REAL NAME(vector) __attribute__((vector_size(64)));
-typedef WHOLE NAME(whole) __attribute__((vector_size(64)));
-#define VECTOR NAME(vector)
-#define MASK NAME(whole)
-#define LANES ((Py_ssize_t)(64 / sizeof(REAL)))
-#define CHOSEN(mask, x, y) ((VECTOR)(((MASK)(x) & (mask)) | ((MASK)(y) & ~(mask))))
-#define SIZE(x) CHOSEN((x) < 0, -(x), (x))
+typedef REAL NAME(vector) __attribute__((vector_size(BYTES)));
+typedef WHOLE NAME(whole) __attribute__((vector_size(BYTES)));
 
 /* Matrices of `size` numbers to lanes, the last one again where there are fewer; and back. */
 INLINE void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t count)
@@ -46,7 +41,7 @@ INLINE VECTOR NAME(roots)(VECTOR x)
     return x;
 }
 
-CLONES static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+TARGET static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -71,7 +66,7 @@ CLONES static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssi
 }
 
 /* X with A·X = B, of k columns; without B, the inverse. Rows are exchanged in each matrix for the largest pivot. */
-CLONES static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
+TARGET static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], b[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -122,7 +117,7 @@ CLONES static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_s
 }
 
 /* Eigenvalues, ascending, and eigenvectors of what the lower triangles say, by Jacobi's rotations. */
-CLONES static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n, Py_ssize_t count)
+TARGET static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], v[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -190,7 +185,7 @@ CLONES static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssi
 
 /* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
    of float64 on the way. */
-CLONES static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+TARGET static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -241,7 +236,7 @@ INLINE int NAME(squares)(const VECTOR *a, Py_ssize_t size, VECTOR *whole)
 }
 
 /* Q (m × k) and R (k × n) with k = min(m, n), by Householder's reflections, with LAPACK's signs. */
-CLONES static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n, Py_ssize_t count)
+TARGET static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], q[MOST * MOST], tau[MOST], whole;
     const Py_ssize_t k = m < n ? m : n;
@@ -295,7 +290,7 @@ CLONES static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m
 /* U (m × n), singular values and Vᵀ (n × n) of matrices of m rows and not more columns: columns are turned, two at a time,
    until they are orthogonal (Hestenes). A first value of NaN leaves a matrix to LAPACK: one that is not of full rank, or
    whose numbers are not finite, too large or too small. */
-CLONES static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n,
+TARGET static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n,
                             Py_ssize_t count)
 {
     VECTOR u[MOST * MOST], v[MOST * MOST], s[MOST], whole; /* columns of u and v stand in rows here */
@@ -375,21 +370,24 @@ CLONES static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *righ
     return 1;
 }
 
-static int NAME(small)(int what, const REAL *in, const REAL *right, REAL *out, REAL *more, Py_ssize_t n, Py_ssize_t k,
-                       Py_ssize_t rows)
+/* What `small_matrices` was asked for; 0 where LAPACK is to do it. */
+TARGET static int NAME(small)(const Work *by)
 {
-    const Py_ssize_t size = n * (what >= QR ? k : n), least = n < k ? n : k;
-    for (Py_ssize_t row = 0; row < rows; row += LANES) {
-        const Py_ssize_t count = rows - row < LANES ? rows - row : LANES;
+    const Py_ssize_t n = by->n, k = by->k, size = n * (by->what >= QR ? k : n), least = n < k ? n : k;
+    const REAL *in = by->in, *right = by->right;
+    REAL *out = by->out, *more = by->more;
+    for (Py_ssize_t row = 0; row < by->rows; row += LANES) {
+        const Py_ssize_t count = by->rows - row < LANES ? by->rows - row : LANES;
         const REAL *a = in + row * size, *b = right == NULL ? NULL : right + row * n * k;
+        REAL *third = more + by->rows * size + row * k * k;
         int found = 0;
-        switch (what) {
+        switch (by->what) {
         case CHOLESKY: found = NAME(cholesky)(a, out + row * size, n, count); break;
         case SOLVE: found = NAME(solve)(a, b, out + row * n * k, n, k, count); break;
         case EIGH: found = NAME(eigh)(a, out + row * n, more + row * size, n, count); break;
         case DET: found = NAME(det)(a, out + row, n, count); break;
         case QR: found = NAME(qr)(a, out + row * n * least, more + row * least * k, n, k, count); break;
-        case SVD: found = NAME(svd)(a, out + row * k, more + row * size, more + rows * size + row * k * k, n, k, count);
+        case SVD: found = NAME(svd)(a, out + row * k, more + row * size, third, n, k, count);
         }
         if (!found)
             return 0;

@@ -365,6 +365,6 @@ if core.native is not None:
     plan = core.native.plan
     host_calls.use_runner(core.native.run_calls)
     error_functions.use_loop(core.native.connect_elements, core.native.erf_of)
-    fourier.use_loops(core.native.fourier, core.native.fourier_columns)
-    small_matrices.use_loop(core.native.small_matrices)
+    fourier.use_loops(core.native.vector_bytes(), core.native.fourier, core.native.fourier_columns)
+    small_matrices.use_loop(core.native.vector_bytes(), core.native.small_matrices)
     random.use_loop(core.native.random_words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,17 @@ pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in
 #: All radices and their products, primes, lengths of either kind of plan, and such as do not fill vectors.
 SIZES = (*range(1, 68), 77, 91, 97, 121, 127, 128, 129, 130, 143, 169, 192, 250, 256, 257, 360, 509, 512, 1000, 1009)
 rng = np.random.default_rng(5)
+
+
+@pytest.fixture(params=(16, 32, 64), autouse=True)
+def vectors(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Loops in vectors of so many bytes, where the processor has them."""
+    own = core.native.vector_bytes()
+    if request.param > own:
+        pytest.skip(f"the processor has vectors of {own} bytes")
+    fourier.use_loops(request.param, *fourier._loops)
+    yield request.param
+    fourier.use_loops(own, *fourier._loops)
 
 
 def by_definition(x: np.ndarray, inverse: bool) -> np.ndarray:
@@ -37,8 +49,7 @@ def near(found: np.ndarray, expected: np.ndarray, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_sizes(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fourier, "LONG", 0)
+def test_sizes(n: int) -> None:
     for kind, real in ((np.complex64, np.float32), (np.complex128, np.float64)):
         for rows in (1, 3, 16, 17):
             x, y = numbers((rows, n), kind), numbers((rows, n), real)
@@ -124,16 +135,16 @@ def test_batches_that_threads_share() -> None:
 def test_arrays_that_do_not_fit_are_refused() -> None:
     x, plan = numbers((2, 12), np.complex64), fourier.plan(12, False)
     none = np.zeros(0, np.float32)
-    good = (x, np.empty_like(x), False, 0, False, 1.0, *plan, none)
+    good = (x, np.empty_like(x), fourier.vector_bytes, False, 0, False, 1.0, *plan, none)
     core.native.fourier(*good)
-    wrong = {1: np.empty(23, np.complex64), 2: True, 3: 7, 6: (3, 5), 7: plan.first_turns[1:], 8: (2,)}
+    wrong = {1: np.empty(23, np.complex64), 2: 48, 3: True, 4: 7, 7: (3, 5), 8: plan.first_turns[1:], 9: (2,)}
     for place, value in wrong.items():
         with pytest.raises((ValueError, TypeError)):
             core.native.fourier(*good[:place], value, *good[place + 1 :])
     with pytest.raises(ValueError):
-        core.native.fourier(x, np.empty((2, 13), np.complex64), False, fourier.FROM_REAL, False, 1.0, *plan, none)
+        core.native.fourier(x, np.empty((2, 13), np.complex64), 16, False, fourier.FROM_REAL, False, 1.0, *plan, none)
     with pytest.raises(ValueError):
-        core.native.fourier(*good[:6], (6, 2), *good[7:])
+        core.native.fourier(*good[:7], (6, 2), *good[8:])
 
 
 def test_tables() -> None:
@@ -146,9 +157,13 @@ def test_tables() -> None:
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     x, (radices, turns) = numbers((2, 12, 17), np.complex64), fourier._one_piece(12, False)
-    good = (x, np.empty_like(x), False, False, 1.0, radices, turns, 17, 0, 4)
+    blocks = 2 * -(-17 // fourier._lanes(False))
+    good = (x, np.empty_like(x), fourier.vector_bytes, False, False, 1.0, radices, turns, 17, 0, blocks)
     core.native.fourier_columns(*good)
-    wrong = {0: x[:, :11], 1: np.empty(23, np.complex64), 2: True, 5: (3, 5), 6: turns[1:], 7: 16, 8: -1, 9: 5}
-    for place, value in [*wrong.items(), (7, 0)]:
+    wrong = {
+        0: x[:, :11], 1: np.empty(23, np.complex64), 2: 8, 3: True, 6: (3, 5), 7: turns[1:], 8: 16, 9: -1,
+        10: blocks + 1,
+    }  # fmt: skip
+    for place, value in [*wrong.items(), (8, 0)]:
         with pytest.raises((ValueError, TypeError, BufferError)):
             core.native.fourier_columns(*good[:place], value, *good[place + 1 :])

@@ -18,6 +18,15 @@ rng = np.random.default_rng(9)
 KINDS = [np.float32, np.float64]
 
 
+@pytest.fixture(params=(16, 32, 64), autouse=True)
+def vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops in vectors of so many bytes, where the processor has them."""
+    own = core.native.vector_bytes()
+    if request.param > own:
+        pytest.skip(f"the processor has vectors of {own} bytes")
+    monkeypatch.setattr(small_matrices, "vector_bytes", request.param)
+
+
 def batches(dtype: Any) -> Iterator[tuple[int, int, np.ndarray, float]]:
     """Sizes, random matrices, and what errors are allowed, for matrices that are not nearly singular."""
     for n in (*range(1, 10), 12, 15, 16):
@@ -171,16 +180,15 @@ def test_what_has_no_factor_is_lapacks() -> None:
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
     a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
-    good = (0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())
+    good = (16, 0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())
     assert core.native.small_matrices(*good)
-    for place, value in {0: 6, 1: False, 2: 17, 3: 0, 4: a[:4], 6: a[:4].copy()}.items():
-        if place != 1:
-            with pytest.raises((ValueError, TypeError)):
-                core.native.small_matrices(*good[:place], value, *good[place + 1 :])
+    for place, value in {0: 48, 1: 6, 3: 17, 4: 0, 5: a[:4], 7: a[:4].copy()}.items():
+        with pytest.raises((ValueError, TypeError)):
+            core.native.small_matrices(*good[:place], value, *good[place + 1 :])
     with pytest.raises(ValueError):
-        core.native.small_matrices(1, True, 3, 2, a, a[:0], a.copy(), a[:0].copy())
+        core.native.small_matrices(16, 1, True, 3, 2, a, a[:0], a.copy(), a[:0].copy())
     with pytest.raises(ValueError):
-        core.native.small_matrices(2, True, 3, 1, a, a[:0], np.empty((5, 3)), a[:4].copy())
+        core.native.small_matrices(16, 2, True, 3, 1, a, a[:0], np.empty((5, 3)), a[:4].copy())
     for what, rows, columns, sizes in (
         (3, 3, 1, (6, 0)),
         (4, 3, 3, (45, 44)),
@@ -188,6 +196,6 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         (5, 3, 3, (15, 89)),
     ):
         with pytest.raises(ValueError):
-            core.native.small_matrices(what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
+            core.native.small_matrices(16, what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
     with pytest.raises(ValueError):  # more columns than rows
-        core.native.small_matrices(5, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))
+        core.native.small_matrices(16, 5, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))
