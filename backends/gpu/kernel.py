@@ -25,9 +25,13 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .devices import Gpu
 from .library import DeviceLibrary
+from .quotients import Quotients
 
 #: Elementwise ops with at least this many flops become functions of the module.
 FUNCTION_FLOPS = 8.0
+
+#: Updates of integers that threads may make at once, by mode and kind: the number of ``memref.atomic_rmw``'s kind.
+ATOMICS = {("add", "i"): 1, ("add", "u"): 1, ("max", "i"): 6, ("max", "u"): 7, ("min", "i"): 10, ("min", "u"): 11}
 
 Size = tuple[int, int, int]
 
@@ -107,7 +111,7 @@ class GpuKernel(MemoryKernel):
         self._shared = 0
         self._largest = 0
         self._ids: dict[Any, Scalar] = {}
-        self._reciprocals: dict[Any, tuple[Scalar, Scalar]] = {}
+        self._quotients = Quotients(self)
 
     # Positions
 
@@ -194,6 +198,13 @@ class GpuKernel(MemoryKernel):
         scope = self.attr("#gpu.barrier_scope<subgroup>")
         self.emit("gpu.barrier", [], [], address_spaces=self.attr("[#gpu.address_space<workgroup>]"), scope=scope)
 
+    def atomic(self, mode: str, x: Scalar, memory: Memory, offset: Scalar) -> None:
+        """Update an element with x as by "add", "max" or "min", while other threads do the same; see `ATOMICS`."""
+        kind = mlir.ir.IntegerAttr.get(
+            mlir.ir.IntegerType.get_signless(64, self.context), ATOMICS[mode, memory.aval.dtype.kind]
+        )
+        self.emit("memref.atomic_rmw", [x, memory.memref, offset], [self.type(x.dtype)], kind=kind)
+
     def thread_array(self, size: int, dtype: DType) -> Memory:
         """An array of the thread's own, in registers as long as all its indices are known."""
         ir = mlir.ir
@@ -205,6 +216,10 @@ class GpuKernel(MemoryKernel):
         memref = self.emit("memref.alloca", [], [kind], operandSegmentSizes=sizes).result
         self.ip = saved
         return Memory(memref, aval)
+
+    def will_not_change(self, array: Memory) -> None:
+        """Loops that begin here read the thread's `array` and do not write it."""
+        self._quotients.arrays[array.memref] = array, self.ip.block
 
     # Vectors
 
@@ -262,6 +277,10 @@ class GpuKernel(MemoryKernel):
         kind = self.attr(f"#gpu<shuffle_mode {mode}>")
         i1 = mlir.ir.IntegerType.get_signless(1, self.context)
         return Scalar(self, self.emit("gpu.shuffle", operands, [self.type(x.dtype), i1], mode=kind).results[0], x.dtype)
+
+    def ballot(self, vote: Scalar) -> Scalar:
+        """The lanes of the simdgroup whose `vote` is true, as bits of a uint32."""
+        return self.op("gpu.ballot", [vote], dtypes.uint32)
 
     # Loops
 
@@ -347,46 +366,11 @@ class GpuKernel(MemoryKernel):
                 self._keep(op.results[0], index, self._called(op, index))
             elif op.name == "div" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
                 x, y = (self.value(v, index) for v in op.operands)
-                self._keep(op.results[0], index, self._quotient(x, y))
+                self._keep(op.results[0], index, self._quotients.of(x, y))
             else:
                 super()._evaluate(op, index)
         finally:
             self.location = saved
-
-    def _quotient(self, x: Scalar, y: Scalar) -> Scalar:
-        """x / y for half precision; where a loop does not change `y`, by its reciprocal, computed before the loop."""
-        loop = self._loop_after(y)
-        if loop is None:
-            return x / y
-        if y.mlir not in self._reciprocals:
-            saved, self.ip = self.ip, mlir.ir.InsertionPoint(loop)
-            size = self.math("absf", y)
-            # A power of two keeps the reciprocal a normal number.
-            with self.named("scale"):
-                scale = self.select(size < 2.0**-100, 2.0**64, self.const(1.0, y.dtype))
-                scale = self.select(size > 2.0**100, 2.0**-64, scale)
-            with self.named("reciprocal"):
-                self._reciprocals[y.mlir] = scale, 1.0 / (y * scale)
-            self.ip = saved
-        scale, reciprocal = self._reciprocals[y.mlir]
-        return (x * scale) * reciprocal
-
-    def _loop_after(self, x: Scalar) -> Any:
-        """The op of the block of `x` that the kernel is inside, if it is in another block; None for a constant."""
-        owner = x.mlir.owner
-        if isinstance(owner, mlir.ir.Block):
-            home = owner
-        elif owner.operation.name == "arith.constant":
-            return None
-        else:
-            home = owner.operation.block
-        block, around = self.ip.block, None
-        while block != home:
-            around = block.owner.operation
-            if around.name in ("gpu.func", "func.func"):
-                return None
-            block = around.block
-        return around
 
     def _called(self, op: OpView, index: Coordinates) -> Scalar:
         """An elementary function, by a call."""

@@ -20,7 +20,7 @@ from .expressions import (
     signed,
     unsigned,
 )
-from .ir import Op, Value
+from .ir import EXCHANGES, Op, Value
 from .types import EmitError, Type, signed_name, type_name
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _may_be_negative(value: Value) -> bool:
         return all(may_be_negative(v) for v in operands)
     if name in _INDEX_SIGN_FROM and kind.kind == "index":
         return any(may_be_negative(v) for v in operands)
-    return not name.startswith("gpu.") or name == "gpu.shuffle" or name == "gpu.subgroup_reduce"
+    return not name.startswith("gpu.") or name in EXCHANGES
 
 
 def _kind(value: Value) -> Type:

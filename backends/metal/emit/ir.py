@@ -23,6 +23,8 @@ EFFECTS = frozenset({
 #: What loads stay in front of, so that they are on their way meanwhile.
 LONG = frozenset({"gpu.subgroup_mma_compute"})
 LOADS = frozenset({"memref.load", "vector.load"})
+#: What lanes of a simdgroup tell each other.
+EXCHANGES = frozenset({"gpu.shuffle", "gpu.subgroup_reduce", "gpu.ballot"})
 TERMINATORS = frozenset({"scf.yield", "scf.condition", "gpu.return", "func.return"})
 
 

@@ -22,7 +22,7 @@ from ..names import GLOBAL_RESERVED, RESERVED, Names, identifier
 from . import literals
 from .body import Body
 from .helpers import Helpers
-from .ir import EFFECTS, Block, Value, read_block
+from .ir import EFFECTS, EXCHANGES, Block, Value, read_block
 from .simd import INDICES, POSITIONS, dimension, uses_lane
 from .steps import Steps
 from .types import Array, EmitError, Type, Types, parse_type, type_name, wide_definition
@@ -384,7 +384,7 @@ class _LibraryKernel:
 
 def _exchanges(op: Any, calls: Callable[[str], bool]) -> bool:
     """Whether lanes exchange values in an operation; `calls`: whether in a function that it calls."""
-    if op.name in ("gpu.shuffle", "gpu.subgroup_reduce", "gpu.barrier"):
+    if op.name in EXCHANGES or op.name == "gpu.barrier":
         return True
     if op.name == "func.call":
         return calls(mlir.ir.FlatSymbolRefAttr(op.attributes["callee"]).value)

@@ -162,6 +162,14 @@ def _shuffle_is_valid(b: Body, op: Op, mode: str, distance: Value) -> None:
     b.declare(op.results[1], test, "valid")
 
 
+def _ballot(b: Body, op: Op) -> None:
+    kind = _kind(op.results[0])
+    if kind.bits != LANES:
+        raise EmitError(f"emit: gpu.ballot of {LANES} lanes in {kind.bits} bits")
+    found = b.built(op, lambda: cast(kind, call("simd_vote::vote_t", call("simd_ballot", b.use(op.operands[0])))))
+    b.declare(op.results[0], found, "votes")
+
+
 # Matrices of 8 by 8, each spread over the lanes of a simdgroup
 
 
@@ -275,6 +283,7 @@ STATEMENTS = {
     "gpu.barrier": _barrier,
     "gpu.subgroup_reduce": _reduce,
     "gpu.shuffle": _shuffle,
+    "gpu.ballot": _ballot,
     "gpu.subgroup_mma_load_matrix": _matrix_load,
     "gpu.subgroup_mma_store_matrix": _matrix_store,
     "gpu.subgroup_mma_compute": _matrix_compute,

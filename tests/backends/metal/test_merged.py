@@ -199,6 +199,17 @@ def test_half_precision(name: str, dtype: Any, merges: list[int]) -> None:
     assert sum(merges)
 
 
+@pytest.mark.parametrize("groups", [1, 64])
+@pytest.mark.parametrize("shape", [(40, 1024), (900, 512)], ids=["columns", "chunks"])
+def test_columns_of_halves_divide_by_reciprocals(
+    shape: tuple[int, int], groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread's several columns have divisors of their own, also where a threadgroup goes over more columns."""
+    monkeypatch.setitem(GPUS, "simulator", replace(FEW, groups=groups))
+    program = races(lambda x: x / (smelt.abs(x).sum(0, keepdims=True) + 1), S(shape, smelt.bfloat16), tolerance=2e-2)
+    assert any("reciprocals[" in segment.text for segment in program.segments)
+
+
 def random_statistics(seed: int) -> tuple[Callable[..., Any], tuple[int, ...]]:
     """A program with statistics of random axes, of random arithmetic, which other arithmetic uses."""
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ import pytest
 import smelt
 from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.program import Program
+from smelt.backends.gpu.schedules.sort import digits
 from smelt.backends.metal.check import check_or_raise
 from smelt.backends.metal.simulator import Options
 from smelt.ir import dtypes
@@ -180,9 +181,46 @@ def test_sort_of_nothing(shape: Shape, axis: int):
     check_sorts(shape, axis, "float32")
 
 
-def test_sort_passes():
+def test_sort_by_merging():
     program = check_sorts((5000,), 0, "float32")
     assert entries(program) == ["argsort_blocks", "argsort_merge", "argsort_merge_1"]
+
+
+@pytest.mark.parametrize(
+    "dtype, shape, axis",
+    [
+        ("bool", (513,), 0), ("int8", (3, 700), 1), ("uint8", (600, 2), 0), ("int16", (1500,), 0),
+        ("uint16", (2, 513), 1), ("float16", (2, 777), 1), ("bfloat16", (900,), 0),
+    ],
+)  # fmt: skip
+def test_sort_of_a_tile_by_digits(dtype: str, shape: Shape, axis: int):
+    assert entries(check_sorts(shape, axis, dtype)) == ["argsort_tiles"]
+
+
+@pytest.mark.parametrize(
+    "dtype, shape, axis", [("int8", (2, 4100), 1), ("float16", (4097,), 0), ("bool", (4100, 2), 0)]
+)
+def test_sort_of_a_row_by_digits(dtype: str, shape: Shape, axis: int):
+    names = [name.split("_")[1] for name in entries(check_sorts(shape, axis, dtype))]
+    assert names == ["count", "starts", "digits"] * -(-dtypes.by_name(dtype).bits // 8)
+
+
+def test_sort_of_a_long_row_by_digits():
+    assert len(entries(check_sorts((33000,), 0, "float32"))) == 4 * 3
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_sort_of_many_chunks(count: int, monkeypatch: pytest.MonkeyPatch):
+    """Rows of several chunks, whose counts several threads add up, and chunks of several tiles."""
+    monkeypatch.setattr(digits, "ITEMS", 1)
+    monkeypatch.setattr(digits, "CHUNKS", 1)
+    check_sorts((2, 256 * count - 5), 1, "int8")
+
+
+def test_digits_of_few_bits():
+    """Targets of a scatter, of which no more bits are looked at than tell them apart."""
+    program = check_scatter((300, 2), (9000, 1, 2), (0,), "add")
+    assert len([name for name in entries(program) if "_sort_digits" in name]) == 2
 
 
 def test_few_of_a_sort():
@@ -272,7 +310,7 @@ def test_scatter_indices(index: str):
 def test_scatter_sorts_many_updates():
     program = check_scatter((300, 2), (2500, 1, 2), (0,), "add")
     assert [name for name in entries(program) if "_sort_" in name]
-    assert len(entries(program)) == 6
+    assert len(entries(program)) == 5
     assert len(entries(check_scatter((300, 2), (2500, 1, 2), (0,), "add", "int32"))) == 2
 
 

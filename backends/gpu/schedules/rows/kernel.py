@@ -351,6 +351,8 @@ class RowKernel:
 
         if varying:
             self.repeat(self.width, write)
+            for _, _, memory in varying:
+                k.will_not_change(memory)
 
     def recall_fixed(self, stage: Stage) -> None:
         k = self.k

@@ -103,6 +103,8 @@ def _find_reads(plan: Plan, stage: Stage, kept: dict[Read, Kept]) -> None:
             stage.uses.append(known)
             continue
         if is_reduced(v):
+            if inner.isdisjoint(names_of(at)):
+                stage.fixed.append(read)
             continue
         kinds = {a.kind for i in at for a in i.atoms()}
         inside = all(i.lo >= 0 and i.hi < d for i, d in zip(at, v.shape)) and "dynamic" not in kinds

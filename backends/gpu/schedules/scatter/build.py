@@ -17,13 +17,13 @@ from typing import Any
 
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.memory import Memory
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.scalar import INDEX, Scalar
 
-from ...kernel import GpuKernel, GpuModule
+from ...kernel import ATOMICS, GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import evaluate_vector, start_part, vector_width
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines, threads_for
@@ -37,13 +37,6 @@ from .scattering import Scattering, dropped
 FEW = 32
 #: Buffers that the kernel which applies sorted updates has beside the arguments of a fusion.
 OWN_BUFFERS = 3
-#: ``memref.atomic_rmw`` of modes that do not depend on the order, by the kind of integer.
-_ATOMIC = {
-    ("add", "i"): "addi", ("add", "u"): "addi",
-    ("max", "i"): "maxs", ("max", "u"): "maxu",
-    ("min", "i"): "mins", ("min", "u"): "minu",
-}  # fmt: skip
-_ATOMIC_KINDS = {"addi": 1, "maxs": 6, "maxu": 7, "mins": 10, "minu": 11}
 
 
 def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
@@ -58,7 +51,7 @@ def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> li
         return steps
     if what.count == 1 or (what.x.dtype.kind == "b" and what.mode != "set"):
         return [*steps, _apply_each(module, what)]
-    if what.x.dtype.size == 4 and (what.mode, what.x.dtype.kind) in _ATOMIC:
+    if what.x.dtype.size == 4 and (what.mode, what.x.dtype.kind) in ATOMICS:
         return [*steps, _apply_each(module, what)]
     if what.count * what.moved <= FEW or len(body.arguments) + OWN_BUFFERS > module.gpu.max_buffers:
         return [*steps, _apply_in_order(module, what)]
@@ -121,10 +114,7 @@ def _apply_each(module: GpuModule, what: Scattering) -> ScheduledKernel:
             then = k.const(decides, dtypes.bool_)
             k.when(new if decides else ~new, lambda: k.write(then, out, target))
         else:
-            kind = _ATOMIC[what.mode, new.dtype.kind]
-            i64 = mlir.ir.IntegerType.get_signless(64, k.context)
-            attr = mlir.ir.IntegerAttr.get(i64, _ATOMIC_KINDS[kind])
-            k.emit("memref.atomic_rmw", [new, out.memref, target], [k.type(new.dtype)], kind=attr)
+            k.atomic(what.mode, new, out, target)
 
     k.grid_stride(None, size, threads, groups, element)
     return what.finish(part, "scatter", groups, threads)
@@ -181,7 +171,8 @@ def _apply_sorted(module: GpuModule, what: Scattering, scratch: ScratchPlan) -> 
     axes = range(what.lead) if whole else range(what.updates.ndim)
     body = what.body
     sorting = Sorted(
-        f"{body.name}_sort", body.mlir.location, source_lines(body.ops), targets, Layout(1, items), keys, order
+        f"{body.name}_sort", body.mlir.location, source_lines(body.ops), targets, Layout(1, items), keys, order,
+        what.x.aval.size.bit_length(),  # and of what is dropped, which has all bits set
     )
     return [
         _targets(module, what, what.axes(axes), whole, targets),

@@ -200,7 +200,7 @@ def bisect(
 def merge_steps(module: GpuModule, what: Sorted, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """The kernels that sort rows."""
     layout, dtype = what.layout, what.dtype
-    shape = TileShape.of(module.gpu, layout.length, dtype.size + 4 * (what.order_out is not None))
+    shape = TileShape.of(module.gpu, layout.length, what.nbytes)
     runs: list[int] = []
     width = shape.size
     while width < layout.length:

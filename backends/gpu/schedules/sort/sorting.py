@@ -54,7 +54,8 @@ class Sorted:
     Attributes:
         name: of the kernels.
         keys: the array to sort, in `layout`.
-        keys_out, order_out: sorted keys; where they came from, as uint32. In `out_layout`.
+        keys_out, order_out: sorted keys; where they came from, as uint32.
+        bits: the lowest of unsigned keys, in which they all differ; None is all bits.
     """
 
     name: str
@@ -64,10 +65,16 @@ class Sorted:
     layout: Layout
     keys_out: Buffer | None = None
     order_out: Buffer | None = None
+    bits: int | None = None
 
     @property
     def dtype(self) -> DType:
         return self.keys.aval.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of a key, and of where it came from where that is wanted."""
+        return self.dtype.size + (4 if self.order_out is not None else 0)
 
 
 def comes_before(k: GpuKernel, a: Scalar, b: Scalar) -> Scalar:
