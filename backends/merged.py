@@ -172,7 +172,7 @@ class ShiftedExponentials(MergingPair):
         """As the op of the second one has it."""
         term = _widened(self.op.operands[0]).owner
         assert term is not None
-        return k.elementary(term.rules(Exp), [x], [self.dtype], self.dtype)
+        return k.elementary(term.rules(Exp), [x], [term.operands[0].dtype], term.results[0].dtype)
 
 
 def at_least_one(k: FusionKernel, x: Scalar) -> Scalar:
