@@ -12,66 +12,69 @@ from typing import TYPE_CHECKING
 # An editable installation is a folder of links. Files made since then are found where the links lead.
 __path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
 
-import smelt.ir.ops as _ops  # fills the registry
-from smelt.ir import locks as _locks
-from smelt.ir.dtypes import DType as Dtype
-from smelt.ir.dtypes import (
-    bfloat16,
-    bool_,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from smelt.ir.errors import SmeltError
-from smelt.ir.settings import settings as _settings
-from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, reference, set_default_device
-from smelt.runtime.explain import explain
-from smelt.runtime.pipelines import default_pipeline
+from smelt.ir import collector as _collector
 
-from .functions import methods as _methods  # attaches the operators to array
-from .functions import namespace as _namespace
-from .functions.arithmetic import *
-from .functions.arrangement import *
-from .functions.at import ArrayAt
-from .functions.complex_numbers import *
-from .functions.compositions import *
-from .functions.creation import *
-from .functions.diagonals import *
-from .functions.dtypes import *
-from .functions.elementary import *
-from .functions.floats import *
-from .functions.index_functions import *
-from .functions.joining import *
-from .functions.linear import *
-from .functions.logic import *
-from .functions.reductions import *
-from .functions.rounding import *
-from .functions.searching import *
-from .functions.shaping import *
-from .functions.sorting import *
-from .functions.stacking import *
-from .functions.transcendental import *
-from .functions.views import *
-from .lazy.arrays import ArrayIterator, array
-from .lazy.eval import async_eval, eval, synchronize
-from .lazy.printing import PrintOptions, get_printoptions, printoptions, set_printoptions
-from .lazy.shape_dtype import ShapeDtype
-from .lazy.signatures import ArrayLike
-from .lazy.streams import *
-from .transforms.compile import compile, disable_compile, enable_compile, make_ir
-from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
-from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp
-from .transforms.vmap import vmap
+with _collector.lasting():
+    import smelt.ir.ops as _ops  # fills the registry
+    from smelt.ir import locks as _locks
+    from smelt.ir.dtypes import DType as Dtype
+    from smelt.ir.dtypes import (
+        bfloat16,
+        bool_,
+        complex64,
+        complex128,
+        float16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+    from smelt.ir.errors import SmeltError
+    from smelt.ir.settings import settings as _settings
+    from smelt.runtime.device import Device, DeviceType, cpu, default_device, gpu, reference, set_default_device
+    from smelt.runtime.explain import explain
+    from smelt.runtime.pipelines import default_pipeline
+
+    from .functions import methods as _methods  # attaches the operators to array
+    from .functions import namespace as _namespace
+    from .functions.arithmetic import *
+    from .functions.arrangement import *
+    from .functions.at import ArrayAt
+    from .functions.complex_numbers import *
+    from .functions.compositions import *
+    from .functions.creation import *
+    from .functions.diagonals import *
+    from .functions.dtypes import *
+    from .functions.elementary import *
+    from .functions.floats import *
+    from .functions.index_functions import *
+    from .functions.joining import *
+    from .functions.linear import *
+    from .functions.logic import *
+    from .functions.reductions import *
+    from .functions.rounding import *
+    from .functions.searching import *
+    from .functions.shaping import *
+    from .functions.sorting import *
+    from .functions.stacking import *
+    from .functions.transcendental import *
+    from .functions.views import *
+    from .lazy.arrays import ArrayIterator, array
+    from .lazy.eval import async_eval, eval, synchronize
+    from .lazy.printing import PrintOptions, get_printoptions, printoptions, set_printoptions
+    from .lazy.shape_dtype import ShapeDtype
+    from .lazy.signatures import ArrayLike
+    from .lazy.streams import *
+    from .transforms.compile import compile, disable_compile, enable_compile, make_ir
+    from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
+    from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp
+    from .transforms.vmap import vmap
 
 bool = bool_  # the array API's name
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
@@ -143,6 +146,7 @@ if TYPE_CHECKING:
     from .exchange.exported import to_linalg, to_stablehlo
     from .exchange.imported import from_stablehlo
     from .exchange.onnx.imported import from_onnx
+    from .filed import *
     from .rest import *
 else:
     # Modules that the first use loads.
@@ -162,13 +166,14 @@ else:
             return getattr(_locks.loaded(f"{__name__}.exchange"), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = vars(_locks.loaded(f"{__name__}.rest")) if name in __all__ else {}
-        if name not in found:
-            raise _missing(name)
-        for known in __all__:  # but for what a program has put in the place of one
-            if known in found:
-                globals().setdefault(known, found[known])
-        return globals()[name]
+        for module in ("rest", "filed") if name in __all__ else ():
+            found = vars(_locks.loaded(f"{__name__}.{module}"))
+            for known in __all__:  # but for what a program has put in the place of one
+                if known in found:
+                    globals().setdefault(known, found[known])
+            if name in found:
+                return globals()[name]
+        raise _missing(name)
 
 
 if _settings.profile:

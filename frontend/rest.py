@@ -1,6 +1,7 @@
 """What `import smelt` does not load: the first use of any of these names loads them all.
 
-A program seldom uses one, and together they would take a fifth of the time of the import.
+A program seldom uses one, and together they would take a fifth of the time of the import. Those of files are in
+`filed`.
 """
 
 from __future__ import annotations
@@ -26,15 +27,12 @@ from .functions.sets import *
 from .functions.special import *
 from .functions.statistics import *
 from .functions.structured_products import *
-from .io import *
 from .lazy.depends import *
 from .lazy.dot import *
 from .linalg.norms import norm as matrix_norm
 from .linalg.polynomials import *
 from .memory import *
 from .transforms.control import *
-from .transforms.export import *
-from .transforms.imported import *
 from .transforms.jacobians import hessian as hessian
 from .transforms.jacobians import jacfwd as jacfwd
 from .transforms.jacobians import jacrev as jacrev

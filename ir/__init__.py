@@ -4,6 +4,7 @@ This room imports no other. MLIR itself loads on first use (see `mlir.py`), so t
 the op definitions, and with them `smelt`, stays cheap.
 """
 
+from . import collector as _collector
 from . import locks as _locks
 
 
@@ -14,4 +15,5 @@ def _import_libraries() -> None:
     import optree  # noqa: F401
 
 
-_locks.whole(_import_libraries)
+with _collector.lasting():
+    _locks.whole(_import_libraries)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .op import Ints
 
 
-@dataclass(frozen=True)
-class MatmulForm:
+class MatmulForm(NamedTuple):
     """A contraction as a batch of matrix products: [B, M, K] · [B, K, N] → [B, M, N].
 
     The permutations bring the operands' axes into the orders B, M, K and B, K, N. A layout says how
@@ -32,8 +31,7 @@ class MatmulForm:
         return "copy" not in (self.lhs_layout, self.rhs_layout)
 
 
-@dataclass(frozen=True)
-class WindowForm:
+class WindowForm(NamedTuple):
     """A contraction as a convolution of an image [N, spatial axes, C] with a filter [O, spatial axes, C / groups].
 
     The result is [N, spatial axes, O]. Along a spatial axis its element i meets at the filter's element k the image's

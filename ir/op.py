@@ -29,7 +29,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_origin
 
@@ -83,8 +82,7 @@ _NAME = re.compile("[a-z][a-z0-9_]*")
 _TAKEN = ("cond", "while", "scan")
 
 
-@dataclass(frozen=True)
-class Attr:
+class Attr(NamedTuple):
     """An attribute field: its type's name (one of ATTRIBUTE_TYPES) and default."""
 
     type: str
@@ -92,8 +90,7 @@ class Attr:
     required: bool = True
 
 
-@dataclass(frozen=True)
-class NotDifferentiable:
+class NotDifferentiable(NamedTuple):
     """Stands in place of a derivative rule, with the reason."""
 
     why: str

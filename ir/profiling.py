@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -18,8 +17,7 @@ T = TypeVar("T")
 WORK = ("op", "kernel", "host", "compile")
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """Something that took time.
 
     Attributes:

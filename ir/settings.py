@@ -64,7 +64,7 @@ class _Refused(Exception):
     """A value that a setting cannot have."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rule:
     """What a setting may be.
 
@@ -75,7 +75,7 @@ class Rule:
     of_programs: bool = field(default=False, kw_only=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Flag(Rule):
     """A setting that is on or off."""
 
@@ -95,7 +95,7 @@ class Flag(Rule):
         return bool(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Number(Rule):
     """An integer within limits."""
 
@@ -134,7 +134,7 @@ class _Compile(int):
 COMPILE = _Compile()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Debug(Number):
     """A level, or the word ``compile``."""
 
@@ -153,7 +153,7 @@ def _is_compile(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() == "compile"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Choice(Rule):
     """One of several words; 0 and off stand for the empty one, where that is a choice."""
 
@@ -177,7 +177,7 @@ class Choice(Rule):
         return word
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Name(Rule):
     """The name of something that is looked up when it is needed."""
 
@@ -195,7 +195,7 @@ class Name(Rule):
         return word
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Text(Rule):
     """Any text, such as a path; 0 and off stand for the empty one, where nothing happens without a text."""
 

@@ -15,7 +15,6 @@ import threading
 import zlib
 from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from smelt.backends.device import Device
@@ -49,8 +48,7 @@ ADVICE = {
 }
 
 
-@dataclass(frozen=True)
-class Compile:
+class Compile(NamedTuple):
     """One compile.
 
     Attributes:
@@ -162,8 +160,7 @@ class Step(NamedTuple):
     types: str  #: of the results
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """What is compiled, as it was before the passes.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..scalar import Scalar, ScalarBuilder
 from .exponential import exp, expm1, log, log1p
@@ -17,8 +17,7 @@ _LOG2_E = 1.4426950408889634
 _LOG10_E = 0.4342944819032518
 
 
-@dataclass(frozen=True)
-class _Limits:
+class _Limits(NamedTuple):
     """Where squares leave the range of a format, and what brings them back; from where on tanh x is 1."""
 
     above: float  #: a part above has a square that is too large; it is multiplied by `shrink`

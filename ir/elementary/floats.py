@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import dtypes
 from ..dtypes import DType
 from ..scalar import Scalar, ScalarBuilder
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """The layout of an IEEE format, and thresholds that follow from it."""
 
     dtype: DType

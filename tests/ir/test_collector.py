@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -32,6 +34,12 @@ def test_a_collector_that_is_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_what_an_import_makes_is_passed_over() -> None:
+    code = "import gc; import smelt; print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count() / 10)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "True"]
 
 
 def test_a_compile_pauses_it(monkeypatch: pytest.MonkeyPatch) -> None:
