@@ -127,6 +127,14 @@ class DiskCache:
         with _folder(create=False) as folder:
             return [] if folder is None else _entries(folder)
 
+    def is_empty(self) -> bool:
+        """Whether there is nothing to be found: no need to work out a key."""
+        with _folder(create=False) as folder:
+            if folder is None:
+                return True
+            with os.scandir(folder) as files:
+                return not any(file.name.endswith(SUFFIX) for file in files)
+
     def clear(self) -> int:
         """Delete all entries, and what dead writers have left; how many entries that were."""
         with _folder(create=False) as folder:

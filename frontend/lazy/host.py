@@ -131,6 +131,8 @@ def _entries_of(val: Any) -> list[Any]:
 
 
 def _unmasked(val: Any) -> Any:
+    if type(val) is np.ndarray or not isinstance(val, np.ndarray):  # `np.ma` is loaded by its first use
+        return val
     if isinstance(val, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(val)):
         message = "a NumPy array has masked elements, which smelt has not; fill them: x.filled(0)"
         raise AttributeValueError(at_user_line(f"smelt.{public_call() or 'array'}: {message}"))

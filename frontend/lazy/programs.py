@@ -66,7 +66,8 @@ def kept_program(
         name: as `program_of` has it.
     """
     start = time.perf_counter()
-    recipe = _recipe(inputs, body, outputs, device, (), None) if looks_on_disk() else None
+    looks = looks_on_disk() and not locks.loaded("smelt.runtime.kept").disk.is_empty()
+    recipe = _recipe(inputs, body, outputs, device, (), None) if looks else None
     found = None if recipe is None else recipe.find()
     if found is not None:
         found.seconds = time.perf_counter() - start

@@ -69,10 +69,10 @@ LAYERS = ("lazy", "functions", "transforms")
 
 #: Folders whose functions may import what a program loads only when it needs it, and what that is.
 LOADED_ON_USE = {
-    # Compilers.
+    # Compilers, and what writes kernels for them.
     "frontend": (
-        "smelt.backends", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept", "smelt.runtime.measure",
-        "smelt.runtime.view", "smelt.ir.short",
+        "smelt.backends", "smelt.own_kernels", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept",
+        "smelt.runtime.measure", "smelt.runtime.view", "smelt.ir.short",
     ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),
@@ -206,6 +206,16 @@ def test_import_smelt_loads_few_modules() -> None:
     assert int(run_python(code)) < 200
 
 
+def test_what_few_programs_use_is_not_loaded() -> None:
+    """By an array of numbers, and by functions of rows."""
+    code = (
+        "import sys; import smelt; smelt.fast.rms_norm(smelt.array([[1.0, 2.0]]), smelt.ones(2), 1e-5); "
+        "late = ('numpy.ma', 'smelt.own_kernels', 'smelt.backends.gpu.manifest', 'smelt.filed'); "
+        "print([name for name in late if name in sys.modules])"
+    )
+    assert run_python(code) == "[]"
+
+
 def test_modules_that_load_on_use_are_named() -> None:
     code = "import smelt; print('fast' in dir(smelt), smelt.fast.__name__, smelt.fast is smelt.fast)"
     assert run_python(code) == "True smelt.fast True"
@@ -217,7 +227,7 @@ def test_names_that_load_on_use_are_there_when_asked_for() -> None:
 import sys
 import smelt
 late = [name for name in smelt.__all__ if name not in vars(smelt)]
-families = ("smelt.rest", "smelt.functions.sets", "smelt.functions.convolution", "smelt.io", "smelt.linalg")
+families = ("smelt.rest", "smelt.filed", "smelt.functions.sets", "smelt.functions.convolution", "smelt.linalg")
 assert not set(families) & set(sys.modules) and {"conv2d", "save", "linalg", "union1d"} <= set(late), late
 assert set(smelt.__all__) <= set(dir(smelt))
 smelt.save = kept = print

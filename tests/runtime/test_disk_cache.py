@@ -241,6 +241,14 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.array(smelt.compile(lambda x: x * 7)(smelt.ones(3))), [7, 7, 7])
 
 
+def test_what_is_empty(folder: Path) -> None:
+    cache = DiskCache()
+    assert cache.is_empty()
+    assert cache.put("key", b"content") and not cache.is_empty()
+    cache.clear()
+    assert cache.is_empty()
+
+
 def test_what_was_used_least_recently_goes_first(folder: Path) -> None:
     cache = DiskCache()
     with override(cache_disk_bytes=5000):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import Any, NamedTuple
+
+from smelt.ir import locks
 
 __all__: list[str] = []
 
@@ -45,12 +46,13 @@ def table(rows: list[Row]) -> str:
 
 def html_table(rows: list[Row]) -> str:
     """The same as HTML."""
+    escape = locks.loaded("html").escape
     found = []
     lines = _cells(rows)
     for number, line in enumerate(lines):
         kind = "th" if number in (0, len(lines) - 1) else "td"
         cells = (
-            f'<{kind} style="text-align: {"right" if i > 2 else "left"}">{html.escape(x)}</{kind}>'
+            f'<{kind} style="text-align: {"right" if i > 2 else "left"}">{escape(x)}</{kind}>'
             for i, x in enumerate(line)
         )
         found.append(f"<tr>{''.join(cells)}</tr>")
