@@ -126,4 +126,4 @@ def _erfinv(x: np.ndarray) -> np.ndarray:
 def sigmoid_array(x: np.ndarray) -> np.ndarray:
     """1 / (1 + e⁻ˣ) without overflow."""
     e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
+    return np.where(x < 0, e, e.dtype.type(1)) / (1 + e)

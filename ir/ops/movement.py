@@ -342,13 +342,15 @@ class Pad(Fusible, name="pad"):
         )
 
     def reference(self, x: np.ndarray, value: np.ndarray, *, low: Ints, high: Ints, interior: Ints) -> np.ndarray:
-        shape = self.infer(
-            Aval(x.shape, dtypes.of(x.dtype)), Aval((), dtypes.of(x.dtype)),
-            low=low, high=high, interior=interior,
-        ).shape  # fmt: skip
-        out = np.full(shape, value, x.dtype)
-        out[tuple(slice(lo, lo + d * (m + 1) - m if d else lo, m + 1) for lo, d, m in zip(low, x.shape, interior))] = x
-        return out
+        shape = [
+            lo + hi + d + max(d - 1, 0) * m for d, lo, hi, m in zip(x.shape, low, high, interior)
+        ]
+        return _padded(x, value, tuple(shape), _places(x.shape, low, interior))
+
+    def host_call(
+        self, operands: Avals, result: Aval, *, low: Ints, high: Ints, interior: Ints
+    ) -> HostCall | None:
+        return HostCall(_padded, (result.shape, _places(operands[0].shape, low, interior)))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
@@ -391,6 +393,17 @@ class Pad(Fusible, name="pad"):
                 inside = k.logical_and(inside, k.index(shifted) < d)
             source.append(shifted)
         return k.guarded(inside, lambda: fetch(0, tuple(source)), lambda: fetch(1, ()), result.dtype)
+
+
+def _places(shape: Sequence[int], low: Ints, interior: Ints) -> tuple[slice, ...]:
+    """Where in the result of a `pad` the elements of its operand of this shape are."""
+    return tuple([slice(lo, lo + d * (m + 1) - m if d else lo, m + 1) for lo, d, m in zip(low, shape, interior)])
+
+
+def _padded(x: np.ndarray, value: np.ndarray, shape: tuple[int, ...], places: tuple[slice, ...]) -> np.ndarray:
+    out = np.full(shape, value, x.dtype)
+    out[places] = x
+    return out
 
 
 class Concatenate(Fusible, name="concatenate"):

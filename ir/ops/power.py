@@ -1,13 +1,14 @@
-"""Powers whose exponent is an array."""
+"""Elementary functions of two arrays: powers, and the angle of a point."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import dtypes, elementary
-from ..kinds import Elementwise
+from ..kinds import Elementwise, silent
 from ..op import Operand, Tangents, Values
 from ..scalar import Scalar, ScalarBuilder
 from .transcendental import in_float32
@@ -30,6 +31,7 @@ class Power(Elementwise, name="power"):
     jumps = True
     flops = 50.0
 
+    @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if x.dtype.kind in "iu":
             return integer_power_array(x, y)
@@ -84,3 +86,39 @@ def power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """`smelt.power` on floating or complex arrays."""
     result = np.power(x, y)
     return np.where(y == 0, np.ones_like(result), result) if x.dtype.kind == "c" else result
+
+
+class Arctan2(Elementwise, name="arctan2"):
+    """The angle of the point (x, y), in [-π, π]: arg(x + iy). The first operand is y.
+
+    At the origin, where there is none, the derivative is taken to be 0. It is 0 also at infinity, which is its limit.
+
+    ``%0 = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    y: Operand
+    x: Operand
+    accepts = dtypes.FLOATS
+    jumps = True
+    flops = 24.0
+
+    @silent
+    def reference(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return in_float32(np.arctan2, y, x)
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (y, x), (ty, tx) = primals, tangents
+        # In units of the larger coordinate, so that no square overflows or vanishes.
+        scale = b.maximum(b.abs(x), b.abs(y))
+        zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
+        infinite = b.equal(scale, b.full(x.shape, math.inf, x.dtype))
+        scale = b.select(b.logical_or(infinite, b.equal(scale, zero)), one, scale)
+        y, x = (b.select(infinite, zero, v / scale) for v in (y, x))
+        square = x * x + y * y
+        square = scale * b.select(b.equal(square, zero), one, square)
+        dy = None if ty is None else ty * (x / square)
+        dx = None if tx is None else -(tx * (y / square))
+        return [b.add_any(dy, dx)]
+
+    def lower(self, k: ScalarBuilder, y: Scalar, x: Scalar) -> Scalar:
+        return elementary.arctan2(k, y, x)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import dtypes, elementary
 from ..aval import Aval
 from ..error_functions import erf_array, erfinv_array, sigmoid_array
-from ..kinds import Elementwise
+from ..kinds import Elementwise, silent
 from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
@@ -26,8 +26,7 @@ def in_float32(function: Callable[..., np.ndarray], *xs: np.ndarray) -> np.ndarr
     dtype = xs[0].dtype
     if dtype.itemsize == 2:
         xs = tuple(x.astype(np.float32) for x in xs)
-    with np.errstate(all="ignore"):
-        return np.asarray(function(*xs)).astype(dtype, copy=False)
+    return np.asarray(function(*xs)).astype(dtype, copy=False)
 
 
 def _exp(x: np.ndarray) -> np.ndarray:
@@ -61,6 +60,7 @@ class Exp(Elementwise, name="exp"):
     ufunc = np.exp
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(_exp, x)
 
@@ -89,6 +89,7 @@ class Expm1(Elementwise, name="expm1"):
     ufunc = np.expm1
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         found = in_float32(np.expm1, x)
         if x.dtype.kind == "c":  # NumPy's has NaN where a part is not finite
@@ -119,6 +120,7 @@ class Log(Elementwise, name="log"):
     ufunc = np.log
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log, x)
 
@@ -142,6 +144,7 @@ class Log2(Elementwise, name="log2"):
     ufunc = np.log2
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log2, x)
 
@@ -165,6 +168,7 @@ class Log10(Elementwise, name="log10"):
     ufunc = np.log10
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log10, x)
 
@@ -189,6 +193,7 @@ class Log1p(Elementwise, name="log1p"):
     ufunc = np.log1p
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(_log1p, x)
 
@@ -215,6 +220,7 @@ class Sin(Elementwise, name="sin"):
     ufunc = np.sin
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.sin, x)
 
@@ -238,6 +244,7 @@ class Cos(Elementwise, name="cos"):
     ufunc = np.cos
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cos, x)
 
@@ -261,6 +268,7 @@ class Tan(Elementwise, name="tan"):
     ufunc = np.tan
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tan, x)
 
@@ -292,6 +300,7 @@ class Arcsin(Elementwise, name="arcsin"):
     ufunc = np.arcsin
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsin, x)
 
@@ -316,6 +325,7 @@ class Arccos(Elementwise, name="arccos"):
     ufunc = np.arccos
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccos, x)
 
@@ -339,6 +349,7 @@ class Arctan(Elementwise, name="arctan"):
     ufunc = np.arctan
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctan, x)
 
@@ -362,6 +373,7 @@ class Sinh(Elementwise, name="sinh"):
     ufunc = np.sinh
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.sinh, x)
 
@@ -385,6 +397,7 @@ class Cosh(Elementwise, name="cosh"):
     ufunc = np.cosh
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cosh, x)
 
@@ -408,6 +421,7 @@ class Tanh(Elementwise, name="tanh"):
     ufunc = np.tanh
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tanh, x)
 
@@ -433,6 +447,7 @@ class Arcsinh(Elementwise, name="arcsinh"):
     ufunc = np.arcsinh
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsinh, x)
 
@@ -457,6 +472,7 @@ class Arccosh(Elementwise, name="arccosh"):
     ufunc = np.arccosh
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccosh, x)
 
@@ -481,6 +497,7 @@ class Arctanh(Elementwise, name="arctanh"):
     ufunc = np.arctanh
     widens = True
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctanh, x)
 
@@ -506,6 +523,7 @@ class Erf(Elementwise, name="erf"):
     def rule_flops(self) -> float:
         return 85.0  # 34 ns an element
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erf_array, x)
 
@@ -532,6 +550,7 @@ class Erfinv(Elementwise, name="erfinv"):
     def rule_flops(self) -> float:
         return 330.0
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erfinv_array, x)
 
@@ -553,6 +572,7 @@ class Sigmoid(Elementwise, name="sigmoid"):
     accepts = dtypes.FLOATS
     flops = 16.0
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(sigmoid_array, x)
 
@@ -562,38 +582,3 @@ class Sigmoid(Elementwise, name="sigmoid"):
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.sigmoid_half(k, x) if k.is_half else elementary.sigmoid(k, x)
-
-
-class Arctan2(Elementwise, name="arctan2"):
-    """The angle of the point (x, y), in [-π, π]: arg(x + iy). The first operand is y.
-
-    At the origin, where there is none, the derivative is taken to be 0. It is 0 also at infinity, which is its limit.
-
-    ``%0 = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
-    """
-
-    y: Operand
-    x: Operand
-    accepts = dtypes.FLOATS
-    jumps = True
-    flops = 24.0
-
-    def reference(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return in_float32(np.arctan2, y, x)
-
-    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        (y, x), (ty, tx) = primals, tangents
-        # In units of the larger coordinate, so that no square overflows or vanishes.
-        scale = b.maximum(b.abs(x), b.abs(y))
-        zero, one = b.zeros_like(x), b.full(x.shape, 1, x.dtype)
-        infinite = b.equal(scale, b.full(x.shape, math.inf, x.dtype))
-        scale = b.select(b.logical_or(infinite, b.equal(scale, zero)), one, scale)
-        y, x = (b.select(infinite, zero, v / scale) for v in (y, x))
-        square = x * x + y * y
-        square = scale * b.select(b.equal(square, zero), one, square)
-        dy = None if ty is None else ty * (x / square)
-        dx = None if tx is None else -(tx * (y / square))
-        return [b.add_any(dy, dx)]
-
-    def lower(self, k: ScalarBuilder, y: Scalar, x: Scalar) -> Scalar:
-        return elementary.arctan2(k, y, x)
