@@ -47,7 +47,7 @@ def paths(tree: Any, root: str) -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [a.codify(root) for a in walk(optree.tree_accessors, tree, NAMESPACE)]
+    return [a.codify(root) for a in walk(tree, NAMESPACE)[1].accessors()]
 
 
 def is_node(x: Any) -> bool:
@@ -170,10 +170,10 @@ def _mapped(function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callabl
     """A function applied to leaves of trees, which have the structure of the first one; to their paths too if there
     is a `path` to begin with."""
     _check_function(function)
-    leaves, treedef = walk(optree.tree_flatten, tree, is_leaf=is_leaf)
+    leaves, treedef = walk(tree, is_leaf=is_leaf)
     columns = [leaves]
     for i, other in enumerate(rest):
-        structure = walk(optree.tree_structure, other, is_leaf=is_leaf)
+        structure = walk(other, is_leaf=is_leaf)[1]
         if treedef.is_prefix(structure):
             columns.append(treedef.flatten_up_to(other))
             continue
@@ -293,7 +293,7 @@ def tree_reduce(
     6
     """
     _check_function(fn)
-    leaves = walk(optree.tree_leaves, tree, is_leaf=is_leaf)
+    leaves = walk(tree, is_leaf=is_leaf)[0]
     if not leaves and initializer is None:
         raise TreeError(at_user_line("smelt: tree_reduce of a tree without leaves needs an initializer"))
     total, rest = (leaves[0], leaves[1:]) if initializer is None else (initializer, leaves)

@@ -339,19 +339,22 @@ def _register(kind: Any) -> None:
     _adopted.add(kind)
 
 
-def walk(how: Callable, tree: Any, space: str = WALKS, **options: Any) -> Any:
-    """A walk of optree over a tree; one that nests too deeply is an error of its own. Whoever asked for the walk sees
-    its leaves, so objects that hold arrays and are no trees are leaves like others."""
-    is_leaf = options.get("is_leaf")
-    if is_leaf is not None and not callable(is_leaf):
-        raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
+def walk(tree: Any, space: str = WALKS, is_leaf: Any = None) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree and its structure; one that nests too deeply is an error of its own. Whoever asked for the
+    walk sees its leaves, so objects that hold arrays and are no trees are leaves like others."""
+    stop = None
     if is_leaf is not None:
-        options["is_leaf"] = lambda x: bool(is_leaf(x))
+        if not callable(is_leaf):
+            raise TreeError(at_user_line(f"smelt: is_leaf must be a function or None, is {shown(is_leaf)}"))
+
+        def stop(x: Any) -> bool:
+            return bool(is_leaf(x))
+
     try:
-        stop = options.get("is_leaf")
-        while _any_adopted(optree.tree_leaves(tree, stop, none_is_leaf=True, namespace=space), False, is_leaf):
-            pass
-        return how(tree, **options, none_is_leaf=True, namespace=space)
+        while True:
+            leaves, treedef = optree.tree_flatten(tree, stop, none_is_leaf=True, namespace=space)
+            if not _any_adopted(leaves, False, is_leaf):
+                return leaves, treedef
     except RecursionError:
         raise too_deep() from None
 

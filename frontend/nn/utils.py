@@ -13,7 +13,7 @@ from smelt.ir.errors import TreeError, at_user_line
 from ..distributed.groups import group_or_world
 from ..lazy.explained import explained
 from ..lazy.signatures import P, R, T
-from ..lazy.tree import kind_of
+from ..lazy.tree import WALKS, flatten, kind_of, unflatten
 from ..transforms.recording import check_function
 from ..utils import tree_flatten, tree_map
 from .layers.base import Module
@@ -79,8 +79,9 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> tuple[R, dict[str, Any]]:
         parameters = model.trainable_parameters()
-        floats = tree_map(lambda x: x if smelt.issubdtype(x.dtype, smelt.inexact) else None, parameters)
-        if all(x is None for _, x in tree_flatten(floats)):
+        leaves, structure = flatten(parameters, strict=False, space=WALKS)
+        floats = [x if x.dtype.is_inexact else None for x in leaves]
+        if all(x is None for x in floats):
             raise TreeError(
                 at_user_line(f"smelt.nn.value_and_grad: no parameter of {type(model).__name__} is trainable")
             )
@@ -88,7 +89,7 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
 
         @functools.wraps(fn)
         def of_parameters(floats: Any, args: Any, kwargs: Any) -> Any:
-            model.update(tree_map(lambda x, given: x if given is None else given, parameters, floats))
+            model.update(unflatten(structure, [x if given is None else given for x, given in zip(leaves, floats)]))
             before = {(id(holder), key): holder[key] for holder, key in _places(model)}
             result = fn(*args, **kwargs)
             changed.extend((h, k) for h, k in _places(model) if h[k] is not before.get((id(h), k)))
@@ -101,7 +102,8 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
             model.update(parameters)
         for (holder, key), x in zip(changed, values):
             holder[key] = x
-        return value, tree_map(lambda x, g: smelt.zeros_like(x) if g is None else g, parameters, gradients)
+        found = [smelt.zeros_like(x) if g is None else g for x, g in zip(leaves, gradients)]
+        return value, unflatten(structure, found)
 
     return wrapped
 

@@ -186,8 +186,8 @@ class Optimizer:
                         f"{gradients.aval}"
                     )
                 )
-            no_number, fixed = (not smelt.issubdtype(x.dtype, smelt.inexact) for x in (gradients, parameters))
-            is_complex, may_be = (smelt.issubdtype(x.dtype, smelt.complexfloating) for x in (gradients, parameters))
+            no_number, fixed = not gradients.dtype.is_inexact, not parameters.dtype.is_inexact
+            is_complex, may_be = gradients.dtype.is_complex, parameters.dtype.is_complex
             if (no_number and not fixed) or (is_complex and not may_be):
                 of = "integers" if no_number else "complex numbers"
                 raise DTypeError(
