@@ -5,7 +5,7 @@
 PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
-PyTypeObject *array_type, *aval_type, *buffer_type, *ndarray_type, *prepared_type;
+PyTypeObject *array_type, *aval_type, *buffer_type, *function_type, *ndarray_type, *prepared_type;
 PyObject *prepare, *as_buffer, *as_array, *step_failed;
 Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at;
 

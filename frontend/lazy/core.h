@@ -18,7 +18,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 11
+#define INTERFACE 12
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -38,7 +38,7 @@ typedef struct {
 SHARED PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 SHARED PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 SHARED PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
-SHARED PyTypeObject *array_type, *aval_type, *buffer_type, *ndarray_type, *prepared_type;
+SHARED PyTypeObject *array_type, *aval_type, *buffer_type, *function_type, *ndarray_type, *prepared_type;
 SHARED PyObject *prepare, *as_buffer, *as_array, *step_failed;
 SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at; /* offsets of slots */
 

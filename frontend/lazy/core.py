@@ -478,7 +478,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 11
+INTERFACE = 12
 native: Any = _native()
 if native is not None:
     native.connect(

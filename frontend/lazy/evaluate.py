@@ -31,7 +31,6 @@ from .graph import (
     Node,
     RecordedNode,
     Ref,
-    callees,
     snapshot,
     state,
     structure_key,
@@ -40,7 +39,7 @@ from .no_values import no_value
 from .programs import kept_program, program_in_background, program_of
 from .results import as_buffer
 from .rolled import Rolled, rolled_with_key
-from .steps import Plan, plan, referred_besides, walking
+from .steps import Plan, plan, walking
 from .work import work
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class _Known:
             return True
         if self.ops is None:
             order = found.order()
-            self.ops = tiers.count(_rolled(order, _held(order, found.kept()))[0])
+            self.ops = tiers.count(_rolled(order, found.kept())[0])
         return self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -258,7 +257,7 @@ def _evaluate(request: _Request) -> None:
                 if found is None:
                     return
                 order = found.order()
-                held = _held(order, found.kept())
+                held = set(found.kept())
                 other = mine.claim(order)
             del found
             # Plans in C give values without the lock: a node that was not marked yet has forgotten its inputs.
@@ -273,27 +272,6 @@ def _evaluate(request: _Request) -> None:
             _own.owned = outer
         if other is not None:
             mine.wait(other)
-
-
-def _held(order: Sequence[Node], kept: Sequence[Node]) -> set[Node]:
-    """Those of `kept` that somebody refers to besides the graph and the functions that it applies: these were recorded
-    on the very arrays."""
-    functions: dict[int, GraphFunction] = {}
-    waiting = [f for node in order if node.op is APPLY for f in callees(node)]
-    while waiting:
-        f = waiting.pop()
-        if id(f) not in functions:
-            functions[id(f)] = f
-            waiting += [inner for step in f.body for inner in callees(step)]
-    if not functions:
-        return set(kept)
-    wanted = set(kept)
-    holders: dict[int, Sequence[Ref]] = {id(node.inputs): node.inputs for node in order}
-    for f in functions.values():
-        lists = (f.parameters, f.captured, f.outputs, *(step.inputs for step in f.body))
-        holders.update((id(node.inputs), node.inputs) for node, _ in f.parameters)  # other names of the arguments
-        holders.update((id(refs), refs) for refs in lists)
-    return referred_besides(holders.values(), wanted.__contains__)
 
 
 def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> None:

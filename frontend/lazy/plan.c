@@ -137,6 +137,64 @@ static void plan_dealloc(Plan *self)
     PyObject_Free(self);
 }
 
+/* References in a list or tuple lead once more to nodes of the last walk. */
+static void lead(PyObject *refs)
+{
+    if (refs == NULL || !(PyTuple_Check(refs) || PyList_Check(refs)))
+        return;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(refs); i++) {
+        PyObject *ref = PySequence_Fast_GET_ITEM(refs, i);
+        Node *child = is_ref(ref) ? (Node *)PyTuple_GET_ITEM(ref, 0) : NULL;
+        if (child != NULL && child->walk == walks && !IS_SET(child->values) && child->edge == ref)
+            child->edges++;
+    }
+}
+
+static int lead_from_functions(PyObject *attrs, PyObject **seen);
+
+/* What a function and those inside of it refer to. 0, or -1 with an error. */
+static int lead_from(PyObject *function, PyObject **seen)
+{
+    if (*seen == NULL && (*seen = PySet_New(NULL)) == NULL)
+        return -1;
+    int known = PySet_Contains(*seen, function);
+    if (known || PySet_Add(*seen, function) < 0)
+        return known > 0 ? 0 : -1;
+    static const char *const names[] = {"captured", "outputs", "parameters", "body"};
+    int failed = 0;
+    for (int k = 0; k < 4 && !failed; k++) {
+        PyObject *found = PyObject_GetAttrString(function, names[k]);
+        failed = found == NULL;
+        if (k < 3)
+            lead(found);
+        for (Py_ssize_t i = 0; k >= 2 && !failed && i < PyList_GET_SIZE(found); i++) {
+            PyObject *item = PyList_GET_ITEM(found, i);
+            Node *node = (Node *)PyTuple_GET_ITEM(item, 0);
+            PyObject *inputs = k == 2 ? node->inputs : PyTuple_GET_ITEM(item, 3); /* a parameter names the argument */
+            if (node->walk != walks || IS_SET(node->values) || node->inputs != inputs)
+                lead(inputs);
+            failed = k == 3 && lead_from_functions(PyTuple_GET_ITEM(item, 2), seen) < 0;
+        }
+        Py_XDECREF(found);
+    }
+    return failed ? -1 : 0;
+}
+
+/* What the functions among attributes refer to. 0, or -1 with an error. */
+static int lead_from_functions(PyObject *attrs, PyObject **seen)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (attrs != NULL && PyDict_Check(attrs) && PyDict_Next(attrs, &at, &name, &value)) {
+        if (Py_IS_TYPE(value, function_type) && lead_from(value, seen) < 0)
+            return -1;
+        for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++)
+            if (Py_IS_TYPE(PyTuple_GET_ITEM(value, i), function_type) && lead_from(PyTuple_GET_ITEM(value, i), seen) < 0)
+                return -1;
+    }
+    return 0;
+}
+
 /* Fill a plan with the nodes of the last walk. 0, or -1 with an error. */
 static int fill(Plan *self, PyObject *refs)
 {
@@ -204,8 +262,15 @@ static int fill(Plan *self, PyObject *refs)
         if (!IS_SET(root->values))
             self->flags[root->mark] |= KEPT;
     }
-    /* An array and the nodes made from it share one reference, so if there are more than the nodes account for, the
-       array lives. */
+    /* An array and the nodes made from it share one reference, so if there are more than the nodes, and the functions
+       that they apply, account for, the array lives. */
+    PyObject *seen = NULL;
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < n && !failed; i++)
+        failed = lead_from_functions(order[i]->attrs, &seen) < 0;
+    Py_XDECREF(seen);
+    if (failed)
+        return -1;
     for (Py_ssize_t i = 0; i < n; i++)
         if (order[i]->edge != NULL && Py_REFCNT(order[i]->edge) > order[i]->edges)
             self->flags[i] |= KEPT;

@@ -197,16 +197,17 @@ PyObject *plan_run(Plan *self, PyObject *unused)
 /* Take what `steps.py` has. */
 PyObject *connect_steps(PyObject *module, PyObject *args)
 {
-    PyObject *buffer, *array, *kind;
-    if (!PyArg_ParseTuple(args, "O!O!O!OOOO:connect_steps", &PyType_Type, &buffer, &PyType_Type, &array, &PyType_Type, &kind,
-                          &prepare, &as_buffer, &as_array, &step_failed))
+    PyObject *buffer, *array, *kind, *function;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!OOOO:connect_steps", &PyType_Type, &buffer, &PyType_Type, &array, &PyType_Type, &kind,
+                          &PyType_Type, &function, &prepare, &as_buffer, &as_array, &step_failed))
         return NULL;
-    PyObject *kept[] = {buffer, array, kind, prepare, as_buffer, as_array, step_failed};
+    PyObject *kept[] = {buffer, array, kind, function, prepare, as_buffer, as_array, step_failed};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         Py_INCREF(kept[i]); /* for as long as the process lives */
     buffer_type = (PyTypeObject *)buffer;
     ndarray_type = (PyTypeObject *)array;
     prepared_type = (PyTypeObject *)kind;
+    function_type = (PyTypeObject *)function;
     if ((at_address = slot_of(buffer, "address")) < 0 || (at_aval = slot_of(buffer, "aval")) < 0 ||
         (at_home = slot_of(buffer, "home")) < 0 || (at_array = slot_of(buffer, "array")) < 0)
         return NULL;

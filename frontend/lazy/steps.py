@@ -28,7 +28,7 @@ from . import core, direct, tiers
 from .build import MOST_ELEMENTS
 from .calls import NotedCall
 from .core import ALIAS, APPLY, COMPILED, PARAMETER, Node, Ref, state, topological
-from .graph import RecordedNode, attrs_key
+from .graph import GraphFunction, RecordedNode, attrs_key, callees
 from .results import as_buffer
 from .work import work
 
@@ -319,8 +319,21 @@ def plan(refs: list[Ref]) -> Any:
 
 
 def held_outside(order: Sequence[Node]) -> set[Node]:
-    """Nodes that somebody besides the graph refers to: their values are worth keeping."""
-    return referred_besides([node.inputs for node in order], lambda node: node.values is None)
+    """Nodes that somebody refers to besides the graph and the functions that it applies, which were recorded on the
+    very arrays: their values are worth keeping."""
+    functions: dict[int, GraphFunction] = {}
+    waiting = [f for node in order for f in callees(node)]
+    while waiting:
+        f = waiting.pop()
+        if id(f) not in functions:
+            functions[id(f)] = f
+            waiting += [inner for step in f.body for inner in callees(step)]
+    holders: dict[int, Sequence[Ref]] = {id(node.inputs): node.inputs for node in order}
+    for f in functions.values():
+        lists = (f.parameters, f.captured, f.outputs, *(step.inputs for step in f.body))
+        holders.update((id(node.inputs), node.inputs) for node, _ in f.parameters)  # other names of the arguments
+        holders.update((id(refs), refs) for refs in lists)
+    return referred_besides(holders.values(), lambda node: node.values is None)
 
 
 def referred_besides(lists: Iterable[Sequence[Ref]], counts: Callable[[Node], bool]) -> set[Node]:
@@ -360,7 +373,7 @@ def _failed(op: Op, error: MemoryError, where: Any) -> Exception:
 
 
 if core.native is not None:
-    core.native.connect_steps(Buffer, np.ndarray, Prepared, prepare, as_buffer, np.asarray, _failed)
+    core.native.connect_steps(Buffer, np.ndarray, Prepared, GraphFunction, prepare, as_buffer, np.asarray, _failed)
     Plan = core.native.Plan  # type: ignore[misc]
     plan = core.native.plan
     host_calls.use_runner(core.native.run_calls)

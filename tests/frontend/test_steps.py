@@ -50,6 +50,23 @@ def test_a_plan_lists_nodes_and_what_is_kept() -> None:
     np.testing.assert_array_equal(z, -(np.exp(np.float32([1, 2])) * np.float32([1, 2])) + np.float32([1, 2]))
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_what_functions_refer_to_is_kept_for_others_alone(depth: int) -> None:
+    """A gradient is taken of a function recorded on the very arrays, which refers to what was made outside of it."""
+    x = smelt.array(np.arange(6, dtype=np.float32))
+    held = smelt.exp(smelt.zeros(6))
+
+    def loss(v: smelt.array) -> smelt.array:
+        f: Any = lambda w: (w * smelt.cos(smelt.ones(6)) * held).sum()  # noqa: E731
+        for _ in range(depth):
+            f = smelt.checkpoint(f)
+        return f(v + 1)
+
+    found = plan([smelt.grad(loss)(x * 2)._ref])
+    assert found is not None and {"cos", "exp", "mul"} < set(names(found))
+    assert [node.op.name for node in found.kept()] == ["exp", "apply"]
+
+
 def test_work_that_is_no_call_has_no_plain_plan() -> None:
     x = smelt.array([[4.0, 0.0], [0.0, 9.0]])
     found = plan([(smelt.linalg.cholesky(x) + 1.0)._ref])
