@@ -51,7 +51,7 @@ MOST_FAMILIES, MOST_SIZED = 100, 4
 #: Integers among arguments that are no sizes: axes mostly.
 MOST_LITERAL = 8
 #: So many calls of a family are recorded before there is a recipe for all sizes, which takes as long as several.
-FIRST = 2
+FIRST = 4
 
 
 class _Integer(int):

@@ -16,17 +16,22 @@ from smelt.ir import locks
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import SmeltError
 from smelt.ir.op_program import OpProgram
+from smelt.runtime import LruCache
 
 if TYPE_CHECKING:
     from smelt.passes.transform import tape
     from smelt.passes.transform.listed import ListedFunction, ListedModule
 
 from .build import check_sizes
-from .graph import ALIAS, APPLY, GraphFunction, Ref
+from .graph import ALIAS, APPLY, GraphFunction, Ref, transforms_key
 
 Transforms = Sequence[tuple[str, dict[str, Any]]]
 #: What may come out of rules.
 _FAULTS = (SmeltError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+#: Transformed functions that name no others, by what they compute: a graph that applies one as a part takes it over.
+_bodies = LruCache(weigh=lambda body: 1_000 * len(body.ops))
 
 
 class Transformed(NamedTuple):
@@ -56,7 +61,7 @@ def recorded(f: GraphFunction, transforms: Transforms) -> Transformed | None:
     """A function, transformed; None where that takes the passes."""
     recorder = _Recorder()
     try:
-        body = recorder.transformed(f, transforms, bool(transforms))
+        body = recorder.transformed(f, transforms, False)
         recorder.module.reached(body.ops)
     except _FAULTS:  # also what a rule gets wrong: the passes find it again, and say where
         return None
@@ -77,6 +82,10 @@ class _Recorder:
         Raises:
             NeedsModule: a rule transforms the function that it is a rule of. What rules of ops raise.
         """
+        key = (f.key, transforms_key(transforms)) if transforms and not around else None
+        known: tape.Recorded | None = None if key is None else _bodies.get(key)
+        if known is not None:
+            return known
         around = around or bool(transforms)
         if around and f.rules:
             body = self.called(f)
@@ -85,7 +94,10 @@ class _Recorder:
         for name, attrs in transforms:
             transforming = locks.loaded("smelt.passes.transform.tape_transforms")
             body = transforming.transform(self.module, body.pruned(self.module), name, attrs)
-        return body.pruned(self.module)
+        body = body.pruned(self.module)
+        if key is not None and not self.module.functions:
+            _bodies.put(key, body)
+        return body
 
     def called(self, f: GraphFunction) -> tape.Recorded:
         """A call of a function with rules and nothing else, so that a transformation meets it."""

@@ -61,6 +61,7 @@ KEPT = {
     "frontend/lazy/evaluate.py executables": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",
+    "frontend/lazy/recorded.py _bodies": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/strided.py _programs": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/strided.py kernels": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/tiers.py structures": "settings.cache_size",
