@@ -57,6 +57,9 @@ DIFFERENCES = [
     Difference("mx.linalg.norm(mx.array([200, 200], mx.uint8))", "array(11.3137, dtype=float32)",
                "squares are those of float32"),
     Difference("mx.array([1, 2]).at[0].divide(2)", "array([0, 2], dtype=int32)", "integers would lose the fraction"),
+    Difference("(lambda x: x.__setitem__(..., 1.5) or x.dtype)(mx.array([1]))", "float32", "an array keeps its dtype"),
+    Difference("type(mx.divmod(mx.array(3), 2)).__name__", "list", "also `quantize` and `broadcast_arrays`"),
+    Difference("mx.linalg.norm(mx.array([1j]), 1).dtype", "complex64", "a norm is real"),
     Difference("mx.sign(mx.array(math.nan))", "array(0, dtype=float32)", "as in NumPy"),
     Difference("mx.matmul(mx.array([1, 2]), mx.array([3, 4]))", "ValueError", "integers have products, too"),
     Difference("str(mx.arange(8))", "array([0, 1, 2, ..., 5, 6, 7], dtype=int32)", "as in NumPy"),
@@ -71,6 +74,9 @@ DIFFERENCES = [
                "array([1, 1], dtype=float32)", "equal candidates share the gradient"),
     Difference("mx.grad(lambda x: mx.linalg.norm(x))(mx.zeros(2))", "array([nan, nan], dtype=float32)",
                "the subgradient of least norm"),
+    Difference("mx.grad(mx.sum)(mx.array([1, 2]))", "array([1, 1], dtype=int32)", "integers have no derivatives"),
+    Difference("mx.grad(mx.arccosh)(mx.array(-2.0))", "array(0.57735, dtype=float32)",
+               "arccosh has no value there, so no slope"),
     Difference("mx.grad(nn.elu)(mx.array(100.0))", "array(nan, dtype=float32)", "also `celu` and `selu`"),
     Difference("mx.grad(nn.celu)(mx.array(0.0))", "array(0, dtype=float32)", "there is no bend"),
     Difference("mx.grad(lambda x: nn.prelu(x, mx.array(0.25)))(mx.array(0.0))", "array(1.25, dtype=float32)",
@@ -79,6 +85,8 @@ DIFFERENCES = [
                "half precision stays what it is"),
     Difference("nn.MaxPool1d(3)(mx.ones((1, 2, 1))).shape", "(1, 0, 1)", "as for convolutions, in both"),
     Difference("type(tree_map(lambda x: x, nn.Linear(1, 1))).__name__", "dict", "trees keep their types"),
+    Difference('(lambda m: object.__setattr__(m, "x", mx.ones(1)) or tree_reduce(lambda n, _: n + 1, m, 0))(nn.ReLU())',
+               "0", "arrays in attributes belong to a tree, so that transformations see them"),
     Difference('"stride" in nn.Conv2d(1, 1, 1)', "True", "tuples of numbers are no entries"),
     Difference('optim.Adam(0.1).apply_gradients({"w": mx.ones(2)}, {"v": mx.ones(2)})', "KeyError",
                "the message names the path"),
@@ -89,7 +97,8 @@ def outcome(expression: str, package: str) -> str:
     """What an expression is in a package, as text; of an error, the builtin that it is first of all."""
     core = importlib.import_module(f"{package}.core" if package == "mlx" else package)
     nn, optim, utils = (importlib.import_module(f"{package}.{name}") for name in ("nn", "optimizers", "utils"))
-    names = SimpleNamespace(mx=core, nn=nn, optim=optim, tree_map=utils.tree_map, np=np, math=math)
+    trees = {name: getattr(utils, name) for name in ("tree_map", "tree_reduce")}
+    names = SimpleNamespace(mx=core, nn=nn, optim=optim, np=np, math=math, **trees)
     try:
         found: Any = eval(expression, vars(names))
         return str(found).replace("mlx.core.", "").replace("smelt.", "").replace("-nan", "nan")
