@@ -35,12 +35,13 @@ def paused() -> Iterator[None]:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """For the time of an import: `paused`, and later collections pass over what there is then, since modules, their
-    functions and classes stay. To look through those of smelt alone takes longer than a step of a small model. Cycles
-    that nobody refers to at the end, by then few, stay as well."""
+    """For the time of an import: `paused`, and what there is then counts as old: modules, their functions and classes
+    stay, and to look through those of smelt alone takes longer than a step of a small model."""
     with paused():
         yield
-        gc.freeze()
+        if not gc.get_freeze_count():  # else somebody keeps objects from being looked at, which goes on
+            gc.freeze()
+            gc.unfreeze()  # to the oldest generation
 
 
 def _after_fork_in_child() -> None:

@@ -36,10 +36,21 @@ def test_a_collector_that_is_off_stays_off() -> None:
         gc.enable()
 
 
-def test_what_an_import_makes_is_passed_over() -> None:
-    code = "import gc; import smelt; print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count() / 10)"
+def test_what_an_import_makes_is_old() -> None:
+    """And what was there before is still collected once nobody refers to it."""
+    code = """
+import gc, weakref
+class Cycle: pass
+mine = Cycle()
+mine.self, seen = mine, weakref.ref(mine)
+import smelt
+print(gc.isenabled(), gc.get_freeze_count(), len(gc.get_objects(2)) > 10 * len(gc.get_objects(0)))
+del mine
+gc.collect()
+print(seen())
+"""
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["True", "True"]
+    assert found.stdout.split() == ["True", "0", "True", "None"]
 
 
 def test_a_compile_pauses_it(monkeypatch: pytest.MonkeyPatch) -> None:
