@@ -295,9 +295,13 @@ class TiledKernel:
         """Emit the kernel."""
         k, body = self.k, self.product.body
         if self.product.result.aval.size:
-            k.loop(None, self._lo, self._hi, self._unit)
+            self.each_unit()
         k.emit("func.return", [], [])
         return ScheduledKernel(self.name, body, Split(self.units), [*body.arguments, *body.returns])
+
+    def each_unit(self) -> None:
+        """One block of the result after the other."""
+        self.k.loop(None, self._lo, self._hi, self._unit)
 
     def _unit(self, at: Scalar) -> None:
         k = self.k
@@ -308,14 +312,14 @@ class TiledKernel:
             k.bind(loop, position)
         rows, columns = self.rows.enter(k, row), self.columns.enter(k, column)
         self.fill_sums(rows, columns)
-        self._finish(rows, columns)
+        self.finish(rows, columns)
 
     def start_sums(self, tall: Scalar) -> None:
         """Sums of nothing, in `tall` lines."""
         k, start = self.k, self.k.const(0, self.dtype)
         k.loop(None, k.const(0, INDEX), tall * self.pitch, lambda i: k.write(start, self.sums, i))
 
-    def _finish(self, rows: Bounds, columns: Bounds) -> None:
+    def finish(self, rows: Bounds, columns: Bounds) -> None:
         """The outputs of a block from its sums, in the order in which the first of them lies."""
         k = self.k
         value, place = self.product.outputs[0]
