@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 
+from . import tries
 from .dump import write
 from .opt import read_source
 from .usage import UsageError, require_writable
@@ -19,36 +19,29 @@ def reduce(options: argparse.Namespace) -> int:
 
     require_writable(options.output)
     name, source = read_source(options.file)
-    tries, ended = 0, ""
+    count, ended = 0, ""
     with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder:
         path = os.path.join(folder, "candidate.mlir")
 
         def fails(candidate: str) -> bool:
-            nonlocal tries, ended
-            tries += 1
+            nonlocal count, ended
+            count += 1
             with open(path, "w", encoding="utf-8") as file:
                 file.write(candidate)
             command = [word.replace("{}", path) for word in options.test]
             command += [] if command != options.test else [path]
-            try:
-                done = subprocess.run(
-                    command, stdin=subprocess.DEVNULL, capture_output=True, timeout=options.timeout, check=False
-                )
-            except subprocess.TimeoutExpired:
+            done = tries.run(command, options.timeout)
+            if done.status is None:
                 ended = f"takes more than {options.timeout:g} s, which is another fault than --message,"
                 return options.message is None
-            except OSError as error:
-                raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
-            ended = "succeeds" if done.returncode == 0 else f"fails, and does not print {options.message!r},"
-            if options.message is None:
-                return done.returncode != 0
-            return done.returncode != 0 and options.message.encode() in done.stdout + done.stderr
+            ended = "succeeds" if done.status == 0 else f"fails, and does not print {options.message!r},"
+            return done.status != 0 and (options.message or "").encode() in done.printed
 
         try:
             found = reduce_text(source, fails, lambda line: print(line, file=sys.stderr), name)
         except NotFailing:
             raise UsageError(f"the command {ended} on the whole module: there is nothing to look for") from None
-    print(f"{count_ops(found)} ops are left after {tries} runs of the command", file=sys.stderr)
+    print(f"{count_ops(found)} ops are left after {count} runs of the command", file=sys.stderr)
     if options.output == "-":
         sys.stdout.write(found)
     else:
