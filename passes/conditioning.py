@@ -26,7 +26,7 @@ MULTIPLE = 16
 
 
 class TooLongError(SmeltError):
-    """A program that takes many more ops when its values are moved: a loop that ends at one value alone."""
+    """A program that takes many more ops on other values: a loop that ends at one value alone."""
 
 
 class Nudged(Interpreter):
@@ -54,13 +54,17 @@ class Nudged(Interpreter):
 
 
 class Counted(Interpreter):
-    """Runs a module and counts the ops that it runs."""
+    """Runs a module and counts the ops that it runs, which are so many at most."""
 
-    count = 0
+    def __init__(self, module: Any, most_ops: float = float("inf")):
+        super().__init__(module)
+        self.count, self.most_ops = 0, most_ops
 
     def plain(self, op: OpView, operands: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The results of an op."""
         self.count += 1
+        if self.count > self.most_ops:
+            raise TooLongError(f"the program runs more than {self.most_ops:g} ops")
         return super().plain(op, operands)
 
 

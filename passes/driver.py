@@ -81,6 +81,7 @@ class PassRecord:
     Attributes:
         stage: the run by name: the pass's, and its number (``linearize#2``) where the pipeline may run it repeatedly.
         report: what a pass that only looks has said.
+        item: the pass itself, with its options.
     """
 
     name: str
@@ -88,6 +89,7 @@ class PassRecord:
     statistics: Counter = field(default_factory=Counter)
     stage: str = ""
     report: str = ""
+    item: Any = None
 
 
 @dataclass
@@ -237,7 +239,7 @@ class _Run:
 
     def one(self, item: Any) -> bool:
         watch = self.watch
-        record = PassRecord(item.name, 0.0, stage=item.name)
+        record = PassRecord(item.name, 0.0, stage=item.name, item=item)
         if item.name in self.runs:
             self.runs[item.name] += 1
             record.stage += f"#{self.runs[item.name]}"

@@ -8,7 +8,7 @@ the form that it had at the beginning and just before the pass; only what is far
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,24 +16,22 @@ import numpy as np
 from smelt.ir import mlir, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import function_named, functions, read_function
-from smelt.ir.errors import OutOfMemoryError, PipelineError
-from smelt.ir.interpreter import Interpreter
+from smelt.ir.errors import PassError, PipelineError, SmeltError
+from smelt.ir.short import to_short_text
 
 from .call_graph import callees_first
-from .conditioning import MULTIPLE, Movement
-from .driver import PassRecord
+from .conditioning import MULTIPLE, Counted, Movement
+from .driver import PassRecord, Pipeline
+from .inputs import FOR_ELEMENTS, FOR_SUMS, KINDS, inputs_of, turns_of
+from .parts import parts_of
 from .rewrite import mentions
 
 #: How far results may lie apart, in units of rounding of the largest one: passes reassociate sums.
 TOLERANCE = 4096
 #: Kinds of ops whose sums passes may reassociate: of infinities and NaN these are not the same.
 _SUMS = ("reduction", "contraction", "scan", "library", "control", "scatter")
-#: The kinds of inputs, of each of which some are made; the last is for programs without sums, or for those with.
-KINDS = ("random", "small", "positive", "mixed", "special", "one-NaN")
-#: The size of numbers whose squares are less than what programs add to keep a divisor from zero.
-TINY = 1e-4
-SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0, -2.5)
-
+#: How many times as many ops as on plain numbers a program may run: a loop may take longer on others, or not end.
+MOST_TIMES = 100
 
 #: A result that differs: its number, its values before and after, and where.
 _Suspect: TypeAlias = tuple[int, np.ndarray, np.ndarray, np.ndarray]
@@ -48,8 +46,10 @@ class ValueCheck:
 
     Args:
         module: before the first pass.
-        count: how many inputs of each kind.
+        count: how many inputs of each kind, at least.
         seed: of the random numbers.
+        parts: whether passes also run on parts of the program alone, a few ops each (`parts.py`), where special values
+            reach each operand, and each value is a result.
 
     Raises:
         IRError: there is no ``@main``, or a function that calls itself.
@@ -74,14 +74,14 @@ class ValueCheck:
     ['canonicalize', 'dce']
     """
 
-    def __init__(self, module: Any, count: int = 3, seed: int = 0):
+    def __init__(self, module: Any, count: int = 3, seed: int = 0, parts: bool = True):
         with mlir.lock:
             callees_first(module)  # functions that call themselves are an error, and no endless run
             main = function_named(module)
             self.arguments, self.results = [v.aval for v in main.arguments], [v.aval for v in main.returns]
         rng = np.random.default_rng(seed)
         self.inputs: list[tuple[str, list[np.ndarray]]] = []
-        self._count, self._rng = count, rng
+        self._count, self._rng, self._parts = count, rng, parts
         self.checked: list[str] = []
         self.loose: set[tuple[str, int, str]] = set()
         self.expected: list[list[np.ndarray]] | None = None
@@ -90,10 +90,22 @@ class ValueCheck:
 
     def _begin(self, module: Any) -> None:
         if self.expected is None and not mentions(module, "func.constant"):  # no transformation is left
-            kinds = [kind for kind in KINDS if kind != ("one-NaN" if not _sums(module) else "special")]
-            turns = [(kind, turn) for kind in kinds for turn in range(self._count)]
-            self.inputs = [(kind, inputs_of(self.arguments, kind, turn, self._rng)) for kind, turn in turns]
-            self.expected = self._run(module)
+            self._sums = _sums(module)
+            run, failed, self.expected = Counted(module), None, []
+            for kind in FOR_SUMS if self._sums else FOR_ELEMENTS:
+                for turn in range(turns_of(self.arguments, kind, self._count)):
+                    inputs = inputs_of(self.arguments, kind, turn, self._rng)
+                    try:
+                        results = _results(run, inputs)
+                    except SmeltError as error:  # a library takes no such numbers, or a loop does not end
+                        failed = failed or error
+                        continue
+                    self.inputs.append((kind, inputs))
+                    self.expected.append(results)
+                    run.most_ops = min(run.most_ops, MOST_TIMES * (run.count + 100))
+            if failed is not None and not self.inputs:
+                raise failed
+            self._most = MOST_TIMES * run.most_ops
             self._first = self._last = text.to_text(module)
 
     def on_pass(self, record: PassRecord, module: Any) -> None:
@@ -109,10 +121,42 @@ class ValueCheck:
                 raise PipelineError(
                     f"{record.stage} changed @main: it {what} {_listed(after)}, before {_listed(before)}"
                 )
-        for number, found in enumerate(self._run(module)):
+        run = Counted(module, self._most)
+        for number, (kind, inputs) in enumerate(self.inputs):
+            try:
+                found = _results(run, inputs)
+            except SmeltError as error:
+                error.args = (f"{record.stage} changed a value: {error}; before there were results; {kind} inputs",)
+                raise
             self._compare(record.stage, number, found)
-        self._last = text.to_text(module)
+        before, self._last = self._last, text.to_text(module)
+        if self._parts and self._last != before:
+            self._check_parts(record, before)
         self.checked.append(record.stage)
+
+    def _check_parts(self, record: PassRecord, source: str) -> None:
+        """Run a pass on parts of the program before it, and compare. Raises PipelineError."""
+        seen: set[str] = set()
+        for name, part in parts_of(text.parse(source)):
+            before = text.to_text(part)
+            if before in seen:
+                continue
+            seen.add(before)
+            after = text.parse(before)
+            try:
+                Pipeline([record.item]).run(after)
+                if text.to_text(after) == before:
+                    continue
+                check = ValueCheck(part, 1, parts=False)
+            except PassError:
+                raise
+            except SmeltError:  # it is no program for the pass, or for a library
+                continue
+            try:
+                check.on_pass(record, after)
+            except PipelineError as error:
+                error.args = (f"{error}; of ops of @{name} alone:\n{to_short_text(part).rstrip()}",)
+                raise
 
     def report(self) -> str:
         """What was found out where no pass was at fault, in a line for people."""
@@ -133,7 +177,7 @@ class ValueCheck:
         kind, inputs = self.inputs[number]
         suspects = []
         for i, (before, after) in enumerate(zip(self.expected[number], found)):
-            if (wrong := differences(before, after)).any():
+            if (wrong := differences(before, after, self._sums)).any():
                 suspects.append((i, before, after, wrong))
         if not suspects:
             return
@@ -165,10 +209,11 @@ class ValueCheck:
                     break
         return suspects[0] if suspects else None
 
-    def _run(self, module: Any) -> list[list[np.ndarray]]:
-        run = Interpreter(module)
-        with np.errstate(all="ignore"):
-            return [[np.asarray(x) for x in run("main", inputs)] for _, inputs in self.inputs]
+
+def _results(run: Counted, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    run.count = 0
+    with np.errstate(all="ignore"):
+        return [np.asarray(x) for x in run("main", inputs)]
 
 
 def _sums(module: Any) -> bool:
@@ -177,69 +222,24 @@ def _sums(module: Any) -> bool:
         return any(op.op.kind in _SUMS for f in functions(module).values() for op in read_function(f).ops)
 
 
-def inputs_of(avals: list[Aval], kind: str, turn: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """An array of each type. "mixed" are "random", half of the arrays scaled to tiny numbers, others each turn.
-    "one-NaN" are "random" but for one element of one array: in whatever order a program sums, what depends on that is
-    NaN.
-    """
-    drawn = [_drawn(aval, "random" if kind in ("mixed", "one-NaN") else kind, rng) for aval in avals]
-    places = [i for i, x in enumerate(drawn) if x.size and avals[i].dtype.is_inexact]
-    if kind == "mixed":
-        for at, i in enumerate(places):
-            if (at >> turn // 2) & 1 == turn % 2:
-                drawn[i] = (drawn[i] * TINY).astype(drawn[i].dtype)
-    if kind == "one-NaN" and places:
-        x = drawn[places[rng.integers(len(places))]]
-        x[tuple(rng.integers(n) for n in x.shape)] = np.nan
-    return drawn
-
-
-def _drawn(aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """An array of a type: normal numbers, small integers, numbers from ¼ to 1, or special values.
-
-    Raises:
-        OutOfMemoryError: no memory is that large, of which NumPy has a ValueError.
-    """
-    dtype = aval.dtype
-    if aval.size > sys.maxsize // 16:
-        raise OutOfMemoryError(f"numbers for an argument {aval} are more than memory can hold")
-    if dtype.kind == "b":
-        return rng.integers(0, 2, aval.shape).astype(bool)
-    if dtype.is_integer:
-        low = 0 if kind in ("random", "positive") or dtype.kind == "u" else -3
-        return rng.integers(low, 4, aval.shape).astype(dtype.numpy)
-
-    def floats() -> np.ndarray:
-        if kind == "random":
-            return rng.standard_normal(aval.shape)
-        if kind == "small":
-            return rng.integers(-3, 4, aval.shape).astype(float)
-        if kind == "positive":
-            return rng.uniform(0.25, 1.0, aval.shape)
-        return rng.choice(np.array(SPECIAL), aval.shape)
-
-    if not dtype.is_complex:
-        return np.asarray(floats()).astype(dtype.numpy)
-    values = np.empty(aval.shape, dtype.numpy)
-    values.real, values.imag = floats(), floats()
-    return values
-
-
-def differences(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+def differences(before: np.ndarray, after: np.ndarray, sums: bool = True) -> np.ndarray:
     """Where two results of one type differ by more than rounding, or in a sign of zero.
+
+    Args:
+        sums: whether elements are made of many, so that the largest says how far they may lie apart.
 
     >>> differences(np.array([1.0, 0.0]), np.array([1.0, -0.0]))
     array([False,  True])
     """
     if before.dtype.kind == "c":
-        return differences(before.real, after.real) | differences(before.imag, after.imag)
+        return differences(before.real, after.real, sums) | differences(before.imag, after.imag, sums)
     if before.dtype.kind in "biu":
         return np.asarray(before != after)
     wide = before.astype(np.float64), after.astype(np.float64)
     with np.errstate(all="ignore"):
-        finite = np.abs(wide[0][np.isfinite(wide[0])])
+        finite = np.where(np.isfinite(wide[0]), np.abs(wide[0]), 0.0)
         epsilon = 2.0**-7 if before.dtype.itemsize == 2 else float(np.finfo(before.dtype).eps) * TOLERANCE
-        near = np.abs(wide[0] - wide[1]) <= epsilon * max(1e-30, finite.max(initial=0.0))
+        near = np.abs(wide[0] - wide[1]) <= epsilon * (max(1e-30, finite.max(initial=0.0)) if sums else finite)
     same = (wide[0] == wide[1]) | (np.isnan(wide[0]) & np.isnan(wide[1])) | near
     zeros = (wide[0] == 0) & (wide[1] == 0) & (np.signbit(wide[0]) != np.signbit(wide[1]))
     return np.asarray(~same | zeros)

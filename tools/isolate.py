@@ -59,7 +59,7 @@ def run_isolated(
     code = child.exitcode or 0
     if code < 0:
         what = "the parser" if stage == PARSING else stage
-        report(f"{what} crashed with {_signal_name(-code)}")
+        report(f"{what} crashed with {signal_name(-code)}")
         return 1
     return code
 
@@ -82,7 +82,8 @@ def reader_left() -> int:
     return 0
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """A signal by its name."""
     try:
         return signal.Signals(number).name
     except ValueError:

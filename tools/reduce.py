@@ -7,9 +7,9 @@ import os
 import sys
 import tempfile
 
-from . import tries
 from .dump import write
 from .opt import read_source
+from .tries import Tries
 from .usage import UsageError, require_writable
 
 
@@ -20,7 +20,7 @@ def reduce(options: argparse.Namespace) -> int:
     require_writable(options.output)
     name, source = read_source(options.file)
     count, ended = 0, ""
-    with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder:
+    with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder, Tries(options.timeout) as tries:
         path = os.path.join(folder, "candidate.mlir")
 
         def fails(candidate: str) -> bool:
@@ -30,7 +30,7 @@ def reduce(options: argparse.Namespace) -> int:
                 file.write(candidate)
             command = [word.replace("{}", path) for word in options.test]
             command += [] if command != options.test else [path]
-            done = tries.run(command, options.timeout)
+            done = tries.run(command)
             if done.status is None:
                 ended = f"takes more than {options.timeout:g} s, which is another fault than --message,"
                 return options.message is None

@@ -1,7 +1,7 @@
-"""A command run again and again, safely and without waiting for what it loads each time.
+"""A command run again and again, safely and without loading each time what it needs.
 
-smelt's own commands run in copies of this process, which has loaded what they need: a fork takes milliseconds where a
-new process takes a second. A copy that crashes, or is ended, takes nothing else with it. Other commands are processes
+smelt's own commands run in a copy of this process, one after the other: a second of loading is spent once. A copy that
+crashes or takes too long is ended, with all that it started, and the next try gets another. Other commands are processes
 of their own, and so are all where a fork is not safe.
 """
 
@@ -15,12 +15,13 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
+from .isolate import signal_name
 from .usage import UsageError
 
 #: The commands of smelt, by name.
-_OWN = ("smelt", "smelt-opt")
+OWN = ("smelt", "smelt-opt")
 
 
 @dataclass(frozen=True)
@@ -31,62 +32,121 @@ class Try:
     printed: bytes
 
 
-def run(command: Sequence[str], seconds: float) -> Try:
-    """Run a command, with nothing on its standard input, for so long at most.
+class Tries:
+    """Runs commands, with nothing on their standard input.
 
-    Raises:
-        UsageError: it cannot be run.
+    Args:
+        seconds: how long each may take.
     """
-    with tempfile.TemporaryFile() as printed:
-        own = command[0] in _OWN and sys.platform == "linux"
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115
+        self._worker: _Worker | None = None
+
+    def __enter__(self) -> Tries:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end_worker()
+        self._printed.close()
+
+    def run(self, command: Sequence[str]) -> Try:
+        """Run a command. Raises UsageError: it cannot be."""
+        self._printed.truncate(0)
+        self._printed.seek(0)
+        own = command[0] in OWN and sys.platform == "linux"
+        status = self._own(command) if own else self._other(command)
+        self._printed.seek(0)
+        said = self._printed.read()
+        if status is not None and status < 0:
+            said += f"\ncrashed with {signal_name(-status)}".encode()
+        return Try(status, said)
+
+    def _own(self, command: Sequence[str]) -> int | None:
+        if self._worker is None:
+            self._worker = _Worker(self._printed.fileno())
         try:
-            status = _forked(command, seconds, printed) if own else _started(command, seconds, printed)
+            return self._worker.run(command, self._seconds)
+        finally:
+            if not self._worker.waits:
+                self._end_worker()
+
+    def _other(self, command: Sequence[str]) -> int | None:
+        own_group = os.name == "posix"
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self._printed, stderr=self._printed,
+                start_new_session=own_group,
+            )  # fmt: skip
         except OSError as error:
             raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
-        printed.seek(0)
-        return Try(status, printed.read())
+        try:
+            return process.wait(self._seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _end(process)
+            process.wait()
+
+    def _end_worker(self) -> None:
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
 
 
-def _started(command: Sequence[str], seconds: float, printed: IO[bytes]) -> int | None:
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, start_new_session=os.name == "posix"
-    )
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        _end(process)
-        process.wait()
+class _Worker:
+    """A copy of this process that runs commands of smelt. Attributes: waits, whether it is ready for one."""
+
+    def __init__(self, printed: int):
+        import multiprocessing
+
+        sys.stdout.flush()
+        sys.stderr.flush()
+        processes = multiprocessing.get_context("fork")
+        self._here, there = processes.Pipe()
+        self._process: Any = processes.Process(target=_serve, args=(there, printed))
+        self._process.start()
+        there.close()
+        self.waits = True
+
+    def run(self, command: Sequence[str], seconds: float) -> int | None:
+        self.waits = False
+        self._here.send(list(command))
+        if not self._here.poll(seconds):
+            return None
+        try:
+            status: int = self._here.recv()
+        except EOFError:
+            self._process.join()
+            status = self._process.exitcode
+            return status
+        self.waits = True
+        return status
+
+    def end(self) -> None:
+        _end(self._process)
+        self._process.join()
+        self._here.close()
 
 
-def _forked(command: Sequence[str], seconds: float, printed: IO[bytes]) -> int | None:
-    import multiprocessing
-
-    sys.stdout.flush()
-    sys.stderr.flush()
-    process: Any = multiprocessing.get_context("fork").Process(target=_child, args=(command, printed.fileno()))
-    process.start()
-    try:
-        process.join(seconds)
-        found: int | None = process.exitcode
-        return found
-    finally:
-        _end(process)
-        process.join()
-
-
-def _child(command: Sequence[str], printed: int) -> None:
-    """A command of smelt in a copy of the process, as if it had been started."""
+def _serve(connection: Any, printed: int) -> None:
+    """Run the commands that come, as if each had been started."""
     os.setsid()
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(printed, 1)
     os.dup2(printed, 2)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     from . import cli, opt
 
-    sys.exit((cli if command[0] == "smelt" else opt).main(command[1:]))
+    with suppress(EOFError):
+        while True:
+            name, *arguments = connection.recv()
+            status = (cli if name == "smelt" else opt).main(arguments, isolate=False)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            connection.send(status)
 
 
 def _end(process: Any) -> None:
