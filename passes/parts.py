@@ -15,7 +15,7 @@ from smelt.ir.builder import Function, OpView, Value, functions, new_function, r
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
 
-from .extract import has_body, inputs_of, outputs_of
+from .extract import has_body, inputs_of
 from .rewrite import replay
 
 #: How many ops lie one behind the other in a part, and behind how many the next one begins: long parts for patterns of
@@ -29,11 +29,11 @@ def parts_of(module: Any) -> Iterator[tuple[str, Any]]:
         if not has_body(operation):
             continue
         function = read_function(operation)
-        levels = _levels(function)
+        levels, readers = _levels(function), _readers_of(function)
         for length, step in LENGTHS:
             for low in range(0, max(levels.values(), default=0), step):
                 ops = [op for op in function.ops if low < levels[op] <= low + length]
-                if (made := _module_of(module, function, ops, levels)) is not None:
+                if (made := _module_of(module, function, ops, levels, readers)) is not None:
                     yield name, made
 
 
@@ -47,7 +47,19 @@ def _levels(function: Function) -> dict[OpView, int]:
     return levels
 
 
-def _module_of(module: Any, function: Function, ops: Sequence[OpView], levels: dict[OpView, int]) -> Any:
+def _readers_of(function: Function) -> dict[Value, list[OpView | None]]:
+    """The ops that read each value; None for the function itself, which returns it."""
+    readers: dict[Value, list[OpView | None]] = {r: [] for op in function.ops for r in op.results}
+    for op in (*function.ops, None):
+        for value in function.returns if op is None else op.operands:
+            readers.setdefault(value, []).append(op)
+    return readers
+
+
+def _module_of(
+    module: Any, function: Function, ops: Sequence[OpView], levels: dict[OpView, int],
+    readers: dict[Value, list[OpView | None]],
+) -> Any:  # fmt: skip
     """A module whose ``@main`` consists of `ops` and the constants that they read; None where values are no arrays."""
     constants: dict[OpView, None] = {}
     pending = [v for op in ops for v in op.operands]
@@ -56,8 +68,9 @@ def _module_of(module: Any, function: Function, ops: Sequence[OpView], levels: d
         if owner is not None and not levels[owner] and owner not in constants:
             constants[owner] = None
             pending += owner.operands
-    whole = [op for op in function.ops if op in constants] + list(ops)
-    arguments, returns = inputs_of(whole), [*outputs_of(ops, function)]
+    whole, inside = [op for op in function.ops if op in constants] + list(ops), set(ops)
+    arguments = inputs_of(whole)
+    returns = [r for op in ops for r in op.results if any(reader not in inside for reader in readers[r])]
     if not returns or any(v.aval is None for v in (*arguments, *returns)):
         return None
     made = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))

@@ -1,7 +1,7 @@
 """A command run again and again, safely and without loading each time what it needs.
 
 smelt's own commands run in a copy of this process, one after the other: a second of loading is spent once. A copy that
-crashes or takes too long is ended, with all that it started, and the next try gets another. Other commands are processes
+crashes or takes too long is ended, with all that it started, and the next try gets another. Others are processes
 of their own, and so are all where a fork is not safe.
 """
 

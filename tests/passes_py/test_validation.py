@@ -160,7 +160,7 @@ def test_the_commands(tmp_path, capsys):
     path.write_text(PROGRAM)
     assert cli.main(["verify", str(path), "--values"], isolate=False) == 0
     out, err = capsys.readouterr()
-    assert not out and "runs of passes changed no value on 15 inputs" in err
+    assert not out and "runs of passes changed no value on 18 inputs" in err
     assert opt.main([str(path), "--canonicalize", "--cse", "--opt-bisect-limit=1"], isolate=False) == 0
     out, err = capsys.readouterr()
     assert "BISECT: running pass (1) canonicalize" in err and "BISECT: NOT running pass (2) cse" in err

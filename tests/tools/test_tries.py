@@ -1,0 +1,92 @@
+"""Commands that are tried again and again: in one process, until one crashes or takes too long."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from smelt.tools import cli
+from smelt.tools.tries import Tries
+from smelt.tools.usage import UsageError
+
+from .test_tools import GOOD
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every try is a process of its own")
+
+
+@pytest.fixture
+def doing(monkeypatch):
+    """Lets commands of smelt do what stands in a file."""
+    monkeypatch.setattr(cli, "main", lambda arguments, isolate=True: eval(open(arguments[0]).read()))
+
+
+@linux
+def test_one_process_until_it_ends(doing, tmp_path):
+    def run(code: str):
+        path = tmp_path / "code"
+        path.write_text(code)
+        return tries.run(["smelt", str(path)])
+
+    process = "print(__import__('os').getpid()) or 0"
+    with Tries(2.0) as tries:
+        first = run(process)
+        assert first.status == 0 and int(first.printed) != os.getpid()
+        assert run(process) == first and run("print('said') or 3").printed == b"said\n"
+        assert run("3").status == 3 and run("3").printed == b""
+        crashed = run("__import__('os').kill(__import__('os').getpid(), 9)")
+        assert crashed.status == -signal.SIGKILL and b"crashed with SIGKILL" in crashed.printed
+        second = run(process)
+        assert second.status == 0 and second.printed != first.printed
+        assert run("__import__('time').sleep(60)").status is None
+        assert run(process).printed not in (first.printed, second.printed)
+        raised = run("1 / 0")
+        assert raised.status == 1 and b"ZeroDivisionError" in raised.printed
+    for found in first, second:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(found.printed), 0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="groups of processes")
+def test_what_a_command_starts_ends_with_it(tmp_path):
+    """One that waits for a process that it started was waited for as long as that ran."""
+    started = tmp_path / "started"
+    code = (
+        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+        f"open({str(started)!r}, 'w').write(str(p.pid)); p.wait()"
+    )
+    start = time.monotonic()
+    with Tries(3.0) as tries:
+        assert tries.run([sys.executable, "-c", code]).status is None
+    assert time.monotonic() - start < 30
+    for _ in range(100):
+        try:
+            os.kill(int(started.read_text()), 0)
+        except ProcessLookupError:
+            return
+        state = open(f"/proc/{started.read_text()}/stat").read().split()[2] if sys.platform == "linux" else ""
+        if state == "Z":  # ended, and nobody has asked yet
+            return
+        time.sleep(0.05)
+    raise AssertionError("it still runs")
+
+
+def test_what_cannot_be_run():
+    with Tries(1.0) as tries, pytest.raises(UsageError, match="/nowhere/command cannot be run"):
+        tries.run(["/nowhere/command"])
+
+
+@linux
+def test_commands_of_smelt(tmp_path):
+    path, wrong = tmp_path / "f.mlir", tmp_path / "wrong.mlir"
+    path.write_text(GOOD)
+    wrong.write_text("func.func @main(")
+    with Tries(60.0) as tries:
+        for _ in range(2):
+            good, bad = tries.run(["smelt-opt", str(path), "--cse"]), tries.run(["smelt-opt", str(wrong)])
+            assert good.status == 0 and b"smelt.mul" in good.printed
+            assert bad.status == 1 and bad.printed.startswith(f"{wrong}:1".encode())
+        assert tries.run(["smelt", "nothing"]).status == 2
