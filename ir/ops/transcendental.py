@@ -38,10 +38,11 @@ def _exp(x: np.ndarray) -> np.ndarray:
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:
-    """log(1 + x); NumPy's own of complex numbers loses those that are small beside 1."""
+    """log(1 + x); NumPy's own of complex numbers loses those that are small beside 1, and is infinite for the largest."""
     found = np.log1p(x)
     if x.dtype.kind == "c":
         a, b = x.real, x.imag
+        found = np.where(np.maximum(np.abs(a), np.abs(b)) > 1e30, np.log(x), found)
         close = (np.abs(a) < 0.25) & (np.abs(b) < 0.25)
         found = np.asarray(found)
         found.real = np.where(close, np.log1p(np.where(close, a * (a + 2) + b * b, 0)) / 2, found.real)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jax.extend.backend
+import ml_dtypes
 import numpy as np
 from jax._src.lib import xla_client
 
@@ -18,6 +19,8 @@ def main(folder: Path) -> None:
     for path in sorted(folder.glob("*.mlir")):
         with np.load(path.with_suffix(".in.npz")) as file:
             arguments = [file[f"a{i}"] for i in range(len(file.files))]
+        # Files have no name for bfloat16.
+        arguments = [x.view(ml_dtypes.bfloat16) if x.dtype.kind == "V" else x for x in arguments]
         program = backend.compile_and_load(
             path.read_text(encoding="utf-8"), xla_client.DeviceList(devices), xla_client.CompileOptions()
         )

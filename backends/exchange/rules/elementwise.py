@@ -81,8 +81,9 @@ def _compare(call: Call) -> Tensor:
     if not x.dtype.is_complex or direction in ("EQ", "NE"):
         return w.compare(direction, x, y)
     a, b = _parts(w, x), _parts(w, y)
-    strict = direction[0] + "T"
-    return w.compare(strict, a[0], b[0]) | (w.compare("EQ", a[0], b[0]) & w.compare(direction, a[1], b[1]))
+    numbers = w.compare("EQ", a[1], a[1]) & w.compare("EQ", b[1], b[1])
+    strict = w.compare(direction[0] + "T", a[0], b[0]) & numbers
+    return strict | (w.compare("EQ", a[0], b[0]) & w.compare(direction, a[1], b[1]))
 
 
 @rule("abs", "sign")
@@ -107,8 +108,11 @@ def _right_shift(call: Call) -> Tensor:
 @rule("log2", "log10")
 def _logarithm(call: Call) -> Tensor:
     w, x = call.writer, call.x
-    factor = 1 / math.log(2 if call.name == "log2" else 10)
-    return w.unary("stablehlo.log", x) * factor
+    factor, found = 1 / math.log(2 if call.name == "log2" else 10), w.unary("stablehlo.log", x)
+    if not x.dtype.is_complex:
+        return found * factor
+    kind = x.aval.with_dtype(x.dtype.real)  # a complex product with the factor would be NaN where a part is infinite
+    return w.op("stablehlo.complex", [w.op(f"stablehlo.{p}", [found], kind) * factor for p in ("real", "imag")], x.aval)
 
 
 @rule("trunc")
