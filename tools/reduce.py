@@ -9,8 +9,11 @@ import tempfile
 
 from .dump import write
 from .opt import read_source
-from .tries import Tries
+from .tries import OWN, Tries
 from .usage import UsageError, require_writable
+
+#: The exit status of smelt's commands for a mistake on the command line.
+MISUSED = 2
 
 
 def reduce(options: argparse.Namespace) -> int:
@@ -31,6 +34,8 @@ def reduce(options: argparse.Namespace) -> int:
             command = [word.replace("{}", path) for word in options.test]
             command += [] if command != options.test else [path]
             done = tries.run(command)
+            if done.status == MISUSED and command[0] in OWN:
+                raise UsageError(f"this command cannot be meant: {done.printed.decode(errors='replace').strip()}")
             if done.status is None:
                 ended = f"takes more than {options.timeout:g} s, which is another fault than --message,"
                 return options.message is None

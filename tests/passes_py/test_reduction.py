@@ -104,6 +104,8 @@ def test_the_command(tmp_path, capsys):
     assert "succeeds on the whole module" in capsys.readouterr().err
     assert cli.main(["reduce", str(path), "--message", "another", "--", *command[-4:]]) == 1
     assert f"{path}: error: the command fails, and does not print 'another', on the whole" in capsys.readouterr().err
+    assert cli.main(["reduce", str(path), "--", "smelt", "verifi", "{}"]) == 1
+    assert "this command cannot be meant: smelt: error: argument COMMAND: invalid choice" in capsys.readouterr().err
     assert cli.main(["reduce", str(path), "--", "/nowhere/command"]) == 1
     assert "/nowhere/command cannot be run" in capsys.readouterr().err
 

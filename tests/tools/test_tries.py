@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every try 
 @pytest.fixture
 def doing(monkeypatch):
     """Lets commands of smelt do what stands in a file."""
-    monkeypatch.setattr(cli, "main", lambda arguments, isolate=True: eval(open(arguments[0]).read()))
+    monkeypatch.setattr(cli, "main", lambda arguments, isolate=True: eval(Path(arguments[0]).read_text()))
 
 
 @linux
@@ -67,7 +68,7 @@ def test_what_a_command_starts_ends_with_it(tmp_path):
             os.kill(int(started.read_text()), 0)
         except ProcessLookupError:
             return
-        state = open(f"/proc/{started.read_text()}/stat").read().split()[2] if sys.platform == "linux" else ""
+        state = Path(f"/proc/{started.read_text()}/stat").read_text().split()[2] if sys.platform == "linux" else ""
         if state == "Z":  # ended, and nobody has asked yet
             return
         time.sleep(0.05)

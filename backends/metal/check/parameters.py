@@ -33,6 +33,7 @@ _BUILTINS = {
 }
 _ARRAYS = ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY")
 _POINTERS = ("POINTER", "LVALUEREFERENCE")
+_ARRAYS = ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY")
 #: Members of one structure that have numbers of their own.
 _NUMBERED_MEMBERS = frozenset({"id", "attribute", "color"})
 
@@ -115,7 +116,7 @@ class _Parameters:
 
     def unnamed(self, cursor: Any) -> None:
         hint = {"kernel": "[[thread_position_in_grid]]", "vertex": "[[vertex_id]]", "fragment": "[[stage_in]]"}
-        written = "[[buffer(0)]]" if cursor.type.kind.name in _POINTERS else hint[self.stage]
+        written = "[[buffer(0)]]" if _pointee(cursor.type) is not None else hint[self.stage]
         what = f"{self.stage} parameter '{cursor.spelling}'"
         self.error(cursor, f"{what} has no attribute such as {written}")
 
@@ -129,8 +130,8 @@ class _Parameters:
         self.rules.add("remark", cursor, f"{message}: Metal numbers it")
 
     def pointers(self, cursor: Any) -> None:
-        kind = cursor.type.get_canonical()
-        if kind.kind.name in _POINTERS and kind.get_pointee().kind.name == "POINTER":
+        pointee = _pointee(cursor.type)
+        if pointee is not None and pointee.kind.name == "POINTER":
             message = f"parameter '{cursor.spelling}' is a pointer to a pointer; put the inner one into a structure"
             self.error(cursor, message)
 
@@ -221,11 +222,12 @@ def _is_dependent(kind: Any) -> bool:
 def _resource(kind: Any) -> _Resource | None:
     """What a parameter of a type is bound to, if that can be told."""
     canonical = kind.get_canonical()
-    if canonical.kind.name in _POINTERS:
-        pointee = canonical.get_pointee().spelling
-        if "__local" in pointee:
+    pointee = _pointee(kind)
+    if pointee is not None:
+        written = canonical.spelling if canonical.kind.name in _ARRAYS else pointee.spelling
+        if "__local" in written:
             return _Resource("threadgroup")
-        return _Resource("buffer") if re.search("__global|__constant", pointee) else None
+        return _Resource("buffer") if re.search("__global|__constant", written) else None
     spelling = re.sub(r"\b(?:const|metal::|__private) ?", "", canonical.spelling)
     array = re.fullmatch(r"array<(.*), (\d+)>", spelling)
     element, count = (array.group(1), int(array.group(2))) if array else (spelling, 1)
@@ -234,6 +236,14 @@ def _resource(kind: Any) -> _Resource | None:
     if element == "sampler":
         return _Resource("sampler", count)
     return _Resource("buffer", count) if element.startswith("visible_function_table<") else None
+
+
+def _pointee(kind: Any) -> Any:
+    """What a parameter points to, which may be written as an array; None where it is no pointer."""
+    canonical = kind.get_canonical()
+    if canonical.kind.name in _ARRAYS:
+        return canonical.element_type
+    return canonical.get_pointee() if canonical.kind.name in _POINTERS else None
 
 
 def type_name(kind: Any) -> str:

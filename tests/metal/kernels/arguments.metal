@@ -2,6 +2,20 @@
 kernel void k(device float* x [[buffer(0)]], constant float& y [[buffer(30)]]) { x[0] = y; }
 //// buffers without numbers (tolerated)
 kernel void k(device float* x, constant float& y, device const float* z) { x[0] = y + z[0]; }
+//// buffers that are written as arrays (tolerated)
+kernel void k(device float* x, constant const size_t strides[4], constant float table[2][3], device float y[]) {
+    x[strides[1]] = table[1][2] + y[0];
+}
+//// a buffer that is written as an array, without an address space
+kernel void k(device float* x,
+              float y[4]) {  // error: has no attribute such as [[buffer(0)]]
+    x[0] = y[0];
+}
+//// an array of pointers
+kernel void k(device float* x [[buffer(0)]],
+              device float* y[4]) {  // error: is a pointer to a pointer
+    x[0] = y[0][0];
+}
 //// a buffer without a number
 kernel void k(
     device float* x [[buffer(0)]],
