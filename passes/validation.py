@@ -129,9 +129,9 @@ class ValueCheck:
                 error.args = (f"{record.stage} changed a value: {error}; before there were results; {kind} inputs",)
                 raise
             self._compare(record.stage, number, found)
-        before, self._last = self._last, text.to_text(module)
-        if self._parts and self._last != before:
-            self._check_parts(record, before)
+        source, self._last = self._last, text.to_text(module)
+        if self._parts and self._last != source:
+            self._check_parts(record, source)
         self.checked.append(record.stage)
 
     def _check_parts(self, record: PassRecord, source: str) -> None:
