@@ -130,7 +130,7 @@ class ValueCheck:
                 raise
             self._compare(record.stage, number, found)
         source, self._last = self._last, text.to_text(module)
-        if self._parts and self._last != source:
+        if self._parts and record.item is not None and self._last != source:
             self._check_parts(record, source)
         self.checked.append(record.stage)
 
