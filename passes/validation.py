@@ -91,7 +91,8 @@ class ValueCheck:
     def _begin(self, module: Any) -> None:
         if self.expected is None and not mentions(module, "func.constant"):  # no transformation is left
             self._sums = _sums(module)
-            run, failed, self.expected = Counted(module), None, []
+            run, self.expected = Counted(module), []
+            failed: SmeltError | None = None
             for kind in FOR_SUMS if self._sums else FOR_ELEMENTS:
                 for turn in range(turns_of(self.arguments, kind, self._count)):
                     inputs = inputs_of(self.arguments, kind, turn, self._rng)
@@ -104,7 +105,7 @@ class ValueCheck:
                     self.expected.append(results)
                     run.most_ops = min(run.most_ops, MOST_TIMES * (run.count + 100))
             if failed is not None and not self.inputs:
-                raise failed
+                raise PipelineError(f"@main runs on no numbers made up: {failed}")
             self._most = MOST_TIMES * run.most_ops
             self._first = self._last = text.to_text(module)
 
