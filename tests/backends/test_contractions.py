@@ -32,7 +32,7 @@ SIZES = [
     (9, 16, 16, "panels"), (8, 4, 64, "lines"), (17, 4, 64, "panels"), (16, 7, 1040, "lines"),
     (17, 200, 33, "panels"), (97, 193, 129, "panels"),
     (1, 70, 300, "lines"), (300, 70, 1, "dots"), (2, 64, 300, "lines"), (5, 37, 63, "panels"),
-    (3, 1025, 65, "lines"), (96, 192, 128, "panels"),
+    (3, 1025, 65, "lines"), (96, 192, 128, "panels"), (1, 130, 20003, "lines"), (7, 33, 4999, "lines"),
     (3, 700, 2, "dots"), (1, 4099, 1, "dots"), (200, 513, 9, "panels"), (1, 64, 31, "elements"),
 ]  # fmt: skip
 DTYPES = list(dtypes.NUMERIC)
