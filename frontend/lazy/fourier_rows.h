@@ -110,7 +110,8 @@ typedef struct {
 } NAME(Passes);
 
 /* The transforms of what is in x; where the result is, x or y. */
-TARGET static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
+TARGET
+static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
 {
     Py_ssize_t m = by->n, s = 1;
     const REAL *w = by->turns;
@@ -150,8 +151,9 @@ INLINE void NAME(transpose)(VECTOR *x)
 }
 
 /* The columns of a matrix of complex numbers, `width` a row, to lanes; fewer than LANES if `count` says so. */
-TARGET static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t rows, Py_ssize_t width,
-                                      Py_ssize_t count, int swap)
+TARGET
+static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t rows, Py_ssize_t width,
+                               Py_ssize_t count, int swap)
 {
     for (Py_ssize_t j = 0; j < rows; j++, in += 2 * width, x += 2) {
         VECTOR one = {0}, other = {0};
@@ -167,8 +169,9 @@ TARGET static void NAME(load_columns)(VECTOR *restrict x, const REAL *restrict i
     }
 }
 
-TARGET static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t rows, Py_ssize_t width,
-                                       Py_ssize_t count, int swap, REAL scale)
+TARGET
+static void NAME(store_columns)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t rows, Py_ssize_t width,
+                                Py_ssize_t count, int swap, REAL scale)
 {
     for (Py_ssize_t j = 0; j < rows; j++, out += 2 * width, x += 2) {
         const VECTOR one = x[swap] * scale, other = x[!swap] * scale;
@@ -201,7 +204,8 @@ INLINE void NAME(load_some)(VECTOR *restrict x, const REAL *restrict in, Py_ssiz
         }
 }
 
-TARGET static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
+TARGET
+static void NAME(load_rows)(VECTOR *restrict x, const REAL *restrict in, Py_ssize_t n, Py_ssize_t count, int swap)
 {
     if (count < LANES)
         NAME(load_some)(x, in, n, count, swap);
@@ -230,8 +234,9 @@ INLINE void NAME(store_some)(const VECTOR *restrict x, REAL *restrict out, Py_ss
         }
 }
 
-TARGET static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
-                                    Py_ssize_t count, int swap, REAL scale)
+TARGET
+static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ssize_t n, Py_ssize_t width,
+                             Py_ssize_t count, int swap, REAL scale)
 {
     if (count < LANES)
         NAME(store_some)(x, out, n, width, count, swap, scale);
@@ -243,8 +248,9 @@ TARGET static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out
 
 /* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of the
    lanes has (`first`) and what each has from there (`rest`). */
-TARGET static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between, Py_ssize_t rows, Py_ssize_t blocks,
-                              const REAL *first, const VECTOR *rest)
+TARGET
+static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between, Py_ssize_t rows, Py_ssize_t blocks,
+                       const REAL *first, const VECTOR *rest)
 {
     for (Py_ssize_t k = 0; k < rows; k++, x += 2, between += 2 * blocks, first += 2 * blocks, rest += 2) {
         VECTOR re = rest[0] * first[0] - rest[1] * first[1], im = rest[0] * first[1] + rest[1] * first[0];
@@ -254,8 +260,9 @@ TARGET static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between
 }
 
 /* Rows of the matrix between to lanes; rows of it are filled up to whole vectors. */
-TARGET static void NAME(load_between)(VECTOR *restrict x, const VECTOR *restrict between, Py_ssize_t n,
-                                      Py_ssize_t blocks, Py_ssize_t count)
+TARGET
+static void NAME(load_between)(VECTOR *restrict x, const VECTOR *restrict between, Py_ssize_t n,
+                               Py_ssize_t blocks, Py_ssize_t count)
 {
     for (Py_ssize_t block = 0; block < blocks; block++, between += 2) {
         const Py_ssize_t left = n - block * LANES, end = left < LANES ? left : LANES;
@@ -276,7 +283,8 @@ typedef struct {
 } NAME(Plan);
 
 /* Up to LANES rows; those of the result lie `width` complex numbers apart. */
-TARGET static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t width, Py_ssize_t rows,
+TARGET
+static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t width, Py_ssize_t rows,
                                int inverse, REAL scale, VECTOR *x, VECTOR *y, VECTOR *between)
 {
     const Py_ssize_t a = plan->first.n, b = plan->second.n, blocks = (b + LANES - 1) / LANES;
@@ -309,7 +317,8 @@ INLINE VECTOR NAME(reversed)(VECTOR x) { return SHUFFLE(x, x, EACH(REVERSED)); }
 /* The coefficients of 2·h real numbers from the transform of them as h complex ones, in place; w[k] = e^(-2πik/2h). Those
    at k and h - k are e ± t for the half sum e of one and the other's conjugate, and t = -i·w[k] times their half
    difference. */
-TARGET static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
+TARGET
+static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
 {
     const REAL half = (REAL)0.5;
     const VECTOR signs = {EACH(SIGN)};
@@ -337,7 +346,8 @@ TARGET static void NAME(real_after)(REAL *x, Py_ssize_t h, const REAL *w)
 /* What h complex numbers, the inverse transform of which is 2·h real ones, are from the h + 1 coefficients x of these:
    those at k and h - k are s + t and the conjugate of s - t, for the sum s of x[k] and x[h - k]'s conjugate, and
    t = i·w[k]'s conjugate times their difference. */
-TARGET static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, Py_ssize_t h, const REAL *w)
+TARGET
+static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, Py_ssize_t h, const REAL *w)
 {
     const VECTOR signs = {EACH(SIGN)};
     Py_ssize_t k = 1;
@@ -359,7 +369,8 @@ TARGET static void NAME(real_before)(const REAL *restrict x, REAL *restrict z, P
 }
 
 /* kind: COMPLEX, or of real numbers FROM_REAL, to such TO_REAL; `rows` of them. */
-TARGET static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t rows, int kind, int inverse,
+TARGET
+static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL *out, Py_ssize_t rows, int kind, int inverse,
                             REAL scale, const REAL *halves, VECTOR *x, VECTOR *y, VECTOR *between, REAL *coefficients)
 {
     const Py_ssize_t n = plan->first.n * plan->second.n;
@@ -380,7 +391,8 @@ TARGET static void NAME(transform)(const NAME(Plan) *plan, const REAL *in, REAL 
 }
 
 /* The columns of matrices of n × width complex numbers; `first` … `last` count blocks of LANES columns. */
-TARGET static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *in, REAL *out, Py_ssize_t width,
+TARGET
+static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *in, REAL *out, Py_ssize_t width,
                                     Py_ssize_t first, Py_ssize_t last, int inverse, REAL scale, VECTOR *x, VECTOR *y)
 {
     const Py_ssize_t blocks = (width + LANES - 1) / LANES;
@@ -393,7 +405,8 @@ TARGET static void NAME(transform_columns)(const NAME(Passes) *by, const REAL *i
 }
 
 /* What `fourier` was asked for, and `fourier_columns`. */
-TARGET static void NAME(fourier)(const Work *by)
+TARGET
+static void NAME(fourier)(const Work *by)
 {
     const NAME(Plan) plan = {
         {by->a, by->first, by->first_turns}, {by->b, by->second, by->second_turns}, by->starts, (REAL *)by->rest};
@@ -401,7 +414,8 @@ TARGET static void NAME(fourier)(const Work *by)
                     (VECTOR *)by->x, (VECTOR *)by->y, (VECTOR *)by->between, (REAL *)by->coefficients);
 }
 
-TARGET static void NAME(fourier_columns)(const Work *by)
+TARGET
+static void NAME(fourier_columns)(const Work *by)
 {
     const NAME(Passes) passes = {by->a, by->first, by->first_turns};
     NAME(transform_columns)(&passes, by->in, by->out, by->width, by->start, by->stop, by->inverse, (REAL)by->scale,

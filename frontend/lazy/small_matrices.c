@@ -47,7 +47,8 @@ PyObject *small_matrices(PyObject *module, PyObject *args)
     Py_buffer a, b, out, more;
     if (!PyArg_ParseTuple(args, "iipnny*y*w*w*:small_matrices", &bytes, &what, &wide, &n, &k, &a, &b, &out, &more))
         return NULL;
-    const int version = version_of(bytes), known = what >= CHOLESKY && what <= SVD && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
+    const int version = version_of(bytes);
+    const int known = what >= CHOLESKY && what <= SVD && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
     const Py_ssize_t size = wide ? 8 : 4, least = n < k ? n : k, matrix = known ? n * (what >= QR ? k : n) : 1;
     const Py_ssize_t rows = a.len / (size * matrix);
     Py_ssize_t result = matrix, beside = 0;
@@ -58,12 +59,12 @@ PyObject *small_matrices(PyObject *module, PyObject *args)
     case QR: result = n * least, beside = least * k; break;
     case SVD: result = k, beside = matrix + k * k;
     }
-    if (version < 0)
-        ;
-    else if (!known || a.len % (size * matrix) || out.len != rows * size * result || (what == SVD && n < k) ||
-        (beside && more.len != rows * size * beside) || (what == SOLVE && (b.len ? b.len != out.len : k != n)))
+    const int fits = known && a.len % (size * matrix) == 0 && out.len == rows * size * result &&
+                     (what != SVD || n >= k) && (!beside || more.len == rows * size * beside) &&
+                     (what != SOLVE || (b.len ? b.len == out.len : k == n));
+    if (version >= 0 && !fits)
         PyErr_SetString(PyExc_ValueError, "small_matrices: arrays do not fit");
-    else {
+    if (version >= 0 && fits) {
         Py_BEGIN_ALLOW_THREADS
         const Work work = {what, n, k, rows, a.buf, what == SOLVE && b.len ? b.buf : NULL, out.buf, more.buf};
         found = small[version][wide](&work);

@@ -41,7 +41,8 @@ INLINE VECTOR NAME(roots)(VECTOR x)
     return x;
 }
 
-TARGET static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+TARGET
+static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -66,7 +67,8 @@ TARGET static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssi
 }
 
 /* X with A·X = B, of k columns; without B, the inverse. Rows are exchanged in each matrix for the largest pivot. */
-TARGET static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
+TARGET
+static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], b[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -117,7 +119,8 @@ TARGET static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_s
 }
 
 /* Eigenvalues, ascending, and eigenvectors of what the lower triangles say, by Jacobi's rotations. */
-TARGET static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n, Py_ssize_t count)
+TARGET
+static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], v[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -185,7 +188,8 @@ TARGET static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssi
 
 /* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
    of float64 on the way. */
-TARGET static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+TARGET
+static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -236,7 +240,8 @@ INLINE int NAME(squares)(const VECTOR *a, Py_ssize_t size, VECTOR *whole)
 }
 
 /* Q (m × k) and R (k × n) with k = min(m, n), by Householder's reflections, with LAPACK's signs. */
-TARGET static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n, Py_ssize_t count)
+TARGET
+static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], q[MOST * MOST], tau[MOST], whole;
     const Py_ssize_t k = m < n ? m : n;
@@ -290,8 +295,9 @@ TARGET static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m
 /* U (m × n), singular values and Vᵀ (n × n) of matrices of m rows and not more columns: columns are turned, two at a time,
    until they are orthogonal (Hestenes). A first value of NaN leaves a matrix to LAPACK: one that is not of full rank, or
    whose numbers are not finite, too large or too small. */
-TARGET static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n,
-                            Py_ssize_t count)
+TARGET
+static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *right, Py_ssize_t m, Py_ssize_t n,
+                     Py_ssize_t count)
 {
     VECTOR u[MOST * MOST], v[MOST * MOST], s[MOST], whole; /* columns of u and v stand in rows here */
     NAME(load)(v, in, m * n, count);
@@ -371,7 +377,8 @@ TARGET static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *righ
 }
 
 /* What `small_matrices` was asked for; 0 where LAPACK is to do it. */
-TARGET static int NAME(small)(const Work *by)
+TARGET
+static int NAME(small)(const Work *by)
 {
     const Py_ssize_t n = by->n, k = by->k, size = n * (by->what >= QR ? k : n), least = n < k ? n : k;
     const REAL *in = by->in, *right = by->right;
