@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -240,6 +241,13 @@ def shared_object(source: str, guard: bool) -> Path:
     return path
 
 
+@functools.cache
+def _library_macros() -> list[str]:
+    """The constants of the standard library that are macros, which a text may ask for."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(HEADERS.glob("smelt_*.h"))]
+    return [n for t in texts for n in re.findall(r"^#define ([A-Z]\w*) ", t, re.M) if not n.startswith("SMELT")]
+
+
 def preprocess(text: str) -> str:
     """The text after its own macros; the standard library's stay for later. Raises SimulatorError."""
     tool = compiler()
@@ -247,7 +255,8 @@ def preprocess(text: str) -> str:
         for header in HEADERS.glob("metal_*"):
             (Path(place) / header.name).touch()
         command = [*tool.command, "-std=c++17", "-x", "c++", "-E", "-P", "-w", "-nostdinc", f"-I{place}"]
-        command += ["-D__METAL__=1", "-D__METAL_VERSION__=310", "-D__HAVE_BFLOAT__=1", "-"]
+        command += ["-D__METAL__=1", "-D__METAL_VERSION__=310", "-D__HAVE_BFLOAT__=1"]
+        command += [f"-D{name}={name}" for name in _library_macros()] + ["-"]
         answer = subprocess.run(command, input=text, capture_output=True, text=True)
     if answer.returncode:
         raise SimulatorError(f"the Metal text does not compile\n{answer.stderr.strip()[:8000]}")

@@ -197,7 +197,7 @@ def _parameter(written: str, taken: set[int], threadgroup: Callable[[], int]) ->
         for found in re.finditer(r"([\w:]+)\s*(?:\(([^()]*)\))?", body)
     }
     plain = " ".join(_ATTRIBUTE.sub(" ", written).split())
-    found = re.search(r"\b(\w+)\s*(\[\s*\w*\s*\])?$", plain)
+    found = re.search(r"\b(\w+)\s*(\[\s*\w*\s*\])?((?:\[\s*\w+\s*\])*)$", plain)
     array = re.search(r"\(\s*&\s*(\w+)\s*\)\s*\[[^\]]*\]$", plain)
     name = array.group(1) if array else found.group(1) if found else ""
     type_ = (plain[: found.start()] + ("*" if found.group(2) else "")).strip() if found else plain

@@ -6,3 +6,10 @@ func.func @power(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>) {
   %r = "smelt.power"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @arctan2(
+// CHECK: "smelt.arctan2"(%{{.*}}, %{{.*}}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+func.func @arctan2(%y: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %r = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -146,10 +146,3 @@ func.func @sigmoid(%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %r = "smelt.sigmoid"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
-
-// CHECK-LABEL: func.func @arctan2(
-// CHECK: "smelt.arctan2"(%{{.*}}, %{{.*}}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-func.func @arctan2(%y: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>) {
-  %r = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return %r : tensor<4xf32>
-}
