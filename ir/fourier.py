@@ -50,13 +50,6 @@ def use_loops(vectors: int, *loops: Callable[..., None]) -> None:
     """Have transforms made by functions like `fourier` and `fourier_columns` of `fourier.c`, in `vectors` of bytes."""
     global vector_bytes
     vector_bytes, _loops[:] = vectors, loops
-    for _, tables in _kept[_plan]:
-        tables.cache_clear()
-
-
-def _lanes(wide: bool) -> int:
-    """Numbers in a vector."""
-    return vector_bytes // (8 if wide else 4)
 
 
 def turns(k: np.ndarray, n: int) -> np.ndarray:
@@ -105,7 +98,7 @@ def _divided(n: int, lanes: int) -> tuple[int, int]:
 
 
 def _plan(n: int, wide: bool) -> Plan:
-    dtype, lanes = np.float64 if wide else np.float32, _lanes(wide)
+    dtype, lanes = (np.float64, 8) if wide else (np.float32, 16)  # of the largest vectors: results are the same in all
     a, b = (n, 1) if n <= SHORT else _divided(n, lanes)
     none = np.zeros(0, dtype)
     if b == 1:
@@ -294,7 +287,7 @@ def fft_of_columns(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | N
     else:
         return None
     out, width, wide = empty(lying.shape, x.dtype), math.prod(lying.shape[place + 1 :]), x.dtype.char == "D"
-    tables, blocks = _table(_one_piece, n, wide), -(-width // _lanes(wide))
+    tables, blocks = _table(_one_piece, n, wide), -(-width // (vector_bytes // (8 if wide else 4)))
 
     def transform(part: slice) -> None:
         _loops[1](lying, out, vector_bytes, wide, inverse, scale, *tables, width, part.start, part.stop)

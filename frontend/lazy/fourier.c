@@ -18,6 +18,9 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 /* Numbers anywhere as vectors. */
 #define LOOSE(x) ((NAME(loose) *)(x))
 
+/* Columns that share a table's number, as many as the largest vector has lanes. */
+#define WIDE ((Py_ssize_t)(64 / sizeof(REAL)))
+
 /* Where element i of a vector comes from; the second vector's are behind those of the first. */
 #define EVEN(i) 2 * i
 #define ODD(i) 2 * i + 1
@@ -34,8 +37,8 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 typedef struct {
     Py_ssize_t a, b, rows, width, start, stop;
     const int *first, *second;
-    const void *first_turns, *second_turns, *starts, *halves, *in;
-    void *out, *x, *y, *between, *rest, *coefficients;
+    const void *first_turns, *second_turns, *starts, *rest, *halves, *in;
+    void *out, *x, *y, *between, *coefficients;
     int kind, inverse;
     double scale;
 } Work;
@@ -99,32 +102,31 @@ PyObject *fourier(PyObject *module, PyObject *args)
     if (b < 0)
         goto done;
     const Py_ssize_t n = a * b, most = a > b ? a : b, blocks = (b + lanes - 1) / lanes;
+    const Py_ssize_t wide_blocks = (b + 64 / size - 1) / (64 / size);
     const Py_ssize_t row = 2 * size * (n + (kind == TO_REAL)), result = 2 * size * (n + (kind == FROM_REAL));
     const Py_ssize_t rows = in.len / row;
     if (kind < COMPLEX || kind > TO_REAL || in.len % row || out.len != rows * result ||
         tables[0].len != size * turns_of(a, of[0]) || tables[1].len != size * turns_of(b, of[1]) ||
-        (b > 1 && (tables[2].len != 2 * size * a * blocks || tables[3].len != 2 * bytes * a)) ||
+        (b > 1 && (tables[2].len != 2 * size * a * wide_blocks || tables[3].len != 2 * 64 * a)) ||
         (kind != COMPLEX && tables[4].len != 2 * size * (n / 2 + 1))) {
         PyErr_SetString(PyExc_ValueError, "fourier: arrays do not fit the plan");
         goto done;
     }
-    /* Lanes twice, the matrix between, the table of whole vectors, coefficients. */
-    const Py_ssize_t one = 2 * bytes, lane = one * most, matrix = b > 1 ? one * a * blocks : 0, table = b > 1 ? one * a : 0;
+    /* Lanes twice, the matrix between, coefficients. */
+    const Py_ssize_t lane = 2 * bytes * most, matrix = b > 1 ? 2 * bytes * a * blocks : 0;
     const Py_ssize_t kept = kind == TO_REAL ? 2 * size * n * (rows < lanes ? rows : lanes) : 0;
-    memory = PyMem_RawMalloc((size_t)(2 * lane + matrix + table + kept + 64));
+    memory = PyMem_RawMalloc((size_t)(2 * lane + matrix + kept + 64));
     if (memory == NULL) {
         PyErr_NoMemory();
         goto done;
     }
-    char *x = (char *)(((size_t)memory + 63) / 64 * 64), *y = x + lane, *between = y + lane, *rest = between + matrix;
-    char *coefficients = rest + table;
+    char *x = (char *)(((size_t)memory + 63) / 64 * 64), *y = x + lane, *between = y + lane;
+    char *coefficients = between + matrix;
     Py_BEGIN_ALLOW_THREADS
-    if (table)
-        memcpy(rest, tables[3].buf, (size_t)table);
     const Work work = {
         .a = a, .b = b, .rows = rows, .first = of[0], .second = of[1], .first_turns = tables[0].buf,
-        .second_turns = tables[1].buf, .starts = tables[2].buf, .halves = tables[4].buf, .in = in.buf, .out = out.buf,
-        .x = x, .y = y, .between = between, .rest = rest, .coefficients = coefficients, .kind = kind,
+        .second_turns = tables[1].buf, .starts = tables[2].buf, .rest = tables[3].buf, .halves = tables[4].buf,
+        .in = in.buf, .out = out.buf, .x = x, .y = y, .between = between, .coefficients = coefficients, .kind = kind,
         .inverse = inverse, .scale = scale,
     };
     of_rows[version][wide](&work);

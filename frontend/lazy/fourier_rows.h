@@ -246,14 +246,15 @@ static void NAME(store_rows)(const VECTOR *restrict x, REAL *restrict out, Py_ss
         NAME(store_some)(x, out, n, width, LANES, 0, scale);
 }
 
-/* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of the
-   lanes has (`first`) and what each has from there (`rest`). */
+/* Between the two halves of a long transform: times e^(-2πi·row·column/n), the product of what the first column of
+   WIDE ones has (`first`) and what each has from there (`rest`): the same for vectors of any size. */
 TARGET
 static void NAME(turn)(const VECTOR *restrict x, VECTOR *restrict between, Py_ssize_t rows, Py_ssize_t blocks,
-                       const REAL *first, const VECTOR *rest)
+                       const REAL *first, Py_ssize_t firsts, const REAL *rest)
 {
-    for (Py_ssize_t k = 0; k < rows; k++, x += 2, between += 2 * blocks, first += 2 * blocks, rest += 2) {
-        VECTOR re = rest[0] * first[0] - rest[1] * first[1], im = rest[0] * first[1] + rest[1] * first[0];
+    for (Py_ssize_t k = 0; k < rows; k++, x += 2, between += 2 * blocks, first += 2 * firsts, rest += 2 * WIDE) {
+        const VECTOR c = *LOOSE(rest), d = *LOOSE(rest + WIDE);
+        const VECTOR re = c * first[0] - d * first[1], im = c * first[1] + d * first[0];
         between[0] = x[0] * re - x[1] * im;
         between[1] = x[0] * im + x[1] * re;
     }
@@ -297,8 +298,9 @@ static void NAME(complex_rows)(const NAME(Plan) *plan, const REAL *in, REAL *out
         for (Py_ssize_t block = 0; block < blocks; block++) {
             const Py_ssize_t left = b - block * LANES;
             NAME(load_columns)(x, in + 2 * block * LANES, a, b, left < LANES ? left : LANES, inverse);
-            NAME(turn)(NAME(lanes)(&plan->first, x, y), between + 2 * block, a, blocks, plan->starts + 2 * block,
-                       (const VECTOR *)plan->rest);
+            const Py_ssize_t column = block * LANES, wide = column / WIDE;
+            NAME(turn)(NAME(lanes)(&plan->first, x, y), between + 2 * block, a, blocks, plan->starts + 2 * wide,
+                       (b + WIDE - 1) / WIDE, plan->rest + column % WIDE);
         }
         for (Py_ssize_t k = 0; k < a; k += LANES) {
             const Py_ssize_t count = a - k < LANES ? a - k : LANES;
@@ -409,7 +411,7 @@ TARGET
 static void NAME(fourier)(const Work *by)
 {
     const NAME(Plan) plan = {
-        {by->a, by->first, by->first_turns}, {by->b, by->second, by->second_turns}, by->starts, (REAL *)by->rest};
+        {by->a, by->first, by->first_turns}, {by->b, by->second, by->second_turns}, by->starts, by->rest};
     NAME(transform)(&plan, by->in, by->out, by->rows, by->kind, by->inverse, (REAL)by->scale, by->halves,
                     (VECTOR *)by->x, (VECTOR *)by->y, (VECTOR *)by->between, (REAL *)by->coefficients);
 }

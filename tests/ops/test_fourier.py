@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,27 @@ rng = np.random.default_rng(5)
 
 
 @pytest.fixture(params=(16, 32, 64), autouse=True)
-def vectors(request: pytest.FixtureRequest) -> Iterator[int]:
+def vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops in vectors of so many bytes, where the processor has them."""
     own = core.native.vector_bytes()
     if request.param > own:
         pytest.skip(f"the processor has vectors of {own} bytes")
-    fourier.use_loops(request.param, *fourier._loops)
-    yield request.param
-    fourier.use_loops(own, *fourier._loops)
+    monkeypatch.setattr(fourier, "vector_bytes", request.param)
+
+
+@pytest.mark.parametrize("n", [12, 30, 400, 1000, 1009, 4096, 4100])
+def test_bits_do_not_depend_on_vectors(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = numbers((19, n), np.complex64), numbers((19, 2 * n), np.float64)
+    half = np.fft.rfft(y)
+
+    def all_bits() -> list[bytes]:
+        columns = fourier.fft_of_columns(np.ascontiguousarray(x.T).T, False, 1.0)
+        found = [fourier.fft(x, False, 1.0), fourier.rfft(y, 1.0), fourier.irfft(half, 2 * n, 1.0), columns]
+        return [z.tobytes() for z in found if z is not None]
+
+    own = all_bits()
+    monkeypatch.setattr(fourier, "vector_bytes", 16)
+    assert all_bits() == own
 
 
 def by_definition(x: np.ndarray, inverse: bool) -> np.ndarray:
@@ -157,7 +169,7 @@ def test_tables() -> None:
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     x, (radices, turns) = numbers((2, 12, 17), np.complex64), fourier._one_piece(12, False)
-    blocks = 2 * -(-17 // fourier._lanes(False))
+    blocks = 2 * -(-17 // (fourier.vector_bytes // 4))
     good = (x, np.empty_like(x), fourier.vector_bytes, False, False, 1.0, radices, turns, 17, 0, blocks)
     core.native.fourier_columns(*good)
     wrong = {
