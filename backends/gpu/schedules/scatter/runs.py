@@ -10,6 +10,8 @@ again. Blocks of these totals follow, until few are left; then the first of each
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smelt.backends.lowering import Fused
@@ -30,6 +32,8 @@ from .scattering import Scattering, dropped
 BLOCK = 64
 #: Up to so many updates, the first of a run applies all of it.
 FEW = 128
+#: Neighbouring elements of a window that a thread takes, at most: it looks for the end of a run once for all of them.
+MOST_ELEMENTS = 4
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Runs:
 
     Attributes:
         targets, source, out: buffers of what is given, and of the result. left: of targets and totals that it leaves.
+        width: elements of a window that a thread takes.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class Runs:
     ):
         self.what, self.items, self.given, self.totals = what, items, given, totals
         self.window = what.axes([what.lead + a for a in range(what.x.ndim)] if whole else [])
+        self.width = math.gcd(self.window.extent, MOST_ELEMENTS)
         reads = [(what.updates, what.at)] if given.order is not None else []
         extra = [*given.operands, *(totals.operands if totals is not None else []), ("out", what.out)]
         names = [(f"next_{n}" if i >= len(given.operands) and n != "out" else n, x) for i, (n, x) in enumerate(extra)]
@@ -108,8 +114,8 @@ class Runs:
     def step(self) -> ScheduledKernel:
         k, what, given = self.k, self.what, self.given
         total = given.count * self.window.extent
-        threads, groups = threads_for(k, total)
-        k.grid_stride(None, total, threads, groups, self._item)
+        threads, groups = threads_for(k, total // self.width)
+        k.grid_stride(None, total // self.width, threads, groups, self._item)
         held = given.nbytes + (self.totals.nbytes if self.totals is not None else 0)
         if given.order is not None:
             return what.finish(self.part, "scatter", groups, threads, held)
@@ -120,13 +126,26 @@ class Runs:
     def _key(self, i: Scalar) -> Scalar:
         return self.k.read(self.targets, i)
 
-    def _update(self, i: Scalar, element: Scalar) -> Scalar:
-        """An element of what is at place i."""
+    def _each(self, element: Scalar, of: Callable[[Scalar], Scalar]) -> list[Scalar]:
+        """What ``of(e)`` gives for a thread's elements e, at which the window stands."""
+        found = []
+        for j in range(self.width):
+            at = element + j if j else element
+            with self.k.at_position(self.window, at):
+                found.append(of(at))
+        return found
+
+    def _updates(self, i: Scalar, element: Scalar) -> list[Scalar]:
+        """The elements of what is at place i."""
         k = self.k
         if self.given.order is None:
-            return k.read(self.source, plus(times(i, self.window.extent), element))
+            first = times(i, self.window.extent)
+            return self._each(element, lambda e: k.read(self.source, plus(first, e)))
         with k.at_position(self.items, k.convert(k.read(self.source, i), INDEX)):
-            return k.value(self.what.updates, self.what.at)
+            return self._each(element, lambda _: k.value(self.what.updates, self.what.at))
+
+    def _combined(self, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> list[Scalar]:
+        return [self.what.combine(self.k, x, y) for x, y in zip(xs, ys)]
 
     def _differs(self, i: Scalar, key: Scalar, forward: bool) -> Scalar:
         """Whether the neighbour of i has another target."""
@@ -146,23 +165,28 @@ class Runs:
             there = k.logical_and(there, (i & (BLOCK - 1)).ne(0))
         return k.if_(there, lambda: self._key(i).eq(key), lambda: k.const(False, dtypes.bool_), dtypes.bool_)
 
-    def _place(self, key: Scalar) -> Scalar:
-        """The offset of the window's element in the result."""
+    def _places(self, key: Scalar, element: Scalar) -> list[Scalar]:
+        """The offsets of the window's elements in the result."""
         k, what = self.k, self.what
         with k.named("target"):
-            target = k.convert(key, INDEX)
-            if self.window.extent > 1:
-                target = target + k.index(linearize(what.at[what.lead :], what.x.shape))
-            return target
+            first = k.convert(key, INDEX)
+            if self.window.extent == 1:
+                return [first]
+            within = linearize(what.at[what.lead :], what.x.shape)
+            return self._each(element, lambda _: first + k.index(within))
+
+    def _write(self, xs: Sequence[Scalar], places: Sequence[Scalar]) -> None:
+        for x, place in zip(xs, places):
+            self.k.write(x, self.out, place)
 
     # What a thread does
 
     def _item(self, n: Scalar) -> None:
         k = self.k
-        i, element = split(k, n, self.window.extent, "i", "element", self.given.count > 1)
+        i, element = split(k, n, self.window.extent // self.width, "i", "element", self.given.count > 1)
+        element = times(element, self.width)
         with k.named("key"):
             key = self._key(i)
-        k.bind(self.window, element)
         if self.totals is not None:
             self._piece(i, element, key)
         else:
@@ -174,25 +198,29 @@ class Runs:
 
     def _apply(self, i: Scalar, element: Scalar, key: Scalar) -> None:
         """All of a run at once; in `set`, its last update."""
-        k, what = self.k, self.what
-        target = self._place(key)
-        if what.mode == "set":
-            k.write(self._update(i, element), self.out, target)
+        k = self.k
+        places = self._places(key, element)
+        if self.what.mode == "set":
+            self._write(self._updates(i, element), places)
             return
         with k.named("total"):
-            first = what.combine(k, k.read(self.out, target), self._update(i, element))
-        _, total = self._sum(i, element, key, first, in_block=False)
-        k.write(total, self.out, target)
+            first = self._combined([k.read(self.out, place) for place in places], self._updates(i, element))
+        _, totals = self._sum(i, element, key, first, in_block=False)
+        self._write(totals, places)
 
-    def _sum(self, i: Scalar, element: Scalar, key: Scalar, first: Scalar, in_block: bool) -> list[Scalar]:
-        """Where a run ends that includes place i, and its total where that of place i is `first`."""
+    def _sum(
+        self, i: Scalar, element: Scalar, key: Scalar, first: Sequence[Scalar], in_block: bool
+    ) -> tuple[Scalar, list[Scalar]]:
+        """Where a run ends that includes place i, and its totals where those of place i are `first`."""
 
-        def one(at: Scalar, total: Scalar) -> list[Scalar]:
-            return [at + 1, self.what.combine(self.k, total, self._update(at, element))]
+        def one(at: Scalar, *totals: Scalar) -> list[Scalar]:
+            return [at + 1, *self._combined(totals, self._updates(at, element))]
 
-        return self.k.while_(
-            lambda at, _: self._goes_on(at, key, in_block), one, [i + 1, first], ["next", "total"]
+        names = ["next", *["total"] * len(first)]
+        end, *totals = self.k.while_(
+            lambda at, *_: self._goes_on(at, key, in_block), one, [i + 1, *first], names
         )  # fmt: skip
+        return end, totals
 
     def _piece(self, i: Scalar, element: Scalar, key: Scalar) -> None:
         """What a run has in one block: applied if that is all of it, else a total."""
@@ -209,17 +237,17 @@ class Runs:
     def _piece_of_run(self, i: Scalar, element: Scalar, key: Scalar, begins: Scalar) -> None:
         k = self.k
         with k.named("total"):
-            first = self._update(i, element)
-        end, total = self._sum(i, element, key, first, in_block=True)
+            first = self._updates(i, element)
+        end, totals = self._sum(i, element, key, first, in_block=True)
         with k.named("all"):
             is_all = k.logical_and(begins, ~self._goes_on(end, key))
 
         def apply() -> None:
-            target = self._place(key)
-            k.write(self.what.combine(k, k.read(self.out, target), total), self.out, target)
+            places = self._places(key, element)
+            self._write(self._combined([k.read(self.out, place) for place in places], totals), places)
 
         k.when(is_all, apply)
-        k.when(~is_all, lambda: self._leave(self._slot(i, begins), element, total))
+        k.when(~is_all, lambda: self._leave(self._slot(i, begins), element, totals))
 
     def _slot(self, i: Scalar, last: Scalar) -> Scalar:
         """Where the total of the run goes that the block of place i begins with, or of the last one in it."""
@@ -227,8 +255,10 @@ class Runs:
         with k.named("slot"):
             return k.op("arith.divui", [i, k.const(BLOCK, INDEX)], INDEX) * 2 + k.convert(last, INDEX)
 
-    def _leave(self, slot: Scalar, element: Scalar, total: Scalar) -> None:
-        self.k.write(total, self.left[1], plus(times(slot, self.window.extent), element))
+    def _leave(self, slot: Scalar, element: Scalar, totals: Sequence[Scalar]) -> None:
+        first = plus(times(slot, self.window.extent), element)
+        for j, total in enumerate(totals):
+            self.k.write(total, self.left[1], first + j if j else first)
 
     def _block(self, i: Scalar, element: Scalar, key: Scalar, begins: Scalar) -> None:
         """The targets of a block's two totals, and a total that changes nothing where there is none."""
@@ -249,7 +279,7 @@ class Runs:
             k.when(element.eq(0), write_keys)
         else:
             write_keys()
-        nothing = neutral(k, self.what)
+        nothing = [neutral(k, self.what)] * self.width
         k.when(begins, lambda: self._leave(slots[0], element, nothing))
         with k.named("has_last"):
             own = k.logical_or(last_key.ne(key), begins)

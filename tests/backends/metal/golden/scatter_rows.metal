@@ -102,7 +102,7 @@ kernel void fused_less_add_select_scatter_sort_blocks(
 
 // fused_less_add_select_scatter: scatter
 //   smelt.scatter at programs.py:47
-[[max_total_threads_per_threadgroup(256)]]
+[[max_total_threads_per_threadgroup(224)]]
 kernel void fused_less_add_select_scatter(
     device const float* updates [[buffer(0)]],
     device const uint* targets [[buffer(1)]],
@@ -110,9 +110,9 @@ kernel void fused_less_add_select_scatter(
     device float* out [[buffer(3)]],
     uint gid [[thread_position_in_grid]]
 ) {
-    if (gid < 800u) {
-        uint i = gid / 16u;
-        uint element = gid % 16u;
+    if (gid < 200u) {
+        uint i = gid / 4u;
+        uint at = gid % 4u * 4u;
         uint key = targets[i];
         if (key != 4294967295u) {
             bool chosen;
@@ -122,9 +122,19 @@ kernel void fused_less_add_select_scatter(
                 chosen = targets[i - 1u] != key;
             }
             if (chosen) {
-                uint target = key + element;
+                uint target = key + at;
+                uint target_1 = at + 1u;
+                uint target_2 = key + target_1;
+                uint target_3 = at + 2u;
+                uint target_4 = key + target_3;
+                uint target_5 = at + 3u;
+                uint target_6 = key + target_5;
+                uint reshape = order[i] * 16u;
                 uint next = i + 1u;
-                float total = out[target] + updates[order[i] * 16u + element];
+                float total = out[target] + updates[reshape + at];
+                float total_1 = out[target_2] + updates[reshape + target_1];
+                float total_2 = out[target_4] + updates[reshape + target_3];
+                float total_3 = out[target_6] + updates[reshape + target_5];
                 while (true) {
                     bool chosen_1;
                     if (next < 50u) {
@@ -133,10 +143,17 @@ kernel void fused_less_add_select_scatter(
                         chosen_1 = false;
                     }
                     if (!chosen_1) break;
-                    total += updates[order[next] * 16u + element];
+                    uint reshape_1 = order[next] * 16u;
                     next += 1u;
+                    total += updates[reshape_1 + at];
+                    total_1 += updates[reshape_1 + target_1];
+                    total_2 += updates[reshape_1 + target_3];
+                    total_3 += updates[reshape_1 + target_5];
                 }
                 out[target] = total;
+                out[target_2] = total_1;
+                out[target_4] = total_2;
+                out[target_6] = total_3;
             }
         }
     }
