@@ -18,13 +18,9 @@ rng = np.random.default_rng(9)
 KINDS = [np.float32, np.float64]
 
 
-@pytest.fixture(params=(16, 32, 64), autouse=True)
-def vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops in vectors of so many bytes, where the processor has them."""
-    own = core.native.vector_bytes()
-    if request.param > own:
-        pytest.skip(f"the processor has vectors of {own} bytes")
-    monkeypatch.setattr(small_matrices, "vector_bytes", request.param)
+@pytest.fixture(autouse=True)
+def vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_matrices, "vector_bytes", vector_bytes)
 
 
 def batches(dtype: Any) -> Iterator[tuple[int, int, np.ndarray, float]]:
