@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes, elementary, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
@@ -312,6 +312,11 @@ class FusionKernel(ScalarEmitter):
         """
         self.source_dtype = sources[0]
         return rules.lower(self, *rules.taken(self, operands, sources, out), **attrs)
+
+    def exp_nonpositive(self, x: Scalar, source: DType) -> Scalar:
+        """e^x of x ≤ 0 for a sum in which there is a 1, from an array of dtype `source`."""
+        self.source_dtype = source
+        return (elementary.exp_half if source.size == 2 else elementary.exp_nonpositive)(self, x)
 
     # What targets supply.
 

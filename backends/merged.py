@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
@@ -154,11 +156,16 @@ class ShiftedExponentials(MergingPair):
     def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         (best, total), (x, added) = state, later
         distance = k.select(x.eq(best), 0.0, -k.math("absf", x - best))
-        scale = self.exp(k, distance)
+        scale = self.weight(k, distance)
         one = added is k.const(1.0, self.dtype)
         before = total * scale + added
         after = total + (scale if one else added * scale)
         return [k.op("arith.maxnumf", [best, x], self.dtype), k.select(x > best, before, after)]
+
+    def center(self, k: FusionKernel, best: Scalar) -> Scalar:
+        """What several elements, none above `best`, have subtracted at once: an infinity less itself would be NaN."""
+        most = float(np.finfo(self.dtype.numpy).max)
+        return k.select(best > most, most, k.select(best < -most, -most, best))
 
     def of_first(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
         best, total = state
@@ -166,13 +173,19 @@ class ShiftedExponentials(MergingPair):
 
     def of_second(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
         best, total = state
-        return total * self.exp(k, best - k.value(self.shift, self.place))
+        distance, rules = best - k.value(self.shift, self.place), self.term.rules(Exp)
+        return total * k.elementary(rules, [distance], [self.term.operands[0].dtype], self.term.results[0].dtype)
 
-    def exp(self, k: FusionKernel, x: Scalar) -> Scalar:
-        """As the op of the second one has it."""
+    @property
+    def term(self) -> OpView:
+        """The exponential that is summed."""
         term = _widened(self.op.operands[0]).owner
         assert term is not None
-        return k.elementary(term.rules(Exp), [x], [term.operands[0].dtype], term.results[0].dtype)
+        return term
+
+    def weight(self, k: FusionKernel, distance: Scalar) -> Scalar:
+        """The exponential of an element's distance from one that is not smaller."""
+        return k.exp_nonpositive(distance, self.term.operands[0].dtype)
 
 
 def at_least_one(k: FusionKernel, x: Scalar) -> Scalar:

@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from smelt.backends.lowering import FusionKernel
 from smelt.backends.merged import MergingPair, ShiftedExponentials, SquaredDistances
 from smelt.ir.dtypes import DType
@@ -90,11 +88,10 @@ class ChunkedExponentials(ChunkedPair):
         return k.select(x > total, x, total)  # one instruction where lanes are rows; a NaN is in the sum
 
     def center(self, k: FusionKernel, first: Scalar, count: Scalar) -> Scalar:
-        most = float(np.finfo(self.dtype.numpy).max)  # an infinity less itself would be NaN
-        return k.select(first > most, most, k.select(first < -most, -most, first))
+        return self.pair.center(k, first)
 
     def add_second(self, k: FusionKernel, sums: Sequence[Scalar], center: Scalar) -> list[Scalar]:
-        return [self._add(k, sums[0], self.pair.exp(k, self._element(k) - center))]
+        return [self._add(k, sums[0], self.pair.weight(k, self._element(k) - center))]
 
     def merge(
         self, k: FusionKernel, carried: Sequence[Scalar], first: Scalar, center: Scalar, sums: Sequence[Scalar],

@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.memory import Memory, MemoryKernel
-from smelt.ir import dtypes, mlir
+from smelt.ir import dtypes, elementary, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
@@ -391,6 +391,13 @@ class GpuKernel(MemoryKernel):
 
         taken = rules.taken(self, operands, sources, out)
         return self.call(key, name, taken, rules.operand_names, compute_dtype(out), define)
+
+    def exp_nonpositive(self, x: Scalar, source: DType) -> Scalar:
+        """See `FusionKernel.exp_nonpositive`; of halves by the instruction that there is."""
+        if source.size == 2:
+            return self.op("math.exp2", [x * math.log2(math.e)], x.dtype, fastmath=self.attr("#arith.fastmath<afn>"))
+        define = elementary.exp_nonpositive
+        return self.call((define, x.dtype), f"exp_nonpositive_{x.dtype.mlir}", [x], ["x"], x.dtype, define)
 
     def call(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import dtypes
 from ..scalar import Scalar, ScalarBuilder
 from . import coefficients as c
@@ -29,12 +31,17 @@ _THIRD = {4: (0.3333333432674408, -9.934108e-09), 8: (0.3333333333333333, 1.8503
 
 
 def _exp_reduced(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
-    """e^r - 1 and n where x = n·ln 2 + r, |r| ≤ ln 2 / 2 (Cody and Waite's reduction)."""
+    """e^r - 1 and n where x = n·ln 2 + r, |r| ≤ ln 2 / 2."""
+    n, integer = nearest_integer(k, k.fma(x, _LOG2_E, layout(x).magic))
+    return _exp_rest(k, x, n), integer
+
+
+def _exp_rest(k: ScalarBuilder, x: Scalar, n: Scalar) -> Scalar:
+    """e^r - 1 where x = n·ln 2 + r (Cody and Waite's reduction)."""
     form = layout(x)
-    n, integer = nearest_integer(k, k.fma(x, _LOG2_E, form.magic))
     r = k.fma(n, -form.ln2[0], x)
     r = k.fma(n, -form.ln2[1], r)
-    return k.fma(r * r, polynomial(k, r, c.EXP), r), integer
+    return k.fma(r * r, polynomial(k, r, c.EXP), r)
 
 
 def exp_scaled(k: ScalarBuilder, x: Scalar, shift: int) -> Scalar:
@@ -52,6 +59,21 @@ def exp(k: ScalarBuilder, x: Scalar) -> Scalar:
     Largest error found: 1.05 ulp in float32, 1.00 ulp in float64.
     """
     return exp_scaled(k, x, 0)
+
+
+def exp_nonpositive(k: ScalarBuilder, x: Scalar) -> Scalar:
+    """e^x of x ≤ 0 for a sum in which there is a 1: what would be below the normal numbers is about the least of them.
+
+    1 of a positive number, and `exp`'s error elsewhere.
+    """
+    form = layout(x)
+    low = (1 - form.bias + 1) * math.log(2.0)
+    x = k.select(x > 0.0, 0.0, x)
+    x = k.select(x < low, low, x)
+    shifted = k.fma(x, _LOG2_E, form.magic)
+    p = _exp_rest(k, x, shifted - form.magic)
+    # n stands in the low bits of `shifted`; the others are shifted out
+    return k.bitcast(bits(k, p + 1.0) + (bits(k, shifted) << form.mantissa), x.dtype)
 
 
 def exp_half(k: ScalarBuilder, x: Scalar) -> Scalar:

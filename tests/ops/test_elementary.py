@@ -439,3 +439,17 @@ def test_exp_of_every_half_precision_number(dtype):
     assert np.max(np.abs(found[finite].astype(np.float64) - want[finite]) / unit[finite]) <= 1
     np.testing.assert_array_equal(found[~finite].astype(np.float64), rounded[~finite])
     assert (found[np.abs(wide) < 1e-4].astype(np.float64) == 1).all()
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
+def test_exp_nonpositive(dtype):
+    """As `exp` where the result is a normal number, next to nothing below; 1 of 0 and above, NaN of NaN."""
+    limits = np.finfo(dtype.numpy)
+    x = np.linspace(np.log(float(limits.tiny)) + 2, 0, 20001).astype(dtype.numpy)
+    special = np.array([-np.inf, limits.min, -1e4, 0.0, -0.0, 1.0, limits.max, np.inf, np.nan], dtype.numpy)
+    run = Compiled({("exp_nonpositive", dtype): elementary.exp_nonpositive}, lambda name: 1)["exp_nonpositive", dtype]
+    want = np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(run(x) - want) / want) <= limits.eps
+    found = run(special)
+    assert (found[:3] > 0).all() and (found[:3] < 4 * limits.tiny).all()
+    np.testing.assert_array_equal(found[3:], [1, 1, 1, 1, 1, np.nan])

@@ -200,15 +200,29 @@ class Combiner:
             k.when(k.below(k.lane(), team.across), lambda: repeat(width, write))
         k.barrier()
 
-        def read(j: Scalar | None) -> list[Scalar]:
-            first = [k.read(m, offset(j, k.const(0, INDEX))) for m in memories]
+        def of_first(j: Scalar | None) -> list[Scalar]:
+            return [k.read(m, offset(j, k.const(0, INDEX))) for m in memories]
 
+        def merged(j: Scalar | None) -> list[Scalar]:
             def step(which: Scalar, *own: Scalar) -> list[Scalar]:
                 new = deal(states, [k.read(m, offset(j, which)) for m in memories])
                 return [x for s, a, b in zip(states, deal(states, own), new) for x in s.merge(k, a, b)]
 
-            found = k.for_(k.const(1, INDEX), k.const(parts, INDEX), step, first)
+            found = k.for_(k.const(1, INDEX), k.const(parts, INDEX), step, of_first(j))
             name_carried(k, found, short_name(states) and f"{self.whole}_{short_name(states)}")
+            return found
+
+        def merge_own(j: Scalar) -> None:
+            for m, x in zip(memories, merged(j)):
+                k.write(x, m, offset(j, k.const(0, INDEX)))
+
+        shared = len(dtypes) > len(states)  # what merges at some cost is merged once, and then read by all lines
+        if shared:
+            k.loop(None, self.line, k.const(width, INDEX), merge_own, step=team.lines)
+            k.barrier()
+
+        def read(j: Scalar | None) -> list[Scalar]:
+            found = of_first(j) if shared else merged(j)
             if not arrays:
                 return found
             for m, x in zip((m for a in arrays for m in a), found):

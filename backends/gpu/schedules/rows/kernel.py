@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from smelt.backends.lowering import Coordinates, Fused, divide
 from smelt.backends.memory import Memory
@@ -27,6 +27,8 @@ from .states import RowState, deal
 from .tile import Tile
 
 Target = tuple[Value, Memory, Coordinates]
+#: What a state does with an element, by the name of its method.
+Step = Literal["step", "look", "add"]
 
 #: With so many elements of a thread, a cheaper state in its loops pays.
 SEVERAL = 4
@@ -213,19 +215,22 @@ class RowKernel:
         self.repeat(self.width, write)
         return []
 
-    def advance(self, states: Sequence[RowState], carried: Sequence[Scalar], condition: Scalar | None) -> list[Scalar]:
+    def advance(
+        self, states: Sequence[RowState], carried: Sequence[Scalar], condition: Scalar | None, how: Step = "step"
+    ) -> list[Scalar]:
         """States after the element at the current place, if the condition holds."""
         k, after = self.k, []
         own = [[k.read(m, self._j or self.zero) for m in self._states[s.result]] for s in states] if self.wide else (
             deal(states, carried)
         )  # fmt: skip
         for s, old in zip(states, own):
-            new = s.step(k, old)
+            new = getattr(s, how)(k, old)
             if condition is not None and not s.is_arg:
-                new = [k.select(condition, x, y) for x, y in zip(new, old)]
+                new = [x if x is y else k.select(condition, x, y) for x, y in zip(new, old)]
             if self.wide:
-                for memory, x in zip(self._states[s.result], new):
-                    k.write(x, memory, self._j or self.zero)
+                for memory, x, y in zip(self._states[s.result], new, old):
+                    if x is not y:
+                        k.write(x, memory, self._j or self.zero)
             else:
                 after += new
         return after
@@ -272,7 +277,8 @@ class RowKernel:
         if not space.extent:
             return self.start(stage.states)
         several = space.values * space.tiles >= SEVERAL
-        own = [s.of_thread() for s in stage.states] if several else stage.states
+        together = space.count * (1 if self.wide else space.width)
+        own = [s.of_thread(together) for s in stage.states] if several else stage.states
         states = self.start(own)
         if space.tiles == 1 and tiles is None:
             states = Tile(self, stage, space, None, own).run(states)
@@ -286,6 +292,24 @@ class RowKernel:
             name_carried(self.k, states, thread_name(stage.states))
         states = self._ragged(stage, own, space, states, ragged)
         return self._end(stage.states, own, states)
+
+    def turn(self, states: Sequence[RowState], carried: Sequence[Scalar]) -> list[Scalar]:
+        """States that are ready for the elements that they have looked at."""
+        k = self.k
+        if not self.wide:
+            return [x for s, each in zip(states, deal(states, carried)) for x in s.turn(k, each)]
+
+        def write(j: Scalar | None) -> None:
+            for s in states:
+                if s.looks_ahead:
+                    memories = self._states[s.result]
+                    before = [k.read(m, j or self.zero) for m in memories]
+                    for memory, x, y in zip(memories, s.turn(k, before), before):
+                        if x is not y:
+                            k.write(x, memory, j or self.zero)
+
+        self.repeat(self.width, write)
+        return []
 
     def _end(self, states: Sequence[RowState], own: Sequence[RowState], carried: Sequence[Scalar]) -> list[Scalar]:
         """From what a thread carried: states that can be merged with others."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from smelt.backends.lowering import Coordinates, FusionKernel
 from smelt.backends.merged import (
     Deviations,
     MergingPair,
+    ShiftedExponentials,
     SquaredDistances,
     at_least_one,
     deviations_of,
@@ -23,6 +26,9 @@ from smelt.ir.dtypes import DType
 from smelt.ir.scalar import Scalar
 
 from .states import RowState
+
+#: With so many elements at a time, looking at them first pays.
+SEVERAL = 4
 
 
 def merged_states(plan: Plan) -> list[MergedState]:
@@ -59,9 +65,11 @@ class MergedState(RowState):
     def state(self) -> list[DType]:
         return [*self.pair.state, *[self.pair.dtype] * sum(x.parts for x in self.others)]
 
-    def of_thread(self) -> RowState:
+    def of_thread(self, together: int) -> RowState:
         if isinstance(self.pair, SquaredDistances):
             return ThreadDistances(self.op, self.place, self.pair, self.others)
+        if isinstance(self.pair, ShiftedExponentials) and together >= SEVERAL:
+            return ThreadExponentials(self.op, self.place, self.pair)
         return self
 
     def start(self, k: FusionKernel) -> list[Scalar]:
@@ -104,7 +112,7 @@ class ThreadDistances(MergedState):
     elements, since the first one is among them: no digits are lost to a reference that is far away.
     """
 
-    def of_thread(self) -> RowState:
+    def of_thread(self, together: int) -> RowState:
         return self
 
     @property
@@ -134,3 +142,49 @@ class ThreadDistances(MergedState):
         for weight, products in zip(rest[::2], rest[1::2]):
             found += [weight, products - weight * mean]
         return found
+
+
+@dataclass
+class ThreadExponentials(MergedState):
+    """What is subtracted from the elements, the sum of their exponentials, and the largest element.
+
+    What was summed is scaled down once for several elements, when the largest of them is known; of each of these there
+    is but one exponential, which waits for no other.
+    """
+
+    pair: ShiftedExponentials
+
+    @property
+    def looks_ahead(self) -> bool:
+        return True
+
+    def of_thread(self, together: int) -> RowState:
+        return self
+
+    @property
+    def state(self) -> list[DType]:
+        return [self.pair.dtype] * 3
+
+    def start(self, k: FusionKernel) -> list[Scalar]:
+        best, total = self.pair.start(k)
+        return [k.const(float(np.finfo(best.dtype.numpy).min), best.dtype), total, best]
+
+    def look(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        center, total, best = state
+        return [center, total, k.op("arith.maxnumf", [best, k.value(self.pair.x, self.place)], best.dtype)]
+
+    def turn(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        before, total, best = state
+        center = self.pair.center(k, best)
+        return [center, total * self.pair.weight(k, before - center), best]
+
+    def add(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        center, total, best = state
+        return [center, total + self.pair.weight(k, k.value(self.pair.x, self.place) - center), best]
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        return self.add(k, self.turn(k, self.look(k, state)))
+
+    def end(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        _, total, best = state
+        return [best, total]

@@ -34,6 +34,10 @@ ENOUGH_THREADS = 65536
 MANY_GROUPS = 512
 #: Threadgroups that a GPU runs at a time, more or less.
 MOST_GROUPS = 1024
+#: The same of those that have many registers, and meet in the end.
+REDUCING_GROUPS = 512
+#: So many that they end about the same time, however many run at a time.
+WRITING_GROUPS = 2048
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,15 @@ from ...kernel import GpuModule
 from ..parts import Part, start_part
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, body_flops
 from .kernel import RowKernel
-from .shape import ENOUGH_GROUPS, MANY_GROUPS, MOST_GROUPS, Layout, Team, power_of_two
+from .shape import (
+    ENOUGH_GROUPS,
+    MANY_GROUPS,
+    REDUCING_GROUPS,
+    WRITING_GROUPS,
+    Layout,
+    Team,
+    power_of_two,
+)
 from .stages import Stage, find_reads, is_row_output, result_place
 from .states import deal
 
@@ -79,7 +87,8 @@ class Split:
     def chunks(self, stage: Stage) -> int:
         """In how many chunks a stage cuts each row, so that all of the GPU has work."""
         space = self.layout.spaces[stage.space]
-        wanted = max(1, min(self.module.gpu.groups, MOST_GROUPS) // self.layout.groups)
+        most = REDUCING_GROUPS if stage.states else WRITING_GROUPS
+        wanted = max(1, min(self.module.gpu.groups, most) // self.layout.groups)
         tiles = -(-space.tiles // max(1, min(wanted, space.tiles // TILES_PER_CHUNK)))
         return -(-space.tiles // tiles)
 

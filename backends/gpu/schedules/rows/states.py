@@ -53,10 +53,27 @@ class RowState(Accumulator):
         """One of its results."""
         return self.finish(state)
 
-    def of_thread(self) -> RowState:
-        """The same reduction as one thread carries it through its elements."""
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a thread's next elements are gone over twice: by `look`, and after `turn` by `add`."""
+        return False
+
+    def of_thread(self, together: int) -> RowState:
+        """The same reduction as one thread carries it through its elements, `together` of which it has at a time."""
         found = _SKIPPING_NAN.get(self.op.op.extremum)
         return ThreadExtremum(self.op, self.place, found) if found and self.state[0].kind == "f" else self
+
+    def look(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        """The state that knows of the element at the current position, which is yet to come."""
+        return list(state)
+
+    def turn(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        """The state that is ready for all elements that it knows of."""
+        return list(state)
+
+    def add(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        """The state after the element at the current position, of which it knew."""
+        return self.step(k, state)
 
     def end(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
         """From what a thread carried: a state that can be merged with others."""

@@ -17,7 +17,7 @@ from .stages import Read, Stage
 from .states import RowState
 
 if TYPE_CHECKING:
-    from .kernel import RowKernel
+    from .kernel import RowKernel, Step
 
 
 class Tile:
@@ -40,6 +40,7 @@ class Tile:
         self.staying = [r for r in fresh if r in row.registers]
         self.passing = [r for r in fresh if r not in row.registers]
         self.group = self._group_size()
+        self.looks_ahead = any(s.looks_ahead for s in states)
 
     def _group_size(self) -> int:
         count = self.space.count
@@ -62,7 +63,11 @@ class Tile:
         def group(g: Scalar | None, *carried: Scalar) -> list[Scalar]:
             if passing:
                 self._load(passing, self.group, lambda i: self._number(g, i))
-            return row.repeat(self.group, lambda i, *inner: self._item(g, i, passing, inner), carried, name)
+            if not self.looks_ahead:
+                return row.repeat(self.group, lambda i, *inner: self._item(g, i, passing, inner), carried, name)
+            seen = row.repeat(self.group, lambda i, *inner: self._look(g, i, passing, inner), carried)
+            seen = row.turn(self.states, seen)
+            return row.repeat(self.group, lambda i, *inner: self._item(g, i, passing, inner, "add"), seen, name)
 
         return row.repeat(space.count // self.group, group, states, name)
 
@@ -139,25 +144,48 @@ class Tile:
     # What is computed
 
     def _item(
-        self, g: Scalar | None, i: Scalar | None, passing: dict[Read, Memory], carried: Sequence[Scalar]
-    ) -> list[Scalar]:
+        self, g: Scalar | None, i: Scalar | None, passing: dict[Read, Memory], carried: Sequence[Scalar],
+        how: Step = "step",
+    ) -> list[Scalar]:  # fmt: skip
+        """Take an item; the states afterwards."""
         k, row, stage = self.k, self.row, self.stage
         number = self._number(g, i)
         first, inside = self._bind(number)
         targets = [(v, row.outputs[v], row.plan.places[v]) for v in stage.outputs]
 
         def element(j: Scalar | None, state: Sequence[Scalar]) -> list[Scalar]:
-            for r in stage.loads:
-                memory, own = (passing[r], i) if r in passing else (row.held[r], number)
-                k.scopes[-1][r] = k.read(memory, self._slot(r, own, j))
-            whole = j if number is None else number if j is None else number * self.width + j
-            for kept in stage.uses:
-                k.scopes[-1][kept.value, kept.place] = k.read(row.arrays["kept", kept], whole or row.zero)
-            row.recall_fixed(stage)
+            whole = self._stand(number, i, j, passing)
             for kept in stage.makes:
                 memory = row.array(("kept", kept), self.space.count * self.width, kept.value)
                 k.write(k.value(kept.value, kept.place), memory, whole or row.zero)
-            return row.advance(self.states, state, inside)
+            return row.advance(self.states, state, inside, how)
 
         condition = row.both(inside, row.valid) if targets else None
         return row.item(self.lane, first, self.width, targets, condition, element, carried, thread_name(stage.states))
+
+    def _look(
+        self, g: Scalar | None, i: Scalar | None, passing: dict[Read, Memory], carried: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """Look at an item that is to be taken later, or at the last one; the states afterwards."""
+        number = self._number(g, i)
+        first, _ = self._bind(number)
+
+        def element(j: Scalar | None, state: Sequence[Scalar]) -> list[Scalar]:
+            self._stand(number, i, j, passing)
+            return self.row.advance(self.states, state, None, "look")
+
+        return self.row.item(self.lane, first, self.width, [], None, element, carried)
+
+    def _stand(
+        self, number: Scalar | None, i: Scalar | None, j: Scalar | None, passing: dict[Read, Memory]
+    ) -> Scalar | None:
+        """Provide what is known of element j of an item, the i-th of a group; its place among the thread's elements."""
+        k, row, stage = self.k, self.row, self.stage
+        for r in stage.loads:
+            memory, own = (passing[r], i) if r in passing else (row.held[r], number)
+            k.scopes[-1][r] = k.read(memory, self._slot(r, own, j))
+        whole = j if number is None else number if j is None else number * self.width + j
+        for kept in stage.uses:
+            k.scopes[-1][kept.value, kept.place] = k.read(row.arrays["kept", kept], whole or row.zero)
+        row.recall_fixed(stage)
+        return whole
