@@ -160,21 +160,32 @@ _MOVED = re.compile(
     r"^ *(\w+) (\w+) = (\*\(device const \1\*\)\([^;=]+\));\n((?: *uint \w+ = [^;=]*;\n)*)"
     r"( *\*\(threadgroup \1\*\)\([^;=]+\) = )\2;\n(?![\s\S]*\b\2\b)", re.M,
 )  # fmt: skip
-_COPY = re.compile(r"\*\(threadgroup (\w+)\*\)\((\w+)([^;=]*)\) = \*\(device const \1\*\)\(([^;=]+)\);")
+_COPY = re.compile(
+    r"^( *)\*\(threadgroup (\w+)\*\)\((\w+)([^;=]*)\) = \*\(device const \2\*\)\(([^;=]+)\);", re.M
+)  # fmt: skip
+#: Spaces before a statement that no loop repeats.
+_INDENT = 4
 _BARRIER = re.compile(r"\b(?:threadgroup|simdgroup)_barrier\(")
 
 
 def _copied_meanwhile(text: str) -> str:
-    """Vectors that go from buffers to threadgroup memory as they are, without registers; barriers wait for them."""
+    """Vectors that go from buffers to threadgroup memory as they are, without registers; barriers wait for them.
+
+    Only where a loop brings some: to wait at its barriers costs what else the compiler would move over them.
+    """
     arrays = set(re.findall(r"__shared__ \w+ (\w+)\[", text))
+    loops = False
 
     def copy(match: re.Match[str]) -> str:
-        kind, array, offset, source = match.groups()
-        return f"smelt::copy_meanwhile(({kind}*)({array}{offset}), (const {kind}*)({source}));"
+        nonlocal loops
+        indent, kind, array, offset, source = match.groups()
+        if array not in arrays:
+            return match[0]
+        loops |= len(indent) > _INDENT
+        return f"{indent}smelt::copy_meanwhile(({kind}*)({array}{offset}), (const {kind}*)({source}));"
 
-    moved = _MOVED.sub(r"\n\4\5\3;\n", text)
-    found = _COPY.sub(lambda match: copy(match) if match[2] in arrays else match[0], moved)
-    return text if found == moved else _BARRIER.sub(r"smelt::await_copies(), \g<0>", found)
+    found = _COPY.sub(copy, _MOVED.sub(r"\n\4\5\3;\n", text))
+    return _BARRIER.sub(r"smelt::await_copies(), \g<0>", found) if loops else text
 
 
 _UNROLLED = re.compile(r"^( *)#pragma unroll\n\1for \([^\n]*\{\n((?:\1 +[^\n]*\n)*)\1\}\n", re.M)

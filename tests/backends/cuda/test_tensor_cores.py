@@ -65,7 +65,7 @@ def test_other_texts_are_left_alone() -> None:
 
 
 def test_vectors_that_need_no_registers() -> None:
-    """What goes from a buffer to threadgroup memory, and nowhere else, goes by itself; barriers wait for it."""
+    """What loops bring from a buffer to threadgroup memory, and nowhere else, goes by itself; barriers wait for it."""
     head = (
         "#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device const float* x [[buffer(0)]], "
         "device float* y [[buffer(1)]]) {\n    alignas(16) threadgroup float t[64];\n"
@@ -74,15 +74,20 @@ def test_vectors_that_need_no_registers() -> None:
     moved = fetched + "    *(threadgroup float4*)(t + at) = v;\n"
     whole = "    *(threadgroup float4*)(t + 8u) = *(device const float4*)(x + (4u));\n"
     barrier = "    threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+
+    def repeated(text: str) -> str:
+        return "    for (uint i = 0u; i < 4u; i++) {\n" + re.sub("^", "    ", text, flags=re.M).rstrip(" ") + "    }\n"
+
     for text in (moved, whole):
-        source = cuda_source(head + text + barrier + "}\n", aligned=True)[0]
+        source = cuda_source(head + repeated(text + barrier) + "}\n", aligned=True)[0]
         assert "smelt::copy_meanwhile(" in source and "smelt::await_copies(), threadgroup_barrier(" in source
     read = "    y[0] = v.x;\n"
     elsewhere = "    *(device float4*)(y + 8u) = *(device const float4*)(x + 4u);\n"
-    for text in (moved + barrier + read, elsewhere + barrier, barrier):
+    kept = (moved + barrier + read, elsewhere + barrier, barrier)
+    for text in (*map(repeated, kept), moved + barrier, whole + barrier):
         source = cuda_source(head + text + "}\n", aligned=True)[0]
         assert "copy_meanwhile" not in source and "await_copies" not in source
-    assert "copy_meanwhile" not in cuda_source(head + whole + barrier + "}\n")[0]
+    assert "copy_meanwhile" not in cuda_source(head + repeated(whole + barrier) + "}\n")[0]
 
 
 @needs_nvrtc
