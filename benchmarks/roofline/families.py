@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,22 @@ REASONS = {
     "exp*": "a polynomial of each element",
 }
 
+#: The same on a GPU.
+GPU_REASONS = {
+    "add rows by index*": "row numbers are sorted, and rows read where they say",
+    "cross entropy, tall*": "a thread reads a row, and another kernel its first element once more",
+    "logsumexp*": "an exponential of each element, in float32",
+    "cross entropy*": "an exponential of each element, in float32",
+    "layer norm, backward of columns*": "five sums, and two readings",
+    "*softmax of columns, odd*": "two readings, and rows that begin anywhere in a sector",
+    "*norm of columns, odd*": "two readings, and rows that begin anywhere in a sector",
+    "*backward of columns, odd*": "two readings, and rows that begin anywhere in a sector",
+    "cum* of columns, odd*": "two readings, and rows that begin anywhere in a sector",
+    "*softmax of columns*": "two readings, and an exponential of each element",
+    "softmax, backward of columns*": "two readings, and an exponential of each element",
+    "*norm* of columns*": "two readings",
+}
+
 #: Kinds of shapes, of about 2²⁴ elements.
 SHAPES = {
     "large": (4096, 4096),
@@ -175,7 +191,15 @@ class Row:
     @property
     def reason(self) -> str:
         """Why it may stay below the copy; nothing where none is known."""
-        known = (text for pattern, text in REASONS.items() if fnmatch.fnmatchcase(self.name, pattern))
+        return self._reason(REASONS)
+
+    @property
+    def gpu_reason(self) -> str:
+        """The same on a GPU."""
+        return self._reason(GPU_REASONS)
+
+    def _reason(self, reasons: Mapping[str, str]) -> str:
+        known = (text for pattern, text in reasons.items() if fnmatch.fnmatchcase(self.name, pattern))
         return self.family.bound or next(known, "")
 
     def function(self) -> Callable[..., Any]:

@@ -38,7 +38,7 @@ def emit(directory: Path, only: str) -> None:
         arguments = [(shape, "int32" if dtype == "index" else dtype) for shape, dtype in row.arguments()]
         avals = [smelt.ShapeDtype(shape, dtype) for shape, dtype in arguments]
         key = f"row{len(listed):03}"
-        entry = {"name": row.name, "key": key, "bound": row.family.bound, "strided": row.strided}
+        entry = {"name": row.name, "key": key, "bound": row.gpu_reason, "strided": row.strided}
         try:
             smelt.compile(row.function()).trace(*avals).lower().to_metal("nvidia").save(str(directory), key)
         except smelt.SmeltError as error:
