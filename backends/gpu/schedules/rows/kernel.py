@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from smelt.backends.lowering import Coordinates, Fused, divide
 from smelt.backends.memory import Memory
@@ -20,15 +20,14 @@ from smelt.ir.scalar import INDEX, Scalar
 from ...kernel import GpuKernel, depends_on, vector_offset
 from ..maps import bind_loops
 from ..schedule import argument_name
-from .combine import Combiner, name_carried, short_name, thread_name
+from .carried import Carried, InArrays, InScalars
+from .combine import Combiner, name_carried, thread_name
 from .shape import Space, Team
 from .stages import Read, Stage, is_row_output, result_place
-from .states import RowState, deal
+from .states import RowState
 from .tile import Tile
 
 Target = tuple[Value, Memory, Coordinates]
-#: What a state does with an element, by the name of its method.
-Step = Literal["step", "look", "add"]
 
 #: With so many elements of a thread, a cheaper state in its loops pays.
 SEVERAL = 4
@@ -57,10 +56,10 @@ class RowKernel:
         self.line, self.member = self._places()
         self.combiner = Combiner(k, team, self.line, self.member, width)
         self.first: Scalar | None = None
-        self._j: Scalar | None = None
+        self.own_row: Scalar | None = None  #: which of a thread's neighbouring elements is at hand
         self.arrays: dict[Any, Memory] = {}
         self.held: dict[Read, Memory] = {}  #: the loads that are in registers now
-        self._states: dict[Value, list[Memory]] = {}
+        self.carried: Carried = InArrays(self) if self.wide else InScalars(self)
 
     def _places(self) -> tuple[Scalar, Scalar]:
         """The thread's place in its team, and the team's in the threadgroup."""
@@ -175,8 +174,8 @@ class RowKernel:
     @contextmanager
     def at(self, lane: Fused | None, first: Scalar | None, j: Scalar | None, width: int) -> Iterator[None]:
         """Stand at element j of an item that begins at `first`."""
-        k, saved = self.k, self._j
-        self._j = j
+        k, saved = self.k, self.own_row
+        self.own_row = j
         if lane is not None and width > 1 and first is not None:
             with k.at_position(lane, first if j is None else first + j):
                 yield
@@ -184,82 +183,23 @@ class RowKernel:
             k.scopes.append({})
             yield
             k.scopes.pop()
-        self._j = saved
+        self.own_row = saved
 
     @property
     def zero(self) -> Scalar:
         return self.k.const(0, INDEX)
 
-    # States
-
-    def _arrays_of(self, s: RowState, whose: str) -> list[Memory]:
-        """New arrays for the states of a thread's rows."""
-        k = self.k
-        with k.named(f"{whose}_{short_name([s])}"):
-            self._states[s.result] = [k.thread_array(self.width, d) for d in s.state]
-        return self._states[s.result]
-
-    def start(self, states: Sequence[RowState]) -> list[Scalar]:
-        """States before the first element: scalars, or in arrays."""
-        k = self.k
-        if not self.wide:
-            return [x for s in states for x in s.start(k)]
-        for s in states:
-            self._arrays_of(s, "thread")
-
-        def write(j: Scalar | None) -> None:
-            for s in states:
-                for memory, x in zip(self._states[s.result], s.start(k)):
-                    k.write(x, memory, j or self.zero)
-
-        self.repeat(self.width, write)
-        return []
-
-    def advance(
-        self, states: Sequence[RowState], carried: Sequence[Scalar], condition: Scalar | None, how: Step = "step"
-    ) -> list[Scalar]:
-        """States after the element at the current place, if the condition holds."""
-        k, after = self.k, []
-        own = [[k.read(m, self._j or self.zero) for m in self._states[s.result]] for s in states] if self.wide else (
-            deal(states, carried)
-        )  # fmt: skip
-        for s, old in zip(states, own):
-            new = getattr(s, how)(k, old)
-            if condition is not None and not s.is_arg:
-                new = [x if x is y else k.select(condition, x, y) for x, y in zip(new, old)]
-            if self.wide:
-                for memory, x, y in zip(self._states[s.result], new, old):
-                    if x is not y:
-                        k.write(x, memory, self._j or self.zero)
-            else:
-                after += new
-        return after
-
-    def provide(self, states: Sequence[RowState], carried: Sequence[Scalar]) -> None:
-        """Let the results of finished reductions be read."""
-        for s, own in zip(states, deal(states, carried) if not self.wide else [None] * len(states)):
-            for v in s.results:
-                self.k.provided[v] = self._reader(s, v, own)
-
-    def _reader(self, s: RowState, v: Value, own: Sequence[Scalar] | None) -> Callable[[Coordinates], Scalar]:
-        def read(place: Coordinates) -> Scalar:
-            state = own or [self.k.read(m, self._j or self.zero) for m in self._states[s.result]]
-            return s.partial(self.k, v, state)
-
-        return read
-
     # Stages
 
     def run(self, stage: Stage) -> None:
         """One stage over the whole row; its results can be read afterwards."""
-        self.provide(stage.states, self.combined(stage, self.accumulate(stage)))
+        self.carried.provide(stage.states, self.combined(stage, self.accumulate(stage)))
 
     def combined(self, stage: Stage, carried: list[Scalar]) -> list[Scalar]:
         """The states of all lines of the team as one."""
         if not stage.space or not stage.states or not self.spaces[stage.space].extent:
             return carried
-        arrays = [self._states[s.result] for s in stage.states] if self.wide else None
-        return self.combiner.combine(stage.states, carried, arrays, self.repeat)
+        return self.combiner.combine(stage.states, carried, self.carried.arrays(stage.states), self.repeat)
 
     def accumulate(
         self, stage: Stage, tiles: tuple[Scalar, Scalar] | None = None, ragged: Scalar | None = None
@@ -272,14 +212,14 @@ class RowKernel:
         """
         self._fix(stage)
         if not stage.space:
-            return self._single(stage, self.start(stage.states))
+            return self._single(stage, self.carried.start(stage.states))
         space = self.spaces[stage.space]
         if not space.extent:
-            return self.start(stage.states)
+            return self.carried.start(stage.states)
         several = space.values * space.tiles >= SEVERAL
         together = space.count * (1 if self.wide else space.width)
         own = [s.of_thread(together) for s in stage.states] if several else stage.states
-        states = self.start(own)
+        states = self.carried.start(own)
         if space.tiles == 1 and tiles is None:
             states = Tile(self, stage, space, None, own).run(states)
         elif space.tiles:
@@ -291,42 +231,7 @@ class RowKernel:
             states = self.k.loop(None, lower, upper, tile, states)
             name_carried(self.k, states, thread_name(stage.states))
         states = self._ragged(stage, own, space, states, ragged)
-        return self._end(stage.states, own, states)
-
-    def turn(self, states: Sequence[RowState], carried: Sequence[Scalar]) -> list[Scalar]:
-        """States that are ready for the elements that they have looked at."""
-        k = self.k
-        if not self.wide:
-            return [x for s, each in zip(states, deal(states, carried)) for x in s.turn(k, each)]
-
-        def write(j: Scalar | None) -> None:
-            for s in states:
-                if s.looks_ahead:
-                    memories = self._states[s.result]
-                    before = [k.read(m, j or self.zero) for m in memories]
-                    for memory, x, y in zip(memories, s.turn(k, before), before):
-                        if x is not y:
-                            k.write(x, memory, j or self.zero)
-
-        self.repeat(self.width, write)
-        return []
-
-    def _end(self, states: Sequence[RowState], own: Sequence[RowState], carried: Sequence[Scalar]) -> list[Scalar]:
-        """From what a thread carried: states that can be merged with others."""
-        k = self.k
-        if not self.wide:
-            return [x for s, each in zip(own, deal(own, carried)) for x in s.end(k, each)] if carried else []
-        changed = [(o, self._states[o.result], self._arrays_of(s, "column")) for s, o in zip(states, own) if s is not o]
-
-        def write(j: Scalar | None) -> None:
-            for o, before, after in changed:
-                found = o.end(k, [k.read(m, j or self.zero) for m in before])
-                for memory, x in zip(after, found):
-                    k.write(x, memory, j or self.zero)
-
-        if changed:
-            self.repeat(self.width, write)
-        return []
+        return self.carried.end(stage.states, own, states)
 
     def _single(self, stage: Stage, states: list[Scalar]) -> list[Scalar]:
         """A row of one element: every thread has it."""
@@ -335,7 +240,7 @@ class RowKernel:
         def element(j: Scalar | None, *carried: Scalar) -> list[Scalar]:
             with self.at(lane, self.first, j, self.width):
                 self.recall_fixed(stage)
-                return self.advance(stage.states, carried, None)
+                return self.carried.advance(stage.states, carried, None)
 
         return self.repeat(self.width if self.wide else 1, element, states)
 
@@ -351,7 +256,7 @@ class RowKernel:
         targets = [(v, self.outputs[v], self.plan.places[v]) for v in stage.outputs]
 
         def element(j: Scalar | None, carried: Sequence[Scalar]) -> list[Scalar]:
-            return self.advance(own, carried, inside)
+            return self.carried.advance(own, carried, inside)
 
         with k.at_position(lane, at):
             self.recall_fixed(stage)
@@ -383,7 +288,7 @@ class RowKernel:
         for v, at in stage.fixed:
             memory = self.arrays.get(("fixed", v, at))
             if memory is not None:
-                k.scopes[-1][v, at] = k.read(memory, self._j or self.zero)
+                k.scopes[-1][v, at] = k.read(memory, self.own_row or self.zero)
 
     def store_results(self) -> None:
         """Write the outputs that have one element for each row."""
@@ -402,27 +307,11 @@ class RowKernel:
         k = self.k
 
         def write(j: Scalar | None) -> None:
-            own = [k.read(m, j or self.zero) for s in states for m in self._states[s.result]] if self.wide else carried
             at = offset(row if j is None else row + j)
-            for x, memory in zip(own, to):
+            for x, memory in zip(self.carried.of_row(states, carried, j), to):
                 k.write(x, memory, at)
 
         self.guard(self.both(self.is_first_line(), self.valid), lambda: self.repeat(self.width, write))
-
-    def recall(self, states: Sequence[RowState], source: Sequence[Memory], row: Scalar) -> None:
-        """Let results be read of states that lie in memory, for the thread's rows from `row` on."""
-        k = self.k
-        if not self.wide:
-            self.provide(states, [k.read(memory, row) for memory in source])
-            return
-        arrays = [m for s in states for m in self._arrays_of(s, "column")]
-
-        def read(j: Scalar | None) -> None:
-            for memory, array in zip(source, arrays):
-                k.write(k.read(memory, row if j is None else row + j), array, j or self.zero)
-
-        self.repeat(self.width, read)
-        self.provide(states, [])
 
     # Elements
 

@@ -142,7 +142,7 @@ class Split:
 
     def _recall(self, row: RowKernel, states: dict[int, list[Memory]], at: Scalar) -> None:
         for i, memories in states.items():
-            row.recall(self.stages[i].states, memories, at)
+            row.carried.recall(self.stages[i].states, memories, at)
 
     def _chunk_kernel(self, steps: list[ScheduledKernel], stage: Stage, suffix: str) -> list[Scratch]:
         """A stage over the chunks of all rows; where it leaves their states."""
@@ -206,12 +206,12 @@ class Split:
                 new = deal(stage.states, [k.read(m, where) for m in memories[:n]])
                 return [x for s, a, b in zip(stage.states, deal(stage.states, own), new) for x in s.merge(k, a, b)]
 
-            found = k.for_(row.line, k.const(chunks, INDEX), step, row.start(stage.states), step=lines)
+            found = k.for_(row.line, k.const(chunks, INDEX), step, row.carried.start(stage.states), step=lines)
             carried = row.combiner.combine(stage.states, found, None, row.repeat)
             if kept:
                 row.save(stage.states, carried, memories[n:], at, lambda r: r)
             self._recall(row, states, at)
-            row.provide(stage.states, carried)
+            row.carried.provide(stage.states, carried)
             row.store_results()
 
         groups = row.for_rows(rows, 1, each)

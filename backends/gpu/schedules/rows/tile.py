@@ -17,7 +17,8 @@ from .stages import Read, Stage
 from .states import RowState
 
 if TYPE_CHECKING:
-    from .kernel import RowKernel, Step
+    from .carried import Step
+    from .kernel import RowKernel
 
 
 class Tile:
@@ -66,7 +67,7 @@ class Tile:
             if not self.looks_ahead:
                 return row.repeat(self.group, lambda i, *inner: self._item(g, i, passing, inner), carried, name)
             seen = row.repeat(self.group, lambda i, *inner: self._look(g, i, passing, inner), carried)
-            seen = row.turn(self.states, seen)
+            seen = row.carried.turn(self.states, seen)
             return row.repeat(self.group, lambda i, *inner: self._item(g, i, passing, inner, "add"), seen, name)
 
         return row.repeat(space.count // self.group, group, states, name)
@@ -158,7 +159,7 @@ class Tile:
             for kept in stage.makes:
                 memory = row.array(("kept", kept), self.space.count * self.width, kept.value)
                 k.write(k.value(kept.value, kept.place), memory, whole or row.zero)
-            return row.advance(self.states, state, inside, how)
+            return row.carried.advance(self.states, state, inside, how)
 
         condition = row.both(inside, row.valid) if targets else None
         return row.item(self.lane, first, self.width, targets, condition, element, carried, thread_name(stage.states))
@@ -172,7 +173,7 @@ class Tile:
 
         def element(j: Scalar | None, state: Sequence[Scalar]) -> list[Scalar]:
             self._stand(number, i, j, passing)
-            return self.row.advance(self.states, state, None, "look")
+            return self.row.carried.advance(self.states, state, None, "look")
 
         return self.row.item(self.lane, first, self.width, [], None, element, carried)
 
