@@ -30,7 +30,8 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered_numbers
-from ..lazy.graph import state
+from ..lazy.exports import write_in_place
+from ..lazy.graph import LEAF, state
 from ..lazy.movement import filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
 from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
@@ -47,7 +48,44 @@ def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
         TraceError: an array from outside, in a branch or in the body of a loop.
     """
     check_update(x)
-    x._ref = updated(x, index, value, "set")._ref
+    if not _overwritten(x, index, value):
+        x._ref = updated(x, index, value, "set")._ref
+
+
+#: Bytes of an array from which on a copy takes longer than to find out that none is needed,
+WORTH = 512 << 10
+#: and from which on a value that has not been computed yet is, so that none is.
+LARGE = 4 << 20
+_PLAIN = (int, builtins.slice, type(Ellipsis), type(None))
+
+
+def _overwritten(x: array, index: Any, value: ArrayLike) -> bool:
+    """Write to a slice of a large evaluated array where it lies, if nobody else can see that."""
+    if type(x) is not array or state.compiling or state.recording or state.traced:
+        return False
+    node, i = x._ref
+    nbytes = node.avals[i].nbytes
+    if node.op is not LEAF or nbytes < WORTH:
+        return False
+    if not all(type(e) in _PLAIN for e in (index if type(index) is tuple else (index,))):
+        return False
+    del node  # nothing but the array refers to it
+    plan = plan_of(x, index)
+    extents = plan.extents
+    if plan.lead is not None or 0 in extents or tuple(extents) == x.aval.shape:
+        return False
+    is_known = not isinstance(value, array) or value._ref[0].values is not None
+    if not is_known and nbytes < LARGE:
+        return False
+    new = value_for(x, value)
+    fitted(new, plan.shape)
+    elements = new._host()
+    del new  # perhaps made from the array
+    elements = elements.reshape(elements.shape[max(elements.ndim - len(plan.shape), 0) :])
+    elements = np.broadcast_to(elements, plan.shape).reshape(extents)
+    elements = np.flip(elements, tuple(plan.flipped)) if plan.flipped else elements
+    places = tuple(map(builtins.slice, plan.start, plan.stop, plan.stride))
+    return write_in_place(x, places, elements)
 
 
 def value_for(x: array, value: ArrayLike) -> array:

@@ -13,6 +13,7 @@ array is what it was.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
@@ -148,8 +149,10 @@ def export(x: array) -> np.ndarray:
         if type(x) is not ViewedArray:
             x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
             try:
-                view = _own_memory(x)
-                if view is None:
+                own = _own_memory(x)
+                if own is not None:
+                    view = _View(own, None, None)
+                else:
                     ref = _slot.__get__(x)
                     seen, copy = ref[0].values[ref[1]].array, Buffer.empty(aval)
                     copy.array[...] = seen
@@ -161,20 +164,42 @@ def export(x: array) -> np.ndarray:
         return _slot.__get__(x).show()
 
 
-def _own_memory(x: array) -> _View | None:
-    """A view of the array's own memory, where nothing else refers to that; a copy of a small array costs less than to
-    find out."""
+def _own_memory(x: array) -> Buffer | None:
+    """The array's own memory, where nothing else refers to that, and the array has it no more; a copy of a small array
+    costs less than to find out."""
     node, i = _slot.__get__(x)
     if node.op is not LEAF or node.avals[i].nbytes <= SMALL or state.recording:
         return None
     held, same = [node.values[i]], weakref.ref(node)
     _slot.__set__(x, None)
     del node
-    is_alone = Buffer.renew(held, 0)
-    if is_alone:
-        return _View(held[0], None, None)
+    if Buffer.is_alone(held, 0):
+        return held[0]
     _slot.__set__(x, (same() or leaf(held[0]), i if same() else 0))
     return None
+
+
+def write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> bool:
+    """Put elements into the memory of an evaluated array; False where something else refers to that, too."""
+    return locks.signals_later(functools.partial(_write_in_place, x, places, value))
+
+
+def _write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> bool:
+    with _changing:
+        if type(x) is not array:
+            return False
+        x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
+        try:
+            own = _own_memory(x)
+            if own is None:
+                return False
+            try:
+                own.array[places] = value
+            finally:
+                _slot.__set__(x, (leaf(own), 0))
+            return True
+        finally:
+            x.__class__ = array  # type: ignore[assignment]
 
 
 def kept(x: array) -> Any:
