@@ -116,11 +116,11 @@ class KernelError(SmeltError, RuntimeError):
     """A checked kernel (SMELT_CHECK=1) would have read or written outside of an array."""
 
 
-class DeviceError(SmeltError, RuntimeError):
+class DeviceError(SmeltError, RuntimeError, ValueError):
     """A device does not exist, or cannot run what it was given."""
 
 
-class LibraryError(SmeltError, np.linalg.LinAlgError):
+class LibraryError(SmeltError, np.linalg.LinAlgError, RuntimeError):
     """A library has no result for these operands: a matrix that is singular, or not positive definite."""
 
 
@@ -132,7 +132,7 @@ class BufferExportError(SmeltError, BufferError):
     """An array that Python's buffer protocol cannot hand out."""
 
 
-class FileFormatError(SmeltError, ValueError):
+class FileFormatError(SmeltError, ValueError, RuntimeError):
     """A file that is damaged or in another format."""
 
 

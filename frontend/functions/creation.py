@@ -205,7 +205,7 @@ def full_like(
     return full(x.shape, _value("full_like", vals, fill_value), dtype_of("full_like", dtype, x.dtype))
 
 
-def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
+def _lines(count: int, start: float, step: float, dtype: DType) -> array:
     """start, start + step, …: `count` numbers."""
     shape, kind = checked_shape("arange", (count,)), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
     found = iota(shape, 0, kind)
@@ -214,7 +214,7 @@ def _lines(count: int, start: Scalar, step: Scalar, dtype: DType) -> array:
         start, step = (v if fit else int(constant_array(v, dtype)) for v, fit in zip((start, step), fits))
     if step != 1:
         found = emit_elementwise(ops["mul"], found, filled(shape, step, kind))
-    if start != 0:
+    if start != 0 or (step < 0 and dtype.is_float):  # 0 · step is -0 then, and -0 + 0 is 0
         found = emit_elementwise(ops["add"], found, filled(shape, start, kind))
     return convert(found, dtype)
 
@@ -236,7 +236,7 @@ def arange(
             narrower one that is given integers wrap around.
 
     Raises:
-        AttributeValueError: a step of zero, numbers that are not finite, integers beyond int64 without `dtype`.
+        AttributeValueError: a step of zero or NaN, an end that is not finite, integers beyond int64 without `dtype`.
         ArgumentTypeError: no number is given.
 
     >>> import smelt
@@ -259,10 +259,12 @@ def arange(
         raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
     if target is dtypes.bool_:
         raise DTypeError(at_user_line("smelt.arange: bool has no range; use an integer dtype"))
-    if not all(isinstance(v, int) or math.isfinite(v) for v in (first, last, by)):
+    if not all(isinstance(v, int) or math.isfinite(v) for v in (first, last)) or by != by:
         raise AttributeValueError(at_user_line(f"smelt.arange: start {first}, stop {last}, step {by} must be finite"))
     if by == 0:
         raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
+    if math.isinf(by):  # past the other end at once
+        by = math.copysign(max(abs(last - first), 1), by)
     count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
     if target.is_integer and not integers:
         first, by = int(first), int(first + by) - int(first)

@@ -18,6 +18,7 @@ from ..lazy.arrays import (
     StreamOrDevice,
     array,
     as_array,
+    broadcast_shapes,
     broadcast_to_shape,
     convert,
     emit,
@@ -148,6 +149,9 @@ def addmm(
 ) -> array:
     """alpha·(a @ b) + beta·c, where c is broadcast to the shape of the product.
 
+    Raises:
+        ShapeError: matrices that do not fit, or a `c` that does not broadcast to their product.
+
     >>> import smelt
     >>> smelt.addmm(smelt.array([1.0]), smelt.array([[2.0]]), smelt.array([[3.0]]), alpha=0.5)
     array([[4]], dtype=float32)
@@ -155,6 +159,9 @@ def addmm(
     check_stream(stream)
     c, a, b = product_operands("addmm", c, a, b)
     found = matmul(a, b)
+    if broadcast_shapes("addmm", found.shape, c.shape) != found.shape:
+        message = f"smelt.addmm: c must broadcast to the product of a and b, {found.aval}; c {c.aval}"
+        raise ShapeError(at_user_line(message))
     if not (is_scalar(alpha) and alpha == 1):
         found = emit_elementwise(ops["mul"], *promote_operands("addmm", found, alpha))
     if not (is_scalar(beta) and beta == 1):

@@ -140,11 +140,12 @@ def hadamard_transform(a: ArrayLike, scale: float | None = None, stream: StreamO
     H is the Kronecker product of one of 1, 12, 20 or 28 rows and Sylvester's matrix, whose size is a power of two.
 
     Args:
-        a: [..., n] with n = m · 2ᵏ for m of 1, 12, 20, 28; floating point (others become float32).
+        a: [..., n] with n = m · 2ᵏ for m of 1, 12, 20, 28; floating point (others become float32). A scalar is one
+            element.
         scale: None is 1 / √n, with which the transform keeps lengths.
 
     Raises:
-        ShapeError: another n, or a scalar. DTypeError: complex numbers.
+        ShapeError: another n. DTypeError: complex numbers.
 
     >>> import smelt
     >>> smelt.hadamard_transform(smelt.array([1.0, 2.0, 3.0, 4.0]), scale=1.0)
@@ -154,7 +155,7 @@ def hadamard_transform(a: ArrayLike, scale: float | None = None, stream: StreamO
     x = as_floating(a)
     if not x.dtype.is_float:
         raise DTypeError(at_user_line(f"smelt.hadamard_transform: needs real numbers, got {x.aval}"))
-    n = x.shape[-1] if x.ndim else 0
+    n = x.shape[-1] if x.ndim else 1
     odd = next((m for m in (1, *_ROWS) if n and n % m == 0 and (n // m) & (n // m - 1) == 0), None)
     if odd is None:
         known = "m · 2ᵏ elements with m of 1, 12, 20, 28"

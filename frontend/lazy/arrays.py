@@ -19,6 +19,7 @@ from smelt.ir.errors import (
     ShapeError,
     TraceError,
     at_user_line,
+    public_call,
     shown,
 )
 from smelt.ir.op import Op, registry
@@ -439,7 +440,13 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
             return wrap((leaf(found), 0))
         check_depth(val)
         if holds_arrays(val):
-            stacked = array._stack([v if isinstance(v, array) else from_host(v) for v in val])
+            parts = [v if isinstance(v, array) else from_host(v) for v in val]
+            for i, part in enumerate(parts):
+                if part.shape != parts[0].shape:
+                    shapes = f"element 0 has shape {parts[0].shape}, element {i} has {part.shape}"
+                    message = f"smelt.{public_call() or 'array'}: nested lists of uneven lengths ({shapes})"
+                    raise ShapeError(at_user_line(message))
+            stacked = array._stack(parts)
             return stacked if dtype is None else convert(stacked, dtype)
     return wrap((leaf(buffer_of(val, dtype)), 0))
 

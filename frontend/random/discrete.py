@@ -20,6 +20,7 @@ from ..lazy.arrays import (
     array,
     as_array,
     broadcast_shapes,
+    broadcast_to_shape,
     convert,
     emit,
     scalar_array,
@@ -107,14 +108,36 @@ def randint(
     if _is_exact(low) and _is_exact(high):
         return convert(drawn, target)
     wide = dtypes.uint64 if target.kind in "ub" else dtypes.int64
-    least, most = _bound(low, wide), apply("sub", _bound(high, wide), 1)
-    return convert(apply("maximum", apply("minimum", convert(drawn, wide), most), least), target)
+    least, end = (broadcast_to_shape(_bound(x, wide), shape) for x in (low, high))
+    drawn = apply("maximum", apply("minimum", convert(drawn, wide), apply("sub", end, 1)), least)
+    if not (isinstance(low, int) and isinstance(high, int)):
+        drawn = apply("select", _are_far(least, end), _drawn_far(unit, least, end), drawn)
+    return convert(drawn, target)
 
 
 def _is_far(low: int, high: int) -> bool:
     """Whether the numbers are beyond what float32 tells apart, and close to each other."""
     far = max(abs(low), abs(high))
     return far > 2**24 and low < high < low + far // 2
+
+
+def _are_far(low: array, high: array) -> array:
+    """`_is_far` of arrays of 64-bit integers."""
+    far = apply("maximum", *(convert(apply("abs", x), dtypes.uint64) for x in (low, high)))
+    narrow = apply("less", _extent(low, high), apply("right_shift", far, 1))
+    return apply("logical_and", apply("logical_and", apply("less", low, high), narrow), apply("greater", far, 2**24))
+
+
+def _extent(low: array, high: array) -> array:
+    return convert(apply("sub", high, low), dtypes.uint64)
+
+
+def _drawn_far(unit: array, low: array, high: array) -> array:
+    """`low` and an offset, so that float32 has to hold only the latter."""
+    extent = _extent(low, high)
+    offset = convert(apply("floor", apply("mul", unit, convert(extent, dtypes.float32))), dtypes.uint64)
+    offset = apply("minimum", offset, apply("sub", extent, 1))
+    return apply("add", low, convert(offset, low.dtype))
 
 
 def _is_exact(value: ArrayLike) -> bool:

@@ -33,7 +33,6 @@ DIFFERENT: dict[str, str] = {
     "mlx.core.import_function": "reads what `export_function` writes, and no `custom_call` unless told to",
     "mlx.core.depends": "states no order in traced functions, where values are all there is",
     "mlx.core.load": "damaged files are errors; bfloat16 and 64-bit elements of .gguf stay what they are",
-    "mlx.core.linalg.inv": "a singular matrix is an error, not infinities",
     "mlx.core.linalg.cholesky": "a matrix that is not positive definite is an error",
 }  # fmt: skip
 #: What is not here, and why.

@@ -1,5 +1,6 @@
 """Arrays made from nothing, and operators, against NumPy and MLX's dtype rules."""
 
+import math
 import operator
 
 import numpy as np
@@ -51,6 +52,27 @@ def test_arange_forms():
         assert "test_creation.py" in str(info.value)
     with pytest.raises(DTypeError, match="bool"):
         creation.arange(2, dtype=smelt.bool_)
+
+
+@pytest.mark.parametrize("start, stop", [(0, 10), (0.5, 1), (3, 3), (10, 0), (-0.25, -7.0)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_ranges_in_infinite_steps_have_their_start_at_most(start, stop, sign):
+    found = creation.arange(start, stop, sign * math.inf)
+    same(found, np.array([start] if (stop - start) * sign > 0 else [], np.float32))
+    whole = creation.arange(start, stop, sign * math.inf, dtype=smelt.int32)
+    same(whole, np.array(found).astype(np.int32))
+    for ends in ((0, math.inf), (-math.inf, 0), (0, math.nan)):
+        with pytest.raises(AttributeValueError, match="must be finite"):
+            creation.arange(*ends, sign * math.inf)
+    with pytest.raises(AttributeValueError, match="must be finite"):
+        creation.arange(start, stop, math.nan)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16, smelt.float32, smelt.float64], ids=str)
+def test_ranges_that_fall_begin_with_a_zero_that_is_not_negative(dtype):
+    for f in (creation.arange, smelt.compile(creation.arange)):
+        found = np.array(f(0, -3, -1.0, dtype=dtype).astype(smelt.float64))
+        assert found.tolist() == [0, -1, -2] and not np.signbit(found[0])
 
 
 @pytest.mark.parametrize("num", [0, 1, 2, 5, 50])

@@ -24,6 +24,8 @@ MISTAKES = {
     "concatenate": (lambda: smelt.concatenate([X, INTS]), ValueError, ("concatenate",)),
     "static index": (lambda: X[7], IndexError, ("7",)),
     "uneven lists": (lambda: smelt.array([[1.0], [2.0, 3.0]]), ValueError, ("array",)),
+    "uneven lists of arrays": (lambda: smelt.asarray([INTS, [1], 2]), ValueError, ("asarray", "(3,)", "(1,)")),
+    "arrays beside numbers": (lambda: smelt.array([[1, INTS]]), ValueError, ("smelt.array", "(3,)", "()")),
     "strings": (lambda: smelt.array(["a"]), TypeError, ("array",)),
     "bitwise on floats": (lambda: X & X, TypeError, ("bitwise",)),
     "grad of ints": (lambda: smelt.grad(lambda x: x.sum())(INTS), TypeError, ("grad", "i32")),

@@ -156,6 +156,13 @@ def test_addmm():
     check_gradient(lambda c, x, y: linear.addmm(c, x, y, 0.5, 2.0), c, x, y)
 
 
+@pytest.mark.parametrize("c, a, b", [((2, 2, 2), (2, 2), (2, 2)), ((3,), (2, 4), (4, 1)), ((1,), (4,), (4,)),
+                                     ((5, 2, 1), (3,), (2, 3, 1))], ids=repr)  # fmt: skip
+def test_addmm_gives_a_shape_of_the_product(c, a, b):
+    with pytest.raises(ShapeError, match=r"smelt.addmm.*test_linear\.py"):
+        smelt.addmm(smelt.zeros(c), smelt.zeros(a), smelt.zeros(b))
+
+
 @pytest.mark.parametrize(
     "call, text",
     [

@@ -354,6 +354,26 @@ def test_what_mlx_refuses_by_value_error(call):
 
 
 @pytest.mark.parametrize(
+    "kind, call",
+    [
+        (RuntimeError, lambda path: smelt.linalg.inv(smelt.zeros((2, 2))).tolist()),
+        (RuntimeError, lambda path: smelt.linalg.solve(smelt.zeros((2, 2)), smelt.ones(2)).tolist()),
+        (RuntimeError, lambda path: smelt.load(path)),
+        (RuntimeError, lambda path: smelt.import_function(path)),
+        (ValueError, lambda path: smelt.set_default_device("abacus")),
+        (ValueError, lambda path: smelt.new_stream("abacus")),
+        (ValueError, lambda path: smelt.default_stream("abacus")),
+        (ValueError, lambda path: smelt.stream("abacus")),
+    ],
+)
+def test_kinds_of_errors_of_libraries_files_and_devices(kind, call, tmp_path):
+    (tmp_path / "a.safetensors").write_bytes(b"no header")
+    with pytest.raises(kind) as caught:
+        call(str(tmp_path / "a.safetensors"))
+    assert isinstance(caught.value, smelt.SmeltError)
+
+
+@pytest.mark.parametrize(
     "call",
     [
         lambda x: smelt.sum(x, axis=2),

@@ -301,9 +301,19 @@ class TestRandint:
         """Numbers that float32 does not tell apart."""
         x = np.array(random.randint(low, low + 3, (1000,), smelt.int64, KEY))
         assert set(x.tolist()) == {low, low + 1, low + 2}
+        y = random.randint(smelt.array(low, smelt.int64), low + 3, (1000,), smelt.int64, KEY)
+        np.testing.assert_array_equal(np.array(y), x)
         bounds = smelt.array([low, low]), smelt.array([low + 3, low])
         x = np.array(random.randint(*bounds, (1000, 2), smelt.int64, KEY))
-        assert x.min() >= low and x[:, 0].max() < low + 3 and (x[:, 1] == low).all()
+        assert set(x[:, 0].tolist()) == {low, low + 1, low + 2} and (x[:, 1] == low).all()
+
+    @pytest.mark.parametrize("low, high", [(2**63 + 5, 2**63 + 9), (2**62, 2**62 + 4), (0, 4), (2**62, 0),
+                                           (2**64 - 4, 2**63)])  # fmt: skip
+    def test_bounds_beyond_int64(self, low, high):
+        for kind in (smelt.uint64, smelt.int64) if high < 2**63 and low < 2**63 else (smelt.uint64,):
+            bounds = smelt.array([low], kind), smelt.array([high], smelt.uint64)
+            x = np.array(random.randint(*bounds, (1000,), smelt.uint64, KEY))
+            assert set(x.tolist()) == set(range(low, max(high, low + 1)))
 
     def test_arrays(self):
         low, high = smelt.array([0, 10, -5]), smelt.array([5, 11, -1])

@@ -65,6 +65,7 @@ def test_hadamard_transforms(m: int, k: int) -> None:
 def test_transforms_of_other_dtypes_and_their_derivatives() -> None:
     assert smelt.hadamard_transform(smelt.ones((2, 8), smelt.float16)).dtype is smelt.float16
     assert smelt.hadamard_transform(smelt.ones(8, smelt.int32)).dtype is smelt.float32
+    assert [smelt.hadamard_transform(smelt.array(5.0), scale).item() for scale in (None, 2)] == [5, 10]
     check_gradient(lambda x: smelt.hadamard_transform(x), RNG.standard_normal((2, 24)))
     check_gradient(lambda a, b: smelt.segmented_mm(a, b, smelt.array([[0, 3], [3, 7]])), A[:4, :7], B[:7, :3])
     mask = smelt.array([[True, False, True]])
