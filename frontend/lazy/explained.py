@@ -121,7 +121,7 @@ def _name_of(call: _Call) -> str:
 
 
 def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:
-    """That an argument does not fit its annotation, or is negative, or that arguments are others than the function's."""
+    """That an argument does not fit its annotation or is negative, or that there are others than the function takes."""
     function, args, kwargs = call
     name = name or _name_of(call)
     signature = inspect.signature(function)
