@@ -19,6 +19,7 @@ import smelt
 from smelt.formats.functions import MARK
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import AttributeValueError, FileFormatError, SmeltError, TraceError, TreeError
+from smelt.ir.op import registry
 
 from ..hostile.mutate import mutated_bytes
 
@@ -393,6 +394,25 @@ def test_mutated_files(tmp_path):
             pass
         except Exception as error:
             raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
+
+
+def test_names_of_ops_are_those_of_mlx() -> None:
+    x, m = smelt.array([0.5, 1.0]), smelt.ones((2, 2))
+    calls: dict[str, Any] = {
+        "Sin": smelt.sin(x), "ArcSin": smelt.arcsin(x), "Log1p": smelt.log1p(x), "ErfInv": smelt.erfinv(x),
+        "Negative": -x,
+        "Subtract": x - x, "Multiply": x * x, "Divide": x / x, "FloorDivide": x // x, "LessEqual": x <= x,
+        "AsType": x.astype(smelt.int32), "Matmul": m @ m, "Sum": m.sum(), "And": m.astype(smelt.bool_).all(),
+        "ArgReduce": m.argmax(axis=0), "ArgSort": smelt.argsort(x), "CumSum": smelt.cumsum(x),
+        "Select": smelt.where(x > 0, x, x),
+        "StopGradient": smelt.stop_gradient(x), "Cholesky": smelt.linalg.cholesky(m), "Inverse": smelt.linalg.inv(m),
+        "SVD": smelt.linalg.svd(m)[0], "FFT": smelt.fft.rfft(x), "RandomBits": smelt.random.bits((2,)),
+    }  # fmt: skip
+    for name, y in calls.items():
+        file = io.StringIO()
+        smelt.export_to_dot(file, y)
+        assert f'label="{name}"' in file.getvalue(), name
+    assert all(op.primitive[:1].isupper() and op.primitive.isalnum() for op in registry.values())
 
 
 def test_pictures(tmp_path):
