@@ -224,6 +224,8 @@ def _trace_sizes(made: _Traced, name: str, compiled: CompiledFunction[..., Any],
             raise IRError("it is another program for these sizes")
     except (SmeltError, TypeError, ValueError, ArithmeticError) as error:
         reason = str(error).partition("; at ")[0]
+        if isinstance(error, TreeError):  # the function itself has been traced before
+            reason = f"an op in it keeps sizes in what cannot follow them ({reason})"
         message = f"shapeless=True needs a function that is the same for all sizes, {name} is not: {reason}"
         raise AttributeValueError(at_user_line(f"smelt.exporter: {message}")) from None
     whole = _freed(whole, compiled, given)

@@ -181,6 +181,15 @@ def test_a_program_that_depends_on_sizes_is_right_or_an_error(tmp_path):
         g(smelt.ones(3), smelt.ones(3))
     with pytest.raises(AttributeValueError, match="shapeless=True needs a function that is the same for all sizes"):
         through(tmp_path, lambda x: smelt.ones(x.shape[0] ** 2).sum() + x, smelt.ones(5), shapeless=True)
+    copy = smelt.fast.metal_kernel(name="copy", input_names=["a"], output_names=["b"],
+                                   source="b[thread_position_in_grid.x] = a[thread_position_in_grid.x];")  # fmt: skip
+
+    def copied(x):
+        options = {"grid": (x.size, 1, 1), "threadgroup": (1, 1, 1)}
+        return copy(inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], **options)[0]
+
+    with pytest.raises(AttributeValueError, match="an op in it keeps sizes in what cannot follow them"):
+        through(tmp_path, copied, smelt.ones(5), shapeless=True)
 
 
 def quantized() -> smelt.nn.Module:
