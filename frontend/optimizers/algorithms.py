@@ -214,7 +214,8 @@ class Adam(Optimizer):
         bias_correction: divide m by 1 - β₁ᵗ and v by 1 - β₂ᵗ, after t steps.
 
     Raises:
-        ArgumentTypeError: `betas` is no two numbers. AttributeValueError: one of them is negative, or not less than 1.
+        ArgumentTypeError: `betas` is no two numbers. AttributeValueError: one of them is negative, or not less than 1;
+            `eps` is negative.
 
     >>> import smelt
     >>> w = {"w": smelt.array([1.0])}
@@ -232,7 +233,7 @@ class Adam(Optimizer):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         self.betas = _check_betas(type(self).__name__, betas)
-        self.eps = eps
+        self.eps = _check_range(type(self).__name__, "eps", eps, 0.0)
         self.bias_correction = bias_correction
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
@@ -299,7 +300,7 @@ class Adamax(Adam):
     """
 
     def __init__(self, learning_rate: Rate, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8):
-        super().__init__(learning_rate, betas, _check_range("Adamax", "eps", eps, 0.0))
+        super().__init__(learning_rate, betas, eps)
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
