@@ -1,8 +1,9 @@
 """Trees of arrays, under the names of MLX's ``utils``.
 
-Trees are nested dicts, lists, tuples and deques, their subclasses with what they have in attributes, named tuples,
-dataclasses that hold arrays, partial functions that hold arrays, and registered classes. All else is a leaf. A leaf
-that is no array must not hold arrays: nobody would see them change.
+Trees are nested dicts, lists, tuples and deques, their subclasses, named tuples, dataclasses that hold arrays, partial
+functions that hold arrays, and registered classes. All else is a leaf. The functions here walk the entries of dicts,
+lists and tuples alone; transformations take what these have in attributes for part of the tree, too. A leaf that is no
+array must not hold arrays: nobody would see them change.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | N
         merge_fn: makes one of two leaves in the same place.
 
     Raises:
-        TreeError: two leaves in the same place and no `merge_fn`, one that is no function, a tree that contains itself.
+        TreeError: two leaves in the same place and no `merge_fn`, empty containers of two kinds, a `merge_fn` that is
+            no function, a tree that contains itself.
 
     >>> tree_merge({"a": [1, None]}, {"a": [None, 2], "b": 3})
     {'a': [1, 2], 'b': 3}
@@ -63,6 +65,9 @@ def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | N
 
 
 def _merged(a: Any, b: Any, merge: Callable[[Any, Any], Any] | None, path: str) -> Any:
+    if _is_nothing(a) and _is_nothing(b) and a is not None and b is not None and type(a) is not type(b):
+        message = f"at {_place(path)} there are {kind_of(a)} and {kind_of(b)}"
+        raise TreeError(at_user_line(f"smelt.utils.tree_merge: {message}"))
     if _is_nothing(b) and not (_is_nothing(a) and b is not None):
         return a
     if _is_nothing(a):
@@ -72,15 +77,20 @@ def _merged(a: Any, b: Any, merge: Callable[[Any, Any], Any] | None, path: str) 
         return {k: _merged(a.get(k), b.get(k), merge, f"{path}.{k}") for k in keys}
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         entries = [_merged(x, y, merge, f"{path}.{i}") for i, (x, y) in enumerate(zip_longest(a, b))]
-        return tuple(entries) if isinstance(a, tuple) else entries
+        kind: Any = type(a)
+        return kind(*entries) if hasattr(kind, "_fields") else kind(entries)
     if merge is None:
         raise TreeError(
             at_user_line(
-                f"smelt.utils.tree_merge: both trees have something at {path[1:] or 'the top'} ({kind_of(a)}, "
-                f"{kind_of(b)}); give merge_fn"
+                f"smelt.utils.tree_merge: both trees have something at {_place(path)} ({kind_of(a)}, {kind_of(b)}); "
+                "give merge_fn"
             )
         )
     return merge(a, b)
+
+
+def _place(path: str) -> str:
+    return path[1:] or "the top"
 
 
 def _is_nothing(x: Any) -> bool:

@@ -148,6 +148,8 @@ class Op:
     gives_positions: ClassVar[bool] = False
     #: Whether the op, which repeats or numbers elements, is shorter than its result written out.
     stays_symbolic: ClassVar[bool] = False
+    #: What graphs that users look at call it, by MLX's names; the name of its class where nothing else is said.
+    primitive: ClassVar[str] = ""
     #: How the short form (`smelt.ir.short`) writes it: between its two operands, or before the one it has.
     symbol: ClassVar[str] = ""
     #: Cost of recomputing one element, in units of an addition: fusion's cost model asks.
@@ -173,6 +175,8 @@ class Op:
                     f"an op is called by lower-case letters, digits and '_', and not {', '.join(_TAKEN)}; not {name!r}"
                 )
             cls.name = name
+            if "primitive" not in vars(cls):
+                cls.primitive = cls.__name__.removesuffix("Op")
             known = type(_registry.get(name))
             # A module whose import was interrupted is imported again.
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)

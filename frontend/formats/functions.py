@@ -98,8 +98,8 @@ def _aval(content: Any) -> Aval:
 
 
 def sizes_of(avals: Sequence[Aval]) -> tuple[int, ...]:
-    """The sizes of arguments that stand for others, each once, in order of appearance: all but 0 and 1."""
-    return tuple(dict.fromkeys(d for aval in avals for d in aval.shape if d > 1))
+    """The sizes of arguments, an axis after the other: what a trace for other sizes is computed from."""
+    return tuple([d for aval in avals for d in aval.shape])
 
 
 def array_form(aval: Aval) -> Any:

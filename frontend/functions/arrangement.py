@@ -353,7 +353,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, stream: S
     check_stream(stream)
     x = as_array(a)
     new = convert(as_array(val, x.dtype), x.dtype)
-    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1) or not new.size:
+    if x.ndim < 2 or (x.ndim > 2 and any(d != x.shape[0] for d in x.shape)) or not new.size:
         message = f"smelt.fill_diagonal: needs axes of one size, and values; a {x.aval}, val {new.aval}"
         raise ShapeError(at_user_line(message))
     if not x.size:

@@ -36,7 +36,7 @@ class GraphOp(Op):
     """A kind of node that is no op of the dialect."""
 
     def __init__(self, name: str):
-        self.name = name  # type: ignore[misc]
+        self.name, self.primitive = name, name.capitalize()  # type: ignore[misc]
 
 
 LEAF = GraphOp("leaf")  #: a value: never an op, always a buffer

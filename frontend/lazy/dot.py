@@ -35,7 +35,7 @@ def export_to_dot(file: Any, /, *args: array, **kwargs: array) -> None:
     >>> print(file.getvalue())
     digraph {
     { rank=source; "x"; }
-    { n0 [label="add", shape=rectangle]; }
+    { n0 [label="Add", shape=rectangle]; }
     "x" -> n0
     "x" -> n0
     { rank=sink; "y"; }
@@ -77,7 +77,7 @@ def _dot(outputs: list[Ref], named: dict[str, Ref]) -> str:
     for node in found:
         if node.values is not None or node.op is ALIAS or not node.inputs:
             continue
-        lines.append(f'{{ n{drawn} [label="{node.op.name}", shape=rectangle]; }}')
+        lines.append(f'{{ n{drawn} [label="{node.op.primitive}", shape=rectangle]; }}')
         lines += [f'"{name_of(ref)}" -> n{drawn}' for ref in node.inputs]
         for i in range(len(node.avals)):
             if (node, i) in read or (node, i) in sinks:

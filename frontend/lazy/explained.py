@@ -44,7 +44,8 @@ _TAKES: dict[str, tuple[tuple[type, ...], str]] = {
 
 def explained(function: F) -> F:
     """The function, for which errors of Python and NumPy in the code of smelt become errors of smelt that name the
-    argument which does not fit its annotation. Errors in functions and modules of the user pass as they are.
+    argument which does not fit its annotation, or is a negative extent of what a class makes. Errors in functions and
+    modules of the user pass as they are.
 
     >>> @explained
     ... def half(size: int) -> int:
@@ -120,7 +121,7 @@ def _name_of(call: _Call) -> str:
 
 
 def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:
-    """That an argument does not fit its annotation, or that the arguments are others than the function's."""
+    """That an argument does not fit its annotation or is negative, or that there are others than the function takes."""
     function, args, kwargs = call
     name = name or _name_of(call)
     signature = inspect.signature(function)
@@ -133,4 +134,10 @@ def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:
         types, what = _TAKES.get(kind, ((object,), ""))
         if not isinstance(value, types) and (not other or (other == "None" and value is not None)):
             return ArgumentTypeError(at_user_line(f"{name}: {parameter} must be {what}, is {shown(value)}"))
+        if function.__name__ == "__init__" and kind == "int" and "axis" not in parameter and _is_negative(value):
+            return AttributeValueError(at_user_line(f"{name}: {parameter} must not be negative, is {shown(value)}"))
     return None
+
+
+def _is_negative(value: Any) -> bool:
+    return isinstance(value, (numbers.Integral, np.integer)) and int(value) < 0

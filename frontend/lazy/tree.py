@@ -16,8 +16,7 @@ from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .graph import Handle, Ref
 from .signatures import T
-from .tree_nodes import LEAF, NAMESPACE, TreeDef, adopt, flatten, plain, too_deep, walk
-from .tree_nodes import WALKS as WALKS
+from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, plain, too_deep, walk
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:
@@ -33,12 +32,11 @@ def flatten_like(like: Any, tree: Any) -> list[Any]:
     return _aligned(like, tree)
 
 
-def _aligned(like: Any, tree: Any, is_leaf: Callable | None = None, space: str = NAMESPACE) -> list[Any]:
+def _aligned(like: Any, tree: Any) -> list[Any]:
     """What stands in a tree where another one has its leaves."""
-    below = None if is_leaf is not None and is_leaf(like) else _entries(like, space)
-    if below is None:
+    if _entries(like) is None:
         return [tree]
-    return [leaf for _, x, y in paired(like, tree, space) for leaf in _aligned(x, y, is_leaf, space)]
+    return [leaf for _, x, y in paired(like, tree) for leaf in _aligned(x, y)]
 
 
 def paths(tree: Any, root: str) -> list[str]:
@@ -74,9 +72,9 @@ def children(tree: Any) -> list[tuple[str, Any]] | None:
     return None if found is None else [(step, child) for _, step, child in found]
 
 
-def paired(a: Any, b: Any, space: str = NAMESPACE) -> list[tuple[str, Any, Any]]:
+def paired(a: Any, b: Any) -> list[tuple[str, Any, Any]]:
     """Expression and both values of the children of two nodes of the same kind and size; in dicts by their keys."""
-    below, entries = _entries(a, space) or [], _entries(b, space) or []
+    below, entries = _entries(a) or [], _entries(b) or []
     if isinstance(a, dict):
         by_entry = {entry: child for entry, _, child in entries}
         if all(entry in by_entry for entry, _, _ in below):
@@ -91,33 +89,40 @@ def same_kind(a: Any, b: Any) -> bool:
     return type(a) is type(b) or (isinstance(a, dict) and isinstance(b, dict))
 
 
-def difference(a: Any, b: Any, root: str, prefix: bool = False) -> str | None:
-    """Where two trees differ in structure, for an error message; None if they do not. With `prefix`, anything may
-    stand where the first one has a leaf.
+def difference(a: Any, b: Any, root: str) -> str | None:
+    """Where two trees differ in structure, for an error message; None if they do not.
 
     >>> difference({"w": 1}, {"w": (2, 3)}, "x")
     "x['w'] is an int, but there is a tuple"
     """
     try:
-        return _difference(a, b, root, prefix)
+        return _difference(a, b, root)
     except RecursionError:
         raise too_deep() from None
 
 
-def _difference(a: Any, b: Any, root: str, prefix: bool) -> str | None:
+def _difference(a: Any, b: Any, root: str) -> str | None:
     below_a, below_b = children(a), children(b)
-    if below_a is None and (below_b is None or prefix):
+    if below_a is None and below_b is None:
         return None
     if below_a is None or below_b is None or not same_kind(a, b):
         return f"{root} is {kind_of(a)}, but there is {kind_of(b)}"
     if isinstance(a, dict) and a.keys() != b.keys():
-        return f"{root} has the keys {sorted(a, key=str)}, but there are {sorted(b, key=str)}"
+        return _other_keys(a, b, root)
     if len(below_a) != len(below_b):
-        return f"{root} has {len(below_a)} entries, but there are {len(below_b)}"
+        return _other_size(below_a, below_b, root)
     for step, x, y in paired(a, b):
-        if found := _difference(x, y, root + step, prefix):
+        if found := _difference(x, y, root + step):
             return found
     return None
+
+
+def _other_keys(a: Any, b: Any, root: str) -> str:
+    return f"{root} has the keys {sorted(a, key=str)}, but there are {sorted(b, key=str)}"
+
+
+def _other_size(a: Any, b: Any, root: str) -> str:
+    return f"{root} has {len(a)} entries, but there are {len(b)}"
 
 
 def kind_of(x: Any) -> str:
@@ -166,24 +171,55 @@ def _check_function(function: Any) -> None:
         raise TreeError(at_user_line(f"smelt: a tree is mapped by a function, got {shown(function)}"))
 
 
-def _mapped(function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callable | None, path: str | None) -> Any:
-    """A function applied to leaves of trees, which have the structure of the first one; to their paths too if there
-    is a `path` to begin with."""
+def _mapped(
+    function: Callable, tree: Any, rest: Sequence[Any], is_leaf: Callable | None, path: str | None, space: str = WALKS
+) -> Any:
+    """A function applied to leaves of trees, of which the others have whatever the first one has; to their paths too if
+    there is a `path` to begin with."""
     _check_function(function)
-    leaves, treedef = walk(tree, is_leaf=is_leaf)
+    leaves, treedef = walk(tree, space, is_leaf)
     columns = [leaves]
     for i, other in enumerate(rest):
-        structure = walk(other, is_leaf=is_leaf)[1]
+        structure = walk(other, space, is_leaf)[1]
         if treedef.is_prefix(structure):
             columns.append(treedef.flatten_up_to(other))
             continue
-        if where := difference(tree, other, "the first tree", prefix=True):
-            raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {where}"))
-        columns.append(_aligned(tree, other, is_leaf, WALKS))
+        column: list[Any] = []
+        columns.append(column)
+        try:
+            misfit = _collect(tree, other, is_leaf, space, "the first tree", column)
+        except RecursionError:
+            raise too_deep() from None
+        if misfit:
+            raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {misfit}"))
     if path is not None:
         paths = [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in treedef.paths()]
         columns.insert(0, paths)
     return optree.tree_unflatten(treedef, [function(*xs) for xs in zip(*columns)])
+
+
+def _collect(like: Any, tree: Any, is_leaf: Callable | None, space: str, root: str, found: list[Any]) -> str | None:
+    """Add to `found` what stands in a tree where another one has its leaves; what it lacks, for an error message. The
+    tree may have more entries."""
+    below = None if is_leaf is not None and is_leaf(like) else _entries(like, space)
+    if below is None:
+        found.append(tree)
+        return None
+    entries = _entries(tree, space)
+    if entries is None or not same_kind(like, tree):
+        return f"{root} is {kind_of(like)}, but there is {kind_of(tree)}"
+    by_entry = {entry: child for entry, _, child in entries}
+    for entry, step, child in below:
+        if entry not in by_entry:
+            return (_other_keys if isinstance(like, dict) else _other_size)(like, tree, root)
+        if misfit := _collect(child, by_entry[entry], is_leaf, space, root + step, found):
+            return misfit
+    return None
+
+
+def mapped(fn: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """`tree_map` of trees as transformations see them."""
+    return _mapped(fn, tree, rest, None, None, STATES)
 
 
 @overload
@@ -199,9 +235,15 @@ def tree_map(
 @overload
 def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any: ...
 def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Apply `fn` to corresponding leaves of trees of one structure.
+    """Apply `fn` to the leaves of a tree, and to what other trees have in their places.
 
-    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+    Args:
+        rest: trees with the entries of `tree`, and perhaps more. is_leaf: whether something is a leaf of `tree`.
+
+    Raises:
+        TreeError: another tree lacks an entry. The message names it.
+
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20], "c": 30})
     {'a': 11, 'b': [22]}
     """
     return _mapped(fn, tree, rest, is_leaf, None)
@@ -254,7 +296,7 @@ def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, destinatio
 
 
 def tree_unflatten(tree: Any) -> Any:
-    """The tree of dotted paths and leaves: the inverse of `tree_flatten`. Digits make lists.
+    """The tree of dotted paths and leaves: the inverse of `tree_flatten`. Numbers make lists.
 
     >>> tree_unflatten([("a", 1), ("b.0", 2), ("b.1", 3)])
     {'a': 1, 'b': [2, 3]}
@@ -272,7 +314,7 @@ def tree_unflatten(tree: Any) -> Any:
     for path, leaf in pairs:
         head, _, rest = path.partition(".")
         groups.setdefault(head, []).append((rest, leaf))
-    if all(key.isdigit() for key in groups):
+    if all(key.isdecimal() and key == str(int(key)) for key in groups):  # "01" and "1" are two keys
         size = max(map(int, groups)) + 1 if groups else 0
         return [tree_unflatten(groups[str(i)]) if str(i) in groups else {} for i in range(size)]
     return {key: tree_unflatten(group) for key, group in groups.items()}

@@ -1,8 +1,9 @@
 """Classes that are nodes of trees: those that users register, and those that are known by what they are.
 
-Dataclasses that hold arrays, and subclasses of dict, list and tuple become nodes when they are first met. Their
-arrays in attributes belong to the tree too; all other attributes are part of its structure. An object that holds
-arrays and is none of these is an error of transformations: what it holds would be taken for constants without a word.
+Dataclasses that hold arrays, and subclasses of dict, list and tuple become nodes when they are first met. For
+transformations their arrays in attributes belong to the tree too; all other attributes are part of its structure. An
+object that holds arrays and is none of these is an error of transformations: what it holds would be taken for
+constants without a word.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ from .static_keys import Same, static_key
 __all__: list[str] = []
 
 NAMESPACE = "smelt"
-#: In trees that users walk, dicts have their own order; in those of transformations, that of their keys, so that equal
-#: dicts are one tree.
+#: In the state of functions dicts have their own order; in other trees of transformations, that of their keys, so that
+#: equal dicts are one tree.
+STATES = "smelt.states"
+#: Trees that users walk: dicts in their own order, and as in MLX the entries alone of dicts, lists and tuples.
 WALKS = "smelt.walks"
-_insertion_order = optree.dict_insertion_ordered(True, namespace=WALKS)
-_insertion_order.__enter__()  # for good: optree keeps it by namespace
+_SPACES = (NAMESPACE, STATES, WALKS)
+_insertion_orders = [optree.dict_insertion_ordered(True, namespace=space) for space in (STATES, WALKS)]
+for _order in _insertion_orders:
+    _order.__enter__()  # for good: optree keeps it by namespace
 
 #: Types of leaves that hold no arrays, or none that count: those of functions are constants.
 plain: set[type] = {
@@ -85,7 +90,7 @@ def adopt(x: Any, strict: bool = True) -> bool:
                 return True
         elif kind is functools.partial and next(arrays_within(x), None):
             partial: Any = kind
-            for space in (NAMESPACE, WALKS):
+            for space in _SPACES:
                 optree.register_pytree_node(
                     partial, _split_partial, _join_partial, path_entry_type=_Entry, namespace=space
                 )
@@ -275,20 +280,25 @@ def _sorted(keys: Iterable) -> list:
             return keys
 
 
-def take_apart(x: Any, order: Callable[[Iterable], list] = _sorted) -> tuple[list, Structure, list]:
-    """Children, structure and entries of a node made here."""
+def take_apart(
+    x: Any, order: Callable[[Iterable], list] = _sorted, walks: bool = False
+) -> tuple[list, Structure, list]:
+    """Children, structure and entries of a node made here, as transformations see it or as users walk it."""
     keys, children = _entries(x, order)
     held, others, same = [], {}, {}
     own = attributes(x)
     if own:
         places = {id(child): i for i, child in enumerate(children)}
         fields = set(keys) if not isinstance(x, _TREES) else ()
+        entries_only = walks and isinstance(x, _TREES)
         known, twins = _attributes.setdefault(type(x), (set(), set()))
         for name, value in own.items():
             if name in fields:
                 continue
             if id(value) in places and (name in twins or _is_array(value)):
                 same[name] = places[id(value)]
+            elif entries_only:
+                others[name] = value
             elif name in known or _is_array(value) or (type(value) not in plain and _holds_arrays(value)):
                 held.append(name)
             else:
@@ -334,7 +344,10 @@ def _put_together(structure: Any, children: Any) -> Any:
 
 
 def _register(kind: Any) -> None:
-    for space, apart in ((NAMESPACE, take_apart), (WALKS, functools.partial(take_apart, order=list))):
+    in_order = functools.partial(take_apart, order=list)
+    walked = functools.partial(take_apart, order=list, walks=True)
+    ways: list[tuple[str, Any]] = [(NAMESPACE, take_apart), (STATES, in_order), (WALKS, walked)]
+    for space, apart in ways:
         optree.register_pytree_node(kind, apart, _put_together, path_entry_type=_Entry, namespace=space)
     _adopted.add(kind)
 
@@ -378,8 +391,8 @@ def _structure_of_arrays(is_list: bool, length: int) -> TreeDef:
 
 
 def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree and its structure, with dicts in the order of their keys, or in their own (`WALKS`). None is
-    a leaf.
+    """The leaves of a tree and its structure, with dicts in the order of their keys, or in their own (`STATES`). None
+    is a leaf.
 
     Raises:
         TreeError: strict, and a leaf that is no array holds arrays.
@@ -433,7 +446,7 @@ def register_class(cls: type[T]) -> type[T]:
         raise TreeError(at_user_line(f"{name} is neither a dataclass nor has tree_flatten and tree_unflatten"))
     with _lock:
         if cls in _adopted or cls in _registered:
-            for space in (NAMESPACE, WALKS):
+            for space in _SPACES:
                 optree.unregister_pytree_node(made, namespace=space)
             _adopted.discard(cls)
         if custom:
@@ -441,7 +454,7 @@ def register_class(cls: type[T]) -> type[T]:
             def flatten_instance(x: Any) -> Any:
                 return x.tree_flatten()
 
-            for space in (NAMESPACE, WALKS):
+            for space in _SPACES:
                 optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=space)
         else:
             _register(made)

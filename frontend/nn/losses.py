@@ -43,7 +43,8 @@ def _reduced(name: str, loss: array, reduction: str) -> array:
 
 
 def _same_shape(name: str, **operands: array) -> None:
-    if len({x.shape for x in operands.values()}) > 1:
+    first, *others = [x.shape for x in operands.values()]
+    if any(shape != first for shape in others):
         listed = ", ".join(f"{what} {x.aval}" for what, x in operands.items())
         raise ShapeError(at_user_line(f"smelt.nn.losses.{name}: {' and '.join(operands)} differ in shape; {listed}"))
 

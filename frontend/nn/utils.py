@@ -13,7 +13,8 @@ from smelt.ir.errors import TreeError, at_user_line
 from ..distributed.groups import group_or_world
 from ..lazy.explained import explained
 from ..lazy.signatures import P, R, T
-from ..lazy.tree import WALKS, flatten, kind_of, unflatten
+from ..lazy.tree import STATES, flatten, kind_of, unflatten
+from ..optimizers.base import clipped
 from ..transforms.recording import check_function
 from ..utils import tree_flatten, tree_map
 from .layers.base import Module
@@ -79,7 +80,7 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> tuple[R, dict[str, Any]]:
         parameters = model.trainable_parameters()
-        leaves, structure = flatten(parameters, strict=False, space=WALKS)
+        leaves, structure = flatten(parameters, strict=False, space=STATES)
         floats = [x if x.dtype.is_inexact else None for x in leaves]
         if all(x is None for x in floats):
             raise TreeError(
@@ -198,7 +199,5 @@ def clip_grad_norm_sharded(gradients: Any, max_norm: float, group: Group | None 
     >>> smelt.nn.utils.clip_grad_norm_sharded({"w": smelt.array([3.0, 4.0])}, 2.5)
     ({'w': array([1.5, 2], dtype=float32)}, array(5, dtype=float32))
     """
-    squares = [smelt.sum(smelt.square(x)) for _, x in tree_flatten(gradients) if isinstance(x, smelt.array)]
-    norm = smelt.sqrt(all_sum(sum(squares[1:], squares[0]) if squares else smelt.array(0.0), group=group))
-    factor = smelt.minimum(max_norm / (norm + 1e-6), 1.0)
-    return tree_map(lambda x: x * factor if isinstance(x, smelt.array) else x, gradients), norm
+    who = "nn.utils.clip_grad_norm_sharded"
+    return clipped(who, gradients, max_norm, lambda squares: all_sum(squares, group=group))

@@ -8,8 +8,9 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.errors import AttributeValueError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
 
+from ..lazy.arguments import number
 from .base import Optimizer
 
 __all__ = [
@@ -21,10 +22,27 @@ Rate = float | array | Callable[[array], array]
 
 
 def _check_range(name: str, what: str, value: float, low: float, high: float = float("inf")) -> float:
+    number(f"optimizers.{name}", what, value)
     if not low <= value < high and not (value == high == 1.0):
         rule = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}]"
         raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {what} must be {rule}, is {value}"))
     return value
+
+
+def _check_betas(name: str, betas: Sequence[float]) -> Sequence[float]:
+    """Two numbers in [0, 1); arrays are not looked at.
+
+    Raises:
+        ArgumentTypeError: not two numbers. AttributeValueError: others.
+    """
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise ArgumentTypeError(at_user_line(f"smelt.optimizers.{name}: betas must be two numbers, is {shown(betas)}"))
+    for i, beta in enumerate(betas):
+        value = beta if isinstance(beta, array) else number(f"optimizers.{name}", f"betas[{i}]", beta)
+        if not isinstance(value, array) and not 0 <= value < 1:
+            rule = f"betas[{i}] must be at least 0 and less than 1, is {shown(value)}"
+            raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {rule}"))
+    return betas
 
 
 def correction(beta: float, step: array) -> array:
@@ -65,9 +83,9 @@ class SGD(Optimizer):
                 )
             )
         self._maybe_schedule("learning_rate", learning_rate)
-        self.momentum = momentum
+        self.momentum = number("optimizers.SGD", "momentum", momentum)
         self.weight_decay = weight_decay
-        self.dampening = dampening
+        self.dampening = number("optimizers.SGD", "dampening", dampening)
         self.nesterov = nesterov
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
@@ -195,6 +213,10 @@ class Adam(Optimizer):
         learning_rate: a number, or a function of the number of steps. betas: β₁ and β₂. eps: as above.
         bias_correction: divide m by 1 - β₁ᵗ and v by 1 - β₂ᵗ, after t steps.
 
+    Raises:
+        ArgumentTypeError: `betas` is no two numbers. AttributeValueError: one of them is negative, or not less than 1;
+            `eps` is negative.
+
     >>> import smelt
     >>> w = {"w": smelt.array([1.0])}
     >>> smelt.optimizers.Adam(0.5, betas=(0.0, 0.0)).apply_gradients(w, w)
@@ -210,8 +232,8 @@ class Adam(Optimizer):
     ):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
-        self.betas = betas
-        self.eps = eps
+        self.betas = _check_betas(type(self).__name__, betas)
+        self.eps = _check_range(type(self).__name__, "eps", eps, 0.0)
         self.bias_correction = bias_correction
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
@@ -278,7 +300,7 @@ class Adamax(Adam):
     """
 
     def __init__(self, learning_rate: Rate, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8):
-        super().__init__(learning_rate, betas, _check_range("Adamax", "eps", eps, 0.0))
+        super().__init__(learning_rate, betas, eps)
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
@@ -297,6 +319,9 @@ class Lion(Optimizer):
     Args:
         learning_rate: a number, or a function of the number of steps. betas: β₁ and β₂. weight_decay: as above.
 
+    Raises:
+        ArgumentTypeError: `betas` is no two numbers. AttributeValueError: one of them is negative, or not less than 1.
+
     >>> import smelt
     >>> w = {"w": smelt.array([1.0])}
     >>> smelt.optimizers.Lion(0.25).apply_gradients(w, w)
@@ -306,7 +331,7 @@ class Lion(Optimizer):
     def __init__(self, learning_rate: Rate, betas: Sequence[float] = (0.9, 0.99), weight_decay: float = 0.0):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
-        self.betas = betas
+        self.betas = _check_betas("Lion", betas)
         self.weight_decay = weight_decay
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:

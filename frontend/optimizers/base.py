@@ -12,12 +12,14 @@ from smelt.ir.errors import (
     AttributeValueError,
     DTypeError,
     ShapeError,
+    SmeltError,
     TreeError,
     UndefinedMethodError,
     at_user_line,
     shown,
 )
 
+from ..lazy.arguments import number
 from ..lazy.explained import explained
 from ..lazy.tree import kind_of
 from ..utils import tree_flatten, tree_map, tree_map_with_path, tree_merge
@@ -87,11 +89,19 @@ class Optimizer:
         self._state["learning_rate"] = smelt.array(learning_rate)
 
     def _maybe_schedule(self, name: str, value: float | array | Callable[[array], array]) -> None:
-        """Make a number, or what a function gives, an entry of the state."""
+        """Make a number, or what a function gives, an entry of the state.
+
+        Raises:
+            ArgumentTypeError: it is neither.
+        """
         if callable(value):
             self._schedulers[name] = value
             value = value(self.step)
-        self._state[name] = smelt.array(value)
+        try:
+            self._state[name] = smelt.array(value)
+        except SmeltError:
+            rule = f"{name} must be a number, or a function that gives one, is {shown(value)}"
+            raise ArgumentTypeError(at_user_line(f"smelt.optimizers.{type(self).__name__}: {rule}")) from None
 
     @explained
     def init(self, parameters: Any) -> None:
@@ -311,15 +321,33 @@ def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
     """Gradients, scaled down where the norm of all of them together is more than `max_norm`.
 
     Returns:
-        The tree of gradients, and their norm before: the root of the sum of all squares, at least in float32.
+        The tree of gradients, floating-point ones in their dtypes, and their norm before: the root of the sum of all
+        squares, at least in float32.
+
+    Raises:
+        ArgumentTypeError: `max_norm` is no number. AttributeValueError: it is negative.
 
     >>> import smelt
     >>> smelt.optimizers.clip_grad_norm({"w": smelt.array([3.0, 4.0])}, 2.5)
     ({'w': array([1.5, 2], dtype=float32)}, array(5, dtype=float32))
     """
+    return clipped("optimizers.clip_grad_norm", grads, max_norm, lambda squares: squares)
+
+
+def clipped(who: str, grads: Any, max_norm: float, together: Callable[[array], array]) -> tuple[Any, array]:
+    """`clip_grad_norm`, where a function makes of the sum of squares here that of all processes."""
+    if not isinstance(max_norm, array) and number(who, "max_norm", max_norm) < 0:
+        raise AttributeValueError(at_user_line(f"smelt.{who}: max_norm must not be negative, is {shown(max_norm)}"))
     arrays = [x for _, x in tree_flatten(grads) if isinstance(x, array)]
     # Squares of half precision are soon beyond it.
     squares = [smelt.sum(smelt.square(x.astype(smelt.result_type(x, smelt.float32)))) for x in arrays]
-    norm = smelt.sqrt(sum(squares[1:], squares[0]) if squares else smelt.array(0.0))
+    norm = smelt.sqrt(together(sum(squares[1:], squares[0]) if squares else smelt.array(0.0)))
     factor = smelt.minimum(max_norm / (norm + 1e-6), 1.0)
-    return tree_map(lambda x: x * factor.astype(x.dtype) if isinstance(x, array) else x, grads), norm
+
+    def scaled(x: Any) -> Any:
+        if not isinstance(x, array):
+            return x
+        found = x * factor  # half precision takes a small factor for 0
+        return found.astype(x.dtype) if x.dtype.is_inexact else found
+
+    return tree_map(scaled, grads), norm

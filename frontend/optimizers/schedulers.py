@@ -15,6 +15,12 @@ from ..lazy.explained import explained_maker
 __all__ = ["cosine_decay", "exponential_decay", "join_schedules", "linear_schedule", "step_decay"]
 
 
+def _check_count(name: str, what: str, value: int) -> None:
+    if value < 1:
+        message = f"{what} must be at least 1, is {shown(value)}"
+        raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {message}"))
+
+
 @explained_maker
 def exponential_decay(init: float, decay_rate: float) -> Callable[[Any], array]:
     """init · decay_rate^step.
@@ -30,10 +36,14 @@ def exponential_decay(init: float, decay_rate: float) -> Callable[[Any], array]:
 def step_decay(init: float, decay_rate: float, step_size: int) -> Callable[[Any], array]:
     """init, multiplied by `decay_rate` after each `step_size` steps.
 
+    Raises:
+        AttributeValueError: `step_size` is less than 1.
+
     >>> import smelt
     >>> smelt.optimizers.step_decay(1.0, 0.5, 10)(smelt.array(25))
     array(0.25, dtype=float32)
     """
+    _check_count("step_decay", "step_size", step_size)
     return lambda step: init * smelt.power(decay_rate, smelt.floor_divide(step, step_size))
 
 
@@ -41,10 +51,15 @@ def step_decay(init: float, decay_rate: float, step_size: int) -> Callable[[Any]
 def cosine_decay(init: float, decay_steps: int, end: float = 0.0) -> Callable[[Any], array]:
     """From `init` to `end` in `decay_steps` steps, along half a wave of the cosine; then `end`.
 
+    Raises:
+        AttributeValueError: `decay_steps` is less than 1.
+
     >>> import smelt
     >>> smelt.optimizers.cosine_decay(1.0, 10)(smelt.array(5))
     array(0.5, dtype=float32)
     """
+
+    _check_count("cosine_decay", "decay_steps", decay_steps)
 
     def schedule(step: Any) -> array:
         passed = smelt.minimum(step, decay_steps)
@@ -64,10 +79,7 @@ def linear_schedule(init: float, end: float, steps: int) -> Callable[[Any], arra
     >>> smelt.optimizers.linear_schedule(0.0, 1.0, 4)(smelt.array(3))
     array(0.75, dtype=float32)
     """
-    if steps < 1:
-        raise AttributeValueError(
-            at_user_line(f"smelt.optimizers.linear_schedule: steps must be at least 1, is {shown(steps)}")
-        )
+    _check_count("linear_schedule", "steps", steps)
     return lambda step: init + smelt.minimum(step, steps) * ((end - init) / steps)
 
 

@@ -135,7 +135,7 @@ class CompiledFunction(Generic[P, R]):
         # Functions see in which order their dicts are, so it belongs to the key; so do names only for ``**kwargs``.
         if kwargs and not self._sees_order:
             kwargs = {name: kwargs[name] for name in sorted(kwargs)}
-        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.WALKS)
+        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
         parts: list[Any] = [treedef, (default_device().name, settings.of_programs, profiling.active is not None)]
         if _ARRAYS.issuperset(map(type, leaves)):
             refs = [x._ref for x in leaves]
@@ -150,7 +150,7 @@ class CompiledFunction(Generic[P, R]):
                     parts.append(static_part(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
-            state_leaves, state_tree = tree.flatten(self._inputs, space=tree.WALKS)
+            state_leaves, state_tree = tree.flatten(self._inputs, space=tree.STATES)
             if _ARRAYS.issuperset(map(type, state_leaves)):
                 state_arrays = state_leaves
                 held = [x._ref for x in state_leaves]
@@ -346,7 +346,7 @@ class CompiledFunction(Generic[P, R]):
         rebuilt = tree.unflatten(treedef, inner)
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
         saved = [(x, kept(x)) for x in state_arrays]
-        before = [(held, tree.tree_map(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
+        before = [(held, tree.mapped(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
         saved += [(x, kept(x)) for _, copied in before for x in arrays_of(copied)]
         outputs: Any = None
         state_out: list[array] = []
@@ -360,7 +360,7 @@ class CompiledFunction(Generic[P, R]):
                 outs, out_tree = tree.flatten(result)
                 _check_no_iterator(outs, self._name)
                 if self._outputs is not None:
-                    outputs = tree.tree_map(_same, self._outputs)
+                    outputs = tree.mapped(_same, self._outputs)
                     state_out = arrays_of(outputs)
                 state_refs = [x._ref for x in state_out]
         finally:
@@ -376,9 +376,9 @@ class CompiledFunction(Generic[P, R]):
 
     def trace(self, *args: Any, **kwargs: Any) -> Trace:
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
-        args, kwargs = tree.tree_map(_materialize, (args, kwargs))
-        leaves, treedef = tree.flatten((args, kwargs), space=tree.WALKS)
-        held = tree.flatten(self._inputs, space=tree.WALKS)[0] if self._inputs is not None else []
+        args, kwargs = tree.mapped(_materialize, (args, kwargs))
+        leaves, treedef = tree.flatten((args, kwargs), space=tree.STATES)
+        held = tree.flatten(self._inputs, space=tree.STATES)[0] if self._inputs is not None else []
         state_arrays = [x for x in held if isinstance(x, array)]
         return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
 

@@ -441,10 +441,10 @@ def _map_in_batches(what: str, f: Callable, xs: Any, size: int) -> Any:
     if whole:
         grouped = [reshape_to(x[:whole], (whole // size, size, *x.shape[1:])) for x in items.arrays]
         found = map(several, items.rebuild(grouped)[0])
-        parts.append(tree.tree_map(lambda y: y if y is None else reshape_to(y, (whole, *y.shape[2:])), found))
+        parts.append(tree.mapped(lambda y: y if y is None else reshape_to(y, (whole, *y.shape[2:])), found))
     if whole < length or not parts:
         parts.append(several(items.rebuild([x[whole:] for x in items.arrays])[0]))
-    return tree.tree_map(lambda *ys: None if ys[0] is None else concatenate(ys, axis=0), *parts)
+    return tree.mapped(lambda *ys: None if ys[0] is None else concatenate(ys, axis=0), *parts)
 
 
 @overload

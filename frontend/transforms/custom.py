@@ -320,8 +320,8 @@ class custom_jvp(_Ruled[P, R]):
             if rule is not None and any(isinstance(v, array) and v.dtype.is_inexact for v in tree.flatten(x)[0])
         ]
         if not terms:
-            return tree.tree_map(lambda _: None, call.result)
-        return functools.reduce(lambda a, b: tree.tree_map(lambda x, y: x + y, a, b), terms)
+            return tree.mapped(lambda _: None, call.result)
+        return functools.reduce(lambda a, b: tree.mapped(lambda x, y: x + y, a, b), terms)
 
 
 class _Checkpoint(_Ruled[P, R]):

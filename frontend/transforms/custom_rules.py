@@ -181,7 +181,7 @@ def matching(who: str, kind: str, like: Any, given: Any, root: str) -> list[Ref]
     """One array for each inexact array in the tree `like`; None anywhere in `given` is zero."""
     leaves = tree.flatten(like)[0]
     if given is None:
-        given = tree.tree_map(lambda _: None, like)
+        given = tree.mapped(lambda _: None, like)
     if different := tree.difference(like, given, root):
         raise TreeError(at_user_line(f"{who} must return {kind}s in the structure of the values; {different}"))
     found = []

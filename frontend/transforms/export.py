@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
 
 from smelt.ir import text
+from smelt.ir.aval import Aval
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -31,7 +34,7 @@ from ..formats.writing import replacing
 from ..lazy.arrays import array, wrap
 from ..lazy.build import build_functions
 from ..lazy.evaluate import evaluate
-from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, callees
+from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, callees, step_key
 from ..lazy.shape_dtype import ShapeDtype
 from .compile import CompiledFunction
 from .recording import check_function, name_of, recording
@@ -131,6 +134,22 @@ class FunctionExporter:
         if any(other.arguments == made.arguments for other in self._traces):
             raise AttributeValueError(at_user_line("smelt.exporter: there is a trace for such arguments already"))
         self._traces.append(made)
+        if made.fixed:
+            self._add_without_ones(made)
+
+    def _add_without_ones(self, made: _Traced) -> None:
+        """Add the trace for sizes that are not 1, where that is another program than the one of such sizes."""
+        avals = [x for form in made.arguments for x in files.leaves(form)]
+        names = itertools.count()
+        shapes = [[2 if f"v{next(names)}" in made.fixed else d for d in aval.shape] for aval in avals]
+        given = iter([ShapeDtype(tuple(shape), aval.dtype) for shape, aval in zip(shapes, avals)])
+        args, kwargs = (rebuilt(form, given) for form in made.arguments)
+        try:
+            other = traced(self._fun, self._name, args, kwargs, True)
+        except Exception:  # also what the function gets wrong where it is given such sizes
+            return
+        if all(known.arguments != other.arguments for known in self._traces):
+            self._traces.append(other)
 
     def close(self) -> None:
         """Write the file."""
@@ -158,13 +177,14 @@ class _Traced:
     Attributes:
         function: for the sizes of the arguments.
         others: functions that it applies, and itself, in an order in which each comes after those that it applies.
-        sizes: the code for other sizes, or None.
+        sizes: the code for other sizes, or None. fixed: which of them it is the program for 1 of alone.
     """
 
     def __init__(self, arguments: Any, results: Any, function: GraphFunction):
         self.arguments, self.results, self.function = arguments, results, function
         self.order: list[GraphFunction] = []
         self.sizes: dict[str, Any] | None = None
+        self.fixed: set[str] = set()
 
 
 def traced(
@@ -196,33 +216,101 @@ def traced(
 
 def _trace_sizes(made: _Traced, name: str, compiled: CompiledFunction[..., Any], given: Sequence[array]) -> None:
     """Add what the trace is for other sizes: the same on symbols, which must be it for these."""
+    known = files.sizes_of([x.aval for x in given])
+    ones = {f"v{i}": 1 for i, size in enumerate(known) if size == 1}
     try:
-        whole = _Sized(compiled, given, {})
-        if whole.function.key != made.function.key:
+        whole = _Sized(compiled, given, ones)
+        if not _same_program(whole.function, made.function):
             raise IRError("it is another program for these sizes")
-        made.sizes = sizes = whole.written
-        made.function, made.order = whole.function, whole.functions
     except (SmeltError, TypeError, ValueError, ArithmeticError) as error:
         reason = str(error).partition("; at ")[0]
+        if isinstance(error, TreeError):  # the function itself has been traced before
+            reason = f"an op in it keeps sizes in what cannot follow them ({reason})"
         message = f"shapeless=True needs a function that is the same for all sizes, {name} is not: {reason}"
         raise AttributeValueError(at_user_line(f"smelt.exporter: {message}")) from None
-    for equal in _coincidences(sizes["cases"][0]["lines"], len(whole.sizes)):
-        try:
-            case = _Sized(compiled, given, equal)
-            same = whole.at(case.sizes).key == case.function.key
-        except Exception:  # also what the function gets wrong where it is given such sizes
-            continue
-        if same:
-            sizes["cases"] += case.written["cases"]
+    whole = _freed(whole, compiled, given)
+    made.sizes = sizes = whole.written
+    made.function, made.order, made.fixed = whole.at(known), whole.functions, {*whole.equal}
+    others = [{}, *_coincidences(sizes["cases"][0]["lines"], whole.sizes)]
+    for held in [whole.equal] if whole.equal == ones else [whole.equal, ones]:
+        for equal in [{**held, **other} for other in others]:
+            try:
+                case = _Sized(compiled, given, equal, {k: n for k, n in whole.freed.items() if k not in equal})
+                same = equal != whole.equal and _same_program(whole.at(case.sizes), case.function)
+            except Exception:  # also what the function gets wrong where it is given such sizes
+                continue
+            if same:
+                sizes["cases"] += case.written["cases"]
 
 
-def _coincidences(lines: Sequence[Sequence[Any]], count: int) -> list[dict[str, Any]]:
+def _freed(whole: _Sized, compiled: CompiledFunction[..., Any], given: Sequence[array]) -> _Sized:
+    """The same program, traced for other sizes where sizes are 1, or happen to be what they are compared with."""
+    lines = whole.written["cases"][0]["lines"]
+    compared = {x for name, text, *pair in lines if (name, text) in (("", "=="), ("!", "!=")) for x in pair}
+    groups: dict[int, list[str]] = {}
+    for i, size in enumerate(files.sizes_of([x.aval for x in given])):
+        if size == 1 or f"v{i}" in compared:
+            groups.setdefault(size, []).append(f"v{i}")
+    taken = {*whole.sizes, *(d for node, i in whole.function.captured for d in node.avals[i].shape)}
+    for names in groups.values():
+        for some in [names, *([name] for name in names if len(names) > 1)]:
+            equal = {name: n for name, n in whole.equal.items() if name not in some}
+            for other in (max(taken) + 1, next(n for n in itertools.count(2) if n not in taken)):
+                try:
+                    found = _Sized(compiled, given, equal, {**whole.freed, **dict.fromkeys(some, other)})
+                    same = _same_program(found.at(whole.sizes), whole.function)
+                except Exception:  # as above
+                    continue
+                if same:
+                    whole = found
+                    taken.add(other)
+                    break
+    return whole
+
+
+def _same_program(a: GraphFunction, b: GraphFunction) -> bool:
+    """Whether two functions compute their results by the same ops. One may compute several times what another shares,
+    and reshape an array that another captures in that shape already."""
+    if a.key == b.key or a.rules or b.rules:
+        return a.key == b.key
+    known: dict[Any, int] = {}
+    contents: dict[int, bytes] = {}
+
+    def captured(content: bytes, aval: Aval) -> int:
+        found = known.setdefault((content, aval.shape, aval.dtype), len(known))
+        contents[found] = content
+        return found
+
+    def results(f: GraphFunction) -> list[tuple[int, int]]:
+        number: dict[Ref, tuple[int, int]] = {}
+        count = len(f.parameters) - len(f.captured)
+        for at, (node, i) in enumerate(f.parameters[:count]):
+            number[(node, i)] = known.setdefault((at, node.avals[i].shape, node.avals[i].dtype), len(known)), 0
+        evaluate(f.captured)
+        for node, i in f.captured:
+            value: Buffer = node.values[i]  # type: ignore[index]
+            content = hashlib.blake2b(value.array.tobytes()).digest()
+            number[(node, i)] = captured(content, node.avals[i]), 0
+        for step in f.body:
+            given = [number[ref] for ref in step.inputs]
+            if step.op.name == "reshape" and given[0][0] in contents:
+                found = captured(contents[given[0][0]], step.avals[0])
+            else:
+                found = known.setdefault((*step_key(step), *given), len(known))
+            for i in range(len(step.avals)):
+                number[(step.node, i)] = found, i
+        return [number[ref] for ref in f.outputs]
+
+    return results(a) == results(b)
+
+
+def _coincidences(lines: Sequence[Sequence[Any]], known: Sequence[int]) -> list[dict[str, Any]]:
     """Which sizes may be 0, 1, or what they are compared with, such as others and constants: broadcasting does it."""
-    found: list[tuple[Any, Any]] = [(f"v{i}", n) for i in range(count) for n in (1, 0)]
+    found: list[tuple[Any, Any]] = [(f"v{i}", n) for i, size in enumerate(known) for n in (1, 0) if n != size]
     for name, operator, a, b in lines:
         if (name, operator) in (("!", "=="), ("", "!=")):
             found += [(a, b), (b, a)]  # one of them may be fixed
-    sizes = {f"v{i}" for i in range(count)}
+    sizes = {f"v{i}" for i in range(len(known))}
     kept = [(x, y) for x, y in dict.fromkeys(found) if x in sizes and (type(y) is int or y in sizes)]
     return [{x: y} for x, y in kept[:_MOST_CASES]]
 
@@ -232,28 +320,31 @@ class _Sized:
 
     Args:
         equal: sizes, by their names, that are numbers or the same as others in this trace.
+        freed: sizes that are others in this trace than in `given`.
 
     Attributes:
         sizes: those that it was traced for. function: what it is for them. functions: that after those that it applies.
         written: the form for a file.
     """
 
-    def __init__(self, compiled: CompiledFunction[..., Any], given: Sequence[array], equal: dict[str, Any]):
-        known = files.sizes_of([x.aval for x in given])
+    def __init__(
+        self, compiled: CompiledFunction[..., Any], given: Sequence[array], equal: dict[str, Any],
+        freed: dict[str, int] = NO_ATTRS,
+    ):  # fmt: skip
+        self.equal, self.freed = equal, freed
+        known = [freed.get(f"v{i}", size) for i, size in enumerate(files.sizes_of([x.aval for x in given]))]
         names = {f"v{i}": i for i in range(len(known))}
         self.sizes = list(known)
         for name, other in equal.items():
             self.sizes[names[name]] = known[names[other]] if other in names else other
         program = Program((), self.sizes)
-        symbols: dict[int, Any] = dict(zip(known, program.others))
+        extents: list[Any] = list(program.others)
         for name, other in equal.items():
-            symbols[known[names[name]]] = program.others[names[other]] if other in names else other
-
-        def symbolic(x: array) -> array:
-            aval = x.aval.with_shape([symbols.get(d, d) for d in x.aval.shape])
-            return wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
-
-        self._traced: GraphFunction = compiled.trace(*map(symbolic, given)).function
+            extents[names[name]] = extents[names[other]] if other in names else other
+        rest = iter(extents)
+        avals = [x.aval.with_shape([next(rest) for _ in x.aval.shape]) for x in given]
+        symbolic = [wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0)) for aval in avals]
+        self._traced: GraphFunction = compiled.trace(*symbolic).function
         self._order = _functions_of(self._traced)
         form = [_sizes_of(f, keep=False) for f in self._order]
         self.written = written_program(program, form, equal)
@@ -420,5 +511,5 @@ def _report(callback: Callable[[dict[str, Any]], Any], made: _Traced) -> None:
     callback({"type": "constants", "constants": constants})
     for step in f.body:
         results = of([(step.node, i) for i in range(len(step.avals))])
-        primitive = {"name": step.op.name, "inputs": of(step.inputs), "outputs": results}
+        primitive = {"name": step.op.primitive, "inputs": of(step.inputs), "outputs": results}
         callback({"type": "primitive", **primitive, "arguments": list(step.attrs.values())})

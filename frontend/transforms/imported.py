@@ -142,13 +142,8 @@ class _Imported:
         """The function for arguments of these types; None where there is none."""
         if self._sizes is None:
             return self._function if list(avals) == self._avals else None
-        values: dict[int, int] = {}
-        for known, given in zip(self._avals, avals):
-            for a, b in zip(known.shape, given.shape):
-                if a != b if a < 2 else values.setdefault(a, b) != b:
-                    return None
-        sizes = tuple(values.values())
-        if sizes == tuple(values):
+        sizes = files.sizes_of(avals)
+        if sizes == files.sizes_of(self._avals):
             return self._function
         with self._lock:
             if sizes not in self._others:
@@ -194,7 +189,7 @@ def import_function(file: Any, return_metadata: bool = False, *, custom_calls: C
 
     Args:
         file: a path, or an open binary file that can seek.
-        return_metadata: return ``(function, metadata)``.
+        return_metadata: return ``(function, metadata)``, a text, which is empty where there is none.
         custom_calls: names of targets of `custom_call` that the file may call. They are this program's own code, such
             as a compiler of kernels, on values and parameters that the file chooses.
 
@@ -226,7 +221,7 @@ def import_function(file: Any, return_metadata: bool = False, *, custom_calls: C
     except ValueError as error:  # of the file itself: it is closed, or its name cannot be one
         raise FileFormatError(at_user_line(f"smelt.import_function: {name}: {error}")) from None
     function = ImportedFunction(found.name, traces)
-    return (function, found.metadata) if return_metadata else function
+    return (function, found.metadata or "") if return_metadata else function
 
 
 def _checked(found: files.Exported, name: str, targets: frozenset[str], where: Any) -> list[_Imported]:

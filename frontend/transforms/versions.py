@@ -122,7 +122,7 @@ class RepeatedCall:
             except KeyError:
                 return None
         if self.treedef is not None:
-            leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.WALKS)
+            leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
             if treedef != self.treedef:
                 return None
         elif kwargs:

@@ -51,6 +51,7 @@ class Sub(Elementwise, name="sub"):
     ``%0 = "smelt.sub"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Subtract"
     x: Operand
     y: Operand
     symbol = "-"
@@ -75,6 +76,7 @@ class Mul(Elementwise, name="mul"):
     ``%0 = "smelt.mul"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Multiply"
     x: Operand
     y: Operand
     symbol = "*"
@@ -102,6 +104,7 @@ class Div(Elementwise, name="div"):
     ``%0 = "smelt.div"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Divide"
     x: Operand
     y: Operand
     symbol = "/"
@@ -212,6 +215,7 @@ class Neg(Elementwise, name="neg"):
     ``%0 = "smelt.neg"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Negative"
     x: Operand
     symbol = "-"
     linearity = "jointly"
@@ -427,6 +431,7 @@ class IntegerPower(Elementwise, name="integer_power"):
     ``%0 = "smelt.integer_power"(%x) {exponent = 3 : i64} : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Power"
     x: Operand
     exponent: Int
     flops = 3.0

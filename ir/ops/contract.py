@@ -47,6 +47,7 @@ class DotGeneral(Contraction, name="dot_general"):
     ``%0 = "smelt.dot_general"(%x, %y) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>, lhs_batch = array<i64>, rhs_batch = array<i64>} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>``
     """
 
+    primitive = "Matmul"
     lhs: Operand
     rhs: Operand
     lhs_contracting: Ints

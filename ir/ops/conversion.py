@@ -40,6 +40,7 @@ class Convert(Elementwise, name="convert"):
     ``%0 = "smelt.convert"(%x) {dtype = bf16} : (tensor<4xf32>) -> tensor<4xbf16>``
     """
 
+    primitive = "AsType"
     x: Operand
     dtype: Element
     accepts = dtypes.ALL
@@ -99,6 +100,7 @@ class Bitcast(Elementwise, name="bitcast"):
     ``%0 = "smelt.bitcast"(%x) {dtype = i32} : (tensor<4xf32>) -> tensor<4xi32>``
     """
 
+    primitive = "View"
     x: Operand
     dtype: Element
     accepts = dtypes.REAL
@@ -125,6 +127,7 @@ class ByteView(Op, name="byte_view"):
     ``%0 = "smelt.byte_view"(%x) {dtype = i1} : (tensor<4xui8>) -> tensor<4xi1>``
     """
 
+    primitive = "View"
     kind = "view"
     is_view = True
     x: Operand

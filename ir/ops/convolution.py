@@ -36,6 +36,7 @@ class ConvGeneral(Contraction, name="conv_general"):
     ``%0 = "smelt.conv_general"(%x, %w) {window_strides = array<i64: 1>, padding_low = array<i64: 1>, padding_high = array<i64: 1>, kernel_dilation = array<i64: 1>, input_dilation = array<i64: 1>, feature_groups = 1 : i64} : (tensor<2x5x4xf32>, tensor<6x3x4xf32>) -> tensor<2x5x6xf32>``
     """
 
+    primitive = "Convolution"
     x: Operand
     w: Operand
     window_strides: Ints

@@ -54,6 +54,7 @@ class Fft(Library, name="fft"):
     ``%0 = "smelt.fft"(%x) {inverse = false, scale = "none"} : (tensor<2x6xcomplex<f32>>) -> tensor<2x6xcomplex<f32>>``
     """
 
+    primitive = "FFT"
     x: Operand
     inverse: Bool = False
     scale: Str = "none"
@@ -98,6 +99,7 @@ class Rfft(Library, name="rfft"):
     ``%0 = "smelt.rfft"(%x) {scale = "none"} : (tensor<2x6xf32>) -> tensor<2x4xcomplex<f32>>``
     """
 
+    primitive = "FFT"
     x: Operand
     scale: Str = "none"
     core = "(n)->(k)"
@@ -149,6 +151,7 @@ class Irfft(Library, name="irfft"):
     ``%0 = "smelt.irfft"(%x) {n = 6 : i64, scale = "mean"} : (tensor<2x4xcomplex<f32>>) -> tensor<2x6xf32>``
     """
 
+    primitive = "FFT"
     x: Operand
     n: Int
     scale: Str = "none"

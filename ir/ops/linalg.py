@@ -168,6 +168,7 @@ class Qr(Library, name="qr"):
     ``%0:2 = "smelt.qr"(%a) : (tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<3x3xf32>)``
     """
 
+    primitive = "QRF"
     a: Operand
     core = "(m,n)->(m,k),(k,n)"
     accepts = FIELDS

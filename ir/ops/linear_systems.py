@@ -104,6 +104,7 @@ class Inv(Library, name="inv"):
     ``%0 = "smelt.inv"(%a) : (tensor<3x3xf32>) -> tensor<3x3xf32>``
     """
 
+    primitive = "Inverse"
     a: Operand
     core = "(n,n)->(n,n)"
     accepts = FIELDS
@@ -253,6 +254,7 @@ class Lu(Library, name="lu"):
     ``%0:3 = "smelt.lu"(%a) : (tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xui32>, tensor<3xui32>)``
     """
 
+    primitive = "LUF"
     a: Operand
     core = "(m,n)->(m,n),(k),(m)"
     accepts = FIELDS

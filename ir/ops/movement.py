@@ -472,6 +472,7 @@ class Iota(Fusible, name="iota"):
     ``%0 = "smelt.iota"() {shape = array<i64: 4>, axis = 0 : i64, dtype = i32} : () -> tensor<4xi32>``
     """
 
+    primitive = "Arange"
     kind = "movement"
     shape: Ints
     axis: Int

@@ -96,6 +96,7 @@ class Arctan2(Elementwise, name="arctan2"):
     ``%0 = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcTan2"
     y: Operand
     x: Operand
     accepts = dtypes.FLOATS

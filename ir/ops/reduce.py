@@ -41,6 +41,7 @@ class ReduceSum(Reduction, name="reduce_sum"):
     ``%0 = "smelt.reduce_sum"(%x) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Sum"
     linearity = "jointly"
 
     @silent
@@ -70,6 +71,7 @@ class ReduceProd(Reduction, name="reduce_prod"):
     ``%0 = "smelt.reduce_prod"(%x) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Prod"
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.prod(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)
@@ -130,6 +132,7 @@ class ReduceMax(_Extremum, name="reduce_max"):
     ``%0 = "smelt.reduce_max"(%x) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Max"
     extremum = "max"
 
     @silent
@@ -152,6 +155,7 @@ class ReduceMin(_Extremum, name="reduce_min"):
     ``%0 = "smelt.reduce_min"(%x) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "Min"
     extremum = "min"
 
     @silent
@@ -188,6 +192,7 @@ class ReduceAll(Reduction, name="reduce_all"):
     ``%0 = "smelt.reduce_all"(%x) {axes = array<i64: 1>} : (tensor<4x8xi1>) -> tensor<4xi1>``
     """
 
+    primitive = "And"
     accepts = (dtypes.bool_,)
     idempotent = True
     not_differentiable = NotDifferentiable("the result is a truth value")
@@ -208,6 +213,7 @@ class ReduceAny(Reduction, name="reduce_any"):
     ``%0 = "smelt.reduce_any"(%x) {axes = array<i64: 1>} : (tensor<4x8xi1>) -> tensor<4xi1>``
     """
 
+    primitive = "Or"
     accepts = (dtypes.bool_,)
     idempotent = True
     not_differentiable = NotDifferentiable("the result is a truth value")
@@ -228,6 +234,7 @@ class ArgMax(ArgReduction, name="argmax"):
     ``%0 = "smelt.argmax"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4xui32>``
     """
 
+    primitive = "ArgReduce"
     largest = True
 
     @silent
@@ -241,6 +248,7 @@ class ArgMin(ArgReduction, name="argmin"):
     ``%0 = "smelt.argmin"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4xui32>``
     """
 
+    primitive = "ArgReduce"
     largest = False
 
     @silent

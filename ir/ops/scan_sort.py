@@ -210,6 +210,7 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
     ``%0 = "smelt.logcumsumexp"(%x) {axis = 1 : i64, reverse = false, inclusive = true} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
     """
 
+    primitive = "CumLogAddExp"
     accepts = dtypes.INEXACT
     flops = 30.0
 

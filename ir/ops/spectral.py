@@ -135,6 +135,7 @@ class Eigvalsh(Library, name="eigvalsh"):
     ``%0 = "smelt.eigvalsh"(%a) : (tensor<3x3xf32>) -> tensor<3xf32>``
     """
 
+    primitive = "Eigh"
     a: Operand
     core = "(n,n)->(n)"
     accepts = FIELDS
@@ -176,6 +177,7 @@ class Svd(Library, name="svd"):
     ``%0:3 = "smelt.svd"(%a) {full = false} : (tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3x3xf32>)``
     """
 
+    primitive = "SVD"
     a: Operand
     full: Bool = False
     core = "(m,n)->(m,p),(k),(q,n)"
@@ -276,6 +278,7 @@ class SingularValues(Library, name="singular_values"):
     ``%0 = "smelt.singular_values"(%a) : (tensor<4x3xf32>) -> tensor<3xf32>``
     """
 
+    primitive = "SVD"
     a: Operand
     core = "(m,n)->(k)"
     accepts = FIELDS
@@ -409,6 +412,7 @@ class Eigvals(Library, name="eigvals"):
     ``%0 = "smelt.eigvals"(%a) : (tensor<3x3xf32>) -> tensor<3xcomplex<f32>>``
     """
 
+    primitive = "Eig"
     a: Operand
     core = "(n,n)->(n)"
     accepts = FIELDS

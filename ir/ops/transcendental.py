@@ -294,6 +294,7 @@ class Arcsin(Elementwise, name="arcsin"):
     ``%0 = "smelt.arcsin"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcSin"
     x: Operand
     accepts = dtypes.INEXACT
     jumps = True
@@ -319,6 +320,7 @@ class Arccos(Elementwise, name="arccos"):
     ``%0 = "smelt.arccos"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcCos"
     x: Operand
     accepts = dtypes.INEXACT
     jumps = True
@@ -344,6 +346,7 @@ class Arctan(Elementwise, name="arctan"):
     ``%0 = "smelt.arctan"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcTan"
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
@@ -442,6 +445,7 @@ class Arcsinh(Elementwise, name="arcsinh"):
     ``%0 = "smelt.arcsinh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcSinh"
     x: Operand
     accepts = dtypes.INEXACT
     flops = 28.0
@@ -466,6 +470,7 @@ class Arccosh(Elementwise, name="arccosh"):
     ``%0 = "smelt.arccosh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcCosh"
     x: Operand
     accepts = dtypes.INEXACT
     jumps = True
@@ -491,6 +496,7 @@ class Arctanh(Elementwise, name="arctanh"):
     ``%0 = "smelt.arctanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ArcTanh"
     x: Operand
     accepts = dtypes.INEXACT
     jumps = True
@@ -542,6 +548,7 @@ class Erfinv(Elementwise, name="erfinv"):
     ``%0 = "smelt.erfinv"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
 
+    primitive = "ErfInv"
     x: Operand
     accepts = dtypes.FLOATS
     jumps = True

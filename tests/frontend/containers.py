@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import smelt
+from smelt.lazy import tree as trees
+from smelt.lazy.tree_nodes import STATES, flatten
 
 Array = smelt.array
 
@@ -229,7 +231,8 @@ def make(name: str, a: Any = (1.0, 2.0), b: Any = (3.0, 5.0)) -> Any:
 
 
 def arrays(tree: Any) -> list[Array]:
-    return [x for _, x in smelt.utils.tree_flatten(tree) if isinstance(x, Array)]
+    """All that transformations see: also those in attributes."""
+    return [x for x in flatten(tree, space=STATES)[0] if isinstance(x, Array)]
 
 
 def values(tree: Any) -> list:
@@ -237,7 +240,7 @@ def values(tree: Any) -> list:
 
 
 def plus(tree: Any, n: float) -> Any:
-    return smelt.utils.tree_map(lambda x: x + n if isinstance(x, Array) else x, tree)
+    return trees.mapped(lambda x: x + n if isinstance(x, Array) else x, tree)
 
 
 def same_classes(a: Any, b: Any) -> bool:

@@ -85,6 +85,17 @@ def test_layers_are_made(name: str) -> None:
     assert not (found := wrong(LAYERS[name])), "\n".join(found)
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_errors_name_the_extent_that_is_negative(name: str) -> None:
+    parameters = [p for p in inspect.signature(LAYERS[name]).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    valid = {p.name: VALID.get(p.name, 4) for p in parameters if p.default is p.empty}
+    for extent in [p.name for p in parameters if p.annotation == "int" and "axis" not in p.name]:
+        try:
+            LAYERS[name](**{**valid, extent: -8})
+        except SmeltError as error:
+            assert extent in str(error).partition("; the arguments are")[0], error
+
+
 @pytest.mark.parametrize("name", CALLED)
 def test_layers_are_called(name: str) -> None:
     layer, given = CALLED[name]

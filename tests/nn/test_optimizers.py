@@ -269,6 +269,20 @@ def test_clipping() -> None:
     assert half[0].dtype is smelt.float16 and half[0][0].item() == pytest.approx(1 / math.sqrt(500), rel=1e-3)
     assert norm.dtype is smelt.float32 and norm.item() == pytest.approx(30 * math.sqrt(500), rel=1e-5)
     assert same["b"].tolist() == [1.0]
+    with pytest.raises(smelt.SmeltError, match="clip_grad_norm: max_norm must not be negative, is -1"):
+        optimizers.clip_grad_norm(gradients, -1.0)
+
+
+@pytest.mark.parametrize("clip", [optimizers.clip_grad_norm, nn.utils.clip_grad_norm_sharded])
+def test_clipping_far(clip: Any) -> None:
+    """Factors that half precision takes for 0 or loses the digits of, and gradients that are integers."""
+    gradients = {"half": smelt.full(2, 30000.0, smelt.float16), "ints": smelt.array([30000, -40000])}
+    clipped, norm = clip(gradients, 1e-3)
+    length = np.sqrt(2 * 30000.0**2 + 30000.0**2 + 40000.0**2)
+    close(norm, length, "float32")
+    assert [x.dtype for x in (clipped["half"], clipped["ints"])] == [smelt.float16, smelt.float32]
+    np.testing.assert_allclose(np.asarray(clipped["half"]), 3e4 * 1e-3 / length, rtol=1e-3)
+    np.testing.assert_allclose(np.asarray(clipped["ints"]), np.array([3e4, -4e4]) * 1e-3 / length, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +295,13 @@ def test_clipping() -> None:
         (lambda: optimizers.Adam(0.1).apply_gradients({"a": smelt.zeros(3)}, {"a": 1.0}),
          "Adam.apply_gradients: a is a float, which has no gradient"),
         (lambda: optimizers.SGD(0.1, nesterov=True), "nesterov needs a positive momentum"),
+        (lambda: optimizers.Adam(0.1, betas=[0.9]), r"Adam: betas must be two numbers, is \[0.9\]"),
+        (lambda: optimizers.AdamW(0.1, betas=(0.9, 1.0)), r"AdamW: betas\[1\] must be at least 0 and less than 1"),
+        (lambda: optimizers.Lion(0.1, betas=(-0.1, 0.9)), r"Lion: betas\[0\] must be at least 0 and less than 1"),
+        (lambda: optimizers.Adam(None), "Adam: learning_rate must be a number, or a function that gives one, is None"),
+        (lambda: optimizers.AdamW(0.1, eps=-1.0), "AdamW: eps must be at least 0, is -1.0"),
+        (lambda: optimizers.step_decay(0.1, 0.9, 0), "step_decay: step_size must be at least 1, is 0"),
+        (lambda: optimizers.cosine_decay(0.1, -1), "cosine_decay: decay_steps must be at least 1, is -1"),
         (lambda: optimizers.RMSprop(0.1, alpha=-1.0), "RMSprop: alpha must be at least 0, is -1.0"),
         (lambda: optimizers.Adagrad(0.1, eps=-1.0), "Adagrad: eps must be at least 0"),
         (lambda: optimizers.Adamax(0.1, eps=-1.0), "Adamax: eps must be at least 0"),

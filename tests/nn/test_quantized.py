@@ -171,3 +171,11 @@ def test_layers_that_take_weights_draw_random_numbers_as_in_mlx() -> None:
             kind = type(make())
             drawn.append(smelt.random.uniform(shape=(2,)).tolist())
         assert drawn[0] == drawn[1], kind
+
+
+def test_parameters_have_the_order_of_mlx() -> None:
+    """That of the state of optimizers, too, and of what is summed over all gradients."""
+    made = nn.QuantizedLinear(64, 8)
+    for layer in made, nn.Linear(64, 8).to_quantized():
+        assert list(layer.parameters()) == ["weight", "scales", "biases", "bias"]
+    assert not made.trainable_parameters() and list(made.unfreeze(keys="scales").trainable_parameters()) == ["scales"]

@@ -54,8 +54,10 @@ class _Convolution(Module):
         options = [("kernel_size", as_attribute(self.weight.shape[1:-1]))]
         options += [(what, getattr(self, what)) for what in ("stride", "padding", "dilation")]
         listed = ", ".join(f"{what}={v}" for what, v in options)
+        if self._spatial < 3:  # Conv3d has no groups
+            listed += f", groups={self.groups}"
         inputs, outputs = self.weight.shape[-1] * self.groups, self.weight.shape[0]
-        return f"{inputs}, {outputs}, {listed}, groups={self.groups}, bias={'bias' in self}"
+        return f"{inputs}, {outputs}, {listed}, bias={'bias' in self}"
 
     def __call__(self, x: array) -> array:
         found = smelt.conv_general(x, self.weight, self.stride, self.padding, self.dilation, groups=self.groups)

@@ -72,9 +72,10 @@ class QuantizedLinear(_Quantized):
     ):  # fmt: skip
         super().__init__(group_size, bits, mode)
         bound = 1 / math.sqrt(input_dims) if input_dims else 0.0
+        self._put(smelt.random.uniform(-bound, bound, (output_dims, input_dims)))
         if bias:
             self.bias = smelt.zeros((output_dims,))
-        self._put(smelt.random.uniform(-bound, bound, (output_dims, input_dims)))
+            self.freeze(keys="bias")
 
     def _extra_repr(self) -> str:
         outputs = self.weight.shape[0]
