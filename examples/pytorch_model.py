@@ -1,7 +1,7 @@
 """A recurrent network of PyTorch, trained by smelt: it learns to add the marked numbers of a sequence.
 
-The module is PyTorch's, and so are its weights at the start and at the end; gradients, steps and kernels are smelt's. On
-a Mac it trains on the GPU, as Metal. Needs the package `torch`.
+The module is PyTorch's, and so are its weights at the start and at the end; gradients, steps and kernels are smelt's.
+On a Mac it trains on the GPU, as Metal. Needs the package `torch`.
 """
 
 import argparse
