@@ -13,7 +13,7 @@ from smelt.ir.ops.call import Callee, Signature, Transform
 class Iterate(Transform, name="workbench_iterate"):
     """A function applied again and again: f(f(…f(x))). What it takes behind x stays the same.
 
-    ``%1 = "smelt.workbench_iterate"(%0) {times = 3 : i64} : ((tensor<i1>) -> tensor<i1>) -> ((tensor<i1>) -> tensor<i1>)``
+    ``%g = "smelt.workbench_iterate"(%f) {times = 3 : i64} : ((tensor<f32>) -> tensor<f32>) -> …``
     """
 
     times: Int
