@@ -233,7 +233,7 @@ def constant(tensor: Any) -> array:
     if str(tensor.layout) != "torch.strided":
         raise Refused(f"is a tensor of the layout {tensor.layout}; make it dense with .to_dense()")
     plain = tensor.detach().resolve_conj().resolve_neg()
-    if plain.device.type not in ("cpu", "cuda"):
+    if not (plain.is_cpu or plain.is_cuda):
         plain = plain.cpu()
     if not plain.numel():
         return smelt.zeros(tuple(plain.shape), kind)
