@@ -203,7 +203,7 @@ def _gelu(n: Node, x: array, approximate: str) -> array:
 
 @rule("aten.silu")
 def _silu(n: Node, x: array) -> array:
-    return x * smelt.sigmoid(x)
+    return x / (1 + smelt.exp(-x)) if x.dtype.is_complex else x * smelt.sigmoid(x)
 
 
 @rule("aten.elu")

@@ -115,7 +115,7 @@ def _plain_dropout(n: Node, x: array, p: float, train: bool) -> array:
     if not train:
         return x
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if "feature" in n.op else x.shape
-    kept = smelt.random.bernoulli(1 - p, shape)
+    kept = smelt.broadcast_to(smelt.random.bernoulli(1 - p, shape), x.shape)
     if "alpha" not in n.op:
         return smelt.where(kept, x / (1 - p) if p < 1 else 0, 0)
     # Of scaled exponential units: mean and variance stay.

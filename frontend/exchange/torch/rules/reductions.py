@@ -29,9 +29,11 @@ def _split(options: Sequence[Any]) -> tuple[Any, bool]:
 @rule("aten.sum", "aten.mean", "aten.prod", "aten.nansum")
 def _sum(n: Node, x: array, *options: Any) -> array:
     dim, keep = _split(options)
-    name = n.op.split(".")[1]
-    function = getattr(smelt, name)
-    return function(converted(x, n.dtype), _axes(x, dim), keep)
+    name, x, axes = n.op.split(".")[1], converted(x, n.dtype), _axes(x, dim)
+    if name == "nansum":
+        return smelt.sum(smelt.where(smelt.isnan(x), 0, x), axes, keep)
+    function = {"sum": smelt.sum, "mean": smelt.mean, "prod": smelt.prod}[name]
+    return function(x, axes, keep)
 
 
 @rule("aten.amax", "aten.amin", "aten.any", "aten.all", "aten.logsumexp")

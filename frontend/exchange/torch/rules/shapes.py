@@ -143,6 +143,8 @@ def _repeat(n: Node, x: array, repeats: list[int]) -> array:
 @rule("aten.unfold", "aten.unfold_copy")
 def _unfold(n: Node, x: array, dim: int, size: int, step: int) -> array:
     """Windows along an axis; the places in them are the last axis."""
+    if not x.ndim:
+        return x.reshape(1)[:size]
     dim = dim % x.ndim
     starts = smelt.arange(0, x.shape[dim] - size + 1, step)
     at = starts[:, None] + smelt.arange(size)
