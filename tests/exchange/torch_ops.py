@@ -24,7 +24,7 @@ from smelt.ir.errors import SmeltError
 tree = torch.utils._pytree
 #: What draws, whose numbers are others here, or whose results nobody has written to.
 OTHER_NUMBERS = ("rand", "bernoulli", "normal", "multinomial", "dropout", "empty", "cauchy", "exponential", "geometric",
-                 "uniform", "rrelu", "fractional_max_pool")  # fmt: skip
+                 "uniform", "rrelu", "fractional_max_pool", "lowrank")  # fmt: skip
 
 
 def outcomes(op: Any, samples: int) -> Iterator[tuple[str, str]]:
@@ -70,7 +70,7 @@ def difference(x: Any, y: Any, drawn: bool) -> str:
         return "" if x == y else f"{x}, not {y}"
     theirs = y.detach().resolve_conj().resolve_neg()
     theirs = (theirs.float() if theirs.dtype is torch.bfloat16 else theirs).numpy()
-    ours = np.array(x)
+    ours = np.array(x.astype(smelt.float32) if x.dtype is smelt.bfloat16 else x)
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
         return f"{ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
     largest = np.abs(theirs[np.isfinite(theirs)]).max(initial=0) if theirs.dtype.kind in "fc" else 0

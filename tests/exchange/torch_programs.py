@@ -182,7 +182,7 @@ CASES: dict[str, Case] = {
     "products of factors": (lambda a: [(lambda u, s, v: u @ torch.diag(s) @ v)(*torch.linalg.svd(a)),
                                        (lambda q, r: q @ r)(*torch.linalg.qr(a)),
                                        (lambda p, l, u: p @ l @ u)(*torch.linalg.lu(a)),
-                                       torch.linalg.pinv(a), torch.lu_solve(a,
+                                       torch.linalg.pinv(a), torch.linalg.pinv(a, hermitian=True), torch.lu_solve(a,
         *torch.linalg.lu_factor(a))], [positive(4)]),
     "fourier": (lambda x: [torch.fft.fft(x).abs(), torch.fft.irfft(torch.fft.rfft(x), 6), torch.fft.ifft2(x).real,
                            torch.fft.fft(x, norm="ortho").imag, torch.fft.fftshift(x), torch.fft.irfft(x, 7)], [x]),

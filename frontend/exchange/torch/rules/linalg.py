@@ -171,8 +171,22 @@ def _expm(n: Node, x: array) -> array:
 
 
 @rule("aten.linalg_pinv")
-def _pinv(n: Node, x: array, *_: Any) -> array:
-    return linalg.pinv(x)
+def _pinv(n: Node, x: array, *options: Any) -> array:
+    """Overloads state a relative tolerance, or an absolute and a relative one, which may be arrays."""
+    *tolerances, hermitian = options
+    absolute, relative = tolerances if len(tolerances) == 2 else (None, *tolerances)
+    if hermitian:  # only what is on and below the diagonal is read
+        x = smelt.tril(x) + _adjoint(smelt.tril(x, -1))
+    if absolute is None and (relative is None or isinstance(relative, float)):
+        return linalg.pinv(x, rtol=relative)
+    u, s, v = linalg.svd(x, full_matrices=False)
+    if relative is None:
+        relative = max(x.shape[-2:]) * float(smelt.finfo(s.dtype).eps)
+    largest = smelt.max(s, -1) if s.shape[-1] else smelt.zeros(s.shape[:-1], s.dtype)
+    least = smelt.maximum(0.0 if absolute is None else absolute, relative * largest)
+    kept = s > smelt.expand_dims(smelt.broadcast_to(least, s.shape[:-1]), -1)
+    inverse = smelt.where(kept, 1 / smelt.where(kept, s, 1), 0)
+    return _adjoint(v) @ (smelt.expand_dims(inverse, -1) * _adjoint(u))
 
 
 @rule("aten.linalg_lstsq")
