@@ -23,7 +23,7 @@ TIERED := $(wildcard tests/runtime/test_compile*.py tests/runtime/test_donation*
 	$(foreach part,control custom recipes repeated_calls steps,tests/frontend/test_$(part).py) tests/nn/test_training.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-elsewhere test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check test-cuda soak-cuda format bench bench-setup clean
+.PHONY: help demo test test-compiled test-elsewhere test-frameworks test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check test-cuda soak-cuda format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,11 @@ test-compiled: $(VENV)/.test ## parts of the tests: small graphs compiled as lar
 	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
 	SMELT_TIER=auto $(BIN)/python -m pytest -n 2 --dist worksteal $(TIERED) --sample 17
 
+test-frameworks: $(BENCH_VENV)/.test $(PACKAGE) ## what is tested beside PyTorch, JAX and MLX, where these are (after bench-setup)
+	PYTHONPATH=$(dir $(PACKAGE)) SMELT_JAX_PYTHON=$(BENCH_VENV)/bin/python $(BENCH_VENV)/bin/python -m pytest -n 2 --dist worksteal \
+	tests/exchange tests/nn tests/frontend/test_interchange.py
+	PYTHONPATH=$(dir $(PACKAGE)) $(BENCH_VENV)/bin/python -m pytest -n 2 tests/architecture/test_documents.py tests/architecture/test_examples.py -k "exchange or pytorch"
+
 lint: $(VENV)/.test ## ruff alone
 	$(BIN)/ruff check .
 
@@ -132,6 +137,11 @@ $(BENCH_VENV)/.ready: benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(BENCH_VENV)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
+# The extras of the tests beside the frameworks; `expecttest` loads PyTorch's own samples (tests/exchange/torch_ops.py).
+$(BENCH_VENV)/.test: pyproject.toml $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python -m pip install --quiet --editable '.[test,demo]' expecttest
 	touch $@
 
 # The rooms as the installed package has them: a folder of links.

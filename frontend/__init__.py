@@ -107,7 +107,8 @@ __all__ = [
     "explain", "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
     "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frexp", "from_dlpack", "from_fp8",
-    "from_onnx", "from_stablehlo", "full", "full_like", "gammainc", "gammaincc", "gather_mm", "gather_qmm",
+    "from_onnx", "from_stablehlo", "from_torch",
+    "full", "full_like", "gammainc", "gammaincc", "gather_mm", "gather_qmm",
     "gather_qqmm", "gcd", "generic", "geomspace", "get_active_memory", "get_array_buffer_size", "get_cache_memory",
     "get_memory_limit", "get_peak_memory", "get_printoptions", "gpu", "grad", "gradient", "greater",
     "greater_equal", "hadamard_transform", "hamming", "hanning", "heaviside", "hessian", "histogram", "histogram2d",
@@ -146,6 +147,7 @@ if TYPE_CHECKING:
     from .exchange.exported import to_linalg, to_stablehlo
     from .exchange.imported import from_stablehlo
     from .exchange.onnx.imported import from_onnx
+    from .exchange.torch.imported import from_torch
     from .filed import *
     from .rest import *
 else:
@@ -154,7 +156,7 @@ else:
         "compat", "cuda", "distributed", "exchange", "fast", "fft", "linalg", "metal", "nn", "optimizers", "random",
         "utils",
     )  # fmt: skip
-    _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "to_linalg", "to_stablehlo")
+    _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "from_torch", "to_linalg", "to_stablehlo")
 
     def _missing(name: str) -> AttributeError:
         return _locks.loaded(f"{__name__}.foreign").missing(name, __all__)

@@ -129,17 +129,19 @@ class Builder:
     ) -> tuple[Value, ...]:
         if op.mixed:
             return self._create_mixed(op, operands, attrs, encoded, avals, location)
+        name = "smelt." + op.name
+        single = len(avals) == 1
         operation = mlir.ir.Operation.create(
-            "smelt." + op.name,
-            results=[tensor_type(a) for a in avals],
-            operands=self.read("smelt." + op.name, operands),
+            name,
+            results=[tensor_type(avals[0])] if single else [tensor_type(a) for a in avals],
+            operands=self.read(name, operands),
             attributes=encoded,
             loc=location,
             ip=self._ip,
         )
-        scope = self.scope
+        scope = self._scope or self.scope
         view = OpView(op, tuple(operands), attrs, operation, scope)
-        if len(avals) == 1:
+        if single:
             view.results = (Value(operation.result, avals[0], self, view, 0, scope),)
         else:
             view.results = tuple(
@@ -333,7 +335,7 @@ class Builder:
         if op.op.kind not in STRUCTURAL:
             operation, encoded = op.mlir, None
             if op.attrs:
-                present = (mixed_maker(operation) or operation).attributes
+                present = (mixed_maker(operation) or operation if op.op.mixed else operation).attributes
                 encoded = {k: present[k] for k in op.attrs if k in present}
             avals = [r.aval for r in op.results]
             return self._create(op.op, operands, op.attrs, encoded, avals, operation.location)

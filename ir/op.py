@@ -120,6 +120,8 @@ class Op:
     operand_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[bool] = False  #: the last operand field takes any number of tensors
     attrs: ClassVar[dict[str, Attr]] = {}
+    #: Whether attributes are the same where their Python values are equal: of numbers ``0.0 == -0.0``.
+    attrs_compare: ClassVar[bool] = True
     #: Attributes that are extents, or places along axes: they change where shapes do. Programs are shared by them.
     sizes: ClassVar[tuple[str, ...]] = ()
     #: Operands and results are of any types each. In MLIR the op is then a function value without operands, and an
@@ -216,6 +218,7 @@ class Op:
                 rule = f"is called like {cls.__bases__[0].__name__}.{field}; choose another name"
                 raise AttributeValueError(at_user_line(f"{where} {rule}"))
         cls.operand_names, cls.attrs = tuple(operands), attrs
+        cls.attrs_compare = all(a.type in ("Ints", "Int", "Bool", "Str", "Element") for a in attrs.values())
 
     @classmethod
     def complete(cls) -> None:

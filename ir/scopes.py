@@ -166,12 +166,14 @@ def guard_erase() -> None:
             for use in result.uses:
                 where = place(operation.location)
                 raise IRError(f"{operation.name} cannot be erased: {use.owner.name} still reads its results{where}")
-        if operation.name == "builtin.module" and operation.parent is None:
+        name = operation.name
+        if name == "builtin.module" and operation.parent is None:
             raise IRError("a module cannot be erased: its owner would free it again")
-        for inner in _inside(operation):
-            scope = _scopes.pop(_address(inner), None)
-            if scope is not None:
-                scope.alive = False
+        if not name.startswith("smelt."):  # these have no regions, so no scope is theirs
+            for inner in _inside(operation):
+                scope = _scopes.pop(_address(inner), None)
+                if scope is not None:
+                    scope.alive = False
         original(self)
 
     erase.checked = True  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .aval import Aval
 from .bytecode import without_attributes
 from .context import parse_aval
 from .errors import FileFormatError, IRError, MissingPackageError
+from .stablehlo_sizes import inside, settle
 from .text import check_text, diagnostics
 
 #: How a portable artifact begins.
@@ -88,10 +89,10 @@ def parse(source: str, name: str = "<text>") -> Any:
 
 
 #: Infers all types from those of the arguments, and writes ops that take sizes as values as those that know them.
-_BIND = (
-    "inline,stablehlo-refine-arguments{{types={types}}},stablehlo-refine-shapes,"
-    "func.func(stablehlo-canonicalize-dynamism)"
-)
+_BIND = "func.func(stablehlo-legalize-composite-to-call),inline,stablehlo-refine-arguments{{types={types}}}"
+_REFINE = "stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism)"
+#: Rounds of inferring types, each of which may make the sizes of more windows known.
+_MOST_ROUNDS = 64
 
 
 def bound(source: str, arguments: Sequence[Aval], name: str = "<text>") -> Any:
@@ -104,24 +105,19 @@ def bound(source: str, arguments: Sequence[Aval], name: str = "<text>") -> Any:
     with mlir.lock:
         try:
             run(context(), module, _BIND.format(types=",".join(a.mlir for a in arguments)))
+            for _ in range(_MOST_ROUNDS):
+                run(context(), module, _REFINE)
+                if not settle(module):
+                    break
         except mlir.ir.MLIRError as error:
             lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
             raise IRError("\n".join(lines)) from None
-        for operation in _flat(module.operation):
+        for operation in inside(module.operation):
             if any("?" in str(r.type) for r in operation.results):
                 target = operation.attributes.get("call_target_name")
                 what = f"{operation.name} @{target.value}" if target is not None else operation.name
                 raise IRError(f"{name}: the sizes of arguments do not say which {what} has; lower it for given sizes")
     return module
-
-
-def _flat(operation: Any) -> Iterator[Any]:
-    """The operations inside of one."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _flat(inner.operation)
 
 
 #: Statements of the dialect sdy, each on a line, that say on which devices values lie: meshes, and values as they are.

@@ -139,14 +139,18 @@ _OTHER = (
 )
 
 
-def parse(source: str, name: str = "<text>") -> Any:
+def parse(source: str, name: str = "<text>", own: bool = False) -> Any:
     """A verified module from MLIR text. Ops that nobody has defined are looked for among those that were removed, and
     in other packages.
+
+    Args:
+        own: whether smelt itself has just written the text, which then is not checked before MLIR parses it.
 
     Raises:
         IRError: the place of the mistake, and which packages with ops do not load if one is missing.
     """
-    check_text(source)
+    if not own:
+        check_text(source)
     unknown = {*_SMELT_OP.findall(source)}.difference(registry)
     if unknown:
         source = former.updated(source, unknown)

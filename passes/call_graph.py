@@ -13,6 +13,7 @@ from smelt.ir import mlir
 from smelt.ir.builder import STRUCTURAL, Function, OpView, functions, is_mixed, read_function
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError, PipelineError
+from smelt.ir.op import registry
 
 from .rewrite import has_rules, rules_of
 
@@ -156,10 +157,13 @@ def unexpanded(module: Any) -> str | None:
 
     The function value of an op of mixed types, which is applied at once, is none of the module's.
     """
+    plain = {f"smelt.{name}" for name, op in registry.items() if op.kind != "transform" and not op.mixed}
     for name, operation in functions(module).items():
         for block in operation.regions[0].blocks:
             for item in block.operations:
                 op = item.operation
+                if op.name in plain:  # of tensors
+                    continue
                 if any(_is_function(r.type) for r in op.results) and not is_mixed(op):
                     return f"@{name} uses functions as values: {op.name} at {op.location}"
     return None

@@ -10,12 +10,14 @@ like the user's program, transformations nest in any order, and each expansion c
 
 The passes `batch`, `jvp`, `linearize` and `transpose` replace them by functions, innermost first.
 Plain calls are the upstream ``func.call``.
+
+A package's own transformation states what it computes of its function (`expand`), and `inline` replaces it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import mlir
 from ..aval import Aval
@@ -23,7 +25,31 @@ from ..context import parse_aval
 from ..errors import AttributeValueError, ShapeError
 from ..op import Avals, Int, Ints, Op, Operand, require
 
+if TYPE_CHECKING:
+    from ..builder import Builder
+    from ..values import Value
+
 Signature = tuple[list[Aval], list[Aval]]
+
+
+class Callee(Protocol):
+    """The function that a transformation is of, as its `expand` sees it.
+
+    Attributes:
+        name: for ops that run functions: ``b.control(SCAN, operands, {"body": f.name, ...}, results)``.
+        arguments, results: its types.
+    """
+
+    name: str
+    arguments: list[Aval]
+    results: list[Aval]
+
+    def __call__(self, b: Builder, operands: Sequence[Value]) -> Sequence[Value]:
+        """Apply it."""
+
+    def reordered(self, order: Sequence[int]) -> Callee:
+        """The function that takes the i-th argument at the place of ``order[i]``: loops take what does not change
+        first."""
 
 
 def function_signature(function_type: Any) -> Signature:
@@ -33,7 +59,7 @@ def function_signature(function_type: Any) -> Signature:
 
 
 class Transform(Op):
-    """A function turned into another function. Subclasses state `signature`."""
+    """A function turned into another function. Subclasses state `signature`, those of other packages also `expand`."""
 
     kind = "transform"
     f: Operand
@@ -41,6 +67,15 @@ class Transform(Op):
     def signature(self, arguments: Avals, results: Avals, *_: Any, **attrs: Any) -> Signature:
         """Arguments and results of the transformed function, from those of f."""
         raise NotImplementedError
+
+    def expand(self, b: Builder, f: Callee, operands: Sequence[Value], **attrs: Any) -> Sequence[Value]:
+        """What the transformed function computes of its operands, by ops, by applying f, by loops that run f."""
+        raise NotImplementedError
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether `expand` says what it is; smelt's own are the work of passes."""
+        return type(self).expand is not Transform.expand
 
     def verify(self, operation: Any, *_: Any, **attrs: Any) -> None:
         ir = mlir.ir

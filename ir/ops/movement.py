@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
-from ..errors import AttributeValueError, DTypeError
+from ..errors import AttributeValueError, DTypeError, ShapeError
 from ..index import Coordinates, Index, delinearize, linearize
 from ..kinds import Fetch, Fusible, Movement, align_batch
 from ..op import (
@@ -195,7 +195,8 @@ class Broadcast(Movement, name="broadcast"):
     def infer(self, x: Aval, *, shape: Ints) -> Aval:
         lead = len(shape) - x.ndim
         fits = lead >= 0 and all(d in (1, s) for d, s in zip(x.shape, shape[lead:]))
-        require(fits and all(d >= 0 for d in shape), f"cannot broadcast shape {x.shape} to {shape}")
+        if not fits or not all(d >= 0 for d in shape):
+            raise ShapeError(f"cannot broadcast shape {x.shape} to {shape}")
         return x.with_shape(shape)
 
     def reference(self, x: np.ndarray, *, shape: Ints) -> np.ndarray:

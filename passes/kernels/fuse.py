@@ -39,6 +39,7 @@ additions. ``fuse{heuristic=NAME}`` asks another. Its answers are remarks: `smel
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -129,8 +130,11 @@ class FusePass(Pass):
             if contractions := contractions_of(function):
                 if self.attention and self.contractions:
                     function = self._with_attention(module, function, contractions, statistics)
-                function = lay_out_contractions(module, function, self._left(function, library))
-                kernels = contractions_of(function) - self._left(function, library)
+                left = self._left(function, library)
+                laid_out = lay_out_contractions(module, function, left)
+                if laid_out is not function:
+                    function, left = laid_out, self._left(laid_out, library)
+                kernels = contractions_of(function) - left
             grouping = self._grouped(function, kernels)
             if grouping.groups:
                 remark = explain(function, grouping) if grouping.explains else None
@@ -270,8 +274,11 @@ def structure(group: Group | AttentionGroup) -> Any:
     for op in _from_operands_on(group):
         attrs: Any = ()
         if op.attrs:
-            present = op.mlir.attributes
-            attrs = tuple([(k, present[k]) for k in op.attrs if k in present])
+            if op.op.attrs_compare:
+                attrs = tuple(op.attrs.values())
+            else:
+                present = op.mlir.attributes
+                attrs = tuple([(k, present[k]) for k in op.attrs if k in present])
         ops.append((op.op.name, attrs, tuple([number[v] for v in op.operands])))
         for v in op.results:
             number[v] = len(number)
@@ -308,5 +315,11 @@ def make_fusion(
         argument_locations=[named_location(v, location) for v in group.inputs], taken=taken,
     )  # fmt: skip
     for key, text in group.attributes().items():
-        operation.attributes[f"smelt.{key}"] = mlir.ir.Attribute.parse(text, context())
+        operation.attributes[f"smelt.{key}"] = _attribute(text)
     return name_of(operation)
+
+
+@functools.lru_cache(maxsize=1024)
+def _attribute(text: str) -> Any:
+    """An attribute of MLIR: many kernels have the same."""
+    return mlir.ir.Attribute.parse(text, context())

@@ -345,6 +345,7 @@ class Grouping:
         """Make second part of first."""
         self.merged[second] = first
         first.ops.update(second.ops)
+        first.reduced.update(second.reduced)
         for v, places in second.reads.items():
             first.reads.setdefault(v, {}).update(places)
             self.readers[v].pop(second, None)

@@ -39,6 +39,7 @@ class Group:
     def __init__(self, root: OpView, shared_rows: bool = False, flops_per_byte: float = 0.0):
         self.primary, self.shared_rows, self.flops_per_byte = root, shared_rows, flops_per_byte
         self.ops: dict[OpView, None] = {root: None}
+        self.reduced: dict[OpView, None] = {}  #: those of `ops` that are reductions
         self.outputs: list[Value] = list(root.results)
         self.reads: dict[Value, dict[Coordinates, None]] = {}
         self.kept: Coordinates | None = None  #: the loop variables that say which row; None before a reduction
@@ -169,7 +170,7 @@ class Group:
     def _add_reduction(self, op: OpView, row: Coordinates) -> None:
         """`row`: where its result is read, in the group's variables."""
         x = op.operands[0]
-        self.ops[op] = None
+        self.ops[op] = self.reduced[op] = None
         if self.kept is None:
             self.kept, self.schedule = row, "row"
         self._read(x, self.reduction_place(op))
@@ -365,7 +366,7 @@ class Group:
         return {"fusion": f'"{schedule}"', **found}
 
     def reductions(self) -> list[OpView]:
-        return [op for op in self.ops if is_row_reduction(op)]
+        return list(self.reduced)
 
     def splits(self) -> bool:
         """Whether the reductions are done in chunks: few rows, many elements, and nothing in between."""

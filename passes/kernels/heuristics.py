@@ -128,8 +128,10 @@ def _moved_bytes(value: Value, read: Container[Value], ops: int = CHEAP_OPS) -> 
     op = value.owner
     if op is None or not ops or not is_pointwise(op) or not (op.op.flops <= CHEAP_FLOPS or _widens(op)):
         return least
-    total = 0
-    for operand in set(op.operands):
+    total, operands = 0, op.operands
+    for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
+        if operand in read:
+            continue
         total += _moved_bytes(operand, read, ops - 1)
         if total >= least:
             return least

@@ -9,8 +9,9 @@ After (@f being private, it vanishes)::
 
     %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
-Kernels made by `fuse` are functions too, and are never inlined. Functions with rules of their own (see
-`custom_rules`) are inlined once no transformation is left that could ask for the rules.
+Kernels made by `fuse` are functions too, and are never inlined. Transformations of other packages become the functions
+that they state (see `stated`). Functions with rules of their own (see `custom_rules`) are inlined once no
+transformation is left that could ask for the rules.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from smelt.ir.control import callees
 from ..call_graph import callees_first
 from ..registry import Pass, register_pass
 from ..rewrite import has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
+from ..transform.stated import expand_stated
 
 
 @register_pass("inline")
@@ -35,6 +37,8 @@ class InlinePass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         decoded = None
+        if expanded := expand_stated(module):
+            statistics["transformations expanded"] += expanded
         if mentions(module, "func.call", "func.call_indirect"):
             decoded = self._inline(module, statistics)
         drop_unused(module, statistics, decoded)

@@ -19,6 +19,7 @@ from ..dependence import split
 from .batch import Batching, settled_results
 from .jvp import push_tangents
 from .partition import separate
+from .stated import FunctionCallee, emit_stated
 from .tape import NeedsModule, Recorded, Tape
 from .transpose import pull_cotangents
 
@@ -47,13 +48,15 @@ def transform(module: ListedModule, body: Recorded, name: str, attrs: dict[str, 
     Raises:
         NeedsModule: there is no such transformation here. NotDifferentiableError: an op has no derivative.
     """
-    found = _TRANSFORMS.get(name)
-    if found is None:
+    found, op = _TRANSFORMS.get(name), of_kind(ops[name], Transform)
+    if found is None and not op.is_stated:
         raise NeedsModule(name)
-    signature = of_kind(ops[name], Transform).signature
-    taken, returned = signature([v.aval for v in body.arguments], [v.aval for v in body.returns], **attrs)
+    taken, returned = op.signature([v.aval for v in body.arguments], [v.aval for v in body.returns], **attrs)
     tape = Tape()
     arguments = [tape.argument(aval) for aval in taken]
+    if found is None:
+        f = FunctionCallee(module, module.keep("main", body).name, body)
+        return Recorded(arguments, tape.ops, emit_stated(op, tape, f, arguments, returned, attrs))
     return Recorded(arguments, tape.ops, found(module, tape, body, arguments, returned, **attrs))
 
 

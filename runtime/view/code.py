@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 #: Characters of all kernels' texts together: of what does not fit, `smelt dump --stage` prints it.
-MOST = 2_600_000
+MOST = 1_500_000
 _BEGIN = re.compile(r"^(\s*)(?:func\.func|llvm\.func|kernel void)\s+(?:(?:private|internal)\s+)?@?([\w.$-]+)\(")
 
 
@@ -37,11 +37,17 @@ def kernels_of(text: str, names: Collection[str]) -> dict[str, str]:
 
 
 def code_of(texts: Mapping[str, str], names: Collection[str]) -> dict[str, dict[str, str]]:
-    """The texts of kernels by stage, as many as a page holds."""
+    """The texts of kernels by stage, as many as a page holds: where there are too many, of each stage the shortest."""
+    found = {stage: kernels_of(text, names) for stage, text in texts.items()}
     left, code = MOST, {}
-    for stage, text in texts.items():
-        found = kernels_of(text, names)
-        size = sum(map(len, found.values()))
-        if found and size <= left:
-            code[stage], left = found, left - size
-    return code
+    for i, (stage, kernels) in enumerate(sorted(found.items(), key=lambda item: sum(map(len, item[1].values())))):
+        room = left // (len(found) - i)
+        kept = set()
+        for name in sorted(kernels, key=lambda name: len(kernels[name])):
+            if len(kernels[name]) > room:
+                break
+            kept.add(name)
+            room, left = room - len(kernels[name]), left - len(kernels[name])
+        if kept:
+            code[stage] = {name: text for name, text in kernels.items() if name in kept}
+    return {stage: code[stage] for stage in texts if stage in code}

@@ -21,9 +21,11 @@ from .drawing import draw
 from .dumps import parsed, read_dumps
 
 #: Texts of the backend that are longer are left out; `smelt dump --stage` prints them.
-MAX_TEXT = 400_000
+MAX_TEXT = 300_000
 #: Functions with more ops are not drawn.
 MAX_DRAWN = 1500
+#: Of functions with more results these are no nodes of their own.
+MAX_RESULTS = 12
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 
@@ -65,8 +67,22 @@ def page_of_dumps(folder: Path, title: str) -> str:
 def fill(data: dict[str, Any]) -> str:
     """The page that shows what was described."""
     # "</script>" in a string of the user's must not end the script; JSON may write "<" as an escape.
-    content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    content = json.dumps(_packed(data), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return _TEMPLATE.read_text(encoding="utf-8").replace("@DATA@", content)
+
+
+def _packed(data: dict[str, Any]) -> dict[str, Any]:
+    """The same with less text: a stage like the one before has no lines of its own, and places are numbers."""
+    places: dict[str, int] = {}
+    stages: list[dict[str, Any]] = []
+    before: Any = None
+    for stage in data["stages"]:
+        lines = stage["lines"]
+        numbered = [[line, places.setdefault(place, len(places))] for line, place in lines]
+        stages.append({**stage, "lines": None if lines is before or lines == before else numbered})
+        before = lines
+    remarks = [{**r, "line": places.setdefault(r["line"], len(places))} for r in data["remarks"]]
+    return {**data, "stages": stages, "remarks": remarks, "places": list(places)}
 
 
 def describe(
@@ -80,16 +96,19 @@ def describe(
     of_pass = {r.stage: r for r in program.records}
     listed: list[dict[str, Any]] = []
     for name in passed.names:
-        record = of_pass.get(name)
-        stage = _stage(name, passed.located(name) or "", name not in passed.unchanged)
+        record, unchanged = of_pass.get(name), name in passed.unchanged and listed
+        known = listed[-1]["lines"] if unchanged else None
+        stage = _stage(name, passed.located(name) or "", name not in passed.unchanged, known)
         stage["seconds"] = record.seconds if record else None
         stage["counts"] = dict(record.statistics) if record else {}
         listed.append(stage)
     return _described(title, listed, cost, drawn, texts, remarks, program.seconds)
 
 
-def _stage(name: str, located: str, changed: bool) -> dict[str, Any]:
-    return {"name": name, "lines": short_lines(text.parse(located)), "seconds": None, "counts": {}, "changed": changed}
+def _stage(name: str, located: str, changed: bool, lines: Any = None) -> dict[str, Any]:
+    """`lines`: of the stage, where they are known."""
+    lines = short_lines(text.parse(located, own=True)) if lines is None else lines
+    return {"name": name, "lines": lines, "seconds": None, "counts": {}, "changed": changed}
 
 
 def _described(
@@ -108,6 +127,7 @@ def _described(
         "drawings": drawings(drawn, cost),
         "code": code_of(texts, names),
         "texts": {name: _shortened(name, content) for name, content in texts.items()},
+        "whole": [name for name, content in texts.items() if len(content) <= MAX_TEXT],
         "seconds": seconds,
     }
 
@@ -147,7 +167,7 @@ def drawings(planned: str, cost: ProgramCost | None) -> list[dict[str, Any]]:
     """The graph of each function: its ops as nodes with places."""
     kinds = {s.name: s.kind for s in cost.steps} if cost else {}
     found = []
-    module = text.parse(planned)
+    module = text.parse(planned, own=True)
     with mlir.lock:
         for operation in functions(module).values():
             function = read_function(operation)
@@ -169,7 +189,11 @@ def drawings(planned: str, cost: ProgramCost | None) -> list[dict[str, Any]]:
                 made.update((r, len(nodes)) for r in op.results)
                 types = ", ".join(str(r.aval) for r in op.results if r.aval is not None)
                 nodes.append({"label": label, "kind": kind, "type": types, "line": line_of(op.location)})
+            many = len(function.returns) > MAX_RESULTS  # they would hide the rest: what makes them says so
             for i, v in enumerate(function.returns):
+                if many and v in made:
+                    nodes[made[v]].setdefault("results", []).append(i)
+                    continue
                 if v in made:
                     edges.append((made[v], len(nodes)))
                 nodes.append({"label": f"result {i}", "kind": "result", "type": str(v.aval), "line": ""})

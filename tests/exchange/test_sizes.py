@@ -105,3 +105,54 @@ def test_what_sizes_of_arguments_do_not_say() -> None:
     }"""
     with pytest.raises(IRError, match=r"do not say which stablehlo.custom_call @mine has; lower it for given sizes"):
         smelt.from_stablehlo(text)(smelt.ones(3))
+
+
+#: What JAX writes of running sums, and of the k largest: custom calls whose sizes are values, and composites of them.
+WINDOWS = """
+func.func @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %a, %b : tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @running(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %none = stablehlo.constant dense<0> : tensor<1xi32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %size = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %low = stablehlo.subtract %size, %one : tensor<1xi32>
+  %both = stablehlo.concatenate %low, %none, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %padding = stablehlo.reshape %both : (tensor<2xi32>) -> tensor<1x2xi32>
+  %0 = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %zero, %size, %one, %one, %one, %padding)
+    {called_computations = [@sum]} : (tensor<?xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>,
+    tensor<1xi32>, tensor<1x2xi32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @main(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %0 = stablehlo.composite "acme.running" %x {decomposition = @running} : (tensor<?xf32>) -> tensor<?xf32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %half = stablehlo.divide %n, %two : tensor<i32>
+  %1:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%0, %half) : (tensor<?xf32>, tensor<i32>) ->
+    (tensor<?xf32>, tensor<?xi32>)
+  return %0, %1#0 : tensor<?xf32>, tensor<?xf32>
+}
+"""
+
+
+def test_windows_whose_sizes_are_values() -> None:
+    f = smelt.from_stablehlo(WINDOWS)
+    for n in (2, 5, 1):
+        x = np.random.default_rng(n).normal(size=n).astype(np.float32)
+        running = np.cumsum(x)
+        for run in (f, smelt.compile(f)):
+            found, largest = run(smelt.array(x))
+            np.testing.assert_allclose(np.array(found), running, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(np.array(largest), np.sort(running)[::-1][: n // 2], rtol=1e-5, atol=1e-6)
+    slope = smelt.grad(lambda x: f(x)[0].sum())(smelt.ones(4))
+    assert slope.tolist() == [4.0, 3.0, 2.0, 1.0]
+
+
+def test_windows_whose_sizes_are_results() -> None:
+    text = WINDOWS.replace("get_dimension_size %x, dim = 0 : (tensor<?xf32>)", "convert %zero : (tensor<f32>)", 1)
+    with pytest.raises(IRError, match=r"do not say which stablehlo.custom_call @stablehlo.dynamic_reduce_window has"):
+        smelt.from_stablehlo(text.replace("convert %zero", "custom_call @acme(%zero)"))(smelt.ones(3))

@@ -16,14 +16,24 @@ from smelt.ir import text
 from smelt.ir.errors import ArgumentTypeError, IRError
 from smelt.ir.short import to_short_text
 from smelt.runtime import device_named
+from smelt.runtime.view.code import MOST
 from smelt.runtime.view.drawing import draw
+from smelt.runtime.view.page import MAX_TEXT
 from smelt.tools import cli, opt
 
 
 def data_of(page: str) -> dict:
     found = re.search(r"^const data = (.*);$", page, re.MULTILINE)
     assert found
-    return json.loads(found[1])
+    data = json.loads(found[1])
+    places, lines = data.pop("places"), []
+    for stage in data["stages"]:
+        if stage["lines"] is not None:  # a stage that is like the one before has none
+            lines = [[line, places[i]] for line, i in stage["lines"]]
+        stage["lines"] = lines
+    for remark in data["remarks"]:
+        remark["line"] = places[remark["line"]]
+    return data
 
 
 def program_of(function, *arguments):
@@ -250,6 +260,54 @@ def test_its_script_runs(program, tmp_path):
     assert done.stdout.split() == [
         '["ab-c+xd","+a+b","abc","-xaby"]', "[[0,2],[1,null],[null,3],[null,null],[3,0]]"
     ], done.stderr  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A program of a thousand ops that have little to do with each other, with many results."""
+
+    def f(x, y):
+        choose, values = random.Random(0), [x, y]
+        for _ in range(1000):
+            a, b = (choose.choice(values[-40:]) for _ in range(2))
+            op = choose.choice((smelt.add, smelt.multiply, smelt.maximum))
+            values.append(op(a, choose.choice((b, smelt.sin(b)))))
+        return values[::20]
+
+    return program_of(f, smelt.ones((64, 64)), smelt.ones((64, 64)))
+
+
+def test_a_thousand_ops(large):
+    """The page stays small: equal stages are there once, code as far as there is room, results not one by one."""
+    page = large.view()
+    assert len(page) < 5_000_000
+    raw = json.loads(re.search(r"^const data = (.*);$", page, re.MULTILINE)[1])
+    data = data_of(page)
+    assert sum(s["lines"] is None for s in raw["stages"]) >= len(large.executable.passed.unchanged)
+    assert sum(len(text) for found in data["code"].values() for text in found.values()) <= MOST
+    assert all(len(text) < MAX_TEXT + 200 for text in data["texts"].values())
+    assert {"kernel", "llvm", "msl"} == data["code"].keys() and "llvm" not in data["whole"]
+    (drawn,) = (d for d in data["drawings"] if d["name"] == "main")
+    assert not any(n["kind"] == "result" for n in drawn["nodes"])
+    shown = sorted(i for n in drawn["nodes"] for i in n.get("results", ()))
+    assert shown == list(range(len(range(0, 1002, 20))))
+
+
+def test_in_a_browser(large, tmp_path):
+    """Each tab is filled without an error, where there is a browser."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser here")
+    file = tmp_path / "page.html"
+    large.view(file)
+    least = {"Stages": 20, "Kernels": 20, "Graph": 20, "Memory": 20, "Passes": 10, "Code": 3, "Remarks": 20}
+    for tab, count in least.items():
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=8000"]
+        command = [browser, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{file.as_uri()}#{tab}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert "CONSOLE" not in done.stderr, done.stderr
+        shown = re.search(rf'<section id="tab-{tab}" class="shown".*?</section>', done.stdout, re.DOTALL)
+        assert shown and len(re.findall(r"<(?:div|tr|g|option)\b", shown[0])) >= count, tab
 
 
 def test_layers():

@@ -58,7 +58,7 @@ def run(site: Path, *command: str | Path, **variables: str) -> subprocess.Comple
 def test_its_lit_tests(site: Path) -> None:
     done = run(site, "-c", "from lit.main import main; main()", "-v", "-j1", site.parent / "source" / "tests")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Passed: 4" in done.stdout
+    assert "Passed: 5" in done.stdout
 
 
 def test_it_is_listed_and_its_rewrites_keep_what_they_promise(site: Path) -> None:
@@ -76,6 +76,68 @@ def test_it_is_used_in_a_function(site: Path) -> None:
     done = run(site, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[-0.75, 0.0, 0.5] [0.0625, 1.0, 0.25]", "[[0.5, -0.5]]", "True", "False"]
+
+
+FUNCTIONS = """
+import numpy as np
+import smelt
+from workbench import iterate
+
+a, x = smelt.array([1.0, 2.0]), smelt.array([0.5, 1.5])
+
+
+def looped(x):
+    return iterate(lambda y: smelt.sin(y) * a, x, 3)
+
+
+def written(x):
+    for _ in range(3):
+        x = smelt.sin(x) * a
+    return x
+
+
+def slope(f):
+    return smelt.grad(lambda x: f(x).sum())
+
+
+ways = (lambda f: f, slope, lambda f: slope(slope(f)), lambda f: lambda x: smelt.vmap(slope(f))(smelt.stack([x, -x])),
+        lambda f: smelt.compile(slope(f)), lambda f: slope(lambda x: smelt.vmap(f)(smelt.stack([x, -x]))),
+        lambda f: smelt.compile(lambda x: smelt.jvp(f, [x], [x])[1][0]))
+for device in ("cpu", "reference", "workbench", "metal:sim"):
+    with smelt.stream(device):
+        for way in ways:
+            np.testing.assert_allclose(np.array(way(looped)(x)), np.array(way(written)(x)), rtol=1e-5)
+for wrong in (lambda y: y[0], lambda y: smelt.zeros(3)):
+    try:
+        iterate(wrong, x, 2)
+    except smelt.SmeltError as error:
+        print(error)
+smelt.export_function("f.smelt", looped, x)
+np.testing.assert_allclose(np.array(smelt.import_function("f.smelt")(x)[0]), np.array(written(x)), rtol=1e-6)
+print(smelt.make_ir(looped)(x))
+"""
+
+
+def test_an_op_of_functions(site: Path) -> None:
+    """It is transformed like any other, on each device; its text is read where the package is not imported."""
+    done = run(site, "-c", FUNCTIONS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("f must return arrays of the types that it takes first") == 2
+    text = done.stdout[done.stdout.index("module") :]
+    assert '"smelt.workbench_iterate"' in text
+    (site / "f.mlir").write_text(text)
+    done = run(site, "-m", "smelt.tools.opt", "f.mlir", "--inline", "--short")
+    assert done.returncode == 0 and "scan(" in done.stdout, done.stdout + done.stderr
+
+
+def test_its_device(site: Path) -> None:
+    """It is found by its name, without an import."""
+    program = "import smelt\nf = smelt.compile(smelt.grad(lambda x: (x * x + x).sum()))\n"
+    program += "print(smelt.default_device(), f(smelt.arange(4.0)).tolist())\n"
+    program += "from workbench.device import Counting\nprint(Counting.operations > 0)\n"
+    done = run(site, "-c", program, SMELT_DEVICE="workbench", SMELT_SMALL_WORK="0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["Device(workbench, 0) [1.0, 3.0, 5.0, 7.0]", "True"]
 
 
 def test_it_is_used_in_all_programs(site: Path) -> None:

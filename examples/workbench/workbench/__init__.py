@@ -1,3 +1,4 @@
-"""A package outside of smelt with two passes, an op, a set of rewrites, an analysis and a fusion heuristic."""
+"""A package outside of smelt with passes, ops, a set of rewrites, an analysis, a fusion heuristic and a device."""
 
+from .functions import iterate as iterate
 from .functions import softsign as softsign

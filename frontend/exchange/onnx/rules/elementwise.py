@@ -12,6 +12,7 @@ from smelt import array
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 
+from ...arithmetic import quotient
 from ..graph import DTYPES, RULES, Node, Refused, rule, type_name
 
 _UNARY: dict[str, Callable[[array], array]] = {
@@ -56,17 +57,6 @@ def _identity(n: Node) -> Any:
 @rule("Mean")
 def _mean(n: Node) -> array:
     return functools.reduce(smelt.add, n.inputs) / len(n.inputs)
-
-
-def quotient(x: array, y: array) -> array:
-    """x / y; of integers towards zero."""
-    if x.dtype.is_inexact:
-        return x / y
-    found = smelt.floor_divide(x, y)
-    if x.dtype.kind == "i":
-        odd = smelt.logical_and(found * y != x, found < 0)
-        found = found + odd.astype(x.dtype)
-    return found
 
 
 @rule("Div")

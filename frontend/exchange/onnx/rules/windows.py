@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,8 @@ import numpy as np
 import smelt
 from smelt import array
 
+from ...windows import Windows, convolved, lowest, transposed
 from ..graph import Node, Refused, rule
-
-
-def _last(x: array) -> array:
-    """With the channels as the last axis."""
-    return smelt.moveaxis(x, 1, -1)
 
 
 def padding(n: Node, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]):
@@ -42,32 +38,24 @@ def _steps(n: Node, rank: int) -> tuple[list[int], list[int]]:
     return list(n.attr("strides") or [1] * rank), list(n.attr("dilations") or [1] * rank)
 
 
-def convolution(n: Node, x: array, w: array) -> array:
-    rank = x.ndim - 2
-    strides, dilations = _steps(n, rank)
+def convolution(n: Node, x: array, w: array, bias: array | None = None) -> array:
+    strides, dilations = _steps(n, x.ndim - 2)
     low, high = padding(n, x.shape[2:], w.shape[2:], strides, dilations)
-    found = smelt.conv_general(
-        _last(x), _last(w), stride=strides, padding=(low, high), kernel_dilation=dilations, groups=n.attr("group", 1)
-    )
-    return smelt.moveaxis(found, -1, 1)
+    return convolved(x, w, bias, strides, low, high, dilations, n.attr("group", 1))
 
 
 @rule("Conv")
 def _conv(n: Node) -> array:
-    found = convolution(n, n[0], n[1])
-    return found if n[2] is None else found + n[2].reshape(1, -1, *(1,) * (found.ndim - 2))
+    return convolution(n, n[0], n[1], n[2])
 
 
 @rule("ConvTranspose")
 def _conv_transpose(n: Node) -> array:
-    """The derivative of a convolution: elements put apart by the strides meet the kernel turned round."""
     x, w = n[0], n[1]
-    rank, groups = x.ndim - 2, n.attr("group", 1)
-    kernel = w.shape[2:]
+    rank = x.ndim - 2
     strides, dilations = _steps(n, rank)
     extra = n.attr("output_padding") or [0] * rank
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
-    full = [(d - 1) * s + r for d, s, r in zip(x.shape[2:], strides, reach)]
+    full = [(d - 1) * s + (k - 1) * r + 1 for d, s, k, r in zip(x.shape[2:], strides, w.shape[2:], dilations)]
     wanted = n.attr("output_shape")
     auto = n.text("auto_pad", "NOTSET")
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
@@ -79,79 +67,20 @@ def _conv_transpose(n: Node) -> array:
     else:
         pads = n.attr("pads") or [0] * (2 * rank)
         low, high = list(pads[:rank]), [p - e for p, e in zip(pads[rank:], extra)]
-    # [in, out / groups, ...] to [out, ..., in / groups]
-    inputs = w.shape[0] // groups
-    parts = w.reshape(groups, inputs, *w.shape[1:])
-    parts = smelt.swapaxes(parts, 1, 2).reshape(groups * w.shape[1], inputs, *kernel)
-    edge = ([r - 1 - a for r, a in zip(reach, low)], [r - 1 - a for r, a in zip(reach, high)])
-    grown, cropped = (
-        [[max(0, e) for e in side] for side in edge], [[max(0, -e) for e in side] for side in edge],
-    )  # fmt: skip
-    found = smelt.conv_general(
-        _last(x), _last(parts), padding=(grown[0], grown[1]), kernel_dilation=dilations, input_dilation=strides,
-        groups=groups, flip=True,
-    )  # fmt: skip
-    inside = (slice(None), *(slice(a, d - b) for a, b, d in zip(cropped[0], cropped[1], found.shape[1:-1])))
-    found = smelt.moveaxis(found[inside], -1, 1)
-    return found if n[2] is None else found + n[2].reshape(1, -1, *(1,) * rank)
+    return transposed(x, w, n[2], strides, low, high, dilations, n.attr("group", 1))
 
 
-class Pooling:
-    """Windows over the axes of space: where they lie, and how many elements of the array each meets."""
-
-    def __init__(self, n: Node):
-        self.sizes = n.x.shape[2:]
-        self.kernel = list(n.attr("kernel_shape"))
-        self.strides, self.dilations = _steps(n, len(self.kernel))
-        self.low, self.high = padding(n, self.sizes, self.kernel, self.strides, self.dilations)
-        self.ceil = bool(n.attr("ceil_mode", 0))
-        self.counts, self.grown = [], []
-        for d, k, s, r, a, b in zip(self.sizes, self.kernel, self.strides, self.dilations, self.low, self.high):
-            room = d + a + b - ((k - 1) * r + 1)
-            count = (-(-room // s) if self.ceil else room // s) + 1
-            if self.ceil and (count - 1) * s >= d + a:
-                count -= 1  # a window that starts in the padding after the array
-            self.counts.append(count)
-            self.grown.append((a, max(b, (count - 1) * s + (k - 1) * r + 1 - d - a)))
-
-    def padded(self, x: array, value: float | int) -> array:
-        return smelt.pad(x, [(0, 0), (0, 0), *self.grown], constant_values=value)
-
-    def taps(self, x: array, axis: int) -> list[array]:
-        """The elements of the windows along one axis of space, one array a place in the window."""
-        found = []
-        for k in range(self.kernel[axis]):
-            start = k * self.dilations[axis]
-            stop = start + (self.counts[axis] - 1) * self.strides[axis] + 1
-            index = [slice(None)] * x.ndim
-            index[axis + 2] = slice(start, stop, self.strides[axis])
-            found.append(x[tuple(index)])
-        return found
-
-    def folded(self, x: array, fold: Callable[[array, array], array]) -> array:
-        for axis in range(len(self.kernel)):
-            first, *rest = self.taps(x, axis)
-            for tap in rest:
-                first = fold(first, tap)
-            x = first
-        return x
-
-    def elements(self, with_padding: bool) -> np.ndarray:
-        """How many elements a window meets, padding included or not."""
-        total = np.ones(())
-        for d, a, b, (_, after), k, s, r, count in zip(
-            self.sizes, self.low, self.high, self.grown, self.kernel, self.strides, self.dilations, self.counts
-        ):
-            line = np.zeros(d + a + max(after, b))
-            line[0 if with_padding else a : a + d + (b if with_padding else 0)] = 1
-            starts = np.arange(count) * s
-            total = total[..., None] * line[starts[:, None] + np.arange(k) * r].sum(-1)
-        return total
+def pooling(n: Node) -> Windows:
+    """The windows of a node."""
+    sizes, kernel = n.x.shape[2:], list(n.attr("kernel_shape"))
+    strides, dilations = _steps(n, len(kernel))
+    low, high = padding(n, sizes, kernel, strides, dilations)
+    return Windows(sizes, kernel, strides, low, high, dilations, bool(n.attr("ceil_mode", 0)))
 
 
 @rule("AveragePool")
 def _average_pool(n: Node) -> array:
-    pool = Pooling(n)
+    pool = pooling(n)
     x = n.x
     total = pool.folded(pool.padded(x, 0), smelt.add)
     counts = pool.elements(bool(n.attr("count_include_pad", 0)))
@@ -160,34 +89,21 @@ def _average_pool(n: Node) -> array:
 
 @rule("LpPool")
 def _lp_pool(n: Node) -> array:
-    pool, p = Pooling(n), n.attr("p", 2)
+    pool, p = pooling(n), n.attr("p", 2)
     powers = smelt.abs(n.x) ** p
     return pool.folded(pool.padded(powers, 0), smelt.add) ** (1 / p)
 
 
-def _lowest(x: array) -> float | int:
-    return -math.inf if x.dtype.is_inexact else smelt.iinfo(x.dtype).min
-
-
 @rule("MaxPool")
 def _max_pool(n: Node) -> Any:
-    pool, x = Pooling(n), n.x
+    pool, x = pooling(n), n.x
     if n.outputs < 2:
-        return pool.folded(pool.padded(x, _lowest(x)), smelt.maximum)
+        return pool.folded(pool.padded(x, lowest(x)), smelt.maximum)
     order = x.shape[2:] if not n.attr("storage_order", 0) else x.shape[2:][::-1]
     place = smelt.arange(math.prod(order)).astype(smelt.int64).reshape(*order)
     place = smelt.transpose(place) if n.attr("storage_order", 0) else place
     lead = smelt.arange(x.shape[0] * x.shape[1]).astype(smelt.int64).reshape(*x.shape[:2], *(1,) * len(order))
-    place = pool.padded(place + lead * math.prod(order), 0)
-    values = pool.padded(x, _lowest(x))
-    pairs = [(values, place)]
-    for axis in range(len(pool.kernel)):
-        pairs = [pair for v, p in pairs for pair in zip(pool.taps(v, axis), pool.taps(p, axis))]
-    best, at = pairs[0]
-    for value, where in pairs[1:]:
-        better = value > best
-        best, at = smelt.where(better, value, best), smelt.where(better, where, at)
-    return best, at
+    return pool.largest(x, place + lead * math.prod(order))
 
 
 @rule("MaxUnpool")
